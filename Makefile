@@ -1,0 +1,76 @@
+# Everything here needs git, make and Python 3.11 or newer; `make help` lists what there is.
+PYTHON ?= python3
+VENV   := .venv
+CHECKS := .venv-checks
+IMAGE  ?= localhost/precedent:dev
+BIN    := $(VENV)/bin
+MARKS  := not container and not browser and not postgres and not slow
+
+SHELL       := /bin/sh
+.SHELLFLAGS := -eu -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint bench image lock docs clean
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/ready ## Show the bot at work: a repository on this machine, two events, the comment
+	@$(BIN)/python -m tools.demo
+
+test: $(VENV)/ready ## Run the tests that need only Python and git, in under two minutes
+	@$(BIN)/python -m pytest -m "$(MARKS)"
+
+test-all: $(VENV)/ready ## Run every test; container, browser and postgres fail where the part is missing
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile and shell scripts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m tools.settings_docs --check
+	$(CHECKS)/bin/zizmor --offline --persona pedantic --quiet .github action.yml
+	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(CHECKS)/bin/hadolint Dockerfile
+	$(CHECKS)/bin/shellcheck .ci/run
+
+bench: $(VENV)/ready ## Measure speed and size, as ratios within one run
+	@found=0; for script in tests/bench/bench_*.py; do \
+	  [ -e "$$script" ] || continue; found=1; \
+	  echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; \
+	done; [ $$found = 1 ] || echo "no benchmark in tests/bench"
+
+image: ## Build the container image with Docker, or with buildah where there is no Docker
+	@if docker info >/dev/null 2>&1; then docker build -t $(IMAGE) .; \
+	elif command -v buildah >/dev/null 2>&1; then buildah bud --isolation chroot --network host --layers -t $(IMAGE) .; \
+	else echo "make image needs Docker or buildah: install one of them" >&2; exit 2; fi
+
+lock: $(CHECKS)/ready ## Pin all dependencies anew, with hashes; UPGRADE=1 takes newer versions
+	$(CHECKS)/bin/python -m tools.lock $(if $(UPGRADE),--upgrade)
+
+docs: $(VENV)/ready ## Write config.example.yml and docs/settings.md anew from the code
+	@$(BIN)/python -m tools.settings_docs
+
+clean: ## Remove what the targets above have made
+	rm -rf $(VENV) $(CHECKS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+define environment
+	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "make needs Python 3.11 or newer: no $(PYTHON) in PATH; try: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make needs Python 3.11 or newer: $(PYTHON) is $$($(PYTHON) -V 2>&1); try: make PYTHON=python3.12" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make needs Python's venv module: install it (on Debian: python3-venv), or try: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@echo "Preparing $(@D) (once)" >&2
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install -q --no-deps --require-hashes -r $(1)
+endef
+
+$(VENV)/ready: requirements-dev.lock pyproject.toml
+	$(call environment,requirements-dev.lock)
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(CHECKS)/ready: requirements-checks.lock
+	$(call environment,requirements-checks.lock)
+	@touch $@
