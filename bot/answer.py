@@ -1,0 +1,93 @@
+"""The nouns of an answer: what memory has to say about a thread, or why it says nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bot.model import Decision, Kind, Outcome, ThreadId
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A reference in the text, resolved. ``chain`` holds the duplicates that led to ``id``, the referenced one first.
+
+    ``missing`` says why there is nothing to tell; the other fields are empty then.
+    """
+
+    id: ThreadId
+    title: str = ""
+    state: str = ""
+    state_reason: str | None = None
+    kind: Kind = Kind.ISSUE
+    created_at: datetime | None = None
+    closed_at: datetime | None = None
+    outcome: Outcome = field(default_factory=Outcome)
+    summary: str = ""
+    decisions: tuple[Decision, ...] = ()
+    files: tuple[str, ...] = ()
+    conversation: str = ""
+    chain: tuple[ThreadId, ...] = ()
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A similar thread that is worth showing. ``similarity`` is in 0..1; ``why`` holds short plain reasons."""
+
+    id: ThreadId
+    title: str
+    similarity: float
+    state: str
+    created_at: datetime
+    state_reason: str | None = None
+    closed_at: datetime | None = None
+    closed_by: str | None = None
+    turn_count: int = 1
+    outcome: Outcome = field(default_factory=Outcome)
+    why: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    conversation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageHit:
+    """A section of a wiki or documentation page."""
+
+    title: str
+    url: str
+    excerpt: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything that memory has to say about one thread."""
+
+    mentioned: tuple[Mention, ...] = ()
+    also_mentioned: tuple[Mention, ...] = ()
+    seen_before: tuple[Match, ...] = ()
+    open_now: tuple[Match, ...] = ()
+    pages: tuple[PageHit, ...] = ()
+    searched: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.mentioned or self.seen_before or self.open_now or self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class Speak:
+    """The answer is worth a comment."""
+
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """The answer is no comment, and why."""
+
+    reason: str
+
+
+Answer = Speak | Silent

@@ -1,0 +1,170 @@
+"""The config file: YAML of at most 64 KB → Settings, or one line that says where and what is wrong.
+
+The only importer of yaml.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from bot.settings import Settings, SettingsError, checked, describe, rules, shown
+
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML built without libyaml
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+CONFIG_PATH = ".github/precedent.yml"
+MAX_BYTES = 65_536
+MAX_DEPTH = 4
+MAX_EVENTS = 5_000
+
+_TAG = "tag:yaml.org,2002:"
+_EVERY_CHARACTER = [None]
+
+
+class _Loader(SafeLoader):
+    """YAML 1.2's core words only (https://yaml.org/spec/1.2.2/#103-core-schema): ``off`` and ``1:30`` stay texts."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+
+for _name, _form in (
+    ("null", r"~|null|Null|NULL|"),
+    ("bool", r"true|True|TRUE|false|False|FALSE"),
+    ("int", r"[-+]?[0-9]{1,18}"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"),
+):
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_form})\Z", re.ASCII), _EVERY_CHARACTER)
+
+
+def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings:
+    """The settings in ``text``, the content of the file ``name``; the defaults where it is None or empty.
+
+    Raises SettingsError with file and line for everything that is not understood: a typo never changes a meaning.
+    """
+    root = _parse(_decoded(text, name), name) if text else None
+    if root is None or _is_null(root):
+        return Settings()
+    built: Settings = _section(root, Settings, "", name)
+    return built
+
+
+def _decoded(text: bytes | str, name: str) -> str:
+    size = len(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
+    if size > MAX_BYTES:
+        raise SettingsError(f"{name}: larger than {MAX_BYTES // 1024} KB; settings are short, remove what is none")
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{name}:{line}: not UTF-8; save the file as UTF-8") from None
+
+
+def _parse(text: str, name: str) -> yaml.Node | None:
+    try:
+        _check_events(text, name)
+        root: yaml.Node | None = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise SettingsError(f"{name}:{line}: not valid YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, UnicodeError):
+        raise SettingsError(f"{name}: not valid YAML: it holds a character that YAML does not allow") from None
+    return root
+
+
+def _check_events(text: str, name: str) -> None:
+    """Bounds, before a tree is built: events come one by one, so neither depth nor size costs anything."""
+    depth = 0
+    for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if getattr(event, "anchor", None):
+            raise SettingsError(f"{name}:{line}: anchors and aliases are not supported; write the value out")
+        if getattr(event, "tag", None):
+            raise SettingsError(f"{name}:{line}: tags are not supported; write the plain value")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH or count > MAX_EVENTS:
+            raise SettingsError(f"{name}:{line}: nested or long beyond what settings need; see config.example.yml")
+
+
+def _is_null(node: yaml.Node) -> bool:
+    return bool(node.tag == _TAG + "null")
+
+
+def _section(node: yaml.Node, kind: type, prefix: str, name: str) -> Any:
+    """An instance of the dataclass ``kind`` from a mapping; what is absent or empty keeps its default."""
+    if not isinstance(node, yaml.MappingNode):
+        what = prefix.rstrip(".") or "the file"
+        raise SettingsError(
+            f"{_place(name, node)}: {what} must hold settings as `name: value`, not {shown(_value(node))}"
+        )
+    known = rules(kind)
+    given: dict[str, Any] = {}
+    seen: set[str] = set()
+    for key_node, value_node in node.value:
+        key = _key(key_node, known, prefix, name)
+        if key in seen:
+            raise SettingsError(
+                f"{_place(name, key_node)}: {prefix}{key} stands here a second time; keep one of the two"
+            )
+        seen.add(key)
+        if not _is_null(value_node):
+            given[key] = _entry(value_node, known[key], prefix + key, name)
+    return kind(**given)
+
+
+def _entry(node: yaml.Node, known: tuple[Any, Any], path: str, name: str) -> Any:
+    rule, default = known
+    if isinstance(default, type):
+        return _section(node, default, f"{path}.", name)
+    return checked(f"{_place(name, node)}: {path}", _value(node), rule, default)
+
+
+def _key(node: yaml.Node, known: Mapping[str, object], prefix: str, name: str) -> str:
+    key = node.value if isinstance(node, yaml.ScalarNode) else ""
+    if key in known:
+        return str(key)
+    raise SettingsError(f"{_place(name, node)}: unknown setting {shown(prefix + key)}; {_remedy(key, known, prefix)}")
+
+
+def _remedy(key: str, known: Mapping[str, object], prefix: str) -> str:
+    """The nearest known setting, of the same section first, then of that name anywhere; else the section's names."""
+    close = [prefix + match for match in difflib.get_close_matches(key[:100], known, n=1)]
+    if not close:
+        by_leaf = {each.path.rsplit(".")[-1]: each.path for each in reversed([*describe()])}
+        close = [by_leaf[match] for match in difflib.get_close_matches(key[:100], by_leaf, n=1)]
+    if close:
+        return f'did you mean "{close[0]}"?'
+    return f"known here: {', '.join(known)}"
+
+
+def _place(name: str, node: yaml.Node) -> str:
+    return f"{name}:{node.start_mark.line + 1}"
+
+
+def _value(node: yaml.Node) -> object:
+    """The plain value of a node: a scalar, a list of scalars; a mapping stands for itself, as no setting is one."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item) for item in node.value]
+    if not isinstance(node, yaml.ScalarNode):
+        return {}
+    text: str = node.value
+    kind = node.tag.removeprefix(_TAG)
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind in ("int", "float"):
+        return int(text) if kind == "int" else float(text)
+    return text

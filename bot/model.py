@@ -1,0 +1,288 @@
+"""The nouns that every other room speaks in: frozen values, no I/O, nothing of ours imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+ThreadId = int | str
+"""An issue or pull request number, or the string key of a thread from elsewhere (``ABC-123``)."""
+
+GHOST = "ghost"
+"""The login that GitHub shows for an account that no longer exists."""
+
+MAINTAINER_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Values of ``author_association`` that come with write access."""
+
+
+class Kind(StrEnum):
+    """What sort of conversation a thread is."""
+
+    ISSUE = "issue"
+    PULL = "pull"
+    PAGE = "page"
+    SESSION = "session"
+
+
+class OutcomeKind(StrEnum):
+    """How a closed thread ended; ``UNKNOWN`` when there is no evidence."""
+
+    FIXED = "fixed"
+    ANSWERED = "answered"
+    WORKAROUND = "workaround"
+    NOT_PLANNED = "not planned"
+    DUPLICATE = "duplicate"
+    STALE = "stale"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One comment. ``id`` is GitHub's comment id, absent for threads that come from an archive."""
+
+    author: str
+    role: str
+    created_at: datetime
+    text: str
+    id: int | None = None
+    updated_at: datetime | None = None
+    reactions: tuple[tuple[str, int], ...] = ()
+    is_bot: bool = False
+
+    @property
+    def by_maintainer(self) -> bool:
+        return self.role in MAINTAINER_ROLES
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """Something that happened to a thread and is not a comment: closed, reopened, referenced, …
+
+    ``commit`` is a full or short SHA; ``source`` the thread that referred here, ``source_kind`` what it is.
+    """
+
+    name: str
+    at: datetime
+    actor: str = GHOST
+    commit: str | None = None
+    source: ThreadId | None = None
+    source_kind: Kind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation: an opening text and the messages after it, oldest first."""
+
+    id: ThreadId
+    title: str
+    body: str
+    author: str
+    created_at: datetime
+    kind: Kind = Kind.ISSUE
+    role: str = "NONE"
+    is_bot: bool = False
+    updated_at: datetime | None = None
+    state: str = "open"
+    state_reason: str | None = None
+    closed_at: datetime | None = None
+    closed_by: str | None = None
+    locked: bool = False
+    labels: tuple[str, ...] = ()
+    reactions: tuple[tuple[str, int], ...] = ()
+    comments: tuple[Message, ...] = ()
+    events: tuple[TimelineEvent, ...] = ()
+
+    @property
+    def is_closed(self) -> bool:
+        return self.state == "closed"
+
+    @property
+    def revised_at(self) -> datetime:
+        """The time of the newest change that is known; of two versions of a thread the later one wins."""
+        return self.updated_at or max(
+            [self.created_at, self.closed_at or self.created_at, *(c.updated_at or c.created_at for c in self.comments)]
+        )
+
+    def as_of(self, moment: datetime) -> Thread:
+        """The thread as it stood at ``moment``: nothing said or done later, open if it was closed later.
+
+        Titles, bodies and labels are the stored ones: their earlier versions are not known.
+        """
+        closed = self.closed_at is not None and self.closed_at <= moment
+        return replace(
+            self,
+            updated_at=None,
+            state="closed" if closed else "open",
+            state_reason=self.state_reason if closed else None,
+            closed_at=self.closed_at if closed else None,
+            closed_by=self.closed_by if closed else None,
+            comments=tuple(c for c in self.comments if c.created_at <= moment),
+            events=tuple(e for e in self.events if e.at <= moment),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What stays of a thread that was deleted or transferred: that it was there, and no text."""
+
+    id: ThreadId
+    at: datetime
+    reason: str = "deleted"
+    moved_to: str | None = None
+
+    @property
+    def revised_at(self) -> datetime:
+        return self.at
+
+
+Record = Thread | Tombstone
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A pointer to an issue or pull request. ``owner`` and ``repo`` are None for the same repository.
+
+    ``action`` is ``closes``, ``duplicate`` or None; ``kind`` is ``external`` for a configured autolink, else None.
+    """
+
+    number: int
+    owner: str | None = None
+    repo: str | None = None
+    action: str | None = None
+    kind: str | None = None
+    prefix: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A sentence that states a decision. ``comment`` is its index in the thread's comments, None for the opening text."""
+
+    text: str
+    author: str
+    role: str
+    at: datetime
+    comment: int | None = None
+    comment_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a thread ended, with its evidence.
+
+    ``comment`` is the index of the comment that states the ending and ``quote`` one or two of its sentences (raw
+    Markdown of a stranger). ``fix`` is a reference to what fixed it (``#12`` or a commit SHA). ``confidence`` is in 0..1.
+    """
+
+    kind: OutcomeKind = OutcomeKind.UNKNOWN
+    comment: int | None = None
+    comment_id: int | None = None
+    quote: str = ""
+    author: str | None = None
+    role: str | None = None
+    at: datetime | None = None
+    fix: str | None = None
+    duplicate_of: ThreadId | None = None
+    evidence: tuple[str, ...] = ()
+    confidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """All that is needed of a thread to find and show it, apart from quotes."""
+
+    id: ThreadId
+    kind: Kind
+    title: str
+    author: str
+    created_at: datetime
+    updated_at: datetime
+    closed_at: datetime | None
+    state: str
+    state_reason: str | None
+    labels: tuple[str, ...]
+    turn_count: int
+    summary: str
+    keywords: tuple[str, ...]
+    files: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+    errors: tuple[str, ...]
+    versions: tuple[str, ...]
+    outcome: Outcome
+    references: tuple[Reference, ...]
+    duplicate_of: ThreadId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the index holds of a thread beside its terms: enough to rank it without opening the record."""
+
+    id: ThreadId
+    kind: Kind
+    title: str
+    author: str
+    state: str
+    created_at: datetime
+    updated_at: datetime
+    closed_at: datetime | None = None
+    state_reason: str | None = None
+    labels: tuple[str, ...] = ()
+    turn_count: int = 1
+    length: int = 0
+    duplicate_of: ThreadId | None = None
+
+    def open_at(self, moment: datetime | None) -> bool:
+        """Whether the thread was open at ``moment`` (None: now)."""
+        if moment is None:
+            return self.state == "open"
+        return self.closed_at is None or self.closed_at > moment
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms that it shares.
+
+    ``share`` is the score as a share of the most that any document could score for this query, in 0..1.
+    """
+
+    entry: Entry
+    score: float
+    terms: tuple[str, ...] = ()
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said on a thread, as kept on the branch. ``text_hash`` is SHA-256 of the comment, empty when silent.
+
+    ``state`` is ``pending`` (memory is written, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or
+    ``removed`` (a person deleted the comment: it is not written again).
+    """
+
+    id: ThreadId
+    state: str
+    at: datetime
+    reason: str = ""
+    text_hash: str = ""
+    comment_id: int | None = None
+    matches: tuple[tuple[ThreadId, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one run wants to be remembered. Applied on any tip with the same result: the newer revision wins."""
+
+    records: tuple[Record, ...] = ()
+    said: tuple[Said, ...] = ()
+    cursor: datetime | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.records or self.said or self.cursor)
+
+
+def by_id(records: Mapping[ThreadId, Record], key: ThreadId) -> Thread | None:
+    """The live thread with this id, None when it is unknown or gone."""
+    found = records.get(key)
+    return found if isinstance(found, Thread) else None

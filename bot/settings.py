@@ -1,0 +1,246 @@
+"""The settings of a repository: the nouns, each with its default, bounds and one line of explanation.
+
+`bot.config` reads them from YAML and `bot.inputs` lets a workflow override some; `config.example.yml` and
+`docs/settings.md` are generated from `describe`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, NamedTuple
+
+from bot.errors import UserError
+
+Value = bool | int | float | str | tuple[str, ...]
+Mode = Literal["comment", "summary", "off"]
+RedirectLinks = Literal["auto", "on", "off"]
+
+MODES = ("comment", "summary", "off")
+MAX_ITEMS = 100
+MAX_TEXT = 300
+
+
+class SettingsError(UserError):
+    """A setting or an input that cannot be used: one line with the place, the name and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a setting may be. ``form`` is a pattern that a text, or each item of a list, matches as a whole;
+    ``wording`` says that in words."""
+
+    explanation: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    form: str = r".+"
+    wording: str = "text"
+    secret: bool = False
+
+    @property
+    def bounds(self) -> str:
+        """The allowed values in a few words, as they stand in the documentation and in errors."""
+        if self.choices:
+            return ", ".join(choice or '""' for choice in self.choices)
+        return self.wording if self.low is None else f"{self.low:,} to {self.high:,}"
+
+
+def setting(default: Value, explanation: str, **given: Any) -> Any:
+    """A dataclass field with its default and, beside the explanation, what else `Rule` knows of it."""
+    rule = Rule(explanation, **given)
+    return field(default=default, repr=not rule.secret, metadata={"rule": rule})
+
+
+def _section(kind: type, explanation: str) -> Any:
+    return field(default_factory=kind, metadata={"rule": Rule(explanation)})
+
+
+_LOGIN = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
+GLOB = {"form": r"(?!/)(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
+_BRANCH = {"form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", "wording": "a branch name"}
+
+RECALL_PHRASES = (
+    "remember what we decided in {topic}",
+    "remember what we decided about {topic}",
+    "what did we decide about {topic}",
+    "what did we decide on {topic}",
+    "what did we decide in {topic}",
+    "what was decided about {topic}",
+    "what was decided in {topic}",
+    "why did we decide {topic}",
+    "didn't we discuss {topic}",
+    "did we discuss {topic}",
+    "have we discussed {topic}",
+    "search all past conversations for {topic}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    max: int = setting(3, "How many of them are shown in full; further ones by title.", low=0, high=10)
+    chars: int = setting(5000, "Longest conversation shown for one, in characters.", low=200, high=20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Troubleshooting:
+    enabled: bool = setting(True, "Look for similar issues at all.")
+    similarity_threshold: float = setting(0.65, "Least similarity of an issue that is shown.", low=0.0, high=1.0)
+    max_results: int = setting(3, "How many closed issues are shown.", low=1, high=10)
+    total_budget_chars: int = setting(
+        12_000, "Characters of conversation, shared among the closed issues by similarity.", low=1000, high=50_000
+    )
+    open_results: int = setting(2, "How many open issues are shown, apart from the closed ones.", low=0, high=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    wiki: bool = setting(True, "Remember the repository's wiki.")
+    docs: tuple[str, ...] = setting(
+        ("README.md", "CHANGELOG.md", "docs/**/*.md"), "Markdown files of the default branch to remember.", **GLOB
+    )
+    max_results: int = setting(2, "How many pages are shown when no issue is similar; 0 for none.", low=0, high=5)
+    similarity_threshold: float = setting(0.65, "Least similarity of a page that is shown.", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    sessions: tuple[str, ...] = setting((), "JSONL transcripts of agent sessions to remember.", **GLOB)
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    enabled: bool = setting(True, "Obey /precedent commands in comments.")
+    searches_per_hour: int = setting(5, "Searches that one account may ask for in an hour.", low=0, high=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    authors: tuple[str, ...] = setting((), "Accounts that are never answered, beside bots.", **_LOGIN)
+    labels: tuple[str, ...] = setting((), "Issues with one of these labels are never answered.", wording="label names")
+    people: tuple[str, ...] = setting((), "Accounts whose words are never quoted.", **_LOGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    author: str = setting("github-actions[bot]", "The account that the comments are written by.", **_LOGIN)
+    redirect_links: RedirectLinks = setting(
+        "auto",
+        "Link to issues without leaving a trace on them; auto: on github.com only.",
+        choices=("auto", "on", "off"),
+    )
+    daily_limit: int = setting(50, "Most comments written in 24 hours.", low=1, high=500)
+    max_chars: int = setting(60_000, "Longest comment, cut at whole sections.", low=1000, high=60_000)
+    answer_within_hours: int = setting(24, "Older issues are not answered after the fact.", low=1, high=168)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    squash_commits: int = setting(200, "Commits after which the branch becomes one commit.", low=10, high=10_000)
+    squash_megabytes: int = setting(50, "Size of the branch at which it becomes one commit.", low=5, high=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings; an instance without arguments holds the defaults."""
+
+    mode: Mode = setting("comment", "Answer in a comment, in the job summary only, or not at all.", choices=MODES)
+    branch: str = setting("precedent", "The branch that holds the memory.", **_BRANCH)
+    pulls: bool = setting(False, "Answer pull requests too.")
+    references: References = _section(References, "Issues that a text points at.")
+    troubleshooting: Troubleshooting = _section(Troubleshooting, "Similar issues and how they ended.")
+    pages: Pages = _section(Pages, "Wiki and documentation, shown when no issue is similar.")
+    sources: Sources = _section(Sources, "Other conversations worth remembering.")
+    commands: Commands = _section(Commands, "What people may ask of the bot in a comment.")
+    recall_phrases: tuple[str, ...] = setting(
+        RECALL_PHRASES,
+        "Questions that ask for an earlier decision; {topic} stands for what is looked for.",
+        wording="phrases",
+    )
+    ignore: Ignore = _section(Ignore, "Who and what is left alone.")
+    comment: Comment = _section(Comment, "The comment itself.")
+    memory: Memory = _section(Memory, "How the branch is kept small.")
+
+
+class Described(NamedTuple):
+    """One setting as its documentation shows it; a section has no ``bounds`` and ``default`` None."""
+
+    path: str
+    default: Value | None
+    bounds: str
+    explanation: str
+
+
+def rules(kind: type) -> dict[str, tuple[Rule, Value | type]]:
+    """Of a dataclass of settings: each name → its rule, and its default or, for a section, its dataclass."""
+    defaults = kind()
+    found: dict[str, tuple[Rule, Value | type]] = {}
+    for each in fields(kind):
+        value = getattr(defaults, each.name)
+        found[each.name] = (each.metadata["rule"], type(value) if is_dataclass(value) else value)
+    return found
+
+
+def describe(kind: type = Settings, prefix: str = "") -> Iterator[Described]:
+    """Every section and setting in the order of the documentation, a section before what is in it."""
+    for name, (rule, default) in rules(kind).items():
+        if isinstance(default, type):
+            yield Described(prefix + name, None, "", rule.explanation)
+            yield from describe(default, f"{prefix}{name}.")
+        else:
+            allowed = "true or false" if isinstance(default, bool) else rule.bounds
+            yield Described(prefix + name, default, allowed, rule.explanation)
+
+
+def checked(where: str, value: object, rule: Rule, default: Value) -> Value:
+    """``value`` as the type of ``default``; raises SettingsError that begins with ``where`` if it is not allowed."""
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple) or len(value) > MAX_ITEMS:
+            raise SettingsError(
+                f"{where} must be a list of at most {MAX_ITEMS} items ({rule.bounds}), not {shown(value)}"
+            )
+        return tuple(_text(f"{where}[{number}]", item, rule) for number, item in enumerate(value))
+    if isinstance(default, str):
+        return _text(where, value, rule)
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise SettingsError(f"{where} must be true or false, not {shown(value)}")
+        return value
+    return _number(where, value, rule, whole=isinstance(default, int))
+
+
+def _text(where: str, value: object, rule: Rule) -> str:
+    allowed = isinstance(value, str) and (
+        value in rule.choices if rule.choices else len(value) <= MAX_TEXT and re.fullmatch(rule.form, value)
+    )
+    if not isinstance(value, str) or not allowed:
+        expected = f"one of {rule.bounds}" if rule.choices else rule.wording
+        quoted = "" if rule.choices or not isinstance(value, int | float) else " (put it in quotes)"
+        raise SettingsError(f"{where} must be {expected}, not {shown(value)}{quoted}")
+    return value
+
+
+def _number(where: str, value: object, rule: Rule, *, whole: bool) -> int | float:
+    right = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not right or not isinstance(value, int | float):
+        raise SettingsError(
+            f"{where} must be a {'whole ' if whole else ''}number from {rule.bounds}, not {shown(value)}"
+        )
+    if rule.low is not None and rule.high is not None and not rule.low <= value <= rule.high:
+        raise SettingsError(f"{where} must be from {rule.bounds}, not {shown(value)}")
+    return value if whole else float(value)
+
+
+def shown(value: object) -> str:
+    """A value of the user's in an error: one short line of printable ASCII."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = (
+        ascii(value)
+        if isinstance(value, str | int | float)
+        else f"a {'list' if isinstance(value, list) else 'mapping'}"
+    )
+    return text if len(text) <= 60 else f"{text[:57]}..."
