@@ -1,0 +1,1 @@
+"""Text to meaning: pure functions, no input or output, no clock."""

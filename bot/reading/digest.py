@@ -1,0 +1,170 @@
+"""A thread in brief: what is kept of it to find and to show it, without its messages."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from math import log1p
+
+from bot.model import MAINTAINER_ROLES, Decision, Digest, Message, Reference, Thread
+from bot.reading import phrases
+from bot.reading.lexicon import COMMON_WORDS
+from bot.reading.markdown import first_paragraph
+from bot.reading.outcome import outcome
+from bot.reading.references import find_references
+from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
+from bot.reading.statements import statements
+from bot.reading.words import token_terms, tokens
+
+MAX_SUMMARY = 500
+MAX_KEYWORDS = 20
+
+# A digest is to be 500 bytes to 2 KB: these lists are cut, first come first kept, and long lines with them.
+_MAX_DECISIONS = 3
+_MAX_DECISION = 240
+_MAX_ERRORS = 4
+_MAX_ERROR = 120
+_MAX_FILES = 8
+_MAX_VERSIONS = 4
+_MAX_REFERENCES = 12
+_MAX_KEYWORD = 40
+_MAX_COMMENTS = 20_000
+
+_TITLE_WEIGHT = 4.0
+_BODY_WEIGHT = 1.0
+_COMMENT_WEIGHT = 0.5
+_CODE_WEIGHT = 1.5
+
+_QUOTED_LINE = re.compile(r"^[ \t]{0,3}>[^\n]*\n?", re.MULTILINE)
+_POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
+_GENERATED = re.compile(r"\d{4}|::h[0-9a-f]", re.ASCII)
+
+
+def digest(thread: Thread, *, repo: str | None = None) -> Digest:
+    """``thread`` in brief, from its own texts alone: the same thread always gives the same digest.
+
+    Lists are in order of appearance, the opening text first, and cut so that the JSON is 500 bytes to 2 KB. ``repo``
+    (``owner/name``) is where the thread stands: references written out in full to it are then its own.
+    """
+    opening = strip_boilerplate(thread.body)
+    texts = [thread.title, opening, *(comment.text for comment in thread.comments if not comment.is_bot)]
+    ending = outcome(thread)
+    return Digest(
+        id=thread.id,
+        kind=thread.kind,
+        title=thread.title,
+        author=thread.author,
+        created_at=thread.created_at,
+        updated_at=thread.revised_at,
+        closed_at=thread.closed_at,
+        state=thread.state,
+        state_reason=thread.state_reason,
+        labels=thread.labels,
+        turn_count=1 + len(thread.comments),
+        summary=_summary(thread, opening),
+        keywords=_keywords(texts),
+        files=_gather(map(find_files, texts), _MAX_FILES),
+        decisions=_decisions(thread),
+        errors=_gather((_shortened(find_errors(text)) for text in texts), _MAX_ERRORS),
+        versions=_gather(map(find_versions, texts), _MAX_VERSIONS),
+        outcome=ending,
+        references=_references(thread, texts, repo),
+        duplicate_of=ending.duplicate_of,
+    )
+
+
+def _summary(thread: Thread, opening: str) -> str:
+    """What the first other person replied, a maintainer's word before anyone else's; else how the thread opens."""
+    replies = [c for c in thread.comments if not c.is_bot and c.author != thread.author and c.text.strip()]
+    first = next((reply for reply in replies if reply.by_maintainer), replies[0] if replies else None)
+    if first is None:
+        return first_paragraph(opening)[:MAX_SUMMARY].strip()
+    own = _QUOTED_LINE.sub("", first.text).strip() if ">" in first.text else ""
+    return (own or first.text.strip())[:MAX_SUMMARY].strip()
+
+
+def _keywords(texts: list[str]) -> tuple[str, ...]:
+    """The heaviest terms, each as it is written most often. Weights add up over the title, the opening and the rest."""
+    weights: dict[str, float] = {}
+    written: dict[str, Counter[str]] = {}
+    title, opening, *rest = map(without_addresses, texts)
+    comments = "\n".join(rest)[:_MAX_COMMENTS]
+    for text, weight in ((title, _TITLE_WEIGHT), (opening, _BODY_WEIGHT), (comments, _COMMENT_WEIGHT)):
+        found: Counter[str] = Counter()
+        for token, count in Counter(tokens(text)).items():
+            terms = token_terms(token)
+            if terms:
+                found[terms[0]] += count
+                written.setdefault(terms[0], Counter())[token] += count
+        for term, count in found.items():
+            weights[term] = weights.get(term, 0.0) + weight * log1p(count)
+    for term, surfaces in written.items():
+        if len(token_terms(next(iter(surfaces)))) > 1:
+            weights[term] *= _CODE_WEIGHT
+    heaviest = (_surface(written[term]) for term in sorted(weights, key=lambda term: -weights[term]))
+    return tuple(islice((word for word in heaviest if _is_keyword(word)), MAX_KEYWORDS))
+
+
+def _surface(written: Counter[str]) -> str:
+    """A term for a reader: as written most often, without a position in a file, a sentence's capital taken back."""
+    word = max(written, key=written.__getitem__)
+    if ":" in word:
+        word = _POSITION.sub("", word)
+    return word.lower() if word.istitle() and word.isalpha() else word
+
+
+def _is_keyword(word: str) -> bool:
+    if not (2 < len(word) <= _MAX_KEYWORD if word.isascii() else len(word) <= _MAX_KEYWORD):
+        return False
+    return word.lower() not in COMMON_WORDS and not word[0].isdigit() and not _GENERATED.search(word)
+
+
+def _gather(found: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
+    """The first of all lists together, without repetitions; a list is made only when it is needed."""
+    kept: dict[str, None] = {}
+    for item in chain.from_iterable(found):
+        kept[item] = None
+        if len(kept) == limit:
+            break
+    return tuple(kept)
+
+
+def _shortened(lines: Iterable[str]) -> Iterator[str]:
+    return (line if len(line) <= _MAX_ERROR else line[: _MAX_ERROR - 1] + "…" for line in lines)
+
+
+def _decisions(thread: Thread) -> tuple[Decision, ...]:
+    """At most three, in order of time: where there are more, maintainers' before others' and later before earlier."""
+    opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
+    found = [d for index, said in enumerate((opening, *thread.comments), -1) for d in _decided(said, index)]
+    if len(found) > _MAX_DECISIONS:
+        ranked = sorted(range(len(found)), key=lambda i: (found[i].role in MAINTAINER_ROLES, i), reverse=True)
+        found = [found[i] for i in sorted(ranked[:_MAX_DECISIONS])]
+    return tuple(found)
+
+
+def _decided(said: Message, index: int) -> Iterator[Decision]:
+    """The decisions in one message, which stands at ``index`` of the comments, -1 for the opening text."""
+    if said.is_bot or not phrases.may_decide(said.text):
+        return
+    place = None if index < 0 else index
+    for sentence in statements(said.text):
+        if phrases.DECISION.search(sentence) and not phrases.DECISION_HEDGE.search(sentence):
+            text = sentence if len(sentence) <= _MAX_DECISION else sentence[: _MAX_DECISION - 1] + "…"
+            yield Decision(text, said.author, said.role, said.created_at, place, said.id)
+
+
+def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:
+    """Where the thread points, in order, each once with the strongest action that any message gives it."""
+    number = thread.id if isinstance(thread.id, int) else None
+    found: dict[Reference, Reference] = {}
+    for text in texts:
+        for reference in find_references(text, repo=repo, number=number):
+            place = replace(reference, action=None)
+            known = found.get(place)
+            if known is None or known.action is None:
+                found[place] = reference
+    return tuple(islice(found.values(), _MAX_REFERENCES))

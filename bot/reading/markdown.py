@@ -1,0 +1,208 @@
+"""Markdown as GitHub reads it: visible prose, code, quotes, links, headings, and the runs in which references live."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from bot.reading.page import ALERT, Heading, Link, Page, Parts
+from bot.reading.runs import Run
+
+MAX_CHARS = 65_536
+"""Texts are read up to here, the longest comment that GitHub promises to take; what is beyond is cut off."""
+
+_MAX_NESTING = 40
+_PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
+
+_CDATA, _MAX_CDATA = "<![CDATA[", 100
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
+_NEWLINE = re.compile(r"\r\n?")
+_BLANK = re.compile(r"\n[ \t]*(?=\n)")
+_MARKUP = re.compile(
+    r"[`*<\\]|~~|\]\(|\]:|&[#A-Za-z]|(?<!\w)_|_(?!\w)|[^\S \n\t]"
+    r"|^ {0,3}(?:[-+=#>|:]|[0-9]{1,9}[.)])|^ {4}|^ *\t",
+    re.MULTILINE,
+)
+"""Whatever could make the parser see more than paragraphs; text without it (half of all comments) skips the parser."""
+
+_END = re.compile(r"""(?<![.!?])[.!?]++["'”’»)\]*_`]*+(?=\s)|[。！？｡]++[」』”’）]*+""")
+_CLOSERS = "\"'”’»)]*_`」』）"
+_SPACE = re.compile(r"\s+")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“‘]*\Z")
+_WORD_CHARS = 40
+_ABBREVIATIONS = frozenset(
+    {"e.g", "i.e", "a.k.a", "w.r.t", "cf", "vs", "approx", "resp", "incl", "excl", "viz", "est", "dept"}
+    | {"mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "jan", "feb", "aug", "sep", "sept", "oct", "nov", "dec"}
+)
+_BEFORE_NUMBER = frozenset({"no", "nos", "nr", "sec", "ch", "fig", "figs", "eq", "vol", "ver", "pp", "p", "ca"})
+_MAY_END = frozenset({"etc", "al", "inc", "ltd", "corp"})
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text, read. It is parsed when the first part is asked for, and only once."""
+
+    source: str
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return _read_markup(self.source) if _MARKUP.search(self.source) else _read_plain(self.source)
+
+    @property
+    def prose(self) -> tuple[str, ...]:
+        """Visible paragraphs, list items and table rows: no headings, quotes, code blocks or comments.
+
+        Inline code stays in as its text; lines keep their breaks.
+        """
+        return tuple(self._parts.prose)
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """Fenced, indented and ``<pre>`` blocks outside quotes, without the newlines around them."""
+        return tuple(self._parts.code)
+
+    @property
+    def quotes(self) -> tuple[str, ...]:
+        """The text of each outermost block quote, code included; an empty line stands between its paragraphs."""
+        return tuple(self._parts.quotes)
+
+    @property
+    def inline_code(self) -> tuple[str, ...]:
+        """Code spans outside quotes."""
+        return tuple(self._parts.inline_code)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links: written out, in angle brackets, bare, and of raw HTML."""
+        return tuple(self._parts.links)
+
+    @property
+    def headings(self) -> tuple[Heading, ...]:
+        """Headings outside quotes, such as those of an issue template."""
+        return tuple(self._parts.headings)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Text nodes and link targets in document order, quotes included: where references are looked for."""
+        return tuple(self._parts.runs)
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Document:
+    """Any text as a Document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
+    return Document(_NEWLINE.sub("\n", _UNREADABLE.sub("\ufffd", text[:MAX_CHARS])))
+
+
+def first_paragraph(text: str) -> str:
+    """The first prose paragraph of a Markdown text, empty when it has none."""
+    return next(iter(read(text).prose), "")
+
+
+def sentences(paragraph: str) -> list[str]:
+    """The sentences of one plain paragraph in order, white space collapsed, none of them empty.
+
+    A full stop ends one only before white space, and not after an abbreviation ("e.g."), an initial or a list number;
+    so versions, file names and addresses stay whole. CJK stops need no space after them.
+    """
+    text = _SPACE.sub(" ", paragraph).strip()
+    found, start = [], 0
+    for end in _END.finditer(text):
+        if _ends_sentence(text, end):
+            found.append(text[start : end.end()].strip())
+            start = end.end()
+    found.append(text[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def _ends_sentence(text: str, end: re.Match[str]) -> bool:
+    stop = end[0].rstrip(_CLOSERS)
+    following = text[end.end() + 1 : end.end() + 2]
+    if stop == ".":
+        return not _is_abbreviation(text, end.start(), following)
+    is_aside = set(stop) == {"."} or stop != end[0]  # an ellipsis, or the end of something quoted
+    return not (is_aside and following.islower())
+
+
+def _is_abbreviation(text: str, stop: int, following: str) -> bool:
+    """Whether the full stop at ``stop`` belongs to the word before it; ``following`` begins the next word."""
+    found = _LAST_WORD.search(text, max(0, stop - _WORD_CHARS), stop)
+    word = found[0] if found else ""
+    lowered = word.lower()
+    if lowered in _BEFORE_NUMBER:
+        return following.isdigit() or following == "#"
+    if lowered in _MAY_END:
+        return not following.isupper()
+    is_initial = len(word) == 1 and word.isupper() and word != "I" and following.isupper()
+    is_list_number = word.isdigit() and stop == len(word)
+    return lowered in _ABBREVIATIONS or is_initial or is_list_number
+
+
+def _read_plain(source: str) -> Parts:
+    parts = Parts()
+    for block in _BLANK.sub("\n", source).split("\n\n"):
+        paragraph = "\n".join(line.strip() for line in block.strip().split("\n"))
+        if paragraph:
+            parts.prose.append(paragraph)
+            parts.add_text(paragraph)
+            parts.add_gap()
+    return parts
+
+
+def _read_markup(source: str) -> Parts:
+    if source.count(_CDATA) > _MAX_CDATA:  # the parser looks for the end of each up to the end of the text
+        source = source.replace(_CDATA, "&lt;![CDATA[")
+    page, tokens = Page(), _PARSER.parse(source)
+    for index, token in enumerate(tokens):
+        match token.type:
+            case "inline":
+                _read_inline(page, token.children or [])
+            case "fence" | "code_block":
+                page.add_code(token.content)
+            case "html_block":
+                page.html(token.content)
+                page.end_block()
+            case "blockquote_open":
+                page.open_quote(alert=_is_alert(tokens[index + 1 : index + 3]))
+            case "blockquote_close":
+                page.close_quote()
+            case "heading_open":
+                page.open_heading(int(token.tag[1:]), underlined=not token.markup.startswith("#"))
+            case "td_open" | "th_open":
+                pass
+            case "td_close" | "th_close":
+                page.end_cell()
+            case _:
+                page.end_block()
+    return page.finish()
+
+
+def _read_inline(page: Page, children: list[Token]) -> None:
+    for token in children:
+        match token.type:
+            case "text":
+                page.text(token.content)
+            case "softbreak":
+                page.text("\n")
+            case "code_inline":
+                page.open_code()
+                page.text(token.content)
+                page.close_code()
+            case "link_open":
+                page.open_link(str(token.attrs.get("href", "")))
+            case "link_close":
+                page.close_link()
+            case "html_inline":
+                page.html(token.content)
+            case "hardbreak":
+                page.end_node()
+                page.text("\n")
+            case _:
+                page.end_node()
+
+
+def _is_alert(tokens: list[Token]) -> bool:
+    return [token.type for token in tokens] == ["paragraph_open", "inline"] and bool(ALERT.match(tokens[1].content))

@@ -1,0 +1,195 @@
+"""Which issues and pull requests a text points at, read as GitHub itself links them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from bot.model import Reference
+from bot.reading.markdown import read
+from bot.reading.runs import Run, split_urls
+
+MAX_NUMBER = 2**31 - 1
+"""GitHub's numbers are 32-bit; what is beyond is not a number of an issue."""
+
+GITHUB = ("github.com",)
+
+_SLUG_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-/@"
+_MAX_SLUG = 141
+_OWNER = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}+"
+_REPO = r"[A-Za-z0-9_.-]{1,100}"
+_END = r"(?![A-Za-z0-9_])"
+_SLUG = re.compile(f"({_OWNER})/({_REPO})", re.ASCII)
+_WORTH = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|&(?:num|sol);", re.IGNORECASE)
+_ACTION = re.compile(
+    r"(?<![A-Za-z0-9_/-])(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicate>duplicate\s{1,8}of))"
+    r"\s{0,8}:?\s{0,8}\Z",
+    re.IGNORECASE | re.ASCII,
+)
+_NEGATED = re.compile(r"(?:\bno[tn]?|n['’]t|\bnever)(?:\s(?:a|an|the|exact|exactly|really))?\s\Z", re.IGNORECASE)
+_TAIL = 60
+_STRENGTH = {None: 0, "closes": 1, "duplicate": 2}
+
+
+def find_references(
+    text: str,
+    *,
+    repo: str | None = None,
+    number: int | None = None,
+    autolinks: Sequence[str] = (),
+    hosts: Sequence[str] = GITHUB,
+) -> list[Reference]:
+    """The references in a Markdown text in order of first mention, each once, with the strongest action it has.
+
+    ``repo`` (``owner/name``) and ``number`` say where the text stands: references to that repository get no owner, and
+    the issue itself is left out. ``autolinks`` are prefixes of other trackers as configured (``JIRA-``); ``hosts`` are
+    the names under which GitHub is reached. What is found is well formed, not known to exist.
+    """
+    if not _WORTH.search(text) and not any(prefix in text for prefix in autolinks):
+        return []
+    return _collect(read(text).runs, _Place(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
+
+
+def find_title_references(
+    title: str,
+    *,
+    repo: str | None = None,
+    number: int | None = None,
+    autolinks: Sequence[str] = (),
+    hosts: Sequence[str] = GITHUB,
+) -> list[Reference]:
+    """The references in a title, which is plain text: as ``find_references``, without Markdown."""
+    return _collect(split_urls(title), _Place(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a text stands."""
+
+    repo: str | None
+    number: int | None
+
+    def localise(self, reference: Reference) -> Reference:
+        """The reference without an owner where it points into this repository."""
+        if self.repo and f"{reference.owner}/{reference.repo}".lower() == self.repo.lower():
+            return replace(reference, owner=None, repo=None)
+        return reference
+
+    def is_self(self, reference: Reference) -> bool:
+        return reference.number == self.number and reference.owner is None and reference.kind is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """The patterns for one set of hosts and prefixes."""
+
+    token: re.Pattern[str]
+    url: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
+    host = "|".join(re.escape(name) for name in hosts) or r"(?!)"
+    prefix = "|".join(re.escape(name) for name in autolinks if name) or r"(?!)"
+    path = rf"(?i:www\.)?(?i:{host})/(?P<owner>{_OWNER})/(?P<repo>{_REPO})/(?:issues|pull)/(?P<page>[0-9]+){_END}"
+    token = (
+        rf"#(?P<hash>[0-9]+){_END}"
+        rf"|(?<![A-Za-z0-9_@])[Gg][Hh]-(?P<gh>[0-9]+){_END}"
+        rf"|(?<![A-Za-z0-9_/@-])(?P<prefix>{prefix})(?P<external>[0-9]+){_END}"
+        rf"|(?<![A-Za-z0-9_./@:-]){path}"
+    )
+    return _Grammar(re.compile(token, re.ASCII), re.compile(rf"(?i:https?://)?{path}", re.ASCII))
+
+
+def _collect(runs: Iterable[Run], place: _Place, grammar: _Grammar) -> list[Reference]:
+    found: dict[tuple[str, str | None, int], Reference] = {}
+    for raw in _scan(runs, grammar):
+        reference = place.localise(raw)
+        if place.is_self(reference):
+            continue
+        slug = f"{reference.owner}/{reference.repo}".lower()
+        key = (slug, reference.prefix, reference.number)
+        known = found.setdefault(key, reference)
+        if _STRENGTH[reference.action] > _STRENGTH[known.action]:
+            found[key] = replace(known, action=reference.action)
+    return list(found.values())
+
+
+def _scan(runs: Iterable[Run], grammar: _Grammar) -> Iterator[Reference]:
+    """All references as they come. ``tail`` is what was read before in the same block: a keyword may end it."""
+    tail = ""
+    for kind, value in runs:
+        if kind == "text":
+            for start, reference in _scan_text(value, grammar):
+                yield replace(reference, action=_action(tail, value, start))
+            tail = (tail + value)[-_TAIL:]
+        else:
+            url = grammar.url.match(value) if kind == "link" else None
+            linked = _from_path(url) if url else None
+            if linked:
+                yield replace(linked, action=_action(tail, "", 0))
+            tail = ""
+
+
+def _scan_text(text: str, grammar: _Grammar) -> Iterator[tuple[int, Reference]]:
+    """The references in one text node, each with where it starts."""
+    for token in grammar.token.finditer(text):
+        found = _from_hash(text, token) if token["hash"] else _from_word(token)
+        if found:
+            yield found
+
+
+def _from_hash(text: str, token: re.Match[str]) -> tuple[int, Reference] | None:
+    """``#N`` or ``owner/repo#N``; nothing for ``user#N``, which means that user's fork."""
+    end = token.start()
+    before = text[max(0, end - _MAX_SLUG) : end]
+    word = before[len(before.rstrip(_SLUG_CHARS)) :].lstrip("-.")
+    slug = _SLUG.fullmatch(word) if len(word) < _MAX_SLUG else None
+    if slug:
+        return _placed(end - len(word), _owned(slug[1], slug[2], token["hash"]))
+    is_glued = before[-1:].isascii() and (before[-1:].isalnum() or before[-1:] == "_")
+    return None if is_glued else _placed(end, _numbered(token["hash"]))
+
+
+def _from_word(token: re.Match[str]) -> tuple[int, Reference] | None:
+    """``GH-N``, a configured prefix, or the address of an issue without its scheme."""
+    if token["page"]:
+        return _placed(token.start(), _from_path(token))
+    reference = _numbered(token["gh"] or token["external"])
+    if reference and token["external"]:
+        reference = replace(reference, kind="external", prefix=token["prefix"])
+    return _placed(token.start(), reference)
+
+
+def _placed(start: int, reference: Reference | None) -> tuple[int, Reference] | None:
+    return (start, reference) if reference else None
+
+
+def _from_path(path: re.Match[str]) -> Reference | None:
+    return _owned(path["owner"], path["repo"], path["page"])
+
+
+def _owned(owner: str, repo: str, digits: str) -> Reference | None:
+    reference = _numbered(digits)
+    if not reference or repo.lower().endswith(".git") or repo in (".", ".."):
+        return None
+    return replace(reference, owner=owner, repo=repo)
+
+
+def _numbered(digits: str) -> Reference | None:
+    if digits.startswith("0") or len(digits) > 10 or int(digits) > MAX_NUMBER:
+        return None
+    return Reference(int(digits))
+
+
+def _action(tail: str, text: str, start: int) -> str | None:
+    """What the words right before a reference say about it; ``text`` up to ``start`` follows ``tail``."""
+    before = (tail + text[max(0, start - _TAIL) : start])[-_TAIL:]
+    found = _ACTION.search(before)
+    if not found:
+        return None
+    if found["closes"]:
+        return "closes"
+    return None if _NEGATED.search(before, 0, found.start()) else "duplicate"

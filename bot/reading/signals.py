@@ -1,0 +1,301 @@
+"""What a text names exactly: errors, stack frames, files, versions, identifiers; and what a template put there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from bot.reading.lexicon import PRODUCT_NAMES, TEMPLATE_HEADINGS
+from bot.reading.phrases import TEMPLATE_SENTENCE
+
+MAX_SIGNALS = 20
+"""Most signals of one sort that are kept of a text."""
+
+MAX_ERROR = 200
+"""Longest error, in characters."""
+
+_MAX_PATH = 160
+_MAX_IDENTIFIER = 60
+_MAX_LABEL = 80
+_OPTION_WORDS = 4
+
+_URL = re.compile(r"(?:https?|ftp|file)://\S+", re.ASCII)
+_ERROR_MARK = re.compile(
+    r"\b(?:[Ee]rror|ERROR)(?:\[\w{1,12}\])?\s?:|\bpanicked at\b|\b(?:[Ff]atal|FATAL)(?: error)?:|\bFAILED\b"
+    r"|\bSIG(?:SEGV|ABRT|ILL|BUS|FPE|KILL|TERM|PIPE|TRAP)\b|\b[Ss]egmentation fault\b|\binternal compiler error\b"
+    r"|\bHTTP(?:/[\d.]{1,3})? [45]\d\d\b|\b[Ss]tatus(?: code)?:? [45]\d\d\b|\b[Uu]ncaught \w"
+    r"|^[ \t>]*[A-Za-z_][\w.]{0,80}(?:Error|Exception|Warning|Exit|Interrupt)\b(?=:|$)",
+    re.ASCII | re.MULTILINE,
+)
+_QUOTED_ERROR = re.compile(r"\b[Ee]rrors?\b[^\n\"`\u201c]{0,40}[\"`\u201c]([^\n\"`\u201d]{8,200})[\"`\u201d]")
+_ERROR_STEMS = ("error", "exception", "panicked", "fatal", "status", "warning", "interrupt", "uncaught", "segmentation")
+_ERROR_CAPITALS = ("FAILED", "SIG", "HTTP", "Exit")
+# https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/errno.h.html, those that people meet, and npm's own.
+_ERRNO = (
+    "E(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|AI_AGAIN|BADF|BUSY|CONNABORTED|CONNREFUSED|CONNRESET|DEADLK|EXIST|FAULT"
+    "|HOSTUNREACH|INTEGRITY|INTR|INVAL|IO|ISDIR|LOOP|MFILE|NAMETOOLONG|NETUNREACH|NFILE|NOENT|NOEXEC|NOMEM|NOSPC"
+    "|NOSYS|NOTDIR|NOTEMPTY|NOTFOUND|NOTSUP|PERM|PIPE|PROTO|RESOLVE|ROFS|TIMEDOUT|XDEV)"
+)
+# The first character is tested before what stands in front of it: the scan then skips to the next capital.
+_ERROR_NAME = re.compile(
+    rf"[A-Z](?<![\w.$-][A-Z])(?:(?<=E)(?:{_ERRNO[1:]}|\d{{3,5}})|(?!FC|SO|HA|VE|TF|ES|SA)[A-Z]{{0,4}}-?\d{{4,5}}"
+    r"|[A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8}(?! ?=)|\w{2,60}(?:Error|Exception))(?![\w/-])",
+    re.ASCII,
+)
+_LINE_PREFIX = re.compile(r"[\s>*#|-]{0,20}")
+_FRAME = re.compile(
+    r"^[ \t>]*(?:"
+    r"File \"(?P<python>[^\"\n]{1,200})\", line \d+(?:, in (?P<function>[\w<>.]{1,80}))?"
+    r"|at (?:async |new )?(?P<at>[\w$.<>:/\\@-]{3,160})(?: ?\(|$)"
+    r"|(?:#\d{1,4}[ \t]{2,8}|\d{1,4}:[ \t]{1,20})(?:0x[0-9a-f]{1,16}[ \t]{1,4})?(?:- |in )?"
+    r"(?P<native>[A-Za-z_$<][\w:$<>~.]{2,160})"
+    r")",
+    re.ASCII | re.MULTILINE,
+)
+_FRAME_HASH = re.compile(r"::h[0-9a-f]{16,20}(?:E|$)", re.ASCII)
+
+_PATH_RUN = re.compile(r"[\w.@+~\\/:%-]{3,300}")
+_POSITION = re.compile(r"(?::\d{1,7}){1,3}[:.]?$|[.:]+$", re.ASCII)
+_KNOWN_EXTENSIONS = """
+asm bash bat bazel bib bzl c cabal cc cfg clj cljs cmake cmd cpp cs csproj css csv cu cxx dart diff dll dylib el erl
+ex exe exs fs fsx go gradle groovy gyp h hbs hh hpp hs htm html hxx in inc ini ipynb ipp java jinja jl js json jsonc
+json5 jsx kt kts less lhs ll lock log lua m mak md mjs cjs mk ml mli mm mod nim nix patch php pl plist pm po pony
+pp properties proto ps1 py pyi pyx qml r rake rb rc rkt rs rst s sass scala scm scss sh sln so sol sql styl sum svg
+svelte swift tcl tex tf thrift toml ts tsx txt ui v vb vcxproj vim vue wat wasm xaml xhtml xml xsd yaml yml zig zsh
+"""
+_EXTENSIONS = frozenset(_KNOWN_EXTENSIONS.split())
+_AMBIGUOUS_ALONE = frozenset({"ex", "in", "lock", "log", "m", "mod", "po", "pp", "r", "rc", "s", "so", "sum", "v"})
+_PRODUCTS = frozenset(name.lower() for name in PRODUCT_NAMES)
+_FILE_NAMES = frozenset({"Makefile", "Dockerfile", "Gemfile", "Rakefile", "Procfile", "Jenkinsfile", "Vagrantfile"})
+_HOST = re.compile(r"[\w.-]+\.(?:com|org|net|io|dev|co|edu|gov|me|app|rs|ly)$", re.ASCII)
+
+_VERSION = re.compile(
+    r"(?<![\w./\\-])(?P<v>[vV]\.? ?)?(?P<number>\d{1,4}(?:\.\d{1,6}){1,3})"
+    r"(?P<suffix>[-.]?(?:alpha|beta|rc|pre|preview|dev|nightly|canary|snapshot|a|b)(?:[.-]?\d{1,8})?|-\d{1,3})?"
+    r"(?:\+[\w.]{1,20})?(?![\w/\\]|[.-]\w)",
+    re.ASCII | re.IGNORECASE,
+)
+_NIGHTLY = re.compile(r"\bnightly(?:[ (-]{1,2}| \(\w{7,12} )(\d{4}-\d\d-\d\d)\b", re.ASCII)
+_NAMES_VERSION = re.compile(r"(?:\b[Vv]ersions?:?|\b[Rr]eleases?:?|\b[Uu]pgraded? to|\b[A-Z][A-Za-z+#]{1,20}|==|@) ?$")
+_NAMES_SECTION = re.compile(r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Aa]ppendix|[Ss]teps?|§|[Ss]ec\.) ?$")
+
+_IDENTIFIER_RUN = re.compile(
+    r"(?<![\w/\\.-])(?:--[a-z]\w+(?:-\w+)*|[A-Za-z_]\w*(?:(?:::|[.-])[A-Za-z_]\w*)*)", re.ASCII
+)
+_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]", re.ASCII)
+_HEADER_NAME = re.compile(r"[A-Z][A-Za-z]*(?:-[A-Z][A-Za-z]*)+", re.ASCII)
+
+_MASK_NAME = re.compile(
+    r"`[^`\n]*`|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|\u2018[^\u2019\n]*\u2019|\u201c[^\u201d\n]*\u201d"
+)
+_MASK_PATH = re.compile(r"(?:\b[a-z]:)?[\w.~@+-]*[\\/][\w.\\/~@+-]*|<anon>|\b\w+\.[a-z]\w{0,3}(?=:\d)", re.ASCII)
+_MASK_NUMBER = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b|\b\d[\d.,]*\b", re.ASCII)
+_PLACE = re.compile(r"^(?:<path>|<n>|[:,() ]|line)+(?=error|fatal|warning)", re.ASCII)
+
+_MAY_BE_TEMPLATE = re.compile(
+    r"^[ \t]*(?:#|\*\*|[-*+] \[|_?[Nn]o resp|\w[^:\n]{0,80}:)|contribut|A clear and", re.MULTILINE
+)
+_CHECKBOX = re.compile(r"[-*+] \[([ xX])\] ?")
+_LABEL_EDGES = "#*_: ?.!\t-"
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What a text names, each in order of appearance, without repetitions, at most 20."""
+
+    errors: tuple[str, ...] = ()
+    traces: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+
+
+def read_signals(text: str) -> Signals:
+    """Everything that ``text`` names. Linear in its length."""
+    return Signals(
+        errors=find_errors(text),
+        traces=find_traces(text),
+        files=find_files(text),
+        versions=find_versions(text),
+        identifiers=find_identifiers(text),
+    )
+
+
+def find_errors(text: str) -> tuple[str, ...]:
+    """Lines that state an error and messages quoted after "error", then exception types and error codes.
+
+    Each is one line of at most 200 characters, as written; compare them by ``normalise_error``.
+    """
+    return _distinct(_errors(text), normalise_error)
+
+
+def find_traces(text: str) -> tuple[str, ...]:
+    """The functions of stack frames (the file where a frame names no function), without addresses and positions."""
+    return _distinct(_frames(text))
+
+
+def find_files(text: str) -> tuple[str, ...]:
+    """Paths and names of files with a known extension, as written but without line and column; no addresses."""
+    return _distinct(_files(text))
+
+
+def find_versions(text: str) -> tuple[str, ...]:
+    """Versions without a leading ``v`` (``2.2.4``, ``1.0.0-rc.1``) and dated nightlies (``nightly 2014-11-02``).
+
+    A number of two parts counts only behind a ``v`` or a name (``Python 3.11``); sections and addresses do not.
+    """
+    return _distinct(_versions(text))
+
+
+def find_identifiers(text: str) -> tuple[str, ...]:
+    """Tokens that only code writes: ``snake_case``, ``camelCase``, ``a::b``, ``X-Forwarded-Proto``, ``--flag``."""
+    return _distinct(run for run in _IDENTIFIER_RUN.findall(without_addresses(text)) if _is_identifier(run))
+
+
+def normalise_error(line: str) -> str:
+    """The form in which the same error of two people is equal: places, numbers, addresses and quoted names masked."""
+    masked = _MASK_NAME.sub("<name>", line.strip().lower()[:MAX_ERROR])
+    masked = _MASK_PATH.sub("<path>", masked)
+    masked = _MASK_NUMBER.sub("<n>", masked)
+    return " ".join(_PLACE.sub("", masked).split())
+
+
+def without_addresses(text: str) -> str:
+    """``text`` with every URL replaced by a space."""
+    return _URL.sub(" ", text) if "://" in text else text
+
+
+def strip_boilerplate(text: str) -> str:
+    """``text`` without what an issue template wrote: hidden comments, headings, checklists, standing instructions.
+
+    What the reporter wrote stays, also behind a label on the same line; nothing inside a code fence is touched.
+    """
+    if "<!--" in text:
+        text = _without_comments(text)
+    if not _MAY_BE_TEMPLATE.search(text):
+        return text
+    kept = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = line.lstrip()[:3]
+        if fence or mark in ("```", "~~~"):
+            fence = "" if mark == fence else fence or mark
+            kept.append(line)
+        else:
+            kept.append(_without_label(line))
+    return "\n".join(kept)
+
+
+def _without_comments(text: str) -> str:
+    kept = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + 3
+    return " ".join((*kept, text[at:]))
+
+
+def _without_label(line: str) -> str:
+    bare = line.strip()
+    if not bare or TEMPLATE_SENTENCE.match(bare):
+        return ""
+    if _is_label(bare):
+        return ""
+    box = _CHECKBOX.match(bare)
+    if box:
+        rest = bare[box.end() :]
+        return "" if box[1] == " " and len(rest.split()) <= _OPTION_WORDS else rest
+    label, colon, rest = bare.partition(":")
+    return rest if colon and _is_label(label) else line
+
+
+def _is_label(line: str) -> bool:
+    return len(line) <= _MAX_LABEL and line.strip(_LABEL_EDGES).removesuffix(" (optional)").lower() in TEMPLATE_HEADINGS
+
+
+def _distinct(found: Iterable[str], key: Callable[[str], str] = str) -> tuple[str, ...]:
+    kept: dict[str, str] = {}
+    for item in found:
+        kept.setdefault(key(item), item)
+        if len(kept) == MAX_SIGNALS:
+            break
+    return tuple(kept.values())
+
+
+def _errors(text: str) -> Iterator[str]:
+    lowered = text.lower()
+    if any(stem in lowered for stem in _ERROR_STEMS) or any(stem in text for stem in _ERROR_CAPITALS):
+        seen = -1
+        for mark in _ERROR_MARK.finditer(text):
+            if mark.start() > seen:
+                start, seen = _line_around(text, mark.start())
+                yield _LINE_PREFIX.sub("", text[start:seen].strip(), count=1)
+        for quoted in _QUOTED_ERROR.finditer(text):
+            if " " in quoted[1].strip():
+                yield quoted[1].strip()
+    for name in _ERROR_NAME.finditer(text):
+        yield name[0]
+
+
+def _line_around(text: str, at: int) -> tuple[int, int]:
+    """Where the line around ``at`` starts and ends; of a very long line, the part from just before ``at``."""
+    start = text.rfind("\n", max(0, at - MAX_ERROR // 2), at) + 1 or max(0, at - MAX_ERROR // 2)
+    end = text.find("\n", at, start + MAX_ERROR)
+    return start, end if end >= 0 else min(len(text), start + MAX_ERROR)
+
+
+def _frames(text: str) -> Iterator[str]:
+    for frame in _FRAME.finditer(text):
+        native = frame["native"]
+        if native and ("::" in native or "0x" in frame[0]):
+            yield _FRAME_HASH.split(native)[0]
+        elif frame["python"] or frame["at"]:
+            yield frame["function"] or frame["python"] or frame["at"]
+
+
+def _files(text: str) -> Iterator[str]:
+    for run in _PATH_RUN.findall(without_addresses(text)):
+        if "." in run or "/" in run or run in _FILE_NAMES:
+            path = _POSITION.sub("", run).removeprefix("./").rstrip(".:")
+            if len(path) <= _MAX_PATH and _is_file(path):
+                yield path
+
+
+def _is_file(path: str) -> bool:
+    first, *rest = re.split(r"[\\/]", path)
+    name = rest[-1] if rest else first
+    stem, _, extension = name.rpartition(".")
+    if not stem.strip(".") or extension.lower() not in _EXTENSIONS:
+        return name in _FILE_NAMES
+    if rest:
+        return not _HOST.match(first) and "//" not in path
+    return extension not in _AMBIGUOUS_ALONE and ":" not in path and name.lower() not in _PRODUCTS and len(name) > 3
+
+
+def _versions(text: str) -> Iterator[str]:
+    for dated in _NIGHTLY.finditer(text):
+        yield f"nightly {dated[1]}"
+    for found in _VERSION.finditer(text):
+        before = text[max(0, found.start() - 24) : found.start()]
+        if _is_version(found, before):
+            yield found["number"] + (found["suffix"] or "")
+
+
+def _is_version(found: re.Match[str], before: str) -> bool:
+    parts = found["number"].split(".")
+    if found["v"]:
+        return True
+    if _NAMES_SECTION.search(before) or (len(parts) == 4 and all(int(part) <= 255 for part in parts)):
+        return False
+    return len(parts) > 2 or bool(_NAMES_VERSION.search(before))
+
+
+def _is_identifier(run: str) -> bool:
+    if len(run) > _MAX_IDENTIFIER or run in PRODUCT_NAMES:
+        return False
+    if run.startswith("--") or "::" in run:
+        return True
+    if "-" in run:
+        return bool(_HEADER_NAME.fullmatch(run))
+    return "_" in run.strip("_") or bool(_INNER_CAPITAL.search(run))

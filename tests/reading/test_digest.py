@@ -1,0 +1,180 @@
+"""A thread in brief."""
+
+import json
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model import Message, OutcomeKind, Reference, Thread
+from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY, digest
+
+OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+
+
+def said(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
+    return Message(author, role, OPENED + timedelta(hours=hours), text, id=number)
+
+
+def thread(body: str = "It loops.", *comments: Message, title: str = "Login loops after upgrade") -> Thread:
+    return Thread(id=42, title=title, body=body, author="octocat", created_at=OPENED, comments=comments)
+
+
+def test_the_summary_is_the_first_reply_of_another_person() -> None:
+    found = digest(thread("It loops.", said("Any news?", "octocat"), said("Clear the cookie."), said("Later.")))
+    assert found.summary == "Clear the cookie."
+
+
+def test_a_maintainers_reply_comes_before_anyone_elses() -> None:
+    found = digest(thread("It loops.", said("Me too."), said("Clear the cookie.", "monalisa", "MEMBER")))
+    assert found.summary == "Clear the cookie."
+
+
+def test_bots_do_not_reply() -> None:
+    bot = replace(said("Thanks for the report!", role="MEMBER"), is_bot=True)
+    assert digest(thread("It loops.", bot)).summary == "It loops."
+
+
+def test_without_a_reply_the_summary_is_the_first_paragraph_of_what_the_reporter_wrote() -> None:
+    body = "### Describe the bug\n\nIt loops\nforever.\n\nSince May."
+    assert digest(thread(body)).summary == "It loops\nforever."
+
+
+def test_the_summary_is_cut_and_leaves_out_what_is_quoted() -> None:
+    found = digest(thread("x", said("> It loops.\n\n" + "y" * 600)))
+    assert found.summary == "y" * MAX_SUMMARY
+
+
+def test_keywords_are_readable_and_those_of_the_title_come_first() -> None:
+    body = (
+        "The `parse_cookie` function in auth/cookie.py loops. Cookies, cookies! The sessions expire; a session is lost."
+    )
+    found = digest(thread(body, title="Login loops with PostgreSQL sessions")).keywords
+    assert set(found[:4]) == {"PostgreSQL", "login", "loops", "sessions"}
+    assert "parse_cookie" in found
+    assert "cookies" in found
+    assert "the" not in found
+    assert len(found) <= MAX_KEYWORDS
+
+
+def test_what_is_named_anywhere_in_the_thread_is_kept() -> None:
+    found = digest(
+        thread("On 2.2.4: `error: no session` in auth/cookie.py:3", said("See store/session.py and #12, v2.3.0"))
+    )
+    assert found.files == ("auth/cookie.py", "store/session.py")
+    assert found.errors == ("On 2.2.4: `error: no session` in auth/cookie.py:3",)
+    assert found.versions == ("2.2.4", "2.3.0")
+    assert found.references == (Reference(12),)
+
+
+def test_a_reference_is_kept_once_with_its_strongest_action_and_not_to_itself() -> None:
+    found = digest(thread("See #12 and #42.", said("Duplicate of #12")))
+    assert found.references == (Reference(12, action="duplicate"),)
+
+
+def test_an_address_into_the_own_repository_is_a_reference_of_its_own() -> None:
+    body = "See https://github.com/octocat/hello/issues/12"
+    assert digest(thread(body), repo="octocat/hello").references == (Reference(12),)
+    assert digest(thread(body)).references == (Reference(12, "octocat", "hello"),)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "We decided to use PostgreSQL.",
+        "The conclusion is that the cookie stays.",
+        "Agreed on dropping Redis.",
+        "We chose the second option.",
+        "Going with PostgreSQL for sessions.",
+        "The team settled on PostgreSQL.",
+        "There is consensus on the second option.",
+        "We will not support Redis.",
+        "This is a won't fix.",
+        "Option two was selected in the meeting.",
+    ],
+)
+def test_decisions_are_kept_with_who_when_and_where(sentence: str) -> None:
+    found = digest(thread("It loops.", said("Hm."), said(f"Thanks all. {sentence} Bye.", "monalisa", "OWNER", 5, 77)))
+    (decision,) = found.decisions
+    assert decision.text == sentence
+    assert (decision.author, decision.role, decision.at) == ("monalisa", "OWNER", OPENED + timedelta(hours=5))
+    assert (decision.comment, decision.comment_id) == (1, 77)
+
+
+def test_a_decision_in_the_opening_text_has_no_comment() -> None:
+    (decision,) = digest(thread("We decided to use PostgreSQL.")).decisions
+    assert (decision.author, decision.comment, decision.comment_id) == ("octocat", None, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> We decided to use PostgreSQL.",
+        "```\nwe decided to use PostgreSQL\n```",
+        "Have we decided to use PostgreSQL?",
+        "If we decided to use PostgreSQL, all would be well.",
+        "There is no consensus on that.",
+        "We haven't decided on that.",
+        "The select statement picks a row.",
+    ],
+)
+def test_quotes_code_and_talk_of_decisions_are_none(text: str) -> None:
+    assert digest(thread("It loops.", said(text))).decisions == ()
+
+
+def test_of_many_decisions_maintainers_and_later_ones_stay_in_order_of_time() -> None:
+    comments = [
+        said("We decided to wait.", hours=1),
+        said("We decided to use Redis.", "monalisa", "MEMBER", 2),
+        said("We decided to go home.", hours=3),
+        said("We decided to use files.", hours=4),
+    ]
+    found = [decision.text for decision in digest(thread("x", *comments)).decisions]
+    assert found == ["We decided to use Redis.", "We decided to go home.", "We decided to use files."]
+
+
+def test_the_outcome_and_the_canonical_thread_are_part_of_it() -> None:
+    closed = OPENED + timedelta(hours=2)
+    ended = replace(
+        thread("x", said("Duplicate of #12.", "monalisa", "MEMBER", 2)),
+        state="closed",
+        closed_at=closed,
+        closed_by="monalisa",
+    )
+    found = digest(ended)
+    assert found.outcome.kind is OutcomeKind.DUPLICATE
+    assert found.duplicate_of == 12
+    assert (found.state, found.closed_at, found.turn_count) == ("closed", closed, 2)
+
+
+def test_a_long_thread_gives_a_small_digest() -> None:
+    text = "\n".join(
+        f"error: cannot open file number{i}x in src/module_{i}/file_{i}.rs on {i}.{i}.1, see #{i + 100}. We decided to use part{i}."
+        for i in range(300)
+    )
+    found = digest(thread(text, *(said(text, hours=hours) for hours in range(20))))
+    assert len(json.dumps(asdict(found), default=str)) < 5_000
+    assert len(found.decisions) == 3
+
+
+def test_the_same_thread_gives_the_same_digest() -> None:
+    once = thread("`a_b` and `c_d` in x.py, y.py", said("We chose b."))
+    assert digest(once) == digest(replace(once))
+
+
+@given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=60))
+def test_any_thread_has_a_digest(body: str, reply: str, title: str) -> None:
+    found = digest(thread(body, said(reply), title=title))
+    assert len(found.summary) <= MAX_SUMMARY
+    assert len(found.keywords) <= MAX_KEYWORDS
+
+
+@pytest.mark.parametrize("piece", ["[", "*", ">", "we decided to ", "#1 ", "a_b ", "error: ", "`", "\0", "\u202e"])
+def test_hostile_threads_are_digested_in_bounded_time(piece: str) -> None:
+    text = (piece * 65_536)[:65_536]
+    start = perf_counter()
+    digest(thread(text, said(text)))
+    assert perf_counter() - start < 10

@@ -1,0 +1,227 @@
+"""Markdown is read as GitHub shows it, in a time that grows with its length, and never fails."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.reading import markdown, tags
+from bot.reading.markdown import MAX_CHARS, Heading, Link, Run, first_paragraph, read, sentences
+
+REPORT = """\
+### Steps to reproduce
+
+Run `store --reset` and **wait** for it,
+then look at https://docs.example/a_b.
+
+- [ ] restart
+- call <b>me</b> <!-- not this -->
+
+> we *saw* this
+> ```
+> quoted code
+> ```
+
+```py
+print(1)
+```
+
+    indented
+
+| Version | 2.3 |
+|---------|-----|
+| OS      | any |
+
+<details><summary>Log</summary>
+
+inside
+
+<pre>
+raw  code
+</pre>
+</details>
+
+[here](https://a.example) <a href="https://b.example">there</a> ![alt](https://c.example/i.png)
+"""
+
+
+def test_prose_is_what_a_reader_sees_outside_quotes_code_and_headings() -> None:
+    assert read(REPORT).prose == (
+        "Run store --reset and wait for it,\nthen look at https://docs.example/a_b.",
+        "[ ] restart",
+        "call me",
+        "Version | 2.3",
+        "OS | any",
+        "Log",
+        "inside",
+        "here there",
+    )
+
+
+def test_code_quotes_and_headings_are_kept_apart() -> None:
+    document = read(REPORT)
+    assert document.code == ("print(1)", "indented", "raw  code")
+    assert document.inline_code == ("store --reset",)
+    assert document.quotes == ("we saw this\n\nquoted code",)
+    assert document.headings == (Heading(3, "Steps to reproduce", 0),)
+
+
+def test_links_of_all_four_kinds_are_found() -> None:
+    assert read(REPORT + "\n<https://d.example>").links == (
+        Link("https://docs.example/a_b", "https://docs.example/a_b"),
+        Link("https://a.example", "here"),
+        Link("https://b.example", "there"),
+        Link("https://d.example", "https://d.example"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("a **b** c", ["a", "b", "c"]),
+        ("a <!-- x --> b", ["a", "b"]),
+        ("a `x` b", ["a", "-", "b"]),
+        ("<code>x</code> b", ["b"]),
+        ("a [x](u) b", ["a", ">u", "b"]),
+        ("a\\#b &amp; c", ["a#b & c"]),
+        ("see https://a.example/x_y).", ["see", ">https://a.example/x_y", ")."]),
+        ("(www.a.example/(b))", ["(", ">www.a.example/(b)", ")"]),
+        ("<!--\nx\n--> after", ["after"]),
+        ("<pre>\nx\n</pre>", []),
+        ("<script>x</script>", ["<script>x</script>"]),
+        ("one\n\ntwo", ["one", "-", "two"]),
+    ],
+)
+def test_runs_are_the_text_nodes_and_link_targets_of_the_page(text: str, runs: list[str]) -> None:
+    marks = {"text": "", "link": ">", "gap": "-"}
+    shown = [f"{marks[run.kind]}{run.value}".strip() for run in read(text).runs]
+    assert [run for run in shown if run] in (runs, [*runs, "-"])
+
+
+def test_an_alert_is_prose_and_a_quote_is_not() -> None:
+    document = read("> [!IMPORTANT]\n> We decided to keep it.\n\n> quoted")
+    assert (document.prose, document.quotes) == (("We decided to keep it.",), ("quoted",))
+
+
+def test_nested_quotes_are_one_quote() -> None:
+    assert read("> a\n>> b\n\nmine").quotes == ("a\n\nb",)
+
+
+def test_a_paragraph_that_was_underlined_by_accident_is_prose() -> None:
+    assert read("It fails.\nIt fails again.\n---").prose == ("It fails.\nIt fails again.",)
+    assert read("Summary\n---\ntext").headings == (Heading(2, "Summary", 0),)
+
+
+def test_headings_know_how_much_prose_stands_before_them() -> None:
+    assert [h.position for h in read("a\n\n# B\n\nc\n\nd\n\n## E").headings] == [1, 3]
+
+
+def test_the_first_paragraph_is_prose() -> None:
+    assert first_paragraph("# Title\n\n> quoted\n\n```\ncode\n```\n\nHello there.\n\nMore.") == "Hello there."
+    assert first_paragraph("```\ncode\n```") == ""
+
+
+def test_unclosed_elements_end_with_the_text() -> None:
+    assert read("a <code>b").runs == (Run("text", "a "), Run("gap", ""))
+    assert read("<blockquote>\n\na").quotes == ("a",)
+    assert read("<pre>\na").code == ("a",)
+
+
+def test_broken_characters_are_replaced_and_long_texts_are_cut() -> None:
+    assert read("a\0b\ud83d").prose == ("a\ufffdb\ufffd",)
+    assert read("a\r\nb\rc").prose == ("a\nb\nc",)
+    assert len(read("x" * (MAX_CHARS + 9)).prose[0]) == MAX_CHARS
+
+
+def test_a_document_is_read_once() -> None:
+    document = read("some *text*")
+    assert document is read("some *text*")
+    assert document._parts is document._parts
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("We use v2.3.0. It works.", ["We use v2.3.0.", "It works."]),
+        ("See e.g. foo.py, i.e. that one. Ok", ["See e.g. foo.py, i.e. that one.", "Ok"]),
+        ("Why? because!", ["Why?", "because!"]),
+        ("It waits... and waits. Then... It ends.", ["It waits... and waits.", "Then...", "It ends."]),
+        ('"Stop!" it said. (Really.) Yes.', ['"Stop!" it said.', "(Really.)", "Yes."]),
+        ("J. Random wrote it. So did I. Done", ["J. Random wrote it.", "So did I.", "Done"]),
+        ("1. first thing. 2nd thing", ["1. first thing.", "2nd thing"]),
+        ("We chose No. 5. Is it no. Yes.", ["We chose No. 5.", "Is it no.", "Yes."]),
+        (
+            "Logs, traces, etc. are fine. Logs etc. We agreed.",
+            ["Logs, traces, etc. are fine.", "Logs etc.", "We agreed."],
+        ),
+        ("我们决定了。好的！走吧", ["我们决定了。", "好的！", "走吧"]),
+        ("a\nb.\n\n c", ["a b.", "c"]),
+        ("", []),
+        ("...", ["..."]),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, parts: list[str]) -> None:
+    assert sentences(text) == parts
+
+
+@given(st.text("ab .!?\n\"')。e.g", max_size=60))
+def test_sentences_lose_no_words(text: str) -> None:
+    assert "".join(sentences(text)).replace(" ", "") == re.sub(r"\s", "", text)
+
+
+MARKDOWN = st.text("`*_[]()<>\\|#-+=~!&;:/1a \n\t", max_size=80) | st.text(max_size=80)
+
+
+@settings(max_examples=400, deadline=None)
+@given(MARKDOWN)
+def test_no_text_makes_reading_fail(text: str) -> None:
+    document = read(text)
+    shown = [*document.prose, *document.code, *document.quotes, *document.inline_code]
+    assert all(part.strip("\n") for part in shown)
+    assert "\0" not in "".join(shown)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text("ab .,#1_:|[]&()!\n-", max_size=60))
+def test_the_short_cut_for_plain_text_reads_as_the_parser_does(text: str) -> None:
+    if not markdown._MARKUP.search(text):
+        plain, parsed = markdown._read_plain(text), markdown._read_markup(text)
+        assert (plain.prose, plain.links) == (parsed.prose, parsed.links)
+        assert [run for run in plain.runs if run.kind != "gap"] == [run for run in parsed.runs if run.kind != "gap"]
+
+
+@given(st.text("<>/!-?a b='\"&#;x1[]CDATA", max_size=60))
+def test_raw_html_is_cut_without_failing_and_without_losing_text(text: str) -> None:
+    found = list(tags.pieces(text))
+    before, _, _ = text.partition("<")
+    if before and "&" not in before:
+        assert found[0] == tags.Piece("text", before)
+
+
+def test_tags_keep_their_targets_and_entities_are_decoded() -> None:
+    assert list(tags.pieces("<a class='x' HREF=\"https://a.example?b&amp;c\">&lt;x</A ><br/>")) == [
+        tags.Piece("open", "a", "https://a.example?b&c"),
+        tags.Piece("text", "<x"),
+        tags.Piece("close", "a"),
+        tags.Piece("open", "br"),
+    ]
+
+
+UNITS = [
+    "[", "*", "`", ">", "!", "![", "\\!", "_", "<", "(", "- ", "| ", "> - ", "1. ", "[a](", "[](<", "*a_ ",
+    "**a ", "<a ",
+    "a<!--", "a<![CDATA[", "<a b='", "&#", "|-|-\n", "|a\n|-\n", " - a\n", "</b>\n\n", "http://a ", "www.)",
+    "~~a", "[[a]",
+    "<code>", "<pre>", "<blockquote>", "```\n", "``a` ", "*a**a", ". ", "e.g. ", "#1 ", "a\n", "\t",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_longest_text_of_one_mark_is_read_in_seconds(unit: str) -> None:
+    text = f"x {unit * (MAX_CHARS // len(unit))}"
+    start = time.perf_counter()
+    for paragraph in read(text).prose:
+        sentences(paragraph)
+    assert time.perf_counter() - start < 5

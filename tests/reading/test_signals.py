@@ -1,0 +1,246 @@
+"""What texts name, and what templates put into them."""
+
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reading.signals import (
+    MAX_ERROR,
+    MAX_SIGNALS,
+    Signals,
+    find_errors,
+    find_files,
+    find_identifiers,
+    find_traces,
+    find_versions,
+    normalise_error,
+    read_signals,
+    strip_boilerplate,
+)
+
+PYTHON_TRACE = """It dies:
+Traceback (most recent call last):
+  File "store/session.py", line 12, in load
+    raise SessionError("gone")
+store.SessionError: gone for user 42
+"""
+RUST_TRACE = """thread 'main' panicked at src/main.rs:4:5
+   1:     0x7f10ea2b - core::panicking::panic::h0123456789abcdef
+   2:     0x7f10ea2c - app::run::h1123456789abcdef
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("error[E0308]: mismatched types", "error[E0308]: mismatched types"),
+        ("so:\n> ERROR: no space\nthen", "ERROR: no space"),
+        ("thread 'main' panicked at 'oops'", "thread 'main' panicked at 'oops'"),
+        ("fatal: not a git repository", "fatal: not a git repository"),
+        ("test login ... FAILED", "test login ... FAILED"),
+        ("killed by SIGSEGV", "killed by SIGSEGV"),
+        ("HTTP/1.1 503 Service Unavailable", "HTTP/1.1 503 Service Unavailable"),
+        (PYTHON_TRACE, "store.SessionError: gone for user 42"),
+        ('I get an error saying "no route to host" here', "no route to host"),
+        ("npm says ENOSPC again", "ENOSPC"),
+        ("it shows SESSION_PATH_MISMATCH", "SESSION_PATH_MISMATCH"),
+        ("see E0308 and TS2322", "TS2322"),
+        ("a NullPointerException somewhere", "NullPointerException"),
+    ],
+)
+def test_errors_are_found(text: str, error: str) -> None:
+    assert error in find_errors(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["EDIT: works now", "RFC1234 and UTF16", "RUST_LOG=debug ./run", "the error of my ways", ""]
+)
+def test_what_only_looks_like_an_error_is_not(text: str) -> None:
+    assert find_errors(text) == ()
+
+
+def test_the_same_error_of_two_people_is_equal_when_normalised() -> None:
+    ours = normalise_error("src/a.rs:12:3: 12:9 error: cannot find `foo` at 0x7fff1234 (took 3.5 s)")
+    theirs = normalise_error("error: cannot find `bar` at 0x1234abcd (took 17 s)")
+    assert ours == theirs == "error: cannot find <name> at <n> (took <n> s)"
+
+
+def test_different_errors_stay_different_when_normalised() -> None:
+    assert normalise_error("error[E0308]: mismatched") != normalise_error("error[E0425]: mismatched")
+
+
+def test_errors_that_differ_in_numbers_only_are_named_once() -> None:
+    assert find_errors("error: line 1\nerror: line 2\n") == ("error: line 1",)
+
+
+def test_frames_give_functions_without_addresses() -> None:
+    assert find_traces(PYTHON_TRACE) == ("load",)
+    assert find_traces(RUST_TRACE) == ("core::panicking::panic", "app::run")
+    assert find_traces("    at com.shop.Cart.add(Cart.java:12)\n    at run (/a/b.js:1:2)") == (
+        "com.shop.Cart.add",
+        "run",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        ("in src/foo/bar.rs:12:3, and ./auth/cookie.py.", ("src/foo/bar.rs", "auth/cookie.py")),
+        (r"at C:\app\main.cs:4", (r"C:\app\main.cs",)),
+        ('File "/srv/app/views.py", line 3', ("/srv/app/views.py",)),
+        ("edit `Makefile` and setup.py", ("Makefile", "setup.py")),
+        ("+++ b/docs/index.md", ("b/docs/index.md",)),
+    ],
+)
+def test_files_are_found_without_positions(text: str, files: tuple[str, ...]) -> None:
+    assert find_files(text) == files
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://example.com/a/b.py",
+        "github.com/octocat/hello.py",
+        "and/or 1.2.3 e.g. a.m. TCP/IP",
+        "Node.js and std.io",
+        "self.rs()",
+    ],
+)
+def test_addresses_versions_and_names_are_no_files(text: str) -> None:
+    assert [file for file in find_files(text) if file != "self.rs"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("on v2.2.4 and 2.3.0-rc.1", ("2.2.4", "2.3.0-rc.1")),
+        ("Python 3.11, version 2.4", ("3.11", "2.4")),
+        ("rustc 0.13.0-nightly (f037452447 2014-11-02 12:00:00)", ("nightly 2014-11-02", "0.13.0-nightly")),
+        ("since nightly-2024-01-05", ("nightly 2024-01-05",)),
+        ("Release 2024.1.2", ("2024.1.2",)),
+        ("took 3.5 seconds at 127.0.0.1", ()),
+        ("Section 3.2.1 of HTTP/1.1", ()),
+        ("libfoo.so.1.2.3", ()),
+    ],
+)
+def test_versions_are_those_that_somebody_names(text: str, versions: tuple[str, ...]) -> None:
+    assert find_versions(text) == versions
+
+
+def test_identifiers_are_what_only_code_writes() -> None:
+    text = "Call `parse_header` of HttpParser via std::io with --no-cache and X-Forwarded-Proto on GitHub. Plain words."
+    assert find_identifiers(text) == ("parse_header", "HttpParser", "std::io", "--no-cache", "X-Forwarded-Proto")
+
+
+def test_signals_are_read_together() -> None:
+    assert read_signals("plain words") == Signals()
+    assert read_signals(PYTHON_TRACE).files == ("store/session.py",)
+
+
+TEMPLATE = """<!-- Thanks for the report! -->
+**Describe the bug**
+A clear and concise description of what the bug is.
+The cart is empty after login.
+
+### Steps to reproduce
+1. log in
+
+- [x] I have searched the existing issues
+- [ ] Windows
+- [x] Linux
+- [ ] port the parser to the new tree format
+
+Expected behavior: two items
+
+### Environment
+_No response_
+
+For guidance on contributing, please read [CONTRIBUTING.md](x).
+
+```
+### Steps to reproduce
+```
+"""
+
+
+def test_what_the_template_wrote_goes_and_what_the_reporter_wrote_stays() -> None:
+    lines = [line.strip() for line in strip_boilerplate(TEMPLATE).split("\n") if line.strip()]
+    assert lines == [
+        "The cart is empty after login.",
+        "1. log in",
+        "Linux",
+        "port the parser to the new tree format",
+        "two items",
+        "```",
+        "### Steps to reproduce",
+        "```",
+    ]
+
+
+def test_a_comment_that_never_closes_is_kept() -> None:
+    assert strip_boilerplate("a <!-- b") == "a <!-- b"
+
+
+@given(st.text())
+def test_any_text_gives_bounded_signals(text: str) -> None:
+    found = read_signals(text)
+    for signals in (found.errors, found.traces, found.files, found.versions, found.identifiers):
+        assert len(signals) <= MAX_SIGNALS
+        assert len(set(signals)) == len(signals)
+    assert all(len(error) <= MAX_ERROR for error in found.errors)
+    assert len(strip_boilerplate(text)) <= len(text) + 1
+
+
+PIECES = [
+    *(
+        "[",
+        "*",
+        ">",
+        "a/",
+        "a.",
+        "a::",
+        "A_",
+        "A",
+        "error:",
+        "error ",
+        "1.",
+        "v1.",
+        "<!--",
+        "- [ ] ",
+        "**",
+        "--a-",
+        "\\",
+        "'a",
+        "`",
+    ),
+    *(
+        "error: \n",
+        "  at a",
+        "nightly ",
+        "#1  a",
+        "\0",
+        "\ud800",
+        "\u202e",
+        "http://",
+        "Error",
+        "i have searched ",
+        "A-",
+        "x.y:1",
+    ),
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    def seconds(length: int) -> float:
+        text = (piece * length)[:length]
+        start = process_time()
+        read_signals(text)
+        strip_boilerplate(text)
+        normalise_error(text)
+        return process_time() - start
+
+    small, large = (min(seconds(length) for _ in range(3)) for length in (8_192, 65_536))
+    assert large < 30 * small + 0.05
