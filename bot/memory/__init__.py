@@ -1,0 +1,1 @@
+"""What is kept of a repository's threads, and where."""

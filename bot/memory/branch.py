@@ -1,0 +1,220 @@
+"""The store on a git branch: shallow blob-filtered fetches, compare-and-swap pushes, a squash by lease."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from bot.memory.blobs import Blob, Changes, Draft, changed, differing, import_stream
+from bot.memory.disk import on_disk
+from bot.memory.git import FILE_MODE, TIP, Commit, Entry, Git, Remote, checked_branch
+from bot.memory.git_errors import (
+    AuthFailed,
+    GitError,
+    PushRejected,
+    RefMissing,
+    RemoteRefused,
+    RemoteUnreachable,
+)
+from bot.memory.paths import below, checked, checked_all, checked_folder, refuse_clashes
+from bot.memory.store import Edits, Moved, Snapshot, StoreError
+
+_LOG = logging.getLogger(__name__)
+_FILTER = "blob:none"
+_COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What the branch took since it was last one commit: commits, and bytes of new content as pushed at most.
+
+    It is kept in the message of the tip, the only commit that a shallow fetch is sure to see.
+    """
+
+    commits: int = 0
+    bytes: int = 0
+
+    @classmethod
+    def of(cls, message: str) -> Growth:
+        """As the trailers of a commit's message say; nothing where somebody else's commit has none."""
+        found = {name: int(number) for name, number in _COUNTS.findall(message)}
+        return cls(found.get("Commits", 0), found.get("Bytes", 0))
+
+    def told(self, message: str) -> str:
+        """``message`` with this as its trailers."""
+        return f"{message.rstrip()}\n\nPrecedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}\n"
+
+
+class BranchSnapshot:
+    """One commit of the branch. Its list of files is read once; contents are fetched together when first needed."""
+
+    def __init__(self, store: BranchStore, commit: Commit | None, files: dict[str, Entry]) -> None:
+        self.revision = commit.oid if commit else ""
+        self.commit, self.files = commit, files
+        self._store = store
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files; a symlink, a submodule or an executable among them raises StoreError."""
+        wanted = {path: _regular(path, self.files[path]).oid for path in checked_all(paths) if path in self.files}
+        contents = dict(self._store.contents(wanted.values()))
+        return {path: contents[oid] for path, oid in wanted.items()}
+
+    def paths(self, prefix: str) -> list[str]:
+        """The regular files below ``prefix``, sorted."""
+        folder = checked_folder(prefix)
+        return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and below(path, folder))
+
+    def checkout(self, prefix: str) -> Path:
+        """A folder with the files of ``prefix``; it lasts until the store is closed."""
+        folder = checked_folder(prefix)
+        names: dict[str, list[str]] = {}
+        for path, entry in self.files.items():
+            if below(path, folder):
+                name = path[len(folder) + 1 if folder else 0:]
+                names.setdefault(_regular(path, entry).oid, []).append(_flat(path, name))
+        return self._store.written(names)
+
+
+class BranchStore:
+    """The tree on ``branch`` of the repository at ``url``, through a temporary clone below ``work`` (`close` ends it).
+
+    A write makes a commit on the tip and pushes it without force. When the branch has more than ``squash_after``
+    commits or ``squash_bytes`` of new content, the write makes one commit without a past instead, and pushes that by
+    lease: it takes the place of the very tip that was read, or Moved is raised. Where the server forbids that, the
+    write is an ordinary one.
+    """
+
+    def __init__(self, url: str, branch: str, token: str | None, *, work: Path | None = None,
+                 squash_after: int = 200, squash_bytes: int = 50_000_000) -> None:
+        self._ref = f"refs/heads/{checked_branch(branch)}"
+        remote = Remote(url, token)
+        self._limit = Growth(squash_after, squash_bytes)
+        self._folder = _temporary(work)
+        self._git = Git(self._folder / "clone.git", remote)
+        self._newest: BranchSnapshot | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the clone and the folders that were checked out."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def open(self, want: Iterable[str] = ()) -> BranchSnapshot:
+        """The newest state, with the contents of all that ``want`` names already here.
+
+        Three requests, two more for contents; two when nothing happened since this store's own last write.
+        """
+        folders = [checked_folder(name) for name in want]
+        snapshot = self._known() or self._fetched()
+        self._bring({entry.oid for path, entry in snapshot.files.items() if entry.mode == FILE_MODE
+                     and any(path == folder or below(path, folder) for folder in folders)})
+        return snapshot
+
+    def write(self, base: Snapshot, edits: Edits, message: str) -> BranchSnapshot:
+        """``base`` plus ``edits`` as the branch's new tip; ``base`` itself when that would change nothing."""
+        assert isinstance(base, BranchSnapshot)
+        asked = {path: None if edits[path] is None else Blob.of(edits[path] or b"") for path in checked_all(edits)}
+        changes = differing(base.files, asked)
+        if not changes:
+            return base
+        files = changed(base.files, changes)
+        refuse_clashes(files)
+        self._newest = None
+        try:
+            self._newest = BranchSnapshot(self, self._pushed(base, changes, message), files)
+        except (AuthFailed, RemoteRefused, RemoteUnreachable):
+            raise
+        except GitError as error:  # a branch that was deleted meanwhile shows in an error of its own
+            if isinstance(error, PushRejected) or self._git.remote_tip(self._ref) != base.revision:
+                raise Moved(str(error)) from error
+            raise
+        return self._newest
+
+    def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these blobs, fetched together where they are not here."""
+        distinct = list(dict.fromkeys(oids))
+        self._bring(distinct)
+        return dict(self._git.objects(distinct))
+
+    def written(self, names: dict[str, list[str]]) -> Path:
+        """A new folder with the blobs (id → file names in it), fetched together where they are not here."""
+        self._bring(names)
+        with on_disk("write a working copy"):
+            folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
+            for oid, content in self._git.objects(list(names)):
+                for name in names[oid]:
+                    (folder / name).write_bytes(content)
+        return folder
+
+    def _known(self) -> BranchSnapshot | None:
+        """This store's own last write, when it is still the newest."""
+        if self._newest and self._git.remote_tip(self._ref) != self._newest.revision:
+            self._newest = None
+        return self._newest
+
+    def _fetched(self) -> BranchSnapshot:
+        if not self._git.exists():
+            self._git.init()
+        try:
+            if not self._git.fetch_tip(self._ref, [_FILTER]):
+                _LOG.warning("the server sends no partial clones: the whole tip of the branch was fetched")
+        except RefMissing:
+            return BranchSnapshot(self, None, {})
+        commit = self._git.commit(TIP)
+        return BranchSnapshot(self, commit, self._git.files(commit.oid))
+
+    def _bring(self, oids: Iterable[str]) -> None:
+        distinct = list(dict.fromkeys(oids))
+        absent = self._git.absent(distinct) if distinct else []
+        if absent:
+            self._git.fetch_objects(absent, _FILTER)
+
+    def _pushed(self, base: BranchSnapshot, changes: Changes, message: str) -> Commit:
+        """The new tip. A squash that the server's rules forbid is put off until the counts are full again."""
+        before = Growth.of(base.commit.message) if base.commit else Growth()
+        now = Growth(before.commits + 1, before.bytes + sum(blob.packed() for blob in changes.values() if blob))
+        if base.commit and (now.commits > self._limit.commits or now.bytes > self._limit.bytes):
+            now = Growth(commits=1)
+            try:
+                draft = Draft("", base.commit.tree, now.told(message), int(time.time()))
+                return self._push(draft, changes, lease=base.revision)
+            except RemoteRefused as error:
+                _LOG.warning("the branch was not squashed: %s", error)
+        return self._push(Draft(base.revision, "", now.told(message), int(time.time())), changes)
+
+    def _push(self, draft: Draft, changes: Changes, lease: str = "") -> Commit:
+        with on_disk("write a commit"), import_stream(draft, changes, self._folder) as stream:
+            made = self._git.fast_import(stream)
+        self._git.push(made.oid, self._ref, lease=lease)
+        return Commit(made.oid, made.tree, draft.message)
+
+
+def _temporary(work: Path | None) -> Path:
+    with on_disk("make a temporary folder"):
+        if work:
+            work.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="precedent-", dir=work))
+
+
+def _regular(path: str, entry: Entry) -> Entry:
+    if entry.mode != FILE_MODE:
+        kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
+        raise StoreError(f"{checked(path)} on the branch is {kind}, which this program never writes; remove it there")
+    return entry
+
+
+def _flat(path: str, name: str) -> str:
+    if "/" in checked(path) and "/" in name:
+        raise StoreError(f"{path} lies in a sub-folder where only files belong; remove it from the branch")
+    return name

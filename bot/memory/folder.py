@@ -1,0 +1,166 @@
+"""The store in a plain folder: the files as anyone can read them, and a journal beside them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Self
+
+from bot.memory.disk import on_disk, regular_bytes
+from bot.memory.journal import FOLDER, Journal
+from bot.memory.paths import below, checked_all, checked_folder, refuse_clashes
+from bot.memory.store import Edits, Moved, Snapshot, StoreError
+
+_HIDDEN = frozenset({FOLDER, ".git"})
+
+
+class FolderSnapshot:
+    """One state of the folder; what later writes replaced is read from the journal.
+
+    Many writes later the journal keeps it no more; reading then raises Moved.
+    """
+
+    def __init__(self, store: FolderStore, revision: str) -> None:
+        self.revision = revision
+        self._store = store
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files; a symlink or a folder among them raises StoreError."""
+        return self._store.contents(self.revision, checked_all(paths))
+
+    def paths(self, prefix: str) -> list[str]:
+        """The regular files below ``prefix``, sorted."""
+        return sorted(self._store.names(self.revision, checked_folder(prefix)))
+
+    def checkout(self, prefix: str) -> Path:
+        """A folder with copies of the files of ``prefix``; it lasts until the store is closed.
+
+        Copies, not hard links: a program that writes into a linked file would change the store behind everybody's
+        back, and 30 MB are copied in about 15 ms.
+        """
+        return self._store.copied(self.revision, checked_folder(prefix))
+
+
+class FolderStore:
+    """The tree in the folder ``root``, which need not exist yet, and may hold files already: a clone of the branch."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = Path(root).absolute()
+        self._journal = Journal(self._root)
+        self._checkouts: list[Path] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folders that were checked out."""
+        while self._checkouts:
+            shutil.rmtree(self._checkouts.pop(), ignore_errors=True)
+
+    def open(self, want: Iterable[str] = ()) -> FolderSnapshot:
+        """The newest state; ``want`` costs and saves nothing here."""
+        for name in want:
+            checked_folder(name)
+        with self._journal.locked(alone=False):
+            return FolderSnapshot(self, self._revision())
+
+    def write(self, base: Snapshot, edits: Edits, message: str) -> FolderSnapshot:  # noqa: ARG002 - a folder has no history
+        """``base`` plus ``edits`` as the newest state; ``base`` itself when that would change nothing."""
+        assert isinstance(base, FolderSnapshot)
+        checked_all(edits)
+        with self._journal.locked(alone=True):
+            self._journal.finish()
+            if self._revision() != base.revision:
+                raise Moved(f"{self._root} is at revision {self._revision()!r}, not at {base.revision!r}")
+            changes = {path: content for path, content in edits.items() if self._differs(path, content)}
+            if not changes:
+                return base
+            added = {path for path, content in changes.items() if content is not None}
+            refuse_clashes(added.union(path for path in self._files("") if path not in changes))
+            number = int(base.revision or 0) + 1
+            self._journal.record(number, changes)
+        return FolderSnapshot(self, str(number))
+
+    def contents(self, revision: str, paths: list[str]) -> dict[str, bytes]:
+        """What these files held at ``revision``."""
+        with self._journal.locked(alone=False):
+            read = {path: regular_bytes(file) for path, file in self._places(revision, paths).items()}
+        return {path: content for path, content in read.items() if content is not None}
+
+    def names(self, revision: str, folder: str) -> set[str]:
+        """The regular files below ``folder`` at ``revision``."""
+        if not revision:
+            return set()
+        with self._journal.locked(alone=False):
+            earlier = self._journal.before(int(revision))
+            now = {path for path in self._files(folder) if path not in earlier}
+            return now | {path for path, file in earlier.items() if file and file.is_file() and below(path, folder)}
+
+    def copied(self, revision: str, folder: str) -> Path:
+        """A new folder with the files that ``folder`` held at ``revision``."""
+        names = sorted(self.names(revision, folder))
+        nested = next((path for path in names if "/" in path[len(folder) + 1 if folder else 0:]), None)
+        if nested:
+            raise StoreError(f"{nested} lies in a sub-folder where only files belong; remove it from the store")
+        with on_disk("write a working copy"):
+            target = Path(tempfile.mkdtemp(prefix="precedent-"))
+            self._checkouts.append(target)
+            with self._journal.locked(alone=False):
+                self._refuse_odd(folder)
+                for path, file in self._places(revision, names).items():
+                    shutil.copyfile(file, target / path.rpartition("/")[2], follow_symlinks=False)
+        return target
+
+    def _places(self, revision: str, paths: Iterable[str]) -> dict[str, Path]:
+        if not revision:
+            return {}
+        earlier = self._journal.before(int(revision))
+        places = {path: earlier.get(path, self._root / path) for path in paths}
+        for parent in {Path(path).parent for path in places}:
+            self._refuse_detour(parent)
+        return {path: file for path, file in places.items() if file}
+
+    def _differs(self, path: str, content: bytes | Path | None) -> bool:
+        self._refuse_detour(Path(path).parent)
+        if content is None:
+            return os.path.lexists(self._root / path)
+        if isinstance(content, Path):
+            content = regular_bytes(content)
+            if content is None:
+                raise StoreError(f"the new content of {path} is not there: it must be a regular file")
+        target = self._root / path
+        return target.is_symlink() or not target.is_file() or regular_bytes(target) != content
+
+    def _refuse_detour(self, folder: Path) -> None:
+        """StoreError when a folder on the way is a symlink: what lies behind it is not in the store."""
+        steps = [step for step in (folder, *folder.parents) if step != Path()]
+        link = next((step for step in steps if (self._root / step).is_symlink()), None)
+        if link:
+            raise StoreError(f"{self._root / link} is a symlink; put a real folder in its place")
+
+    def _refuse_odd(self, folder: str) -> None:
+        self._refuse_detour(Path(folder))
+        if not (self._root / folder).is_dir():
+            return
+        odd = [file for file in (self._root / folder).iterdir() if file.is_symlink() or not (file.is_file() or file.is_dir())]
+        if odd:
+            raise StoreError(f"{min(odd)} is not a regular file; remove it from the store")
+
+    def _files(self, folder: str) -> Iterator[str]:
+        top = len(str(self._root)) + 1
+        for where, folders, names in os.walk(self._root / folder):
+            if where == str(self._root):
+                folders[:] = [name for name in folders if name not in _HIDDEN]
+            for name in names:
+                if not os.path.islink(file := f"{where}/{name}"):  # noqa: PTH114 - three times as fast as a Path
+                    yield file[top:]
+
+    def _revision(self) -> str:
+        number = self._journal.revision()
+        return "" if number is None else str(number)

@@ -1,0 +1,84 @@
+"""What git's words mean: its complaints, sorted by what can be done about them."""
+
+from __future__ import annotations
+
+import re
+
+from bot.memory.disk import DiskTrouble
+from bot.memory.store import StoreError
+
+
+class GitError(StoreError):
+    """git failed; the message is one line without any secret."""
+
+    remedy = ""
+
+
+class RemoteRefused(GitError):
+    """The server's rules forbid this push (protected branch, ruleset, hook, archived repository)."""
+
+    remedy = "let this token's App bypass the rule, or set `branch` to a name that no rule covers"
+
+
+class AuthFailed(GitError):
+    """The server does not know the token (401), or the token may not do this (403; 404 for a private repository)."""
+
+    remedy = "check the token, and give the job `permissions: contents: write`"
+
+
+class RefMissing(GitError):
+    """The remote has no such branch."""
+
+    remedy = "check the branch name"
+
+
+class PushRejected(GitError):
+    """Somebody else moved the branch first; fetch, apply the changes again, push again."""
+
+    remedy = "fetch and try again"
+
+
+class RemoteUnreachable(GitError):
+    """No answer, or one that says that the server is busy: the same call may work a moment later."""
+
+    remedy = "check the network and the server's status, then run again"
+
+
+class FilterRefused(GitError):
+    """The server does not know this kind of partial clone."""
+
+    remedy = "ask for more"
+
+
+# Tried in this order: a protected branch's refusal also says "remote rejected", an archived repository's also "403".
+_MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
+    (DiskTrouble, re.compile(
+        r"No space left on device|Read-only file system|Disk quota exceeded|"
+        r"unable to (?:create temporary|write (?:sha1|object|loose object))", re.IGNORECASE)),
+    (FilterRefused, re.compile(r"filter '[^']{0,100}' not supported|tree filter allows max depth")),
+    (PushRejected, re.compile(
+        r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)|cannot lock ref|failed to update ref|"
+        r"failed to lock|reference already exists|incorrect old value")),
+    (RemoteRefused, re.compile(r"GH0\d\d|protected branch|was archived|read-only so|remote rejected")),
+    (RefMissing, re.compile(r"couldn't find remote ref")),
+    (AuthFailed, re.compile(
+        r"Authentication failed|could not read (?:Username|Password)|(?:returned error:|HTTP) 40[13]\b|Permission to |"
+        r"Resource not accessible|repository '[^']{1,400}' not found|Write access to repository not", re.IGNORECASE)),
+    (RemoteUnreachable, re.compile(
+        r"Could not resolve|Failed to connect|Couldn't connect|timed out|(?:returned error:|HTTP) (?:429|5\d\d)|"
+        r"Timeout|Connection (?:refused|reset|closed|timed)|early EOF|RPC failed|hung up|unexpected disconnect|"
+        r"Empty reply|Recv failure|expected flush|body are still expected|transfer closed|SSL_|GnuTLS|bad line length")),
+)
+# Which line of many tells it best.
+_TELLING = (re.compile(r"GH0\d\d|was archived"), re.compile(r"^! "), re.compile(r"^(?:fatal|error):"),
+            re.compile(""))
+_LONGEST = 300
+
+
+def meaning(verb: str, words: str) -> GitError | DiskTrouble:
+    """The error that git's output ``words`` (already redacted) stands for, as one line that ends with the remedy."""
+    kind = next((kind for kind, marks in _MEANINGS if marks.search(words)), GitError)
+    lines = [" ".join(line.split()) for line in words.replace("\r", "\n").splitlines() if line.strip()]
+    told = next((line for sign in _TELLING for line in lines if sign.search(line)), "it gave no reason")
+    sentence = "".join(char for char in told if char.isprintable())[:_LONGEST]
+    return kind(f"git {verb}: {sentence}; {kind.remedy}" if kind.remedy else f"git {verb}: {sentence}")

@@ -1,0 +1,129 @@
+"""Memory: what a repository knows, over any store, with every write re-applied until it lands."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+
+from bot.memory.draft import Draft, Progress
+from bot.memory.index import Query
+from bot.memory.manifest import PATH
+from bot.memory.records import record_path
+from bot.memory.shards import answer_path, digest_path
+from bot.memory.store import Moved, Store, StoreError
+from bot.model import Changes, Entry, Hit, Record, Said, ThreadId
+
+PATIENCE = 120.0
+"""Seconds that a write goes on trying while others write: twenty writers at once all land well within it."""
+
+
+class Memory:
+    """One repository's memory. `stage` makes changes searchable, `commit` makes them durable."""
+
+    def __init__(self, store: Store, *, patience: float = PATIENCE, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._store = store
+        self._patience = patience
+        self._sleep = sleep
+        self._staged: list[Changes] = []
+        self.notes: list[str] = []
+        self._draft: Draft | None = None
+
+    def open(self, want: Iterable[ThreadId] = ()) -> Memory:
+        """Take the newest state; ``want`` names threads that will be read or changed."""
+        keys = list(want)
+        paths = [path for key in keys for path in (record_path(key), digest_path(key), answer_path(key))]
+        self._draft = Draft(self._store.open([PATH, "index", *paths]), self.notes)
+        self._staged = []
+        return self
+
+    @property
+    def draft(self) -> Draft:
+        if self._draft is None:
+            self.open()
+        assert self._draft is not None
+        return self._draft
+
+    @property
+    def cursor(self) -> datetime | None:
+        """Everything that changed before this moment is remembered; None in an empty memory."""
+        return self.draft.manifest.cursor
+
+    @property
+    def pending(self) -> tuple[ThreadId, ...]:
+        """Threads for which a comment was promised that has not been seen yet."""
+        return self.draft.manifest.pending
+
+    @property
+    def size(self) -> int:
+        """Number of threads remembered."""
+        return self.draft.manifest.threads
+
+    def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
+        return self.draft.records(ids)
+
+    def said(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Said]:
+        return self.draft.said(ids)
+
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
+        return self.draft.entries(ids)
+
+    def search(
+        self,
+        query: Query,
+        *,
+        limit: int = 200,
+        before: datetime | None = None,
+        keep: Callable[[Entry], bool] | None = None,
+    ) -> list[Hit]:
+        return self.draft.search(query, limit=limit, before=before, keep=keep)
+
+    def stage(self, changes: Changes, tick: Progress = lambda _: None) -> None:
+        """Put changes on top of this state, so that searches see them. Nothing is durable yet."""
+        self._staged.append(changes)
+        self.draft.apply(changes, tick)
+
+    def commit(self, message: str) -> bool:
+        """Write what is staged; when somebody was first, apply it to their state and try again.
+
+        Returns whether anything was written. Raises StoreError when the store refuses or others keep winning.
+        """
+        until = time.monotonic() + self._patience
+        wait = 0.05
+        while True:
+            edits = self.draft.edits()
+            if not edits:
+                return False
+            if self.draft.is_newer:
+                raise StoreError("the memory branch was written by a newer Precedent: update this one")
+            try:
+                written = self._store.write(self.draft.snapshot, edits, message)
+            except Moved:
+                if time.monotonic() > until:
+                    raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
+                self._sleep(random.uniform(0, wait))
+                wait = min(2.0, wait * 1.5)
+                self._reapply()
+                continue
+            self._staged, self._draft = [], Draft(written, self.notes)
+            return True
+
+    def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
+        """All records in the order of their ids."""
+        return self.draft.every_record(tick)
+
+    def rebuild_index(self, tick: Progress = lambda _: None) -> None:
+        """Make the index anew from the records (staged; `commit` writes it)."""
+        self.draft.rebuild_index(tick)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _reapply(self) -> None:
+        """Take the new tip and put this run's changes on top of it."""
+        staged = self._staged
+        keys = {record.id for changes in staged for record in changes.records}
+        self.open(keys)
+        for changes in staged:
+            self.stage(changes)

@@ -1,0 +1,69 @@
+"""The contract of a store: a tree of files with one newest state, replaced by compare-and-swap.
+
+`folder.py` (a plain folder) and `branch.py` (a git branch) are the two implementations; both pass
+`tests/memory/test_store_contract.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from bot.errors import WorldError
+
+Edits = Mapping[str, bytes | Path | None]
+"""Path inside the store → new content (bytes, or a file to take it from), None to delete it."""
+
+
+class StoreError(WorldError):
+    """The store could not be read or written; the message says what to do."""
+
+
+class Moved(Exception):
+    """Somebody else wrote first: take the newest snapshot, apply the changes again, and write again."""
+
+
+class Snapshot(Protocol):
+    """One state of the tree; reading it never sees later writes.
+
+    Paths use ``/``, are relative, and hold no empty part, ``.`` or ``..``.
+    """
+
+    revision: str
+    """Identifies the state (a commit id; a counter), empty when nothing has been stored yet."""
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files, fetched together; absent ones are left out."""
+        ...
+
+    def paths(self, prefix: str) -> list[str]:
+        """The files below the folder ``prefix`` ("" for all), sorted."""
+        ...
+
+    def checkout(self, prefix: str) -> Path:
+        """A writable folder with the files below ``prefix`` as they are in this state, for programs that need files.
+
+        Regular files only: a symlink or a sub-folder in the store raises StoreError. Writing there changes nothing
+        in the store until the files are handed to ``Store.write``.
+        """
+        ...
+
+
+class Store(Protocol):
+    """Where the tree is kept."""
+
+    def open(self, want: Iterable[str] = ()) -> Snapshot:
+        """The newest state; an empty one where nothing is stored yet.
+
+        ``want`` names files or folders that will be read, so that a remote store can fetch them in one go.
+        """
+        ...
+
+    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
+        """Replace ``base`` by itself plus ``edits``, or raise Moved when ``base`` is no longer the newest state."""
+        ...
+
+    def close(self) -> None:
+        """Give back temporary files."""
+        ...

@@ -1,0 +1,174 @@
+"""A folder of segments as an index: checked, opened, searched, updated, built."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from os import scandir
+from pathlib import Path
+
+from whoosh.index import TOC, FileIndex
+from whoosh.reading import SegmentReader
+
+from bot.memory.index import Document, IndexCorrupt, Query
+from bot.memory.postings import encode_key
+from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
+from bot.memory.whoosh.search import Candidate, Leaf, Search
+from bot.memory.whoosh.writer import LETTERS, SCHEMA, Writer, id_term
+from bot.model import Entry, Hit, ThreadId
+
+MAX_FILE_BYTES = 512 << 20
+MAX_TOC_BYTES = 16 << 20
+MAX_SEGMENTS = 64
+
+_SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.seg", re.ASCII)
+_TOC_FILE = re.compile(rf"_{NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
+
+
+class WhooshIndex:
+    """An index in a folder of its own, as `bot.memory.index.Index` describes it. Make one with ``open_index``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._leaves: list[Leaf] = []
+        self._open()
+
+    def search(
+        self,
+        query: Query,
+        *,
+        limit: int = 200,
+        before: datetime | None = None,
+        keep: Callable[[Entry], bool] | None = None,
+    ) -> list[Hit]:
+        with _damage_is_corruption():
+            found = Search(self._leaves, query, before)
+        best, wanted = self._best(found, limit, keep), limit
+        while best is None:
+            wanted *= 4
+            best = self._best(found, wanted, keep, limit)
+        best = sorted(best, key=_by_score)[:limit]
+        with _damage_is_corruption():
+            terms = found.terms([candidate for candidate, _ in best])
+        return [
+            Hit(entry, candidate.score, why, candidate.score / found.most)
+            for (candidate, entry), why in zip(best, terms, strict=True)
+        ]
+
+    def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
+        found: dict[ThreadId, Entry] = {}
+        with _damage_is_corruption():
+            for key in ids:
+                for leaf in self._leaves:
+                    document = leaf.find(_id_key(key))
+                    if document is not None:
+                        found[key] = leaf.entry(document)
+        return found
+
+    def update(self, documents: Iterable[Document], remove: Iterable[ThreadId] = ()) -> None:
+        batch = {document.entry.id: document for document in documents}
+        with _damage_is_corruption():
+            check_folder(self._folder)
+            with Writer(FileIndex(Storage(str(self._folder)), SCHEMA)) as writer:
+                for key in {*batch, *remove}:
+                    self._delete(writer, _id_key(key))
+                for document in batch.values():
+                    writer.add(document)
+            self._open()
+
+    def close(self) -> None:
+        for leaf in self._leaves:
+            leaf.close()
+        self._leaves = []
+
+    def __len__(self) -> int:
+        return sum(leaf.count - len(leaf.deleted) for leaf in self._leaves)
+
+    def _open(self) -> None:
+        # Always anew: Whoosh's own refresh of a reader finds deleted copies in some of its versions.
+        self.close()
+        with _damage_is_corruption():
+            check_folder(self._folder)
+            storage = Storage(str(self._folder))
+            segments: list[Segment] = TOC.read(storage, NAME, schema=SCHEMA).segments
+            files = {segment.make_filename(segment.COMPOUND_EXT) for segment in segments}
+            if len(segments) > MAX_SEGMENTS or files != {name for name in storage.list() if name.endswith(".seg")}:
+                raise IndexCorrupt("its files are not those that its table of contents names")
+            for segment in segments:
+                self._leaves.append(Leaf(SegmentReader(storage, SCHEMA, segment)))
+
+    def _best(
+        self, found: Search, count: int, keep: Callable[[Entry], bool] | None, limit: int = 0
+    ) -> list[tuple[Candidate, Entry]] | None:
+        """The best ``count`` candidates that are kept; None when too few were and there are more to look at."""
+        with _damage_is_corruption():
+            candidates = found.best(count)
+            pairs = [(candidate, found.entry(candidate)) for candidate in candidates]
+        kept = pairs if keep is None else [(candidate, entry) for candidate, entry in pairs if keep(entry)]
+        return kept if len(kept) >= (limit or count) or len(candidates) < count else None
+
+    def _delete(self, writer: Writer, key: bytes) -> None:
+        base = 0
+        for leaf in self._leaves:
+            document = leaf.find(key)
+            if document is not None:
+                writer.delete_document(base + document)
+            base += leaf.count
+
+
+def open_index(folder: Path) -> WhooshIndex:
+    """The index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt."""
+    return WhooshIndex(folder)
+
+
+def build(folder: Path, documents: Iterable[Document]) -> None:
+    """Write an index of ``documents`` into an empty folder, as one segment.
+
+    Searches ``before`` a moment are fastest when the documents come in the order of their creation. Of two with one id
+    the later one stays. The same documents give the same files, and a name of a file never stands for two contents.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with Writer(FileIndex.create(Storage(str(folder)), SCHEMA)) as writer:
+        for document in documents:
+            writer.add(document)
+
+
+@contextmanager
+def _damage_is_corruption() -> Iterator[None]:
+    """Whatever goes wrong while bytes of a stranger are read says only one thing: they are not an index of ours."""
+    try:
+        yield
+    except IndexCorrupt:
+        raise
+    except Exception as error:  # noqa: BLE001
+        raise IndexCorrupt(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
+
+def check_folder(folder: Path) -> None:
+    """Raises IndexCorrupt unless there are only regular files, with names that we give and sizes that we read."""
+    if folder.is_symlink():
+        raise IndexCorrupt("its folder is a symbolic link")
+    tocs = 0
+    with scandir(folder) as found:
+        for file in found:
+            status = file.stat(follow_symlinks=False)
+            is_toc = _TOC_FILE.fullmatch(file.name) is not None
+            if not (is_toc or _SEGMENT_FILE.fullmatch(file.name)) or not stat.S_ISREG(status.st_mode):
+                raise IndexCorrupt(f"an unexpected file: {file.name!a:.100}")
+            if status.st_size > (MAX_TOC_BYTES if is_toc else MAX_FILE_BYTES):
+                raise IndexCorrupt(f"a file of {status.st_size:,} bytes: {file.name}")
+            tocs += is_toc
+    if tocs != 1:
+        raise IndexCorrupt(f"{tocs} tables of contents")
+
+
+def _id_key(key: ThreadId) -> bytes:
+    return encode_key(LETTERS["id"], id_term(key))
+
+
+def _by_score(found: tuple[Candidate, Entry]) -> tuple[float, bool, ThreadId]:
+    candidate, entry = found
+    return -candidate.score, isinstance(entry.id, str), entry.id

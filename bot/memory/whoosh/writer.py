@@ -1,0 +1,194 @@
+"""Writes segments: documents into columns and inverted lists, small segments into one."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator, Mapping
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+from whoosh.columns import NumericColumn, VarBytesColumn
+from whoosh.fields import FieldType, Schema
+from whoosh.index import LockError
+from whoosh.reading import SegmentReader
+from whoosh.writing import MERGE_SMALL, SegmentWriter
+
+from bot.memory import bm25f
+from bot.memory.index import NOTES, TEXT, Document
+from bot.memory.postings import Inversion, encode_key
+from bot.memory.whoosh import stored
+from bot.memory.whoosh.codec import NAME, Codec, Segment, Storage
+from bot.model import ThreadId
+
+LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
+"""Field → the letter that its keys begin with."""
+
+ENTRY = VarBytesColumn()
+CREATED = NumericColumn("q")
+"""Seconds since 1970, rounded up: what a search ``before`` a moment sees was created before it."""
+
+
+class TermsField(FieldType):  # type: ignore[misc]
+    """A field whose value is a mapping of terms to levels: Whoosh analyses nothing."""
+
+    analyzer = format = scorable = stored = unique = vector = column_type = None
+    indexed = True
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+
+    def index(self, value: Mapping[str, int], **options: Any) -> Iterator[tuple[bytes, int, int, bytes]]:
+        letter = self.letter
+        return ((encode_key(letter, term), 1, level, b"") for term, level in value.items())
+
+
+class ColumnField(FieldType):  # type: ignore[misc]
+    """A field that is kept beside the terms."""
+
+    analyzer = format = scorable = stored = unique = vector = None
+    indexed = False
+
+    def __init__(self, column: Any) -> None:
+        self.column_type = column
+
+    def to_column_value(self, value: Any) -> Any:
+        return value
+
+
+SCHEMA = Schema(
+    created=ColumnField(CREATED),
+    entry=ColumnField(ENTRY),
+    **{name: TermsField(letter) for name, letter in LETTERS.items()},
+)
+
+
+class Writer(SegmentWriter):  # type: ignore[misc]
+    """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was."""
+
+    def __init__(self, index: Any) -> None:
+        self._before = set(index.storage.list())
+        try:
+            super().__init__(index, codec=Codec())
+        except LockError:
+            raise
+        except BaseException:
+            self._clean_up(index.storage)
+            raise
+        self.pool = Pool()
+        self._numbers: dict[ThreadId, int] = {}
+
+    def add(self, document: Document) -> None:
+        """Add a document; an earlier one of this batch with the same id goes."""
+        entry = document.entry
+        earlier = self._numbers.get(entry.id)
+        if earlier is not None:
+            self.newsegment.delete_document(earlier)
+        self._numbers[entry.id] = self.docnum
+        self.add_document(
+            created=math.ceil(entry.created_at.timestamp()),
+            entry=stored.pack(entry),
+            id={id_term(entry.id): 1},
+            notes=bm25f.note_levels(document),
+            text=bm25f.text_levels(document),
+        )
+
+    def add_reader(self, reader: Any) -> None:
+        """Take over the documents of a segment that are not deleted."""
+        segment, base = reader.segment(), self.docnum
+        alive = [not segment.is_deleted(number) for number in range(segment.doc_count_all())]
+        self._copy_columns(reader, alive)
+        number, renumbered = base, []
+        for keep in alive:
+            renumbered.append(number)
+            number += keep
+        for key, (documents, levels) in reader._terms.items():
+            kept = [alive[document] for document in documents]
+            if any(kept):
+                numbers = [renumbered[document] for document in compress(documents, kept)]
+                self.pool.lists.extend(key, numbers, bytes(compress(levels, kept)))
+        self._added = True
+
+    def _copy_columns(self, reader: Any, alive: list[bool]) -> None:
+        columns = [
+            (name, column, reader.column_reader(name, column, translate=False))
+            for name, column in (("created", CREATED), ("entry", ENTRY))
+        ]
+        for number in compress(range(len(alive)), alive):
+            self.perdocwriter.start_doc(self.docnum)
+            for name, column, values in columns:
+                self.perdocwriter.add_column_value(name, column, values[number])
+            self.perdocwriter.finish_doc()
+            self.docnum += 1
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        committed = False
+        try:
+            if kind is None:
+                self.commit(mergetype=merge)
+                committed = True
+            else:
+                self.cancel()
+        finally:
+            if not committed:
+                self._clean_up(self.storage)
+
+    def _commit_toc(self, segments: list[Segment]) -> None:
+        # The table of contents of a new index gets a number that depends on what is in it: a name never means two
+        # things, not even when an index is built again in place of another.
+        if self.generation == 1 and segments:
+            self.generation += int(segments[0].segid[:7], 16)
+        super()._commit_toc(segments)
+
+    def _finish(self) -> None:
+        super()._finish()
+        Path(self.storage.folder, f"{NAME}_WRITELOCK").unlink(missing_ok=True)
+
+    def _clean_up(self, storage: Storage) -> None:
+        # What a writer that fails leaves behind: Whoosh 2.7.4 keeps the lock, and every version some files.
+        if self.writelock is not None and self.writelock.locked:
+            self.writelock.release()
+        for name in set(storage.list()) - self._before:
+            path = Path(storage.folder, name)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+class Pool:
+    """Takes postings as Whoosh's writer gives them."""
+
+    def __init__(self) -> None:
+        self.lists = Inversion()
+
+    def add(self, item: tuple[str, bytes, int, float, bytes]) -> None:
+        self.lists.add(item[1], item[2], int(item[3]))
+
+    def iter_postings(self) -> Inversion:
+        return self.lists
+
+    def cleanup(self) -> None:
+        self.lists = Inversion()
+
+
+def id_term(key: ThreadId) -> str:
+    """What the index calls a thread."""
+    return f"#{key}" if isinstance(key, int) else f"={key}"
+
+
+def merge(writer: Writer, segments: list[Segment]) -> list[Segment]:
+    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted."""
+    kept = []
+    for segment in MERGE_SMALL(writer, segments):
+        if 2 * segment.deleted_count() > segment.doc_count_all():
+            reader = SegmentReader(writer.storage, writer.schema, segment)
+            writer.add_reader(reader)
+            reader.close()
+        else:
+            kept.append(segment)
+    return kept

@@ -1,0 +1,52 @@
+"""Bare repositories for the tests of this room: by path, and served over HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fakes.git_http import GitServer
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """An empty repository on the fake of GitHub's git server."""
+
+    server: GitServer
+    repository: Path
+    name: str = "octocat/hello"
+
+    @property
+    def url(self) -> str:
+        return f"{self.server.url}/{self.name}.git"
+
+    @property
+    def token(self) -> str:
+        return self.server.token
+
+
+def bare_repository(folder: Path, *, filters: bool = True) -> Path:
+    """The bare repository in ``folder``, made when it is not there; without ``filters`` it sends no partial clones."""
+    if not folder.exists():
+        subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(folder)], check=True)
+        git(folder, "config", "uploadpack.allowFilter", str(filters).lower())
+    return folder
+
+
+def git(repository: Path, *args: str, given: bytes = b"") -> str:
+    """What git prints in this repository."""
+    author = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
+    done = subprocess.run(["git", "-C", str(repository), *author, *args], input=given, stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode().strip()
+
+
+def commit(repository: Path, entries: dict[str, tuple[str, bytes]], ref: str = "refs/heads/precedent") -> str:
+    """Put a commit without parent, with these (mode, content) at these paths, on ``ref``; content "" of a 160000 is made up."""
+    git(repository, "read-tree", "--empty")
+    for path, (mode, content) in entries.items():
+        oid = "1" * 40 if mode == "160000" else git(repository, "hash-object", "-w", "--stdin", given=content)
+        git(repository, "update-index", "--add", "--cacheinfo", f"{mode},{oid},{path}")
+    made = git(repository, "commit-tree", "-m", "by hand", git(repository, "write-tree"))
+    git(repository, "update-ref", ref, made)
+    return made
