@@ -1,0 +1,1 @@
+"""What is worth saying → Markdown that harms nobody."""

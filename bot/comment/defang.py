@@ -1,0 +1,168 @@
+"""Foreign text made harmless inside our Markdown: it pings nobody, links nowhere and stays within its place.
+
+Backslashes stop Markdown but not GitHub's own links, which are made from the finished page
+(https://github.com/gjtorikian/html-pipeline, mention filter); a zero-width space inside the mention, number or address
+stops both, and goes on to do so when an e-mail reply quotes the comment as plain text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote, urlsplit
+
+from bot.comment.visible import clean, cut, one_line
+
+BREAK = "\u200b"
+"""Put where GitHub would see a mention, a reference or an address; readers see nothing."""
+
+MAX_CHARS = 65_536
+TITLE_CHARS = 120
+
+_HAZARD = re.compile(
+    r"(?P<html><)"
+    r"|(?P<entity>&(?=#?[A-Za-z0-9]{1,32};))"
+    r"|(?P<backslash>\\(?=[!-/:-@\[-`{-~]|\Z))"
+    r"|(?P<mark>[`*\[\]|~]|(?<![^\W_])_+|_+(?![^\W_]))"
+    r"|(?P<dollar>\$(?!\s)|(?<!\s)\$)"
+    r"|(?P<mention>@(?!\s))"
+    r"|(?P<number>\#(?=[0-9]|\Z))"
+    r"|(?P<prefix>(?<![A-Za-z0-9])(?:GH|GHSA|CVE)-(?=[A-Za-z0-9]|\Z))"
+    r"|(?P<scheme>:(?=//))"
+    r"|(?P<emoji>:(?=[A-Za-z0-9_+-]{1,64}:)(?![0-9]{1,2}:))"
+    r"|(?P<path>/(?=(?:issues|pull|discussions|commit)/))"
+    r"|(?P<host>www(?=\.))"
+    r"|(?P<phrase>\bduplicate(?=\s+of\b))"
+    r"|(?P<commit>(?<![A-Za-z0-9])[0-9a-f]{7,40}(?![A-Za-z0-9]))",
+    re.IGNORECASE | re.ASCII,
+)
+_LINE_START = re.compile(r"(?P<mark>[-+=#:](?![A-Za-z0-9])|[0-9]{1,9}(?=[.)](?:\s|\Z)))|(?P<quote>>)", re.ASCII)
+_PING = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])", re.ASCII)
+_FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>.*)", re.ASCII)
+_TICKS = re.compile(r"`+")
+_SAFE_IN_URL = "/:?#@!$&'*+,;=%~-._"
+_HEX_RUN = 6
+
+
+def inline(text: str, limit: int) -> str:
+    """At most ``limit`` characters of the text on one line, as plain words for running text or a link's label.
+
+    What was Markdown is shown as it was typed. Safe inside raw HTML elements too, though backslashes show there.
+    """
+    return _line(cut(one_line(text[:MAX_CHARS]), limit))
+
+
+def block(text: str, limit: int) -> str:
+    """At most ``limit`` characters of a longer text: paragraphs keep their lines, fenced code stays fenced code.
+
+    Everything else is shown as it was typed. Begins and ends with a newline where code is first or last, so that no
+    tag beside it can keep the fence from being one. Put it at a line's start; every line of it may be prefixed.
+    """
+    return "\n\n".join(_parts(cut(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
+
+
+def code_span(text: str, limit: int) -> str:
+    """At most ``limit`` characters of the text on one line as code, nothing for nothing. For Markdown, not raw HTML."""
+    code = _shielded(cut(one_line(text[:MAX_CHARS]), limit))
+    if not code:
+        return ""
+    ticks = "`" * (_longest_run(code) + 1)
+    pad = " " if code.startswith("`") or code.endswith("`") else ""
+    return f"{ticks}{pad}{code}{pad}{ticks}"
+
+
+def link(text: str, url: str, limit: int = TITLE_CHARS) -> str:
+    """A link to an address of ours with a stranger's words as its label, of at most ``limit`` characters.
+
+    Only http(s) without credentials is linked; anything else gives the label alone.
+    """
+    label = inline(text, limit) or "(no title)"
+    address = _address(url)
+    return f"[{label}]({address})" if address else label
+
+
+def _address(url: str) -> str:
+    """The URL with whatever could end a link's target percent-encoded, "" for one that is not to be linked."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
+        return ""
+    return quote(url, safe=_SAFE_IN_URL, errors="replace")
+
+
+def _line(text: str) -> str:
+    """One line without leading white space, wherever in the Markdown it may come to stand."""
+    start = _LINE_START.match(text)
+    if not start:
+        return _HAZARD.sub(_disarm, text)
+    if start["quote"]:
+        return "&gt;" + _HAZARD.sub(_disarm, text[1:])
+    if start["mark"].isdigit():
+        return f"{start['mark']}\\{text[start.end()]}" + _HAZARD.sub(_disarm, text[start.end() + 1 :])
+    return f"\\{_HAZARD.sub(_disarm, text)}"
+
+
+def _disarm(found: re.Match[str]) -> str:
+    kind, text = found.lastgroup, found[0]
+    if kind == "html":
+        return "&lt;"
+    if kind == "entity":
+        return "&amp;"
+    if kind in ("backslash", "mark"):
+        return "".join(f"\\{character}" for character in text)
+    if kind == "dollar":
+        # Only this form is documented to keep a dollar sign from opening a formula.
+        return "<span>&#36;</span>"
+    if kind == "commit":
+        return BREAK.join(text[at : at + _HEX_RUN] for at in range(0, len(text), _HEX_RUN))
+    return text + BREAK
+
+
+def _shielded(code: str) -> str:
+    """Code in which no e-mail reply finds a mention; GitHub itself links nothing in code."""
+    return _PING.sub(f"@{BREAK}", code)
+
+
+def _longest_run(code: str) -> int:
+    return max((len(run) for run in _TICKS.findall(code)), default=0)
+
+
+def _parts(lines: list[str]) -> Iterator[str]:
+    """Paragraphs and fenced code in order, each as finished Markdown."""
+    at = 0
+    while at < len(lines):
+        if opening := _opening(lines[at]):
+            end = _closing(lines, at + 1, opening)
+            if any(line.strip() for line in lines[at + 1 : end]):
+                yield _fenced(lines[at + 1 : end], is_first=at == 0, is_last=end + 1 >= len(lines))
+            at = end + 1
+        else:
+            end = next((n for n in range(at, len(lines)) if not lines[n].strip() or _opening(lines[n])), len(lines))
+            if end > at:
+                yield "\n".join(_line(line.strip()) for line in lines[at:end])
+            at = max(end, at + 1)
+
+
+def _opening(line: str) -> str:
+    """The fence that opens code on this line, "" for none (https://spec.commonmark.org/0.31.2/#fenced-code-blocks)."""
+    found = _FENCE.fullmatch(line)
+    return found["fence"] if found and not (found["fence"][0] == "`" and "`" in found["info"]) else ""
+
+
+def _closing(lines: list[str], start: int, opening: str) -> int:
+    """The index of the line that ends the code; the number of lines where none does."""
+    for at in range(start, len(lines)):
+        line = lines[at].strip()
+        if len(line) >= len(opening) and not line.strip(opening[0]):
+            return at
+    return len(lines)
+
+
+def _fenced(lines: list[str], *, is_first: bool, is_last: bool) -> str:
+    """Code in a fence of ours; its language is dropped, for some draw (``mermaid``, ``math``, ``suggestion``)."""
+    code = _shielded("\n".join(line.rstrip() for line in lines))
+    ticks = "`" * max(3, _longest_run(code) + 1)
+    before, after = "\n" * is_first, "\n" * is_last
+    return f"{before}{ticks}\n{code}\n{ticks}{after}"

@@ -1,0 +1,57 @@
+"""Addresses of threads, comments and commits, so built that a link leaves no trace on the thread that it leads to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from bot.model import Kind, ThreadId
+
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+", re.ASCII)
+_SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII)
+_REDIRECT = "https://redirect.github.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where things are. Every method returns an absolute URL, or "" where there is nothing to link to.
+
+    ``redirect`` sends links through the host that GitHub keeps for links without a backlink
+    (https://docs.github.com/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls);
+    it exists for github.com only. ``repo`` is ``owner/name``, or empty for threads from elsewhere.
+    """
+
+    server_url: str = "https://github.com"
+    repo: str = ""
+    redirect: bool = True
+
+    def thread(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+        """An issue or pull request by number; string ids lead nowhere."""
+        base = self._base()
+        if not base or isinstance(thread, str):
+            return ""
+        return f"{base}/{'pull' if kind is Kind.PULL else 'issues'}/{thread}"
+
+    def comment(self, thread: ThreadId, comment: int | None, kind: Kind = Kind.ISSUE) -> str:
+        """The permalink of a comment; "" without a comment id, as for archives."""
+        address = self.thread(thread, kind)
+        return f"{address}#issuecomment-{comment}" if address and comment is not None else ""
+
+    def commit(self, sha: str) -> str:
+        """A commit by its full or short SHA in lower case."""
+        base = self._base()
+        return f"{base}/commit/{sha}" if base and _SHA.fullmatch(sha) else ""
+
+    def page(self, address: str) -> str:
+        """The address of a documentation page: plain http(s) only, everything else leads nowhere."""
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            return ""
+        return address if parts.scheme in ("https", "http") and parts.hostname else ""
+
+    def _base(self) -> str:
+        if not _REPO.fullmatch(self.repo):
+            return ""
+        return f"{_REDIRECT if self.redirect else self.server_url.rstrip('/')}/{self.repo}"

@@ -1,0 +1,221 @@
+"""Context → the Markdown of one comment, by templates that a repository may change and cannot abuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from bot.answer import Context
+from bot.comment import wording
+from bot.comment.defang import inline
+from bot.comment.links import Links
+from bot.comment.sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong
+from bot.comment.view import QUOTE_CHARS, Item, view_of
+from bot.errors import UserError, WorldError
+from bot.model import ThreadId
+
+__all__ = ["MAX_BYTES", "MAX_CHARS", "SHIPPED", "Links", "Rendered", "Renderer", "find_marker", "marker", "withdrawn"]
+
+MAX_CHARS = 60_000
+MAX_BYTES = 65_536
+"""GitHub refuses more than 65,536 characters; counting bytes as well is on the safe side of what it really measures."""
+
+SPARE = 256
+"""Characters of both that are left for the hidden last line, which is added to what is rendered here."""
+
+SHIPPED = Path(__file__).resolve().parents[2] / "templates"
+"""The templates that come with this program."""
+
+NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
+
+_INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_BLANK_LINES = re.compile(r"\n{3,}")
+_SPEAKS_FOR_A_PERSON = re.compile(
+    r"[*_~\"“(+-]{0,20}(?:duplicate of|close[sd]?|fix(?:e[sd])?|resolve[sd]?)[: \t*_]{0,8}"
+    r"(?:#[0-9]|gh-[0-9]|https?://|[\w.-]{1,40}/[\w.-]{1,100}#[0-9])",
+    re.ASCII | re.IGNORECASE,
+)
+"""A line that GitHub would act upon as if the account meant it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A comment's text, and in one line what was wrong with the repository's own templates (None: nothing)."""
+
+    text: str
+    problem: str | None = None
+
+
+def marker(instance: str = "action", reply_to: int | None = None) -> str:
+    """The hidden first line by which a comment of ours is found again, together with the id of its author.
+
+    Two installations on one repository have different ``instance`` names: letters, digits, ``_``, ``.`` and single
+    hyphens, else UserError (a double hyphen would end the HTML comment).
+    ``reply_to`` is the id of the comment that is answered; each has a reply of its own.
+    """
+    if not _INSTANCE.fullmatch(instance) or "--" in instance or instance.endswith("-"):
+        raise UserError(f"instance name {instance[:70]!r}: use 1 to 64 letters, digits, '_', '.' and single '-'")
+    return f"<!-- precedent:v1 id={instance}{f' reply={reply_to}' if reply_to is not None else ''} -->"
+
+
+def find_marker(text: str, instance: str = "action", reply_to: int | None = None) -> bool:
+    """Whether the first line of a comment is our marker. Anyone can write it: check the comment's author too."""
+    first, _, _ = text.lstrip("\ufeff \t\r\n").partition("\n")
+    return first.rstrip() == marker(instance, reply_to)
+
+
+def withdrawn(instance: str = "action") -> str:
+    """What a comment shrinks to when nothing that it said is true any more."""
+    return f"{marker(instance)}\n<sub>{wording.WITHDRAWN}</sub>\n"
+
+
+class Renderer:
+    """Renders comments with the shipped templates and, where they work, with a repository's own.
+
+    ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text; it can extend
+    ``base.md.j2`` or what it replaces as ``shipped/NAME.md.j2``. ``commands`` says whether the footer names commands.
+    """
+
+    def __init__(
+        self,
+        templates: Path = SHIPPED,
+        overrides: Mapping[str, str] | None = None,
+        links: Links | None = None,
+        *,
+        instance: str = "action",
+        commands: bool = True,
+    ) -> None:
+        shipped = _read(templates)
+        kept, self._problem = _acceptable(overrides or {})
+        self._shipped = Sandbox(shipped)
+        self._custom = Sandbox(shipped | {f"shipped/{name}": shipped[name] for name in NAMES} | kept) if kept else None
+        self._links = links or Links()
+        self._instance = instance
+        self._commands = commands
+        marker(instance)
+
+    def render(self, context: Context, *, thread_id: ThreadId, now: datetime, searched: int) -> Rendered:
+        """The comment on ``thread_id``, at most 60,000 characters and 65,536 bytes, cut at whole hits.
+
+        ``searched`` is the number of threads that were looked through, 0 to leave it out. Ages are counted to ``now``;
+        pass the time of the question rather than of the run, and a repeated run gives the same bytes.
+        """
+        name = "context.md.j2" if context.mentioned or context.also_mentioned else "troubleshooting.md.j2"
+        frame = {"marker": marker(self._instance), "asked": ""}
+        return self._rendered(name, _without(context, thread_id), now, searched, frame)
+
+    def reply(self, context: Context, *, asked: str, reply_to: int, now: datetime, searched: int) -> Rendered:
+        """The reply to comment ``reply_to``, in which somebody asked ``asked``; says so when nothing was found."""
+        frame = {"marker": marker(self._instance, reply_to), "asked": inline(asked, QUOTE_CHARS)}
+        return self._rendered("reply.md.j2", context, now, searched, frame)
+
+    def _rendered(
+        self, name: str, context: Context, now: datetime, searched: int, frame: Mapping[str, str]
+    ) -> Rendered:
+        fixed: Item = {**frame, "words": self._words(searched)}
+
+        def views() -> Iterator[Item]:
+            return ({**view_of(part, self._links, now), **fixed} for part in shrunk(context))
+
+        problem = self._problem
+        if self._custom is not None:
+            try:
+                text = _fit(self._custom, name, views())
+                _check(text, frame["marker"])
+                return Rendered(text, problem)
+            except TemplateFault as fault:
+                problem = f"template {name}: {fault}; the shipped template was used"
+        return Rendered(_fit(self._shipped, name, views()), problem)
+
+    def _words(self, searched: int) -> dict[str, str]:
+        footer = {"provenance": wording.provenance(searched), "controls": wording.controls(self._commands)}
+        return {**wording.HEADINGS, **footer}
+
+
+def shrunk(context: Context) -> Iterator[Context]:
+    """The context, then smaller and smaller ones: first without conversations, then without hits, last ones first."""
+    yield context
+    for section in ("open_now", "seen_before", "mentioned"):
+        for place in reversed(range(len(getattr(context, section)))):
+            hits = list(getattr(context, section))
+            if hits[place].conversation:
+                hits[place] = replace(hits[place], conversation="")
+                context = _with(context, section, hits)
+                yield context
+    for section in ("also_mentioned", "pages", "open_now", "seen_before", "mentioned"):
+        while hits := list(getattr(context, section)):
+            context = _with(context, section, hits[:-1])
+            yield context
+
+
+def _with(context: Context, section: str, hits: list[object]) -> Context:
+    changed: dict[str, object] = {section: tuple(hits)}
+    return replace(context, **changed)  # type: ignore[arg-type]
+
+
+def _without(context: Context, thread_id: ThreadId) -> Context:
+    """A comment never speaks of the thread that it stands on."""
+    for section in ("mentioned", "also_mentioned", "seen_before", "open_now"):
+        context = _with(context, section, [hit for hit in getattr(context, section) if hit.id != thread_id])
+    return context
+
+
+def _fit(sandbox: Sandbox, name: str, views: Iterator[Item]) -> str:
+    """The first of ``views`` that makes a comment of allowed size. Raises TooLong when none does."""
+    for view in views:
+        try:
+            text = _tidy(sandbox.render(name, view, MAX_CHARS))
+        except TooLong:
+            continue
+        if len(text) <= MAX_CHARS - SPARE and len(text.encode()) <= MAX_BYTES - SPARE:
+            return text
+    raise TooLong(f"its text is longer than {MAX_CHARS:,} characters even with nothing in it")
+
+
+def _tidy(text: str) -> str:
+    whole = text.encode("utf-8", "replace").decode()
+    return _BLANK_LINES.sub("\n\n", whole).strip() + "\n"
+
+
+def _check(text: str, expected: str) -> None:
+    first, _, rest = text.partition("\n")
+    lines = list(_outside_code(rest))
+    if first.rstrip() != expected or any(line.startswith("<!-- precedent") for line in lines):
+        raise TemplateFault("it must start with the hidden marker, once (keep {% block marker %} as it is)")
+    for line in lines:
+        if found := _SPEAKS_FOR_A_PERSON.match(line):
+            raise TemplateFault(f"no line may start with {found[0].strip()!r}, GitHub would act on it")
+
+
+def _outside_code(text: str) -> Iterator[str]:
+    """The lines that are not in fenced code, without the marks of quotations and lists before them."""
+    fence = ""
+    for line in text.split("\n"):
+        bare = line.lstrip(" \t>-+*")
+        ticks = bare[: len(bare) - len(bare.lstrip("`"))]
+        if fence:
+            fence = "" if len(ticks) >= len(fence) and bare.rstrip() == ticks else fence
+        elif len(ticks) >= 3:
+            fence = ticks
+        else:
+            yield bare
+
+
+def _read(folder: Path) -> dict[str, str]:
+    try:
+        return {name: (folder / name).read_text(encoding="utf-8") for name in NAMES}
+    except (OSError, UnicodeDecodeError) as fault:
+        raise WorldError(f"the shipped templates cannot be read ({fault}): install the program again") from fault
+
+
+def _acceptable(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
+    """The overrides that can be tried, and why others cannot."""
+    if unknown := sorted(set(overrides) - set(NAMES)):
+        problem = f"template {unknown[0][:60]!r} is not used: the names are {', '.join(NAMES)}"
+        return {name: overrides[name] for name in NAMES if name in overrides}, problem
+    if sum(len(source) for source in overrides.values()) > SOURCE_CHARS:
+        return {}, f"the repository's templates are larger than {SOURCE_CHARS:,} characters together: none is used"
+    return dict(overrides), None

@@ -1,0 +1,277 @@
+"""Templates that cannot harm: a small subset of Jinja in which every step is paid for. The only importer of jinja2.
+
+A template from a repository is code of a stranger. Three walls stand around it:
+
+1. the syntax tree is checked against a list of allowed nodes before anything is compiled or folded (no calls but
+   ``super()``, no macros, imports or includes, no concatenation, slices or powers, no nested literals);
+2. attribute access reaches dict keys and loop counters only, so no method or class of Python is ever in reach;
+3. each loop turn, block and output is charged to a budget, so that time and memory are bounded by counting alone.
+   Counting, unlike a clock or a signal, works in every thread and gives the same verdict on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jinja2 import DictLoader, StrictUndefined, TemplateError, Undefined, nodes, pass_context
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context, LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+BUDGET = 100_000
+"""Steps of one rendering: a node that is visited, or ten characters of output, is about one."""
+
+SOURCE_CHARS = 65_536
+"""Most characters of all templates of one repository together."""
+
+_PURSE = "\0budget"
+"""Where the budget lies in a rendering's context: no name of a template can be spelled like this."""
+
+_LOOP_FIELDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
+_LARGEST = 10**9
+
+_ALLOWED: tuple[type[nodes.Node], ...] = (
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Extends, nodes.Block, nodes.For, nodes.If, nodes.Assign,
+    nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Test,
+    nodes.Call, nodes.CondExpr, nodes.And, nodes.Or, nodes.Not, nodes.Compare, nodes.Operand, nodes.Add, nodes.Sub,
+    nodes.Mul, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos,
+)  # fmt: skip
+
+_FAULTS = (
+    TemplateError, ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
+"""Everything that reading, compiling or running a template of the allowed kind can raise."""
+
+
+class TemplateFault(Exception):
+    """The template cannot be used; the message is one line that says why."""
+
+
+class TooLong(TemplateFault):
+    """The output passed the wanted size."""
+
+
+class _Purse:
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def pay(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise SecurityError("it takes too many steps (a loop in a loop?)")
+
+
+class Sandbox:
+    """A set of templates by name, ready to be rendered any number of times, from any thread."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._environment = _Environment(sources)
+
+    def render(self, name: str, view: Mapping[str, object], limit: int) -> str:
+        """The template ``name`` with ``view``: plain dicts, lists, strings and numbers, harmless as they are.
+
+        Raises TooLong as soon as the output passes ``limit`` characters, TemplateFault for every other failure.
+        """
+        pieces: list[str] = []
+        length = 0
+        try:
+            template = self._environment.get_template(name)
+            for piece in template.generate({**view, _PURSE: _Purse(BUDGET)}):
+                pieces.append(piece)
+                length += len(piece)
+                if length > limit:
+                    raise TooLong(f"its text is longer than {limit:,} characters")
+        except _FAULTS as fault:
+            raise TemplateFault(_reason(fault)) from fault
+        return "".join(pieces)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        super().__init__(
+            loader=DictLoader(dict(sources)),
+            undefined=StrictUndefined,
+            autoescape=False,  # nosec B701: the view is defanged Markdown; HTML escaping would spoil it
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=_shown,
+        )
+        self.globals.clear()
+        self.filters = {"default": _default, "first": _first, "last": _last, "length": _length, "join": _join}
+        self.filters |= {_PAID_LOOP: _paid_loop, _TOLL: _toll}
+        self.tests = {name: self.tests[name] for name in ("defined", "undefined", "none")}
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, LoopContext) and attribute in _LOOP_FIELDS:
+            return getattr(obj, attribute)
+        return self.getitem(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        try:
+            if isinstance(obj, dict) and isinstance(argument, str):
+                return obj[argument]
+            if isinstance(obj, list) and isinstance(argument, int):
+                return obj[argument]
+        except LookupError:
+            pass
+        return self.undefined(f"there is no {argument!r} here")
+
+    def call(self, context: Context, obj: Any, /, *_: Any, **__: Any) -> Any:
+        """``super()``, the only call that the syntax check lets through."""
+        text = super().call(context, obj)
+        _pay(context, 10 + len(text) // 10)
+        return text
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002
+        if not all(type(side) is int and abs(side) < _LARGEST for side in (left, right)):
+            raise SecurityError(f"{operator} takes small whole numbers only")
+        return self.binop_table[operator](left, right)
+
+    def _generate(
+        self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
+    ) -> str:
+        _check(source)
+        _charge(source)
+        source.set_environment(self)
+        return super()._generate(source, name, filename, defer_init)
+
+
+def _check(tree: nodes.Template) -> None:
+    for node in _walk(tree):
+        if type(node) not in _ALLOWED or not _is_plain(node):
+            raise SecurityError(f"line {node.lineno}: {type(node).__name__.lower()} of this kind is not allowed")
+
+
+def _is_plain(node: nodes.Node) -> bool:
+    match node:
+        case nodes.Name(name=name):
+            return not name.startswith("_")
+        case nodes.Call():
+            bare = not (node.args or node.kwargs or node.dyn_args or node.dyn_kwargs)
+            return bare and isinstance(node.node, nodes.Name) and node.node.name == "super"
+        case nodes.Filter(name=name):
+            return node.node is not None and name not in (_PAID_LOOP, _TOLL)
+        case nodes.For():
+            return not node.recursive
+        case nodes.Extends():
+            return isinstance(node.template, nodes.Const)
+        case nodes.Getitem():
+            return not isinstance(node.arg, nodes.Slice)
+        case nodes.List() | nodes.Tuple():
+            return all(isinstance(item, nodes.Const) or _is_target(item) for item in node.items)
+    return True
+
+
+def _is_target(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.ctx == "store"
+
+
+def _walk(node: nodes.Node) -> Iterator[nodes.Node]:
+    todo = [node]
+    while todo:
+        found = todo.pop()
+        yield found
+        todo.extend(found.iter_child_nodes())
+
+
+def _charge(tree: nodes.Template) -> None:
+    """Make each turn of a loop and each block pay for what is in it."""
+    for node in list(_walk(tree)):
+        if isinstance(node, nodes.For):
+            node.iter = _filtered(node.iter, _PAID_LOOP, _weight(node))
+        elif isinstance(node, nodes.Block | nodes.Template):
+            toll = nodes.Output([_filtered(nodes.Const(""), _TOLL, _weight(node))], lineno=node.lineno)
+            extends = [part for part in node.body if isinstance(part, nodes.Extends)]
+            node.body = [*extends, toll, *(part for part in node.body if not isinstance(part, nodes.Extends))]
+
+
+def _weight(node: nodes.Node) -> int:
+    return sum(_PRICES.get(type(part), 1) + _letters(part) // 10 for part in _walk(node))
+
+
+def _letters(node: nodes.Node) -> int:
+    return len(node.data) if isinstance(node, nodes.TemplateData) else 0
+
+
+def _filtered(node: nodes.Node, name: str, weight: int) -> nodes.Filter:
+    return nodes.Filter(node, name, [nodes.Const(weight)], [], None, None, lineno=node.lineno or 1)
+
+
+_PRICES: dict[type[nodes.Node], int] = {nodes.Compare: 20, nodes.Filter: 10, nodes.Call: 10}
+_PAID_LOOP = "paid loop"
+_TOLL = "toll"
+
+
+def _pay(context: Context, steps: int) -> None:
+    context.parent[_PURSE].pay(steps)
+
+
+@pass_context
+def _paid_loop(context: Context, values: Any, weight: int) -> Iterator[Any]:
+    if not isinstance(values, list | tuple):
+        raise SecurityError("loops run over lists only")
+    for value in values:
+        _pay(context, weight)
+        yield value
+
+
+@pass_context
+def _toll(context: Context, value: str, weight: int) -> str:
+    _pay(context, weight)
+    return value
+
+
+@pass_context
+def _shown(context: Context, value: Any) -> str:
+    if isinstance(value, Undefined):
+        return str(value)  # raises: StrictUndefined names what is missing
+    if type(value) not in (str, int):
+        raise SecurityError(f"only text and numbers can be shown, not {type(value).__name__}")
+    text = str(value)
+    _pay(context, 1 + len(text) // 10)
+    return text
+
+
+def _default(value: Any, otherwise: Any = "") -> Any:
+    return otherwise if isinstance(value, Undefined) else value
+
+
+def _first(values: Any) -> Any:
+    return _listed(values)[0]
+
+
+def _last(values: Any) -> Any:
+    return _listed(values)[-1]
+
+
+def _length(values: Any) -> int:
+    return len(_listed(values))
+
+
+@pass_context
+def _join(context: Context, values: Any, between: str = "") -> str:
+    texts = _listed(values)
+    if not all(type(text) is str for text in (*texts, between)):
+        raise SecurityError("join takes a list of texts")
+    _pay(context, sum(len(text) + len(between) for text in texts) // 10)
+    return between.join(texts)
+
+
+def _listed(values: Any) -> list[Any] | tuple[Any, ...]:
+    if not isinstance(values, list | tuple):
+        raise SecurityError("this filter takes a list")
+    return values
+
+
+def _reason(fault: BaseException) -> str:
+    """One line about a fault, without memory addresses or paths."""
+    if isinstance(fault, RecursionError):
+        return "it calls itself, or is nested too deeply"
+    words = " ".join(str(fault).split()) or type(fault).__name__
+    line = getattr(fault, "lineno", None)
+    where = f"line {line}: " if isinstance(line, int) and isinstance(fault, TemplateError) else ""
+    return f"{where}{words}"[:300]

@@ -1,0 +1,63 @@
+"""The hidden last line of a comment: what it says, and a seal that breaks when a person edits the text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from bot.answer import Context, Match, Mention
+
+_SEAL = re.compile(r"\n<!-- precedent-seal ([0-9a-f]{16}) ([0-9a-f]{16}) -->\s*\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """``content`` identifies what was said; ``untouched`` is whether the text is still as it was written."""
+
+    content: str
+    untouched: bool
+
+
+def fingerprint(context: Context) -> str:
+    """Identifies what a comment tells, 16 hexadecimal digits: the same facts give the same, whatever day it is.
+
+    Ages, similarities and the number of threads looked through are not facts about the answer and do not count.
+    """
+    told = (
+        [_mention_facts(m) for m in (*context.mentioned, *context.also_mentioned)],
+        [_match_facts(m) for m in (*context.seen_before, *context.open_now)],
+        [(page.title, page.url, page.excerpt) for page in context.pages],
+    )
+    return _hash(repr(told))
+
+
+def seal(text: str, content: str) -> str:
+    """The comment with its seal as last line."""
+    body = _plain(text)
+    return f"{body}\n<!-- precedent-seal {content} {_hash(body)} -->\n"
+
+
+def read_seal(text: str) -> Seal | None:
+    """The seal of a comment; None where there is none, as after an edit that removed it."""
+    unified = text.replace("\r\n", "\n")
+    found = _SEAL.search(unified)
+    if not found:
+        return None
+    return Seal(found[1], _hash(_plain(unified[: found.start()])) == found[2])
+
+
+def _mention_facts(mention: Mention) -> tuple[object, ...]:
+    return (mention.id, mention.title, mention.state, mention.outcome, mention.decisions, mention.summary, mention.files)
+
+
+def _match_facts(match: Match) -> tuple[object, ...]:
+    return (match.id, match.title, match.state, match.outcome, match.why, match.files)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").strip()
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

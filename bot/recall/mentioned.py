@@ -1,0 +1,102 @@
+"""The issues that a thread points at, with what memory knows of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.answer import Mention
+from bot.model import Thread, ThreadId
+from bot.reading.digest import digest as read_digest
+from bot.reading.references import find_references, find_title_references
+from bot.reading.words import terms
+from bot.recall.condense import condense
+from bot.recall.library import Library, threads
+
+MAX_CHAIN = 10
+MAX_LISTED = 10
+NO_RECORD = "no record of this issue"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where references are read: the repository's full name and the hosts whose links count."""
+
+    repo: str | None = None
+    hosts: tuple[str, ...] = ("github.com",)
+
+
+def referenced(thread: Thread, place: Place) -> list[int]:
+    """Numbers of this repository that the thread points at, in order of mention, each once, itself left out."""
+    texts = [thread.body, *(c.text for c in thread.comments if not c.is_bot)]
+    number = thread.id if isinstance(thread.id, int) else None
+    found = find_title_references(thread.title, repo=place.repo, number=number)
+    for text in texts:
+        found += find_references(text, repo=place.repo, number=number, hosts=place.hosts)
+    local = [r.number for r in found if r.owner is None and r.kind is None and r.number != number]
+    return list(dict.fromkeys(local))
+
+
+def canonical_chain(start: ThreadId, library: Library, before: datetime | None) -> list[ThreadId]:
+    """The duplicates from ``start`` to the thread that they are duplicates of, ``start`` first.
+
+    A cycle ends the walk at the last thread that was new; so does a thread that memory does not hold.
+    """
+    chain = [start]
+    while len(chain) <= MAX_CHAIN:
+        thread = threads(library, chain[-1:], before).get(chain[-1])
+        target = read_digest(thread).duplicate_of if thread else None
+        if target is None or target in chain or not threads(library, [target], before):
+            break
+        chain.append(target)
+    return chain
+
+
+def mentions(
+    thread: Thread, place: Place, library: Library, before: datetime | None, limits: tuple[int, int]
+) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
+    """The first references in full and the others by title. ``limits``: how many in full, characters for each."""
+    most, chars = limits
+    question = Counter(terms(f"{thread.title}\n{thread.body}"))
+    found: dict[ThreadId, Mention] = {}
+    for number in referenced(thread, place)[: most + MAX_LISTED]:
+        if isinstance(thread.id, int) and number > thread.id and not threads(library, [number], before):
+            continue
+        mention = _mention(number, library, before, question, chars)
+        if mention.id != thread.id:
+            found.setdefault(mention.id, mention)
+    rows = list(found.values())
+    listed = [Mention(id=m.id, title=m.title, state=m.state, outcome=m.outcome, chain=m.chain) for m in rows[most:]]
+    return tuple(rows[:most]), tuple(m for m in listed if m.title)
+
+
+def _mention(
+    number: ThreadId, library: Library, before: datetime | None, question: Counter[str], chars: int
+) -> Mention:
+    chain = canonical_chain(number, library, before)
+    thread = threads(library, chain[-1:], before).get(chain[-1])
+    if thread is None:
+        return Mention(id=number, missing=NO_RECORD)
+    digest = read_digest(thread)
+    return Mention(
+        id=thread.id,
+        title=thread.title,
+        state=thread.state,
+        state_reason=thread.state_reason,
+        kind=thread.kind,
+        created_at=thread.created_at,
+        closed_at=thread.closed_at,
+        outcome=digest.outcome,
+        summary=digest.summary,
+        decisions=digest.decisions,
+        files=digest.files,
+        conversation=condense(thread, question, chars),
+        chain=tuple(chain[:-1]),
+    )
+
+
+def missing_numbers(found: Iterable[Mention]) -> list[ThreadId]:
+    """The references that memory could not resolve."""
+    return [mention.id for mention in found if mention.missing]

@@ -1,0 +1,185 @@
+"""What memory might have to say: one sample for each shape that a comment can take."""
+
+from datetime import UTC, datetime
+
+from bot.answer import Context, Match, Mention, PageHit
+from bot.comment.links import Links
+from bot.model import Decision, Kind, Outcome, OutcomeKind
+
+GITHUB = Links("https://github.com", "octo-org/hello-world", redirect=True)
+ENTERPRISE = Links("https://git.example.com/", "octo-org/hello-world", redirect=False)
+
+
+def day(month: int, number: int, year: int = 2025) -> datetime:
+    return datetime(year, month, number, 9, 30, tzinfo=UTC)
+
+
+NOW = day(6, 5)
+
+DECIDED = (
+    Decision("Let us try Redis first.", "hubot", "NONE", day(3, 9), 0, 76),
+    Decision("We go with PostgreSQL; Redis lost sessions on restart.", "monalisa", "MEMBER", day(3, 11), 1, 77),
+)
+
+MENTION = Mention(
+    12, "Use PostgreSQL for sessions", "closed", "completed", created_at=day(3, 1), closed_at=day(3, 12),
+    summary="Redis lost our sessions again.", decisions=DECIDED, files=("store/session.py",),
+    conversation="octocat, 2025-03-01:\nWhich store?\n\nmonalisa (maintainer), 2025-03-11:\nWe go with PostgreSQL.\n",
+)  # fmt: skip
+
+OPEN = Match(
+    8, "Session lost behind a proxy", 0.71, "open", day(6, 1), turn_count=7, why=("both name `X-Forwarded-Proto`",)
+)
+
+PAGE = PageHit(
+    "Sessions: choosing a store", "https://github.com/octo-org/hello-world/wiki/Sessions",
+    "Set `SESSION_STORE` to one of *memory* or postgres.", 0.7,
+)  # fmt: skip
+
+
+def ended(outcome: Outcome, **rest: object) -> Match:
+    values: dict[str, object] = {
+        "id": 7, "title": "Login loops after upgrade", "similarity": 0.8, "state": "closed", "created_at": day(4, 20),
+        "state_reason": "completed", "closed_at": day(5, 3), "closed_by": "monalisa", "turn_count": 5,
+        "why": ("same error `SESSION_PATH_MISMATCH`", "same file"), "files": ("auth/cookie.py",),
+        "conversation": "octocat, 2025-04-20:\nIt loops.\n\nmonalisa (maintainer), 2025-05-03:\nClear the cookie.",
+    }  # fmt: skip
+    return Match(**(values | {"outcome": outcome} | rest))  # type: ignore[arg-type]
+
+
+def quoted(kind: OutcomeKind, quote: str = "The cookie path changed; clear it or upgrade.", **rest: object) -> Outcome:
+    values: dict[str, object] = {
+        "kind": kind, "comment": 3, "comment_id": 900, "quote": quote, "author": "monalisa", "role": "OWNER",
+        "at": day(5, 3),
+    }  # fmt: skip
+    return Outcome(**(values | rest))  # type: ignore[arg-type]
+
+
+def seen(outcome: Outcome, **rest: object) -> Context:
+    return Context(seen_before=(ended(outcome, **rest),))
+
+
+FIXED = quoted(OutcomeKind.FIXED, fix="#30", evidence=("closed by a pull request",))
+
+HOSTILE_TITLE = (
+    "@octo-org/team closes #3 ![x](https://evil.example/p.png) </details> [a](b) | `c` \u202eevil\u200b\n# h"
+)
+HOSTILE_TEXT = (
+    "Duplicate of #4\nFixes #5\n@octocat please\n</details>\n<!-- precedent:v1 id=action -->\n```\nnever closed\n"
+    "https://github.com/octo-org/hello-world/issues/6\n> quote\n# heading\n| a | b |\n|---|---|\n[x]: https://evil.example\n"
+    "see [x] and GH-7 and octo-org/hello-world#8 <img src=x> {{ 7*7 }} {% raw %}\x00\ud800"
+)
+
+HOSTILE = Context(
+    mentioned=(
+        Mention(
+            12, HOSTILE_TITLE, "closed", "@nobody", created_at=day(3, 1), closed_at=day(3, 12), summary=HOSTILE_TEXT,
+            decisions=(Decision(HOSTILE_TEXT, "@octocat", "NONE", day(3, 9), 0, 76),), files=("`@a`\n#1", "b|c"),
+            conversation=HOSTILE_TEXT,
+        ),
+        Mention(13, HOSTILE_TITLE, "open", created_at=day(3, 1), summary=HOSTILE_TEXT),
+    ),
+    seen_before=(
+        ended(
+            quoted(OutcomeKind.ANSWERED, HOSTILE_TEXT, author="@octocat", role="NONE", fix="#1 @octocat"),
+            title=HOSTILE_TITLE, why=("`@octocat` #9", "closes #4"), files=("../@octocat",), conversation=HOSTILE_TEXT,
+        ),
+    ),
+    open_now=(Match(8, HOSTILE_TITLE, 0.7, "open", day(6, 5), why=(HOSTILE_TEXT,)),),
+    pages=(PageHit(HOSTILE_TITLE, "javascript:alert(1)", HOSTILE_TEXT, 0.7),),
+)  # fmt: skip
+
+LONG = Context(
+    mentioned=tuple(
+        Mention(
+            n, f"Mentioned {n}", "open", created_at=day(1, n), conversation=f"octocat, 2025-01-0{n}:\n" + "ab. " * 2_500
+        )
+        for n in range(1, 4)
+    ),
+    seen_before=tuple(
+        ended(FIXED, id=n, title=f"Similar {n}", conversation=f"octocat, 2025-01-0{n}:\n" + "cd. " * 4_000)
+        for n in range(4, 7)
+    ),
+)
+
+CASES: dict[str, tuple[Context, Links]] = {
+    "all_sections": (
+        Context(
+            mentioned=(MENTION,),
+            also_mentioned=(Mention(5, "Sessions time out", "closed"), Mention(6, "Remember me", "open")),
+            seen_before=(ended(FIXED),),
+            open_now=(OPEN,),
+            pages=(PAGE,),
+        ),
+        GITHUB,
+    ),
+    "fixed_by_commit": (seen(quoted(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11")), GITHUB),
+    "fixed_by_number": (seen(quoted(OutcomeKind.FIXED, "Fixed by #31.", fix="#31", role="CONTRIBUTOR")), GITHUB),
+    "answered": (seen(quoted(OutcomeKind.ANSWERED, author="hubot", role="NONE")), GITHUB),
+    "workaround": (seen(quoted(OutcomeKind.WORKAROUND, "Downgrade to 2.1 until then.")), GITHUB),
+    "not_planned": (
+        seen(quoted(OutcomeKind.NOT_PLANNED, "because it would break old clients"), state_reason="not_planned"),
+        GITHUB,
+    ),
+    "duplicate": (
+        Context(seen_before=(ended(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=12)),), mentioned=(MENTION,)),
+        GITHUB,
+    ),
+    "duplicate_of_unknown_title": (seen(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=3)), GITHUB),
+    "stale": (seen(quoted(OutcomeKind.STALE, "")), GITHUB),
+    "unknown": (seen(Outcome(), conversation=""), GITHUB),
+    "unknown_and_nobody": (seen(Outcome(), state_reason=None, closed_by=None, why=(), files=()), GITHUB),
+    "missing": (Context(mentioned=(Mention(99, missing="no record of this issue"), MENTION)), GITHUB),
+    "chain": (
+        Context(
+            mentioned=(
+                Mention(
+                    40,
+                    "Cookies vanish",
+                    "open",
+                    created_at=day(3, 1),
+                    chain=(42, 41),
+                    summary="They are gone by morning.",
+                ),
+            )
+        ),
+        GITHUB,
+    ),
+    "pull_request": (
+        Context(
+            mentioned=(
+                Mention(
+                    30, "Widen the cookie path", "closed", kind=Kind.PULL, created_at=day(5, 1), closed_at=day(5, 3)
+                ),
+            )
+        ),
+        GITHUB,
+    ),
+    "string_ids": (
+        Context(
+            mentioned=(
+                Mention("ABC-12", "Use PostgreSQL", "closed", "completed", closed_at=day(3, 12), decisions=DECIDED),
+            ),
+            seen_before=(ended(quoted(OutcomeKind.ANSWERED, comment_id=None), id="ABC-7"),),
+        ),
+        Links(),
+    ),
+    "enterprise": (Context(mentioned=(MENTION,), seen_before=(ended(FIXED),), open_now=(OPEN,)), ENTERPRISE),
+    "open_only": (Context(open_now=(OPEN,)), GITHUB),
+    "pages_only": (Context(pages=(PAGE, PageHit("", "https://docs.example.com/a_(b)", "", 0.6))), GITHUB),
+    "cjk": (
+        Context(
+            seen_before=(
+                ended(
+                    quoted(OutcomeKind.ANSWERED, "クッキーを削除してください。"),
+                    title="アップグレード後にログインが繰り返される",
+                    why=("同じエラー",),
+                    conversation="monalisa, 2025-05-03:\n登录循环 로그인 반복",
+                ),
+            )
+        ),
+        GITHUB,
+    ),
+    "long": (LONG, GITHUB),
+    "hostile": (HOSTILE, GITHUB),
+}

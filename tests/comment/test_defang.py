@@ -1,0 +1,243 @@
+"""Foreign text stays text: whatever a stranger writes, our comment keeps its shape and touches nobody."""
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bot.comment.defang import BREAK, block, code_span, inline, link
+from bot.comment.visible import clean, cut
+from tests.comment.detector import report, visible, walk
+from tests.comment.payloads import PAYLOADS
+
+ADDRESS = "https://redirect.github.com/octo/hub/issues/7"
+
+SYNTAX = "`*_[]()<>\\$|#@:-+=~!&;1a \n"
+PIECES = st.sampled_from([*PAYLOADS, *SYNTAX, "\n\n", "word", "#1", "@a"])
+HOSTILE = st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=60) | st.text(SYNTAX, max_size=40)
+
+
+def comment(title: str, quote: str, words: str) -> str:
+    return f"""<!-- marker -->
+**Seen before**
+
+- {link(title, ADDRESS)} · **fixed**
+  “{inline(quote, 200)}” (maintainer)
+  <details><summary>How {inline(words, 80)} went</summary>
+
+  end
+
+  </details>
+
+{inline(words, 200) or "nothing"}
+
+so
+{inline(quote, 200) or "nothing"}
+
+<sub>footer</sub>
+"""
+
+
+def transcript(text: str, prefix: str = "") -> str:
+    body = "\n".join(f"{prefix}{line}".rstrip() for line in block(text, 2000).split("\n"))
+    return f"""<!-- marker -->
+
+- item
+
+<details><summary>How it went</summary>
+
+{body}
+
+</details>
+
+<sub>footer</sub>
+"""
+
+
+def around(markdown: str) -> list[str]:
+    """The elements of a transcript's comment that are not of the transcript."""
+    tags = [tag.replace("/blockquote", "") for tag in report(markdown).tags if not tag.endswith("blockquote")]
+    return [tag for tag in tags if tag not in INSIDE]
+
+
+PLAIN = report(comment("title", "quote", "words"))
+FRAME = ["!--", "ul", "ul/li", "details", "details/summary", "p", "p/sub"]
+INSIDE = {"details/p", "details/p/br", "details/pre", "details/pre/code"}
+
+
+def touches_nothing(markdown: str) -> bool:
+    found = report(markdown)
+    reached = (found.mentions, found.references, found.images, found.formulas, found.shortcodes)
+    return reached == ([], [], [], [], []) and set(found.links) <= {ADDRESS}
+
+
+def test_the_detector_sees_what_a_comment_without_care_would_do() -> None:
+    text = "@octocat #1 octo/hub#2 GH-3 deadbeef1 [x](u) https://evil.example ![](i) $x$ :tada: <h1>x"
+    found = report(text)
+    assert found.mentions == ["octocat"]
+    assert found.references == ["#1", "octo/hub#2", "GH-3", "deadbeef1"]
+    assert found.links == ["u", "https://evil.example"]
+    assert (found.images, found.shortcodes) == (["i"], [":tada:"])
+    assert found.tags == ["p", "p/a", "p/a", "p/img src=i alt=", "p/span data-math-style=inline", "p/h1"]
+    assert walk("<p>$x$</p>").formulas == ["$x$"]
+    assert report("`@octocat #1` <code>@octocat</code> \\@hubot").mentions == ["hubot"]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_in_running_text_changes_nothing_but_words(payload: str) -> None:
+    shown = comment(payload, payload, payload)
+    assert touches_nothing(shown)
+    assert report(shown).tags == PLAIN.tags
+
+
+@pytest.mark.parametrize("prefix", ["", "  ", "> "])
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_in_a_transcript_stays_in_its_place(payload: str, prefix: str) -> None:
+    shown = transcript(payload, prefix)
+    assert touches_nothing(shown)
+    assert around(shown) == FRAME
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_as_code_is_one_code_span(payload: str) -> None:
+    found = report(f"see {code_span(payload, 200)} here")
+    assert found.tags in (["p", "p/code"], ["p"])
+    assert (found.mentions, found.references, found.links, found.images) == ([], [], [], [])
+
+
+@settings(max_examples=400, deadline=None)
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_no_text_changes_the_shape_of_the_comment(title: str, quote: str, words: str) -> None:
+    shown = comment(title, quote, words)
+    assert touches_nothing(shown)
+    assert report(shown).tags == PLAIN.tags
+
+
+@settings(max_examples=400, deadline=None)
+@given(HOSTILE, st.sampled_from(["", "  ", "> ", "  > "]))
+@example("```\n@octocat\n```\n```\n</details>", "")
+def test_no_transcript_leaves_its_place(text: str, prefix: str) -> None:
+    shown = transcript(text, prefix)
+    assert touches_nothing(shown)
+    assert around(shown) == FRAME
+
+
+@settings(max_examples=300, deadline=None)
+@given(HOSTILE, st.integers(1, 60))
+def test_code_spans_hold_whatever_is_in_them(text: str, limit: int) -> None:
+    assert report(f"see {code_span(text, limit)} here").tags in (["p", "p/code"], ["p"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(HOSTILE)
+def test_raw_html_around_a_text_is_safe_without_markdown(text: str) -> None:
+    assert walk(
+        f"<summary>{inline(text, 200)}</summary><p>{block(f'x{text}'.split('```')[0].split('~~~')[0], 200)}</p>"
+    ).tags == [
+        "summary",
+        "p",
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(HOSTILE)
+def test_an_email_reply_that_quotes_the_source_pings_nobody(text: str) -> None:
+    source = "\n".join([inline(text, 500), block(text, 500), code_span(text, 500), link(text, ADDRESS)])
+    assert not re.search(r"(?<![A-Za-z0-9_])@[A-Za-z0-9]", source)
+
+
+@settings(max_examples=300, deadline=None)
+@given(HOSTILE, st.integers(1, 50))
+def test_no_more_than_the_limit_is_shown_and_words_survive(text: str, limit: int) -> None:
+    assert len(cut(clean(text), limit)) <= max(limit, 1)
+    assert "\n" not in inline(text, limit)
+    assert "\n" not in code_span(text, limit)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
+def test_readers_see_the_words_as_they_were_typed(text: str) -> None:
+    assert visible(f"x {inline(text, 100)}") == " ".join(f"x {text}".split())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Login loops after upgrade to v2.3.0", "Login loops after upgrade to v2.3.0"),
+        ("panic in read_line() at src/main.rs:12", "panic in read_line() at src/main.rs:12"),
+        (r"C:\Users\octocat is not found, 3 > 2", r"C:\Users\octocat is not found, 3 > 2"),
+        ("ping @octocat in #12", f"ping @{BREAK}octocat in #{BREAK}12"),
+        ("Vec<T> & friends", "Vec&lt;T> & friends"),
+        ("&lt;b&gt; and R&D;", "&amp;lt;b&amp;gt; and R&amp;D;"),
+        ("Duplicate of #3", f"Duplicate{BREAK} of #{BREAK}3"),
+        ("at 10:20:30 it cost 5 $ each", "at 10:20:30 it cost 5 $ each"),
+        ("  many \n lines\t ", "many lines"),
+        ("1. first", r"1\. first"),
+        ("日本語 #12 の修正", f"日本語 #{BREAK}12 の修正"),
+        ("👩‍👩‍👧 and 1️⃣ and می‌خواهم", "👩‍👩‍👧 and 1️⃣ and می‌خواهم"),
+    ],
+)
+def test_only_what_must_be_is_escaped(text: str, shown: str) -> None:
+    assert inline(text, 200) == shown
+
+
+def test_fenced_code_stays_code_and_loses_its_language() -> None:
+    assert block("Try this:\n```mermaid\ngraph TD\n````\ndone", 200) == "Try this:\n\n```\ngraph TD\n```\n\ndone"
+
+
+def test_a_fence_is_longer_than_any_in_the_code() -> None:
+    assert block("````\n```\nx\n```\n````", 200) == "\n````\n```\nx\n```\n````\n"
+
+
+def test_a_text_cut_within_code_ends_the_code() -> None:
+    assert block("```\n" + "word " * 50, 30) == "\n```\nword word word word word…\n```\n"
+
+
+def test_paragraphs_stay_apart_and_lines_together() -> None:
+    assert block("\n\none\ntwo\n\n\n\n> three\n", 200) == "one\ntwo\n\n&gt; three"
+
+
+def test_a_cut_never_halves_what_a_reader_sees_as_one_character() -> None:
+    family = "👩‍👩‍👧"
+    assert cut(f"ab{family}", 5) == "ab…"
+    assert cut("a🇩🇪🇫🇷b", 5) == "a🇩🇪…"
+    assert cut("e\u0301e\u0301e\u0301", 4) == "e\u0301…"
+    assert cut("some words here", 12) == "some words…"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "//evil.example",
+        "https://",
+        "https://a@evil.example/",
+        "data:text/html,x",
+        "",
+        "http://[",
+        "/x",
+    ],
+)
+def test_an_address_that_is_not_http_is_not_linked(url: str) -> None:
+    assert link("title", url) == "title"
+
+
+@given(st.text(max_size=40))
+def test_no_address_ends_its_own_link(tail: str) -> None:
+    found = report(link("title", f"https://docs.example/{tail}"))
+    assert found.tags == ["p", "p/a"]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["[", "*", "`", "_", "<", "@", "#1", "a" * 7 + " ", ":a", "$", "\\", "&", "~~~\n", "```\n", "\u0301", "\u200d"],
+)
+def test_time_grows_with_the_length_only(unit: str) -> None:
+    text = unit * (65_536 // len(unit))
+    start = time.perf_counter()
+    inline(text, 65_536)
+    block(text, 65_536)
+    code_span(text, 65_536)
+    assert time.perf_counter() - start < 3

@@ -1,0 +1,296 @@
+"""What a reader gets to see, whole comments compared. ``UPDATE_SNAPSHOTS=1`` writes them anew."""
+
+import os
+import re
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from bot.answer import Context, Match, Mention
+from bot.comment.links import Links
+from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, find_marker, marker, shrunk, withdrawn
+from bot.comment.view import CONVERSATION_CHARS
+from bot.errors import UserError, WorldError
+from bot.model import Kind
+from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, day, ended
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def comment(context: Context, links: Links = GITHUB, searched: int = 1204) -> str:
+    rendered = Renderer(links=links).render(context, thread_id=1000, now=NOW, searched=searched)
+    assert rendered.problem is None
+    return rendered.text
+
+
+def prose(text: str) -> str:
+    """The text that GitHub looks for references and mentions: outside code and links."""
+    shown: list[str] = []
+    for block in MARKDOWN.parse(text):
+        inside = 0
+        for token in block.children or ():
+            inside += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+            if token.type == "text" and not inside:
+                shown.append(token.content)
+            elif token.type in ("softbreak", "hardbreak"):
+                shown.append("\n")
+        shown.append("\n")
+    return "".join(shown)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_comment_is_the_one_in_the_snapshot(name: str) -> None:
+    text = comment(*CASES[name])
+    kept = SNAPSHOTS / f"{name}.md"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        kept.write_text(text, encoding="utf-8")
+    assert text == kept.read_text(encoding="utf-8")
+
+
+def test_every_snapshot_belongs_to_a_case() -> None:
+    assert {path.stem for path in SNAPSHOTS.glob("*.md")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_input_gives_the_same_bytes_from_another_renderer(name: str) -> None:
+    assert comment(*CASES[name]) == comment(*CASES[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_our_words_have_no_verdict_no_score_and_no_shouting(name: str) -> None:
+    ours = re.sub(
+        r"“[^”]*”|^ *>.*$|\[[^\]]*\]\([^)]*\)", "", comment(*CASES[name]).partition("\n")[2], flags=re.MULTILINE
+    )
+    assert "0.8" not in ours
+    assert "80 %" not in ours
+    assert name == "hostile" or "!" not in ours
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_pings_nobody_and_refers_to_nothing(name: str) -> None:
+    shown = prose(comment(*CASES[name]))
+    assert not re.search(r"(?<![A-Za-z0-9_])@[A-Za-z0-9]", shown)
+    assert not re.search(r"(?i)(?<![A-Za-z0-9_])(?:#|gh-)[0-9]", shown)
+    assert not re.search(r"(?i)github\.com/[^/\s]+/[^/\s]+/(?:issues|pull)/[0-9]", shown)
+
+
+def test_links_between_issues_go_through_the_redirect_host() -> None:
+    addresses = re.findall(r"https://\S*?/(?:issues|pull|commit)/", comment(*CASES["all_sections"]))
+    assert addresses
+    assert all(address.startswith("https://redirect.github.com/") for address in addresses)
+
+
+def test_on_an_enterprise_server_links_are_direct() -> None:
+    assert "redirect.github.com" not in comment(*CASES["enterprise"])
+    assert "https://git.example.com/octo-org/hello-world/issues/12" in comment(*CASES["enterprise"])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_details_are_opened_and_closed_in_turn(name: str) -> None:
+    tags = re.findall(r"(?m)^ *(</?details)", comment(*CASES[name]))
+    assert tags == ["<details", "</details"] * (len(tags) // 2)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_line_makes_github_act(name: str) -> None:
+    for line in prose(comment(*CASES[name])).splitlines():
+        assert not re.match(r"(?i)[\s“\"-]*(duplicate of|(close|fix|resolve)\w*:?) *(#[0-9]|https?:/)", line)
+
+
+def test_empty_sections_leave_no_heading() -> None:
+    text = comment(Context(open_now=(OPEN,)))
+    assert "Open now" in text
+    for heading in ("Mentioned here", "Also mentioned", "Seen before", "From the docs"):
+        assert heading not in text
+
+
+def test_the_sections_stand_in_their_order() -> None:
+    text = comment(*CASES["all_sections"])
+    places = [text.index(f"**{name}**") for name in ("Mentioned here", "Seen before", "Open now", "From the docs")]
+    assert places == sorted(places)
+
+
+def test_the_newest_decision_of_a_maintainer_comes_first_and_the_others_in_the_details() -> None:
+    text = comment(Context(mentioned=(MENTION,)))
+    assert text.index("We go with PostgreSQL; Redis") < text.index("<details>") < text.index("Let us try Redis first")
+
+
+def test_the_thread_itself_is_never_spoken_of() -> None:
+    context = Context(mentioned=(MENTION,), open_now=(OPEN,))
+    text = Renderer(links=GITHUB).render(context, thread_id=OPEN.id, now=NOW, searched=0).text
+    assert OPEN.title not in text
+    assert MENTION.title in text
+
+
+def test_the_number_of_threads_is_left_out_when_it_is_not_known() -> None:
+    assert "looked through" not in comment(Context(open_now=(OPEN,)), searched=0)
+    assert "1 thread of" in comment(Context(open_now=(OPEN,)), searched=1)
+
+
+def test_the_footer_names_commands_only_where_there_are_commands() -> None:
+    quiet = Renderer(commands=False).render(Context(open_now=(OPEN,)), thread_id=1, now=NOW, searched=9).text
+    assert "/precedent" not in quiet
+    assert "👎" in quiet
+
+
+@pytest.mark.parametrize(
+    ("days", "words"),
+    [
+        (0, "opened today"),
+        (1, "1 day old"),
+        (13, "13 days old"),
+        (14, "2 weeks old"),
+        (60, "2 months old"),
+        (800, "2 years old"),
+    ],
+)
+def test_ages_are_counted_to_now(days: int, words: str) -> None:
+    assert words in comment(Context(open_now=(replace(OPEN, created_at=NOW - timedelta(days=days)),)))
+
+
+def test_a_thread_from_the_future_was_opened_today() -> None:
+    assert "opened today" in comment(Context(open_now=(replace(OPEN, created_at=day(7, 1)),)))
+
+
+def test_the_marker_is_the_first_line_and_is_found_again() -> None:
+    text = Renderer(instance="app.one").render(Context(open_now=(OPEN,)), thread_id=1, now=NOW, searched=9).text
+    assert text.startswith(marker("app.one") + "\n")
+    assert find_marker(text, "app.one")
+    assert find_marker("\ufeff" + text.replace("\n", "\r\n"), "app.one")
+    assert not find_marker(text, "app")
+    assert not find_marker(text)
+
+
+def test_a_quoted_marker_is_no_marker() -> None:
+    assert not find_marker(f"> {marker()}\n\nHa")
+    assert not find_marker(f"Ha\n{marker()}")
+    assert not find_marker("")
+
+
+@pytest.mark.parametrize("name", ["", "a -->", "a--b", "a-", "é", "a" * 65, "a\n"])
+def test_an_instance_name_that_could_leave_the_marker_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="instance name"):
+        Renderer(instance=name)
+
+
+def test_a_reply_has_a_marker_of_its_own_and_says_when_there_is_nothing() -> None:
+    text = (
+        Renderer(links=GITHUB).reply(Context(), asked="what about @octocat?\n#5", reply_to=77, now=NOW, searched=9).text
+    )
+    assert find_marker(text, reply_to=77)
+    assert not find_marker(text)
+    assert "Nothing in this repository's memory answers this." in text
+    assert "#5" not in prose(text)
+
+
+def test_a_reply_with_findings_does_not_say_that_there_are_none() -> None:
+    context = Context(mentioned=(MENTION,))
+    text = Renderer(links=GITHUB).reply(context, asked="which store?", reply_to=77, now=NOW, searched=9).text
+    assert "> which store?" in text
+    assert "Use PostgreSQL for sessions" in text
+    assert "answers this" not in text
+
+
+def test_a_withdrawn_comment_is_one_line_under_the_marker() -> None:
+    assert find_marker(withdrawn("one"), "one")
+    assert len(withdrawn().splitlines()) == 2
+
+
+def test_missing_templates_are_a_fault_outside(tmp_path: Path) -> None:
+    with pytest.raises(WorldError, match="install the program again"):
+        Renderer(tmp_path)
+
+
+def test_what_does_not_fit_is_left_out_at_whole_conversations_last_ones_first() -> None:
+    text = comment(LONG)
+    assert len(text) <= MAX_CHARS
+    assert len(re.findall("<details>", text)) == len(re.findall("</details>", text)) < 6
+    assert "Similar 6" in text
+    assert "octocat, 2025-01-01" in text
+    assert "octocat, 2025-01-06" not in text
+
+
+def test_bytes_count_as_well_as_characters() -> None:
+    wide = Context(seen_before=tuple(ended(h.outcome, id=h.id, conversation="忆" * 9_000) for h in LONG.seen_before))
+    text = comment(wide)
+    assert len(text.encode()) <= MAX_BYTES
+    assert text.count("<details>") == 2
+
+
+def test_shrinking_ends_with_nothing_and_never_grows() -> None:
+    sizes = [len(repr(part)) for part in shrunk(CASES["all_sections"][0])]
+    assert sizes == sorted(sizes, reverse=True)
+    assert list(shrunk(CASES["all_sections"][0]))[-1].is_empty
+
+
+texts = st.text(st.characters(codec=None), max_size=60) | st.sampled_from(
+    ["]" * 3_000, "忆" * 20_000, "<" * 9_000, "`\n" * 500]
+)
+
+
+states = st.sampled_from(["open", "closed"])
+
+
+@st.composite
+def contexts(draw: st.DrawFn) -> Context:
+    mentions = st.builds(
+        Mention,
+        st.integers(1, 99),
+        title=texts,
+        state=states,
+        created_at=st.just(day(1, 1)),
+        kind=st.sampled_from([Kind.ISSUE, Kind.PULL]),
+        summary=texts,
+        conversation=texts,
+    )
+    matches = st.builds(
+        Match,
+        st.integers(1, 99) | texts,
+        title=texts,
+        similarity=st.just(0.9),
+        state=states,
+        created_at=st.just(day(1, 1)),
+        why=st.tuples(texts),
+        files=st.tuples(texts),
+        conversation=texts,
+    )
+    return Context(
+        mentioned=tuple(draw(st.lists(mentions, max_size=3))),
+        seen_before=tuple(draw(st.lists(matches, max_size=5))),
+        open_now=tuple(draw(st.lists(matches, max_size=2))),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(contexts())
+def test_whatever_people_write_the_comment_fits_is_harmless_and_comes_again(context: Context) -> None:
+    text = comment(context)
+    assert len(text) <= MAX_CHARS
+    assert len(text.encode()) <= MAX_BYTES
+    assert find_marker(text)
+    assert text == comment(context)
+    assert len(re.findall(r"(?m)^  <details>", text)) == len(re.findall(r"(?m)^  </details>", text))
+    assert not re.search(r"(?<![A-Za-z0-9_])@[A-Za-z0-9]", prose(text))
+
+
+def test_a_conversation_without_end_is_cut_before_it_is_rendered() -> None:
+    text = comment(Context(seen_before=(ended(LONG.seen_before[0].outcome, conversation="word " * 200_000),)))
+    assert len(text) <= CONVERSATION_CHARS * 2
+
+
+def test_a_hostile_thread_cannot_leave_its_quotation() -> None:
+    tokens = MARKDOWN.parse(comment(HOSTILE))
+    assert not [token.type for token in tokens if token.type in ("heading_open", "table_open")]
+    code = [token for token in tokens if token.type == "fence"]
+    assert code
+    assert all("never closed" in token.content and token.level > 2 for token in code)
+    hidden = [token.content for token in tokens if token.type == "html_block" and "precedent:v1" in token.content]
+    assert hidden == [marker() + "\n"]
+    assert (tokens[-3].type, tokens[-3].level) == ("paragraph_open", 0)
+    assert "looked through" in tokens[-2].content
