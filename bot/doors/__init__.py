@@ -1,0 +1,1 @@
+"""The doors: each parses what it is given, calls the flow, and prints."""

@@ -1,0 +1,208 @@
+"""What each command does: arguments → text to print, or data to print as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from bot.answer import Answer, Context, Match, Mention, Silent, Speak
+from bot.archive import parse_key, stamp, thread_from_archive
+from bot.comment.links import Links
+from bot.comment.render import Renderer
+from bot.doors.progress import progress
+from bot.errors import UserError
+from bot.memory.folder import FolderStore
+from bot.memory.memory import Memory
+from bot.model import Changes, Hit, Outcome, Reference, Thread, ThreadId
+from bot.recall.answering import decide, recall
+from bot.recall.mentioned import Place
+from bot.recall.query import word_query
+from bot.reading.references import find_references
+from bot.settings import Settings
+
+MAX_LINE = 16 * 1024 * 1024
+MAX_STDIN = 1024 * 1024
+
+
+def run_references(given: argparse.Namespace) -> list[dict[str, object]]:
+    """The references of the text on stdin."""
+    text = sys.stdin.buffer.read(MAX_STDIN).decode("utf-8", "replace")
+    found = find_references(text, repo=given.repo, number=given.number, autolinks=given.autolink)
+    return [_reference(reference) for reference in found]
+
+
+def run_import(given: argparse.Namespace) -> object:
+    """Read archives into a store."""
+    started = time.monotonic()
+    memory = Memory(FolderStore(given.store)).open()
+    threads: dict[ThreadId, Thread] = {}
+    for path in given.files:
+        for thread in _archive(path):
+            threads[thread.id] = thread
+    with progress("Reading threads", len(threads)) as tick:
+        memory.stage(Changes(records=tuple(threads.values())), tick)
+    memory.commit(f"Import {len(threads)} threads")
+    counts = {
+        "threads": len(threads),
+        "comments": sum(len(thread.comments) for thread in threads.values()),
+        "in_store": memory.size,
+        "seconds": round(time.monotonic() - started, 2),
+    }
+    memory.close()
+    if given.json:
+        return counts
+    return "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n".format(**counts)
+
+
+def run_answer(given: argparse.Namespace) -> object:
+    """What would be said on a thread."""
+    memory = _memory(given.store)
+    thread = _thread(memory, given.id)
+    started = time.perf_counter()
+    before = thread.created_at if given.as_of == "created" else None
+    asked = thread.as_of(thread.created_at) if before else thread
+    settings = Settings()
+    answer = decide(recall(asked, memory, settings, Place(given.repo), before))
+    markdown = ""
+    if isinstance(answer, Speak):
+        renderer = Renderer(links=Links(repo=given.repo or ""), commands=False)
+        context = answer.context
+        markdown = renderer.render(context, thread_id=thread.id, now=asked.revised_at, searched=context.searched).text
+    ms = (time.perf_counter() - started) * 1000
+    memory.close()
+    if given.json:
+        return answer_json(answer, markdown, ms)
+    if isinstance(answer, Silent):
+        print(f"Silent: {answer.reason}.", file=sys.stderr)
+    return markdown
+
+
+def run_search(given: argparse.Namespace) -> object:
+    """The threads that speak of some words."""
+    if not 1 <= given.limit <= 1000:
+        raise UserError(f"--limit {given.limit}: give a number from 1 to 1000")
+    memory = _memory(given.store)
+    query = word_query(" ".join(given.words))
+    hits = memory.search(query, limit=given.limit, keep=lambda e: given.state in ("all", e.state))
+    memory.close()
+    if given.json:
+        return [_hit(hit) for hit in hits]
+    if not hits:
+        print("Nothing relevant.", file=sys.stderr)
+    return "".join(f"{hit.entry.id}\t{hit.entry.state}\t{hit.score:.2f}\t{' '.join(hit.entry.title.split())}\n" for hit in hits)
+
+
+def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
+    """An answer as data: `{spoke, reason, mentioned, seen_before, open_now, pages, markdown, ms}`."""
+    context = answer.context if isinstance(answer, Speak) else Context()
+    return {
+        "spoke": isinstance(answer, Speak),
+        "reason": answer.reason if isinstance(answer, Silent) else "",
+        "mentioned": [_mention(mention) for mention in (*context.mentioned, *context.also_mentioned)],
+        "seen_before": [_match(match) for match in context.seen_before],
+        "open_now": [_match(match) for match in context.open_now],
+        "pages": [{"title": p.title, "url": p.url, "similarity": p.similarity} for p in context.pages],
+        "markdown": markdown,
+        "ms": round(ms, 2),
+    }
+
+
+def _archive(path: Path) -> Iterator[Thread]:
+    """The threads of an archive; UserError with file and line for the first that is none."""
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), b""), 1):
+                if line.strip():
+                    yield _parsed(line, path, number)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} cannot be read as an archive: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _parsed(line: bytes, path: Path, number: int) -> Thread:
+    try:
+        return thread_from_archive(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(f"{path}, line {number}: not a thread ({what:.120})") from error
+
+
+def _memory(folder: Path) -> Memory:
+    if not folder.is_dir():
+        raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
+    return Memory(FolderStore(folder)).open()
+
+
+def _thread(memory: Memory, text: str) -> Thread:
+    keys: list[ThreadId] = [parse_key(int(text))] if text.isascii() and text.isdigit() and int(text) else []
+    for key in [*keys, text]:
+        found = memory.records([key]).get(key)
+        if isinstance(found, Thread):
+            return found
+    raise UserError(f"no thread {text} in this store")
+
+
+def _reference(reference: Reference) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "owner": reference.owner,
+        "repo": reference.repo,
+        "number": reference.number,
+        "action": reference.action,
+        "kind": reference.kind,
+    }
+    return fields | ({"prefix": reference.prefix} if reference.prefix else {})
+
+
+def _hit(hit: Hit) -> dict[str, object]:
+    entry = hit.entry
+    return {
+        "id": entry.id,
+        "title": entry.title,
+        "score": round(hit.score, 4),
+        "state": entry.state,
+        "kind": entry.kind.value,
+        "created_at": stamp(entry.created_at),
+    }
+
+
+def _mention(mention: Mention) -> dict[str, object]:
+    return {
+        "id": mention.id,
+        "title": mention.title,
+        "similarity": 1.0,
+        "state": mention.state,
+        "outcome": _outcome(mention.outcome, mention.closed_at),
+        "why": ["mentioned in the text"],
+        "missing": bool(mention.missing),
+    }
+
+
+def _match(match: Match) -> dict[str, object]:
+    return {
+        "id": match.id,
+        "title": match.title,
+        "similarity": match.similarity,
+        "state": match.state,
+        "outcome": _outcome(match.outcome, match.closed_at),
+        "why": list(match.why),
+    }
+
+
+def _outcome(outcome: Outcome, closed_at: datetime | None) -> dict[str, Any]:
+    return {
+        "kind": outcome.kind.value,
+        "comment": outcome.comment,
+        "quote": outcome.quote,
+        "fix_ref": outcome.fix,
+        "duplicate_of": outcome.duplicate_of,
+        "evidence": list(outcome.evidence),
+        "confidence": outcome.confidence,
+        "closed_at": stamp(closed_at),
+    }

@@ -1,0 +1,1 @@
+"""The forge: payloads, reading threads, writing comments. Payload dictionaries end here."""

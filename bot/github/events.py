@@ -1,0 +1,88 @@
+"""A webhook payload, read leniently, as an Event of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bot.errors import UserError
+from bot.archive import clean
+
+MAX_PAYLOAD = 25 * 1024 * 1024
+"""Bytes; GitHub delivers nothing larger."""
+
+ANSWERED = {("issues", "opened"), ("issues", "edited"), ("issue_comment", "created")}
+"""The events that may be answered. https://docs.github.com/webhooks/webhook-events-and-payloads"""
+
+FORGETTING = {("issues", "deleted"), ("issues", "transferred")}
+KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push"})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, as far as it matters: a hint where to look, never the truth itself."""
+
+    name: str
+    action: str = ""
+    number: int | None = None
+    is_pull: bool = False
+    comment_id: int | None = None
+    comment_author: str = ""
+    moved_to: str | None = None
+    inputs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def may_be_answered(self) -> bool:
+        return (self.name, self.action) in ANSWERED
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the thread is gone from this repository."""
+        return (self.name, self.action) in FORGETTING
+
+    def input(self, name: str) -> str:
+        """An input of workflow_dispatch, "" when it was not given."""
+        return dict(self.inputs).get(name, "")
+
+
+def parse_event(name: str, payload: bytes) -> Event:
+    """The event of a payload. Raises UserError when the payload is no JSON object; missing parts are no error."""
+    if len(payload) > MAX_PAYLOAD:
+        raise UserError(f"the payload of the {name} event is larger than 25 MB: GitHub does not send that")
+    try:
+        data = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"the payload of the {name} event is not JSON ({error}): check GITHUB_EVENT_PATH") from error
+    if not isinstance(data, dict):
+        raise UserError(f"the payload of the {name} event is not a JSON object: check GITHUB_EVENT_PATH")
+    issue, comment = _object(data, "issue"), _object(data, "comment")
+    return Event(
+        name=name,
+        action=clean(data.get("action"))[:40],
+        number=_number(issue.get("number")),
+        is_pull="pull_request" in issue and issue["pull_request"] is not None,
+        comment_id=_number(comment.get("id")),
+        comment_author=clean(_object(comment, "user").get("login")),
+        moved_to=_moved_to(data),
+        inputs=tuple(sorted((clean(k), clean(v)) for k, v in _object(data, "inputs").items())),
+    )
+
+
+def _moved_to(data: Mapping[str, Any]) -> str | None:
+    """Where a transferred issue went, as owner/repo#N."""
+    changes = _object(data, "changes")
+    number = _number(_object(changes, "new_issue").get("number"))
+    repo = clean(_object(changes, "new_repository").get("full_name"))
+    return f"{repo}#{number}" if number and repo else None
+
+
+def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object) -> int | None:
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53
+    return value if is_number and isinstance(value, int) else None

@@ -1,0 +1,50 @@
+"""What the rest asks of the forge; `bot.github.client.GitHubClient` answers, `DryForge` reads only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from bot.github.threads import OwnComment
+
+Json = dict[str, Any]
+
+
+class Reader(Protocol):
+    """Reading issues, each call one page of a hundred or as many as asked for."""
+
+    def issues_since(self, since: datetime | None, pages: int) -> tuple[list[Json], bool]:
+        """Issues and pull requests changed since then, oldest change first, and whether these are all."""
+        ...
+
+    def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
+        """Comments on any issue changed since then, oldest change first, and whether these are all."""
+        ...
+
+    def issue(self, number: int) -> Json:
+        """One issue or pull request; raises Gone."""
+        ...
+
+    def comments(self, number: int) -> list[Json]:
+        """All comments of an issue, oldest first."""
+        ...
+
+    def timeline(self, number: int) -> list[Json]:
+        """Everything that happened to an issue, its comments among it, oldest first."""
+        ...
+
+
+class Forge(Reader, Protocol):
+    """Reading, and the few writes."""
+
+    def create_comment(self, number: int, text: str) -> OwnComment:
+        """Write a comment; after Unreachable it may stand all the same."""
+        ...
+
+    def update_comment(self, comment_id: int, text: str) -> OwnComment:
+        """Replace the text of a comment; raises Gone when a person deleted it."""
+        ...
+
+    def minimize(self, node_id: str) -> None:
+        """Fold a comment as outdated."""
+        ...

@@ -1,0 +1,133 @@
+"""GitHub's JSON of an issue, its comments and its timeline, as a Thread of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot.archive import KEPT_EVENTS, thread_from_archive
+from bot.model import Message, Thread
+
+Json = Mapping[str, Any]
+REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnComment:
+    """A comment of ours that stands on an issue."""
+
+    id: int
+    text: str
+    url: str = ""
+    node_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """How our own comments are known: by author and by the hidden marker, never by one of them alone."""
+
+    login: str
+    marker: str
+
+    def wrote(self, comment: Json) -> bool:
+        author = str((comment.get("user") or {}).get("login") or "")
+        return author.lower() == self.login.lower() and self.marker in str(comment.get("body") or "")
+
+
+def own_comment(comment: Json) -> OwnComment:
+    """A comment of ours as the REST API gives it."""
+    return OwnComment(
+        id=int(comment["id"]),
+        text=str(comment.get("body") or ""),
+        url=str(comment.get("html_url") or ""),
+        node_id=str(comment.get("node_id") or ""),
+    )
+
+
+def split_own(comments: Iterable[Json], own: Own) -> tuple[list[Json], list[OwnComment]]:
+    """The comments of others, and ours, oldest first."""
+    others: list[Json] = []
+    ours: list[OwnComment] = []
+    for comment in comments:
+        if own.wrote(comment):
+            ours.append(own_comment(comment))
+        else:
+            others.append(comment)
+    return others, sorted(ours, key=lambda comment: comment.id)
+
+
+def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()) -> Thread:
+    """The thread of an issue as the REST API gives it. ``events`` are items of its timeline."""
+    user = issue.get("user") or {}
+    return thread_from_archive(
+        {
+            "id": issue["number"],
+            "kind": "pull" if issue.get("pull_request") else "issue",
+            "title": issue.get("title"),
+            "body": issue.get("body"),
+            "author": user.get("login"),
+            "author_association": issue.get("author_association"),
+            "is_bot": user.get("type") == "Bot",
+            "created_at": issue["created_at"],
+            "updated_at": issue.get("updated_at"),
+            "state": issue.get("state"),
+            "state_reason": issue.get("state_reason"),
+            "closed_at": issue.get("closed_at"),
+            "closed_by": (issue.get("closed_by") or {}).get("login"),
+            "locked": issue.get("locked"),
+            "labels": [label if isinstance(label, str) else label.get("name") for label in issue.get("labels") or ()],
+            "reactions": _reactions(issue),
+            "comments": [message_fields(comment) for comment in comments],
+            "events": [event for item in events if (event := _event(item, issue.get("repository_url")))],
+        }
+    )
+
+
+def message_fields(comment: Json) -> dict[str, object]:
+    """A comment in the shape of an archive."""
+    user = comment.get("user") or comment.get("actor") or {}
+    return {
+        "id": comment["id"],
+        "author": user.get("login"),
+        "association": comment.get("author_association"),
+        "is_bot": user.get("type") == "Bot",
+        "created_at": comment["created_at"],
+        "updated_at": comment.get("updated_at"),
+        "body": comment.get("body"),
+        "reactions": _reactions(comment),
+    }
+
+
+def archive_message(message: Message) -> dict[str, object]:
+    """A remembered comment in the shape of the REST API, so that old and new ones merge."""
+    return {
+        "id": message.id,
+        "user": {"login": message.author, "type": "Bot" if message.is_bot else "User"},
+        "author_association": message.role,
+        "created_at": message.created_at.isoformat(),
+        "updated_at": (message.updated_at or message.created_at).isoformat(),
+        "body": message.text,
+        "reactions": dict(message.reactions),
+    }
+
+
+def _reactions(item: Json) -> dict[str, int]:
+    counts = item.get("reactions") or {}
+    return {name: counts[name] for name in REACTIONS if isinstance(counts.get(name), int)}
+
+
+def _event(item: Json, home: str | None) -> dict[str, object] | None:
+    name = item.get("event")
+    if name not in KEPT_EVENTS or not item.get("created_at"):
+        return None
+    event: dict[str, object] = {
+        "event": name,
+        "at": item["created_at"],
+        "actor": (item.get("actor") or {}).get("login"),
+        "commit": item.get("commit_id"),
+    }
+    source = (item.get("source") or {}).get("issue") or {}
+    if source.get("number") and source.get("repository_url", home) == home:
+        event |= {"source": source["number"], "source_kind": "pull" if source.get("pull_request") else "issue"}
+    return event

@@ -1,0 +1,170 @@
+"""The image, built and run as GitHub's runner does it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.container.engine import ROOT, Ended, Engine
+from tests.fakes.git_http import GitServer
+from tests.fakes.github import FakeGitHub
+
+pytestmark = pytest.mark.container
+
+MOUNTS = ("workspace", "home", "workflow", "file_commands", "runner_temp")
+HOSTILE = "raise SystemExit('a file of the workspace was imported')\n"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    built = Engine(tmp_path_factory.mktemp("engine"))
+    built.build()
+    return built
+
+
+class Runner:
+    """A runner's folders and variables. https://docs.github.com/actions/reference/workflows-and-actions/variables"""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.engine = engine
+        self.folder = folder
+        self.environ = {
+            "HOME": "/github/home",
+            "GITHUB_WORKSPACE": "/github/workspace",
+            "GITHUB_EVENT_PATH": "/github/workflow/event.json",
+            "GITHUB_OUTPUT": "/github/file_commands/output",
+            "GITHUB_STEP_SUMMARY": "/github/file_commands/summary",
+            "GITHUB_REPOSITORY": "octocat/hello-world",
+            "RUNNER_TEMP": "/github/runner_temp",
+            "PYTHONPATH": "/github/workspace",
+        }
+        inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+        for name, given in inputs.items():
+            self.environ[f"INPUT_{name.upper().replace(' ', '_')}"] = given["default"]
+        for mount in MOUNTS:
+            (folder / mount).mkdir()
+        for name in ("output", "summary"):
+            (folder / "file_commands" / name).touch()
+        for name in ("bot", "yaml", "json"):
+            (folder / "workspace" / name).mkdir()
+            (folder / "workspace" / name / "__init__.py").write_text(HOSTILE, encoding="utf-8")
+
+    def run(self, event: str, *options: str) -> Ended:
+        mounts = [option for mount in MOUNTS for option in ("-v", f"{self.folder / mount}:/github/{mount}")]
+        variables = {**self.environ, "GITHUB_EVENT_NAME": event}
+        given = [option for name, value in variables.items() for option in ("-e", f"{name}={value}")]
+        return self.engine.run(options=["--workdir", "/github/workspace", *mounts, *given, *options])
+
+    def write_event(self, text: str) -> None:
+        (self.folder / "workflow/event.json").write_text(text, encoding="utf-8")
+
+    def file(self, name: str) -> str:
+        return (self.folder / "file_commands" / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def runner(engine: Engine, tmp_path: Path) -> Runner:
+    return Runner(engine, tmp_path)
+
+
+def test_the_command_line_is_there(engine: Engine) -> None:
+    ended = engine.run("--help", options=["--network", "none"])
+    assert ended.code == 0
+    assert "usage: precedent" in ended.said
+
+
+def test_the_entry_point_is_absolute_and_leaves_the_user_and_the_folder_to_the_runner(engine: Engine) -> None:
+    entry = json.loads(engine.inspect("{{json .Config.Entrypoint}}"))
+    assert entry == ["/opt/precedent/bin/python", "-I", "-m", "bot"]
+    assert json.loads(engine.inspect("{{json .Config.Cmd}}")) == ["action"]
+    assert engine.inspect("{{.Config.User}}") == ""
+    assert engine.inspect("{{.Config.WorkingDir}}") in ("", "/")
+
+
+def test_there_is_git_and_neither_a_compiler_nor_an_installer(engine: Engine) -> None:
+    tools = "git pip pip3 gcc cc g++ make ld curl wget"
+    found = engine.shell(f"for tool in {tools}; do command -v $tool || true; done")
+    assert found.split() == ["/usr/bin/git"]
+    asked = "for m in ('pip', 'ensurepip', 'setuptools'):\n    print(m, importlib.util.find_spec(m))"
+    for python in ("/usr/local/bin/python", "/opt/precedent/bin/python"):
+        said = engine.shell(f'{python} -I -c "import importlib.util\n{asked}"')
+        assert said.split() == ["pip", "None", "ensurepip", "None", "setuptools", "None"]
+
+
+def test_every_module_is_compiled_and_its_source_never_looked_at(engine: Engine) -> None:
+    script = """
+import importlib.util, pathlib
+top = pathlib.Path(pathlib.__file__).parents[1 if pathlib.__file__.endswith('__init__.py') else 0]
+roots = [pathlib.Path('/opt/precedent/lib'), top / 'json', top / 'email', top / 'http', top / 'concurrent']
+sources = [source for root in roots for source in root.rglob('*.py')]
+print(len(sources) > 500)
+for source in sources:
+    code = pathlib.Path(importlib.util.cache_from_source(source))
+    unchecked_hash = code.exists() and code.read_bytes()[4:8] == bytes([1, 0, 0, 0])
+    if not unchecked_hash:
+        print(source)
+"""
+    assert engine.shell(f'/opt/precedent/bin/python -I -c "{script}"') == "True"
+
+
+def test_the_code_is_that_of_the_checkout(engine: Engine) -> None:
+    place = "/opt/precedent/lib/python3.13/site-packages"
+    inside = engine.shell(f"cd {place} && find bot templates -name '*.py' -o -name '*.j2' | sort | xargs sha256sum")
+    assert len(inside.splitlines()) > 20
+    assert {line.split()[1] for line in inside.splitlines()} == {
+        str(path.relative_to(ROOT))
+        for top in ("bot", "templates")
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in (".py", ".j2")
+    }
+
+
+def test_an_event_that_is_not_ours_ends_well_without_network_rights_or_a_writable_disk(runner: Runner) -> None:
+    runner.write_event("{}")
+    ended = runner.run("watch", "--network", "none", "--read-only", "--cap-drop=all")
+    assert ended.code == 0, ended.said
+    assert "Traceback" not in ended.said
+    assert "spoke" in runner.file("output")
+
+
+def test_a_payload_that_is_not_json_is_one_line_and_no_traceback(runner: Runner) -> None:
+    runner.write_event("{")
+    ended = runner.run("issues", "--network", "none")
+    assert ended.code in (1, 2), ended.said
+    assert "Traceback" not in ended.said
+    assert "workspace was imported" not in ended.said
+
+
+def test_without_network_an_issue_ends_in_one_clear_line(runner: Runner) -> None:
+    runner.environ["INPUT_TOKEN"] = "canary-token"
+    runner.environ["GITHUB_SERVER_URL"] = "http://127.0.0.1:9"
+    runner.environ["GITHUB_API_URL"] = "http://127.0.0.1:9"
+    with FakeGitHub() as github:
+        number = github.open_issue("octocat", "Login loops after the upgrade", "It loops since 2.3.0.")
+        github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
+    ended = runner.run("issues", "--network", "none")
+    assert ended.code == 1, ended.said
+    assert "Traceback" not in ended.said
+    assert "canary-token" not in ended.said + runner.file("output") + runner.file("summary")
+
+
+def test_an_issue_is_answered_from_inside_the_container(runner: Runner) -> None:
+    with FakeGitHub() as github, GitServer(runner.folder / "git") as server:
+        server.create("octocat/hello-world")
+        first = github.open_issue("hubot", "Session lost behind a proxy", "The cookie is dropped by the proxy.")
+        github.close(first, "hubot")
+        number = github.open_issue("octocat", "Login loops after the upgrade", f"It looks like #{first}, since 2.3.0.")
+        github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
+        runner.environ |= {
+            "INPUT_TOKEN": github.token,
+            "GITHUB_API_URL": github.url,
+            "GITHUB_GRAPHQL_URL": github.graphql_url,
+            "GITHUB_SERVER_URL": server.url,
+        }
+        ended = runner.run("issues", "--network", "host")
+        assert ended.code == 0, ended.said
+        (comment,) = github.comments_by("github-actions[bot]", number)
+        assert "Session lost behind a proxy" in comment.body
+        assert github.violations == []
+    assert "true" in runner.file("output")

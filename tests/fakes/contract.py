@@ -1,0 +1,177 @@
+"""The contract of the fake: every request and every response is checked against GitHub's own OpenAPI description."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+from openapi_core import Config, OpenAPI
+from openapi_core.datatypes import RequestParameters
+from openapi_core.exceptions import OpenAPIError
+from werkzeug.datastructures import Headers, ImmutableMultiDict
+
+FOLDER = Path(__file__).with_name("contract")
+HOST = "http://fake.invalid"
+"""The one server in the loaded description; where the fake really listens does not matter to the contract."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and its reply, as both went over the wire. ``path`` has no query and no ``/api/v3``.
+
+    ``template`` and ``params`` say what was served (``/repositories/{id}/…`` is written as ``/repos/{owner}/…``).
+    """
+
+    method: str
+    template: str
+    params: dict[str, str]
+    query: str
+    headers: dict[str, str]
+    body: bytes
+    status: int
+    reply_type: str
+    reply: bytes
+
+
+@dataclass
+class WireRequest:
+    """The request in the form that openapi-core reads."""
+
+    host_url: str
+    path: str
+    method: str
+    parameters: RequestParameters
+    body: bytes | None
+    content_type: str
+
+
+@dataclass
+class WireResponse:
+    """The reply in the form that openapi-core reads."""
+
+    data: bytes | None
+    status_code: int
+    content_type: str
+    headers: Headers = field(default_factory=Headers)
+
+
+@functools.cache
+def load_description() -> dict[str, Any]:
+    """The subset of the description, repaired: see `repair`."""
+    description: dict[str, Any] = json.loads(gzip.decompress((FOLDER / "openapi.json.gz").read_bytes()))
+    return repair(description)
+
+
+@functools.cache
+def load_example(name: str) -> Any:
+    """An example object of the description; treat it as read-only."""
+    return load_description()["components"]["examples"][name]["value"]
+
+
+@functools.cache
+def load_openapi() -> OpenAPI:
+    # With the validator of the description itself on, loading takes ten seconds.
+    return OpenAPI.from_dict(load_description(), config=Config(spec_validator_cls=None))
+
+
+def repair(description: dict[str, Any]) -> dict[str, Any]:
+    """Make the description say what GitHub does, where it is known to be wrong or cannot be applied as it stands.
+
+    `servers` points at the fake; an `enum` that is `nullable` gets `null`; and who acted in an event may be `null`,
+    because accounts are deleted.
+    """
+    description["servers"] = [{"url": HOST}]
+    _add_null_to_enums(description["components"]["schemas"])
+    for name, schema in description["components"]["schemas"].items():
+        if name.endswith("-event") and "event" in name:
+            for key in ("actor", "user"):
+                if schema.get("properties", {}).get(key) == {"$ref": "#/components/schemas/simple-user"}:
+                    schema["properties"][key] = {"$ref": "#/components/schemas/nullable-simple-user"}
+    return description
+
+
+def _add_null_to_enums(node: Any) -> None:
+    if isinstance(node, dict):
+        if node.get("nullable") and isinstance(node.get("enum"), list) and None not in node["enum"]:
+            node["enum"].append(None)
+        for value in node.values():
+            _add_null_to_enums(value)
+    elif isinstance(node, list):
+        for value in node:
+            _add_null_to_enums(value)
+
+
+def find_violations(exchange: Exchange, injected: bool = False) -> list[str]:
+    """What in this exchange breaks the description; the reply is not looked at when it is an injected fault."""
+    request = to_wire_request(exchange)
+    where = f"{exchange.method} {exchange.template}"
+    found = [f"{where}: request: {text}" for text in _complaints(load_openapi().validate_request, request)]
+    if injected or exchange.status == 304:
+        return found
+    if not _is_described(exchange):
+        return found + [f"{where}: {exchange.status}: {text}" for text in _undescribed(exchange)]
+    response = WireResponse(exchange.reply, exchange.status, exchange.reply_type)
+    complaints = _complaints(load_openapi().validate_response, request, response)
+    return found + [f"{where}: {exchange.status}: {text}" for text in complaints]
+
+
+def to_wire_request(exchange: Exchange) -> WireRequest:
+    # openapi-core matches path parameters up to the next slash, but `contents/{path}` holds slashes.
+    path = exchange.template.format(**{key: quote(value, safe="") for key, value in exchange.params.items()})
+    query = ImmutableMultiDict(parse_qsl(exchange.query, keep_blank_values=True))
+    parameters = RequestParameters(query=query, header=Headers(list(exchange.headers.items())))
+    kind = exchange.headers.get("Content-Type", "").split(";")[0] or "application/json"
+    # GitHub reads JSON whatever the type says, and clients say nothing or `application/vnd.github+json`.
+    return WireRequest(HOST, path, exchange.method.lower(), parameters, exchange.body or None, _plain(kind))
+
+
+def _plain(content_type: str) -> str:
+    return "application/json" if "json" in content_type or "urlencoded" in content_type else content_type
+
+
+def _is_described(exchange: Exchange) -> bool:
+    operation = load_description()["paths"].get(exchange.template, {}).get(exchange.method.lower(), {})
+    described = operation.get("responses", {}).get(str(exchange.status))
+    if described is None:
+        return False
+    if "application/json" not in exchange.reply_type:
+        return not exchange.reply and exchange.status == 204
+    return "$ref" in described or bool(described.get("content"))
+
+
+def _undescribed(exchange: Exchange) -> list[str]:
+    """GitHub refuses in more ways than it describes (401, 403, 301, …); such a reply must at least be a basic error."""
+    if exchange.status < 300:
+        if "raw" in exchange.headers.get("Accept", ""):
+            return []
+        return ["the description has no such reply"]
+    try:
+        error = json.loads(exchange.reply)
+    except ValueError:
+        return ["the refusal is not JSON"]
+    wrong = not isinstance(error, dict) or not all(
+        isinstance(error.get(k), str) for k in ("message", "documentation_url")
+    )
+    return ["the refusal is not a basic error: message and documentation_url"] if wrong else []
+
+
+def _complaints(check: Any, *arguments: Any) -> list[str]:
+    try:
+        check(*arguments)
+    except OpenAPIError as error:
+        return [_explain(error)]
+    return []
+
+
+def _explain(error: BaseException) -> str:
+    """The innermost reason in one line, with the place in the document where it is known."""
+    details = getattr(error.__cause__ or error, "schema_errors", None)
+    if details:
+        return "; ".join(f"{'/'.join(map(str, item.absolute_path)) or '.'}: {item.message[:200]}" for item in details)
+    cause = error.__cause__
+    return f"{error}" if cause is None else f"{error}: {cause}"

@@ -1,0 +1,147 @@
+"""A git server over HTTP that behaves as GitHub's does: `git http-backend` behind a small streaming server.
+
+``python -m tests.fakes.git_http FOLDER --create octocat/hello-world`` prints its URL and serves until it is stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+from tests.fakes.faults import FaultPlan
+from tests.fakes.git_handler import USER, WRITE_SERVICE, GitHandler, Served
+from tests.fakes.state import DEFAULT_TOKEN
+
+REFUSALS = {
+    "GH006": "error: GH006: Protected branch update failed for $ref.\nerror: Changes must be made through a pull request.",
+    "GH013": "error: GH013: Repository rule violations found for $ref.\n- Cannot update this protected ref.",
+}
+HOOK = """#!/bin/sh
+while read old new ref; do
+    if [ "$ref" = "{ref}" ]; then
+        cat >&2 <<END
+{text}
+END
+        exit 1
+    fi
+done
+"""
+
+
+class GitServer(ThreadingHTTPServer):
+    """Serves ``{owner}/{repo}.git`` and ``{owner}/{repo}.wiki.git`` below a folder, from its making until `stop`.
+
+    ``tokens`` maps a token to ``read`` or ``write``; the password of basic auth is what counts, the user is
+    ``x-access-token``. ``bytes_in`` and ``bytes_out`` count bodies as they went over the wire, without HTTP headers.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+    block_on_close = False
+
+    def __init__(self, folder: Path, tokens: dict[str, str] | None = None, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), GitHandler)
+        self.folder = folder
+        self.token = DEFAULT_TOKEN
+        self.tokens = {DEFAULT_TOKEN: "write"} if tokens is None else tokens
+        self.faults = FaultPlan()
+        self.requests: list[Served] = []
+        self.bytes_in = self.bytes_out = 0
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def remote(self, full_name: str, token: str | None = None) -> str:
+        """The URL to clone from, with the credentials in it (an empty token: without)."""
+        secret = self.token if token is None else token
+        host = f"{USER}:{secret}@127.0.0.1" if secret else "127.0.0.1"
+        return f"http://{host}:{self.server_port}/{full_name}.git"
+
+    def create(self, full_name: str, branch: str = "main") -> Path:
+        """An empty bare repository; its path."""
+        path = self.folder / f"{full_name}.git"
+        command = ["git", "init", "--quiet", "--bare", "--initial-branch", branch, "--template=", str(path)]
+        subprocess.run(command, check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
+        return path
+
+    def protect(self, full_name: str, branch: str, rule: str = "GH006") -> None:
+        """Refuse every push to this branch with ``GH006`` (branch protection) or ``GH013`` (a ruleset)."""
+        ref = f"refs/heads/{branch}"
+        hook = self.folder / f"{full_name}.git" / "hooks" / "pre-receive"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(HOOK.format(ref=ref, text=REFUSALS[rule]), encoding="utf-8")
+        hook.chmod(0o755)
+
+    def unprotect(self, full_name: str) -> None:
+        (self.folder / f"{full_name}.git" / "hooks" / "pre-receive").unlink()
+
+    def mark(self) -> None:
+        """Set the counters of bytes to zero and forget the requests."""
+        with self._lock:
+            self.bytes_in = self.bytes_out = 0
+            self.requests.clear()
+
+    @property
+    def pushes(self) -> int:
+        """Pushes that reached the repository since the last `mark`, refused ones included."""
+        return sum(served.method == "POST" and served.path.endswith(WRITE_SERVICE) for served in self.requests)
+
+    def count(self, received: int = 0, sent: int = 0) -> None:
+        with self._lock:
+            self.bytes_in += received
+            self.bytes_out += sent
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no error of the server; anything else is."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fakes.git_http", description="Serve bare repositories.")
+    parser.add_argument("folder", type=Path, help="where {owner}/{repo}.git are")
+    parser.add_argument("--port", type=int, default=0, help="port on the loopback address (0: any)")
+    parser.add_argument("--create", action="append", default=[], metavar="OWNER/NAME", help="make an empty repository")
+    parser.add_argument("--token", action="append", default=[], metavar="TOKEN=read|write", help="who may do what")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    tokens = dict(pair.split("=", 1) for pair in options.token) or None
+    with GitServer(options.folder, tokens, options.port) as server:
+        for full_name in options.create:
+            server.create(full_name)
+        print(server.url, flush=True)
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+        stopped.wait()
+        print(f"in {server.bytes_in} out {server.bytes_out} requests {len(server.requests)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

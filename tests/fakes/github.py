@@ -1,0 +1,240 @@
+"""A stateful fake of GitHub on a loopback port, for tests in the same process or as a process of its own.
+
+``python -m tests.fakes.github --archive threads.jsonl.gz`` prints its URL and serves until it is stopped. While it
+runs, ``GET /_fake/stats`` tells what it counted, ``POST /_fake/mark`` begins a new count, and ``GET /_fake/archive``
+gives the threads back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from tests.fakes.apps import App, Apps
+from tests.fakes.archive import read_archive
+from tests.fakes.exchange import Recorded
+from tests.fakes.faults import FaultPlan
+from tests.fakes.hooks import Hooks
+from tests.fakes.httpd import Listener
+from tests.fakes.limits import RateLimits
+from tests.fakes.objects import SITE, Shapes
+from tests.fakes.payloads import EventfulProject
+from tests.fakes.service import ENTERPRISE, RANKS, Sent, Service
+from tests.fakes.state import (
+    BOT_LOGIN,
+    DEFAULT_NOW,
+    DEFAULT_TOKEN,
+    Clock,
+    Moment,
+    Repository,
+    Token,
+    World,
+)
+
+CONTROL = "/_fake/"
+
+
+class FakeGitHub(EventfulProject):
+    """GitHub with one repository to begin with; the verbs of `history` and `project` act on that one.
+
+    It listens at once, on a port of its own choice; leave it as a context or call `stop`. ``now`` None follows the
+    real clock. ``site`` is where the web pages are said to be. The token ``token`` acts as ``github-actions[bot]``.
+    """
+
+    def __init__(
+        self,
+        full_name: str = "octocat/hello-world",
+        now: Moment = DEFAULT_NOW,
+        validate: bool = True,
+        site: str = SITE,
+        port: int = 0,
+    ) -> None:
+        world = World(now)
+        super().__init__(world, world.add_repository(full_name))
+        self.validate = validate
+        self.site = site
+        self.token = DEFAULT_TOKEN
+        self.add_token(DEFAULT_TOKEN, BOT_LOGIN, limit=1000)
+        self.faults = FaultPlan()
+        self.limits = RateLimits(world.clock)
+        self.apps = Apps(world)
+        self.hooks = Hooks(world)
+        self.requests: list[Recorded] = []
+        self.violations: list[str] = []
+        self.views: dict[object, Any] = {}
+        self._written: list[bool] = []
+        self._marked = 0
+        self._service = Service(self)
+        self._listener = Listener(self._answer, port)
+        self.shapes = Shapes(self.url, site)
+
+    @property
+    def url(self) -> str:
+        """The API's base URL, without a trailing slash."""
+        return self._listener.url
+
+    @property
+    def enterprise_url(self) -> str:
+        """The same API as a company's own server shows it."""
+        return self.url + ENTERPRISE
+
+    @property
+    def graphql_url(self) -> str:
+        return f"{self.url}/graphql"
+
+    @property
+    def clock(self) -> Clock:
+        return self.world.clock
+
+    @property
+    def reads(self) -> int:
+        """Requests since the last `mark` that changed nothing, GraphQL queries among them."""
+        return sum(not written for written in self._written[self._marked :])
+
+    @property
+    def writes(self) -> int:
+        return sum(self._written[self._marked :])
+
+    @property
+    def recent(self) -> list[Recorded]:
+        """The requests since the last `mark`; `requests` are all."""
+        return self.requests[self._marked :]
+
+    def mark(self) -> None:
+        """Begin a new count of `reads`, `writes` and `recent`."""
+        self._marked = len(self.requests)
+
+    def record(self, request: Recorded, writes: bool) -> None:
+        with self.world.lock:
+            self.requests.append(request)
+            self._written.append(writes)
+
+    def add_token(
+        self,
+        value: str,
+        login: str,
+        permissions: dict[str, str] | None = None,
+        limit: int = 5000,
+        expires_at: str | None = None,
+    ) -> Token:
+        """A token that acts as ``login``.
+
+        ``permissions`` is the whole of what it may do (``{"issues": "write"}``), as on a private repository; None
+        allows everything.
+        """
+        account = self.world.existing(login)
+        app = login.removesuffix("[bot]") if account.type == "Bot" else None
+        token = Token(value, account, permissions, app, None, expires_at, limit)
+        return self.world.add_token(token)
+
+    def add_app(
+        self, app_id: int, slug: str, permissions: dict[str, str] | None = None, public_key: str | None = None
+    ) -> App:
+        """An App that is installed on the first repository; its installation has the App's own number."""
+        allowed = permissions or {"issues": "write", "contents": "write", "metadata": "read"}
+        app = App(app_id, slug, allowed, public_key, {app_id: [self.repo.id]})
+        self.apps.known[app_id] = app
+        return app
+
+    def add_project(self, full_name: str) -> EventfulProject:
+        """One more repository on the same server."""
+        return self.project(self.world.add_repository(full_name))
+
+    def project(self, repo: Repository) -> EventfulProject:
+        if repo is self.repo:
+            return self
+        project = EventfulProject(self.world, repo)
+        project.shapes = self.shapes
+        return project
+
+    def allows(self, token: Token | None, need: str) -> bool:
+        """Whether the token's map grants a need such as ``issues:write``. Nobody's token reads what is public."""
+        name, level = need.split(":")
+        if token is None:
+            return level == "read"
+        return token.permissions is None or RANKS.index(token.permissions.get(name, "none")) >= RANKS.index(level)
+
+    def visible_repositories(self, token: Token) -> list[int]:
+        """The ids of the repositories of the token's installation; the workflow's token sees the first one."""
+        for app in self.apps.known.values():
+            if token.installation in app.installations:
+                return app.installations[token.installation]
+        return [self.repo.id]
+
+    def stop(self) -> None:
+        self._listener.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
+        if target.startswith(CONTROL):
+            return self._control(target.removeprefix(CONTROL))
+        return self._service.serve(method, target, headers, body)
+
+    def _control(self, command: str) -> Sent:
+        commands: dict[str, Callable[[], Any]] = {
+            "stats": self._stats,
+            "mark": self.mark,
+            "archive": self.export_archive,
+        }
+        if command not in commands:
+            return Sent(404, {}, b"")
+        return Sent(200, {"Content-Type": "application/json"}, json.dumps(commands[command]()).encode())
+
+    def _stats(self) -> dict[str, Any]:
+        counts: dict[str, int] = {}
+        for request in self.recent:
+            name = f"{request.method} {request.path} {request.status}"
+            counts[name] = counts.get(name, 0) + 1
+        return {"reads": self.reads, "writes": self.writes, "requests": counts, "violations": self.violations}
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fakes.github", description="Serve a fake GitHub.")
+    parser.add_argument("--port", type=int, default=0, help="port on the loopback address (0: any)")
+    parser.add_argument("--repo", default="octocat/hello-world", help="owner/name of the repository")
+    parser.add_argument("--archive", type=Path, action="append", default=[], help="threads to load (.jsonl, .jsonl.gz)")
+    parser.add_argument(
+        "--token", action="append", default=[], metavar="TOKEN=LOGIN", help="a token and who it acts as"
+    )
+    parser.add_argument("--limit", type=int, help="requests an hour for every token")
+    parser.add_argument("--now", help="fix the clock at this time (default: the real one)")
+    parser.add_argument("--site", default=SITE, help="URL of the web pages")
+    parser.add_argument("--no-validate", action="store_true", help="do not hold requests and replies to the contract")
+    return parser.parse_args(arguments)
+
+
+def fake_from(options: argparse.Namespace) -> FakeGitHub:
+    fake = FakeGitHub(options.repo, options.now, not options.no_validate, options.site, options.port)
+    for pair in options.token:
+        value, _, login = pair.partition("=")
+        fake.add_token(value, login or BOT_LOGIN)
+    if options.limit:
+        for resource in ("core", "graphql"):
+            fake.limits.set(options.limit, resource=resource)
+    for path in options.archive:
+        fake.load_archive(read_archive(path))
+    return fake
+
+
+def main(arguments: list[str] | None = None) -> int:
+    with fake_from(parse_arguments(arguments)) as fake:
+        print(fake.url, flush=True)
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+        stopped.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

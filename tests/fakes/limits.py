@@ -1,0 +1,65 @@
+"""The hourly request limits of the fake GitHub, one allowance for each token and resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.fakes.state import Clock, Token
+
+HOUR = 3600
+ANONYMOUS_LIMIT = 60
+RESOURCES = ("core", "graphql", "search")
+
+
+@dataclass
+class Allowance:
+    limit: int
+    reset: int
+    used: int = 0
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.limit - self.used)
+
+
+class RateLimits:
+    """Counts what was used. A window of an hour begins with its first request, as the fake's clock tells it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._allowances: dict[tuple[str, str], Allowance] = {}
+        self._limits: dict[tuple[str, str], int] = {}
+        self.status = 403
+        """What an exhausted REST limit answers with: 403 or 429."""
+
+    def set(self, limit: int, token: str | None = None, resource: str = "core") -> None:
+        """Give this token (None: every token) so many requests an hour, beginning anew."""
+        self._limits[token or "*", resource] = limit
+        self._allowances = {
+            key: value
+            for key, value in self._allowances.items()
+            if key[1] != resource or (token is not None and key[0] != token)
+        }
+
+    def allowance(self, token: Token | None, resource: str) -> Allowance:
+        name = token.value if token else ""
+        found = self._allowances.get((name, resource))
+        if found is None or found.reset <= self._clock.epoch:
+            found = Allowance(self._limit(token, resource), self._clock.epoch + HOUR)
+            self._allowances[name, resource] = found
+        return found
+
+    def _limit(self, token: Token | None, resource: str) -> int:
+        name = token.value if token else ""
+        own = token.limit if token else ANONYMOUS_LIMIT
+        return self._limits.get((name, resource), self._limits.get(("*", resource), own))
+
+    def headers(self, token: Token | None, resource: str) -> dict[str, str]:
+        now = self.allowance(token, resource)
+        return {
+            "X-RateLimit-Limit": str(now.limit),
+            "X-RateLimit-Remaining": str(now.remaining),
+            "X-RateLimit-Reset": str(now.reset),
+            "X-RateLimit-Used": str(min(now.used, now.limit)),
+            "X-RateLimit-Resource": resource,
+        }

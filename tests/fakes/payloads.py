@@ -1,0 +1,98 @@
+"""Webhook payloads and event files, in the shape in which GitHub sends them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.archive import ArchivedProject
+from tests.fakes.objects import Json, Shapes
+from tests.fakes.project_objects import repository_shape
+from tests.fakes.state import Account, Comment, Issue
+
+Extra = Mapping[str, Any]
+
+
+class EventfulProject(ArchivedProject):
+    """A project that can tell what a webhook would tell of it."""
+
+    shapes: Shapes
+
+    def payload(
+        self,
+        event_name: str,
+        action: str | None = None,
+        number: int | None = None,
+        comment_id: int | None = None,
+        extra: Extra | None = None,
+    ) -> Json:
+        """What GitHub sends for ``issues``, ``issue_comment``, ``schedule`` or ``workflow_dispatch``, as things are.
+
+        ``extra`` replaces or adds keys at the top (``sender``, ``installation``, ``inputs``). Deleted issues and
+        comments are still known here. ``edited`` tells the changes of the last edit.
+        """
+        with self.world.lock:
+            body: Json = {"action": action} if action else {}
+            issue = self._find_issue(number) if number is not None else None
+            comment = self._find_comment(comment_id) if comment_id is not None else None
+            if issue is not None:
+                body |= self._issue_part(issue, action)
+            if comment is not None:
+                body["comment"] = self.shapes.comment(comment)
+            body |= self._project_part(event_name, _sender(issue, comment))
+            return body | dict(extra or {})
+
+    def write_event(
+        self,
+        path: Path,
+        event_name: str,
+        action: str | None = None,
+        number: int | None = None,
+        comment_id: int | None = None,
+        extra: Extra | None = None,
+    ) -> Path:
+        """Write the payload where ``GITHUB_EVENT_PATH`` will point."""
+        body = self.payload(event_name, action, number, comment_id, extra)
+        path.write_text(json.dumps(body, indent=2), encoding="utf-8")
+        return path
+
+    def _find_issue(self, number: int) -> Issue:
+        if number in self.repo.moved:
+            repo_id, there = self.repo.moved[number]
+            return self.world.repositories[repo_id].issues[there]
+        return self.repo.issues.get(number) or self.repo.deleted[number]
+
+    def _find_comment(self, comment_id: int) -> Comment:
+        return self.repo.comments.get(comment_id) or self.repo.removed[comment_id]
+
+    def _issue_part(self, issue: Issue, action: str | None) -> Json:
+        shape = self.shapes.issue(issue)
+        shape.pop("closed_by")
+        part: Json = {"issue": shape}
+        if action == "edited":
+            part["changes"] = dict(issue.changes)
+        if action == "transferred":
+            there = repository_shape(self.shapes, issue.repo)
+            part["changes"] = {"new_issue": shape, "new_repository": there}
+        if action in ("labeled", "unlabeled") and issue.label_changed:
+            part["label"] = self.shapes.label(issue.repo, issue.label_changed)
+        return part
+
+    def _project_part(self, event_name: str, sender: Account | None) -> Json:
+        repo = repository_shape(self.shapes, self.repo)
+        repo.pop("permissions")
+        part: Json = {"repository": repo, "sender": self.shapes.account(sender or self.repo.owner)}
+        if event_name == "workflow_dispatch":
+            workflow = ".github/workflows/precedent.yml"
+            part |= {"inputs": None, "ref": f"refs/heads/{self.repo.default_branch}", "workflow": workflow}
+        if event_name == "schedule":
+            part |= {"schedule": "17 3 * * *", "workflow": ".github/workflows/precedent.yml"}
+        return part
+
+
+def _sender(issue: Issue | None, comment: Comment | None) -> Account | None:
+    if comment is not None:
+        return comment.author
+    return issue.author if issue is not None else None

@@ -1,0 +1,93 @@
+"""The verbs for a repository as a whole: who may do what, its files and releases, and issues that leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.fakes.history import History, fake_sha, one_at_a_time
+from tests.fakes.state import ChangedFile, Commit, Event, Moment, Release
+
+
+class Project(History):
+    """A repository with its history; `history.History` holds what happens to single issues."""
+
+    @one_at_a_time
+    def set_permission(self, login: str, role: str) -> None:
+        """``role`` is ``admin``, ``maintain``, ``write``, ``triage``, ``read`` or ``none``."""
+        self.world.existing(login)
+        self.repo.roles[login.lower()] = role
+
+    @one_at_a_time
+    def archive_repo(self) -> None:
+        self.repo.archived = True
+
+    @one_at_a_time
+    def rename_repo(self, full_name: str) -> None:
+        """The old name keeps leading here, with a redirect."""
+        owner, name = full_name.split("/")
+        self.repo.owner, self.repo.name = self.world.existing(owner), name
+        self.world.names[full_name.lower()] = self.repo.id
+
+    @one_at_a_time
+    def delete_issue(self, number: int) -> None:
+        """The issue answers 410 from now on."""
+        gone = self.repo.issues.pop(number)
+        for comment in gone.comments:
+            self.repo.comments.pop(comment.id, None)
+        self.repo.deleted[number] = gone
+
+    @one_at_a_time
+    def hide_issue(self, number: int) -> None:
+        """The issue answers 404, as all issues of an author do whom GitHub holds for spam."""
+        self.repo.outsiders[number] = self.repo.issues.pop(number)
+
+    @one_at_a_time
+    def show_issue(self, number: int) -> None:
+        """Take a `hide_issue` back."""
+        self.repo.issues[number] = self.repo.outsiders.pop(number)
+
+    @one_at_a_time
+    def transfer(self, number: int, to: Project, actor: str | None = None, at: Moment = None) -> int:
+        """Move the issue to another repository; its old number answers 301. Returns its number there."""
+        issue = self.repo.issues.pop(number)
+        issue.repo, issue.number = to.repo, to.repo.next_number
+        to.repo.next_number += 1
+        to.repo.issues[issue.number] = issue
+        for comment in issue.comments:
+            to.repo.comments[comment.id] = self.repo.comments.pop(comment.id)
+        self.repo.moved[number] = (to.repo.id, issue.number)
+        event = Event(self.world.next_id(), "transferred", self.world.account(actor), self.world.clock.stamp(at))
+        issue.events.append(event)
+        issue.touch(event.at)
+        return issue.number
+
+    @one_at_a_time
+    def set_file(self, path: str, content: bytes | str) -> None:
+        """Put a file on the default branch, as the contents API shows it."""
+        self.repo.files[path] = content.encode() if isinstance(content, str) else content
+
+    @one_at_a_time
+    def add_commit(
+        self, message: str, author: str | None, at: Moment = None, files: Iterable[str] = (), sha: str | None = None
+    ) -> str:
+        """A commit of the default branch; returns its SHA."""
+        sha = sha or fake_sha(f"{message} {len(self.repo.commits)}")
+        changed = [ChangedFile(path) for path in files]
+        stamp = self.world.clock.stamp(at)
+        self.repo.commits[sha] = Commit(sha, message, self.world.account(author), stamp, changed)
+        return sha
+
+    @one_at_a_time
+    def add_release(self, tag: str, at: Moment = None, body: str = "", prerelease: bool = False) -> None:
+        stamp = self.world.clock.stamp(at)
+        self.repo.releases.append(Release(self.world.next_id(), tag, stamp, body, prerelease))
+        self.add_tag(tag)
+
+    @one_at_a_time
+    def add_tag(self, name: str, sha: str | None = None) -> None:
+        self.repo.tags[name] = sha or fake_sha(f"tag {name}")
+
+    @one_at_a_time
+    def skip_to(self, number: int) -> None:
+        """The next issue or pull gets this number."""
+        self.repo.next_number = number

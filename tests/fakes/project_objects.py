@@ -1,0 +1,179 @@
+"""REST objects of a repository as a whole: itself, its pulls, commits, files, releases, tags and installations."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+from tests.fakes.objects import Json, Shapes, node_id
+from tests.fakes.state import Account, ChangedFile, Commit, Issue, Release, Repository
+
+RELATIVES = ("parent", "source", "template_repository", "organization", "temp_clone_token", "license")
+
+
+def repository_shape(shapes: Shapes, repo: Repository, viewer: Account | None = None) -> Json:
+    shape: Json = shapes.sample("full-repository", repo)
+    for name in RELATIVES:
+        shape.pop(name, None)
+    open_count = sum(issue.state == "open" for issue in repo.issues.values())
+    writer = repo.writable_by(viewer) or (viewer is not None and viewer.type == "Bot")
+    return shape | {
+        "id": repo.id,
+        "node_id": node_id("R", repo.id),
+        "name": repo.name,
+        "full_name": repo.full_name,
+        "owner": shapes.account(repo.owner),
+        "private": repo.private,
+        "visibility": "private" if repo.private else "public",
+        "html_url": f"{shapes.site}/{repo.full_name}",
+        "clone_url": f"{shapes.site}/{repo.full_name}.git",
+        "url": shapes.repo_url(repo),
+        "default_branch": repo.default_branch,
+        "archived": repo.archived,
+        "has_issues": repo.has_issues,
+        "has_wiki": repo.has_wiki,
+        "has_discussions": False,
+        "license": None,
+        "open_issues": open_count,
+        "open_issues_count": open_count,
+        "created_at": repo.created_at,
+        "permissions": {"admin": viewer is repo.owner, "push": writer, "pull": True},
+    }
+
+
+def pull_shape(shapes: Shapes, issue: Issue) -> Json:
+    assert issue.pull is not None
+    pull = issue.pull
+    shape: Json = shapes.sample("pull-request", issue.repo)
+    url = f"{shapes.repo_url(issue.repo)}/pulls/{issue.number}"
+    shared = shapes.issue(issue)
+    for name in ("title", "body", "user", "labels", "author_association", "locked", "active_lock_reason", "number"):
+        shape[name] = shared[name]
+    for name in ("state", "created_at", "updated_at", "closed_at", "comments", "html_url", "node_id", "id"):
+        shape[name] = shared[name]
+    for side in ("head", "base"):
+        shape[side]["repo"] = repository_shape(shapes, issue.repo)
+        shape[side]["user"] = shared["user"] or shapes.account(issue.repo.owner)
+        shape[side]["ref"] = issue.repo.default_branch
+    shape["head"] |= {"sha": pull.head, "ref": f"patch-{issue.number}"}
+    return shape | {
+        "url": url,
+        "diff_url": f"{shared['html_url']}.diff",
+        "patch_url": f"{shared['html_url']}.patch",
+        "issue_url": shared["url"],
+        "comments_url": shared["comments_url"],
+        "assignee": None,
+        "assignees": [],
+        "milestone": None,
+        "requested_reviewers": [],
+        "requested_teams": [],
+        "merged": pull.merged_at is not None,
+        "merged_at": pull.merged_at,
+        "merged_by": shapes.account(pull.merged_by),
+        "merge_commit_sha": pull.merge_commit,
+        "draft": False,
+        "additions": sum(file.additions for file in pull.files),
+        "deletions": sum(file.deletions for file in pull.files),
+        "changed_files": len(pull.files),
+    }
+
+
+def file_change_shape(shapes: Shapes, repo: Repository, file: ChangedFile, sha: str) -> Json:
+    page = f"{shapes.site}/{repo.full_name}"
+    return {
+        "sha": hashlib.sha1(file.path.encode(), usedforsecurity=False).hexdigest(),
+        "filename": file.path,
+        "status": file.status,
+        "additions": file.additions,
+        "deletions": file.deletions,
+        "changes": file.additions + file.deletions,
+        "blob_url": f"{page}/blob/{sha}/{file.path}",
+        "raw_url": f"{page}/raw/{sha}/{file.path}",
+        "contents_url": f"{shapes.repo_url(repo)}/contents/{file.path}?ref={sha}",
+        "patch": file.patch,
+    }
+
+
+def commit_shape(shapes: Shapes, repo: Repository, commit: Commit) -> Json:
+    shape: Json = shapes.sample("commit", repo, **{"6dcb09b5b57875f334f61aebed695e2e4193db5e": commit.sha})
+    login = commit.author.login if commit.author else "ghost"
+    person = {"name": login, "email": f"{login}@users.noreply.github.com", "date": commit.at}
+    shape["commit"] |= {"message": commit.message, "author": person, "committer": dict(person)}
+    added, removed = sum(f.additions for f in commit.files), sum(f.deletions for f in commit.files)
+    return shape | {
+        "sha": commit.sha,
+        "author": shapes.account(commit.author),
+        "committer": shapes.account(commit.author),
+        "parents": [],
+        "stats": {"additions": added, "deletions": removed, "total": added + removed},
+        "files": [file_change_shape(shapes, repo, file, commit.sha) for file in commit.files],
+    }
+
+
+def content_shape(shapes: Shapes, repo: Repository, path: str, content: bytes) -> Json:
+    """A file as the contents API shows it, up to a megabyte with its content."""
+    sha = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    entry = entry_shape(shapes, repo, path, "file") | {"sha": sha, "size": len(content)}
+    small = len(content) <= 1_000_000
+    text = base64.encodebytes(content).decode() if small else ""
+    return entry | {"encoding": "base64" if small else "none", "content": text}
+
+
+def entry_shape(shapes: Shapes, repo: Repository, path: str, kind: str) -> Json:
+    url = f"{shapes.repo_url(repo)}/contents/{path}"
+    page = f"{shapes.site}/{repo.full_name}/{'blob' if kind == 'file' else 'tree'}/{repo.default_branch}/{path}"
+    sha = hashlib.sha1(path.encode(), usedforsecurity=False).hexdigest()
+    git = f"{shapes.repo_url(repo)}/git/blobs/{sha}"
+    return {
+        "type": kind,
+        "name": path.rsplit("/", 1)[-1],
+        "path": path,
+        "sha": sha,
+        "size": 0,
+        "url": url,
+        "git_url": git,
+        "html_url": page,
+        "download_url": page if kind == "file" else None,
+        "_links": {"self": url, "git": git, "html": page},
+    }
+
+
+def release_shape(shapes: Shapes, repo: Repository, release: Release) -> Json:
+    shape: Json = shapes.sample("release", repo, **{"v1.0.0": release.tag})
+    shape.pop("discussion_url", None)
+    return shape | {
+        "id": release.id,
+        "url": f"{shapes.repo_url(repo)}/releases/{release.id}",
+        "tag_name": release.tag,
+        "name": release.tag,
+        "body": release.body,
+        "prerelease": release.prerelease,
+        "created_at": release.at,
+        "published_at": release.at,
+        "target_commitish": repo.default_branch,
+        "author": shapes.account(repo.owner),
+        "assets": [],
+    }
+
+
+def tag_shape(shapes: Shapes, repo: Repository, name: str, sha: str) -> Json:
+    shape: Json = shapes.sample("tag-items", repo)[0]
+    commit = {"sha": sha, "url": f"{shapes.repo_url(repo)}/commits/{sha}"}
+    return shape | {"name": name, "commit": commit}
+
+
+def installation_shape(shapes: Shapes, number: int, app: tuple[int, str], repo: Repository, allowed: Any) -> Json:
+    app_id, slug = app
+    shape: Json = shapes.sample("installation")
+    return shape | {
+        "id": number,
+        "account": shapes.account(repo.owner),
+        "access_tokens_url": f"{shapes.base}/app/installations/{number}/access_tokens",
+        "repositories_url": f"{shapes.base}/installation/repositories",
+        "app_id": app_id,
+        "app_slug": slug,
+        "target_id": repo.owner.id,
+        "target_type": "User",
+        "permissions": dict(allowed),
+    }

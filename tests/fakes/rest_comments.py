@@ -1,0 +1,112 @@
+"""The comments API: of one issue, of the whole repository, and single ones."""
+
+from __future__ import annotations
+
+from tests.fakes.exchange import Book, Call, Refusal, Reply, invalid, not_found
+from tests.fakes.paging import page_reply
+from tests.fakes.rest_issues import ISSUE, ISSUES, add_reaction, check_may_change, find_issue, issues_of
+from tests.fakes.state import Comment, Issue
+
+BOOK = Book()
+COMMENT = f"{ISSUES}/comments/{{comment_id}}"
+MAX_BODY = 65_536
+"""Characters; what the API's own message says."""
+MAX_COMMENTS = 2_500
+
+
+def find_comment(call: Call) -> Comment:
+    comment = call.repository().comments.get(call.number("comment_id"))
+    if comment is None or comment.issue.number not in comment.issue.repo.issues:
+        raise not_found()
+    return comment
+
+
+def checked_body(call: Call) -> str:
+    body = call.json().get("body")
+    if not isinstance(body, str) or not body.strip():
+        raise invalid("IssueComment", "body", "missing_field")
+    if len(body) > MAX_BODY:
+        error = {"resource": "IssueComment", "code": "unprocessable", "field": "data"}
+        raise Refusal(
+            422,
+            "Validation Failed",
+            errors=[error | {"message": f"Body is too long (maximum is {MAX_BODY} characters)"}],
+        )
+    return body
+
+
+@BOOK.route("GET", f"{ISSUES}/comments", needs="issues:read")
+def list_repository_comments(call: Call) -> Reply:
+    """By id unless ``sort`` is given; ``direction`` counts only together with ``sort``."""
+    query, repo = call.query, issues_of(call)
+    chosen = [c for c in repo.comments.values() if _seen(c) and c.updated_at >= query.get("since", "")]
+    chosen.sort(key=lambda comment: comment.id)
+    field = query.get("sort")
+    if field in ("created", "updated"):
+        backward = query.get("direction", "desc") == "desc"
+        chosen.sort(key=lambda comment: (getattr(comment, f"{field}_at"), comment.id), reverse=backward)
+    elif field is not None:
+        raise invalid("IssueComment", "sort")
+    return page_reply(call, chosen, call.shapes.comment)
+
+
+def _seen(comment: Comment) -> bool:
+    return comment.issue.number in comment.issue.repo.issues
+
+
+@BOOK.route("GET", f"{ISSUE}/comments", needs="issues:read")
+def list_comments(call: Call) -> Reply:
+    since = call.query.get("since", "")
+    shown = [comment for comment in find_issue(call).comments if comment.updated_at >= since]
+    return page_reply(call, shown, call.shapes.comment)
+
+
+@BOOK.route("POST", f"{ISSUE}/comments", needs="issues:write")
+def create_comment(call: Call) -> Reply:
+    issue = find_issue(call)
+    body = checked_body(call)
+    _check_open_for_comments(call, issue)
+    made = call.server.project(issue.repo).comment(issue.number, call.login, body)
+    shape = call.shapes.comment(issue.repo.comments[made])
+    return Reply(201, shape, {"Location": shape["url"]})
+
+
+def _check_open_for_comments(call: Call, issue: Issue) -> None:
+    may_write = issue.repo.writable_by(call.account) and not (call.token and call.token.app)
+    if issue.locked and not may_write:
+        raise Refusal(403, "Unable to create comment because issue is locked.")
+    if len(issue.comments) >= MAX_COMMENTS:
+        raise Refusal(403, f"Commenting is disabled on issues with more than {MAX_COMMENTS} comments")
+
+
+@BOOK.route("GET", COMMENT, needs="issues:read")
+def get_comment(call: Call) -> Reply:
+    return Reply(200, call.shapes.comment(find_comment(call)))
+
+
+@BOOK.route("PATCH", COMMENT, needs="issues:write")
+def update_comment(call: Call) -> Reply:
+    comment = find_comment(call)
+    check_may_change(call, comment.issue.repo, comment.author is call.account)
+    project = call.server.project(comment.issue.repo)
+    project.edit_comment(comment.id, checked_body(call), by=call.login)
+    return Reply(200, call.shapes.comment(comment))
+
+
+@BOOK.route("DELETE", COMMENT, needs="issues:write")
+def delete_comment(call: Call) -> Reply:
+    comment = find_comment(call)
+    check_may_change(call, comment.issue.repo, comment.author is call.account)
+    call.server.project(comment.issue.repo).delete_comment(comment.id, by=call.login)
+    return Reply(204)
+
+
+@BOOK.route("GET", f"{COMMENT}/reactions", needs="issues:read")
+def list_comment_reactions(call: Call) -> Reply:
+    return page_reply(call, find_comment(call).reactions, call.shapes.reaction)
+
+
+@BOOK.route("POST", f"{COMMENT}/reactions", needs="issues:write")
+def create_comment_reaction(call: Call) -> Reply:
+    comment = find_comment(call)
+    return add_reaction(call, comment.issue, comment.id)

@@ -1,0 +1,145 @@
+"""The API around issues: the repository, its files, commits, pulls, releases and permissions."""
+
+from __future__ import annotations
+
+from tests.fakes.contract import load_example
+from tests.fakes.exchange import Book, Call, Refusal, Reply, not_found
+from tests.fakes.limits import RESOURCES
+from tests.fakes.paging import page_reply
+from tests.fakes.project_objects import (
+    commit_shape,
+    content_shape,
+    entry_shape,
+    file_change_shape,
+    pull_shape,
+    release_shape,
+    repository_shape,
+    tag_shape,
+)
+from tests.fakes.state import Issue, Repository
+
+BOOK = Book()
+REPO = "/repos/{owner}/{repo}"
+PERMISSIONS = {"maintain": "write", "triage": "read"}
+"""Roles that the old field ``permission`` tells by a coarser name."""
+
+
+@BOOK.route("GET", REPO)
+def get_repository(call: Call) -> Reply:
+    return Reply(200, repository_shape(call.shapes, call.repository(), call.account))
+
+
+@BOOK.route("GET", f"{REPO}/labels", needs="issues:read")
+def list_labels(call: Call) -> Reply:
+    repo = call.repository()
+    return page_reply(call, sorted(repo.labels), lambda name: call.shapes.label(repo, name))
+
+
+@BOOK.route("GET", f"{REPO}/collaborators/{{username}}/permission")
+def get_permission(call: Call) -> Reply:
+    repo, account = call.repository(), call.world.accounts.get(call.params["username"].lower())
+    if account is None:
+        raise not_found()
+    role = repo.role(account)
+    body = {"permission": PERMISSIONS.get(role, role), "role_name": role, "user": call.shapes.account(account)}
+    return Reply(200, body)
+
+
+@BOOK.route("GET", f"{REPO}/contents/{{path}}", needs="contents:read")
+def get_content(call: Call) -> Reply:
+    """A file, its raw bytes when the client accepts them so, or the entries of a folder."""
+    repo, path = call.repository(), call.params["path"].strip("/")
+    if call.query.get("ref") not in (None, repo.default_branch, f"refs/heads/{repo.default_branch}"):
+        raise Refusal(404, f"No commit found for the ref {call.query['ref']}")
+    if path in repo.files:
+        if "raw" in call.headers.get("Accept", ""):
+            return Reply(200, repo.files[path], {"Content-Type": "application/vnd.github.raw+json; charset=utf-8"})
+        return Reply(200, content_shape(call.shapes, repo, path, repo.files[path]))
+    entries = _entries(repo, path)
+    if not entries:
+        raise not_found()
+    return Reply(200, [entry_shape(call.shapes, repo, name, kind) for name, kind in sorted(entries.items())])
+
+
+def _entries(repo: Repository, folder: str) -> dict[str, str]:
+    prefix = f"{folder}/" if folder else ""
+    inside = [path[len(prefix) :] for path in repo.files if path.startswith(prefix)]
+    return {f"{prefix}{path.split('/')[0]}": "dir" if "/" in path else "file" for path in inside}
+
+
+@BOOK.route("GET", f"{REPO}/commits/{{ref}}", needs="contents:read")
+def get_commit(call: Call) -> Reply:
+    """By full or short SHA, tag, or the name of the default branch."""
+    repo, ref = call.repository(), call.params["ref"]
+    if ref == repo.default_branch and repo.commits:
+        ref = list(repo.commits)[-1]
+    ref = repo.tags.get(ref, ref)
+    found = [commit for sha, commit in repo.commits.items() if len(ref) >= 4 and sha.startswith(ref)]
+    if not found:
+        raise Refusal(422, f"No commit found for SHA: {ref}")
+    return Reply(200, commit_shape(call.shapes, repo, found[0]))
+
+
+@BOOK.route("GET", f"{REPO}/releases", needs="contents:read")
+def list_releases(call: Call) -> Reply:
+    repo = call.repository()
+    newest_first = sorted(repo.releases, key=lambda release: release.at, reverse=True)
+    return page_reply(call, newest_first, lambda release: release_shape(call.shapes, repo, release))
+
+
+@BOOK.route("GET", f"{REPO}/tags", needs="contents:read")
+def list_tags(call: Call) -> Reply:
+    repo = call.repository()
+    tags = sorted(repo.tags.items(), reverse=True)
+    return page_reply(call, tags, lambda tag: tag_shape(call.shapes, repo, *tag))
+
+
+def find_pull(call: Call) -> Issue:
+    issue = call.repository().issues.get(call.number("pull_number"))
+    if issue is None or issue.pull is None:
+        raise not_found()
+    return issue
+
+
+@BOOK.route("GET", f"{REPO}/pulls/{{pull_number}}", needs="pull_requests:read")
+def get_pull(call: Call) -> Reply:
+    return Reply(200, pull_shape(call.shapes, find_pull(call)))
+
+
+@BOOK.route("GET", f"{REPO}/pulls/{{pull_number}}/files", needs="pull_requests:read")
+def list_pull_files(call: Call) -> Reply:
+    issue = find_pull(call)
+    assert issue.pull is not None
+    head = issue.pull.head
+    return page_reply(call, issue.pull.files, lambda file: file_change_shape(call.shapes, issue.repo, file, head))
+
+
+@BOOK.route("GET", "/user")
+def get_user(call: Call) -> Reply:
+    """Only a person is a user: the token of an app or a workflow is refused."""
+    if call.token is None:
+        raise Refusal(401, "Requires authentication")
+    if call.token.app:
+        raise Refusal(403, "Resource not accessible by integration")
+    return Reply(200, call.shapes.sample("private-user") | (call.shapes.account(call.token.account) or {}))
+
+
+@BOOK.route("GET", "/meta")
+def get_meta(call: Call) -> Reply:
+    return Reply(200, load_example("api-overview"))
+
+
+@BOOK.route("GET", "/rate_limit")
+def get_rate_limit(call: Call) -> Reply:
+    """Asking costs nothing."""
+    shape = call.shapes.sample("rate-limit-overview")
+    for name in RESOURCES:
+        now = call.server.limits.allowance(call.token, name)
+        shape["resources"][name] = {
+            "limit": now.limit,
+            "used": min(now.used, now.limit),
+            "remaining": now.remaining,
+            "reset": now.reset,
+        }
+    shape["rate"] = shape["resources"]["core"]
+    return Reply(200, shape)

@@ -1,0 +1,336 @@
+"""Both clients read the fake, write to it, and are refused by it as by GitHub."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from github import GithubException, UnknownObjectException
+from github.Repository import Repository
+from githubkit import GitHub, TokenAuthStrategy
+
+from tests.fakes.clients import connect_pygithub
+from tests.fakes.github import FakeGitHub
+
+Kit = GitHub[TokenAuthStrategy]
+
+
+def told_story(fake: FakeGitHub) -> int:
+    """An issue with two comments, labelled, fixed by a pull."""
+    fake.set_permission("monalisa", "write")
+    number = fake.open_issue("octocat", "Crash on start", "It *crashes*.", at="2026-01-02T08:00:00Z", labels=["bug"])
+    fake.comment(number, "hubot", "Here too.", at="2026-01-02T09:00:00Z")
+    fake.comment(number, "monalisa", "On it.", at="2026-01-02T10:00:00Z")
+    pull = fake.add_pull("monalisa", "Fix the crash", files=["src/start.py"], at="2026-01-03T08:00:00Z", closes=[number])
+    fake.merge_pull(pull, "monalisa", at="2026-01-03T09:00:00Z")
+    return number
+
+
+def test_pygithub_reads_an_issue_its_comments_and_its_timeline(github: FakeGitHub, repo: Repository) -> None:
+    issue = repo.get_issue(told_story(github))
+
+    assert (issue.title, issue.state, issue.state_reason) == ("Crash on start", "closed", "completed")
+    assert [label.name for label in issue.labels] == ["bug"]
+    assert [(c.user.login, c.body, c.raw_data["author_association"]) for c in issue.get_comments()] == [
+        ("hubot", "Here too.", "NONE"),
+        ("monalisa", "On it.", "COLLABORATOR"),
+    ]
+    assert [event.event for event in issue.get_timeline()] == [
+        "labeled",
+        "commented",
+        "commented",
+        "cross-referenced",
+        "closed",
+    ]
+
+
+def test_githubkit_reads_the_same_with_its_strict_models(github: FakeGitHub, kit: Kit) -> None:
+    number = told_story(github)
+    issues = kit.rest.issues.list_for_repo("octocat", "hello-world", state="all", sort="updated").parsed_data
+    comments = kit.rest.issues.list_comments("octocat", "hello-world", number).parsed_data
+    timeline = kit.rest.issues.list_events_for_timeline("octocat", "hello-world", number).parsed_data
+
+    assert [(issue.number, bool(issue.pull_request)) for issue in issues] == [(2, True), (1, False)]
+    assert [comment.body for comment in comments] == ["Here too.", "On it."]
+    assert len(timeline) == 5
+
+
+def test_a_pull_shares_the_numbers_of_issues_and_has_its_own_view(github: FakeGitHub, repo: Repository) -> None:
+    told_story(github)
+    pull = repo.get_pull(2)
+
+    assert pull.merged
+    assert [file.filename for file in pull.get_files()] == ["src/start.py"]
+    assert [issue.number for issue in repo.get_issues(state="closed")] == [2, 1]
+    with pytest.raises(UnknownObjectException):
+        repo.get_pull(1)
+
+
+def test_the_author_of_a_deleted_account_is_null_everywhere(github: FakeGitHub, repo: Repository) -> None:
+    number = github.open_issue(None, "Left behind", None)
+    github.comment(number, None, "Me too")
+    github.close(number, None, "not_planned")
+    issue = repo.get_issue(number)
+
+    assert issue.raw_data["user"] is None
+    assert issue.raw_data["body"] is None
+    assert [comment.raw_data["user"] for comment in issue.get_comments()] == [None]
+    assert [event.raw_data["actor"] for event in issue.get_timeline()] == [None, None]
+
+
+def test_a_comment_of_the_workflow_token_is_written_edited_and_deleted(github: FakeGitHub, repo: Repository) -> None:
+    number = github.open_issue("octocat", "Crash", at="2026-01-02T08:00:00Z")
+    github.clock.now = "2026-01-05T12:30:00Z"
+    comment = repo.get_issue(number).create_comment("Seen before.")
+
+    assert (comment.user.login, comment.user.id, comment.user.type) == ("github-actions[bot]", 41898282, "Bot")
+    assert comment.raw_data["performed_via_github_app"]["slug"] == "github-actions"
+    assert github.issue(number).updated_at == "2026-01-05T12:30:00Z"
+
+    github.clock.advance(60)
+    comment.edit("Seen twice before.")
+    assert github.comment_by_id(comment.id).updated_at == "2026-01-05T12:31:00Z"
+
+    comment.delete()
+    assert github.comments_by("github-actions[bot]") == []
+    assert github.issue(number).events[-1].kind == "comment_deleted"
+
+
+def test_lists_come_in_pages_whose_links_lead_to_the_repository_by_id(github: FakeGitHub, repo: Repository) -> None:
+    number = github.open_issue("octocat", "Long talk")
+    for i in range(7):
+        github.comment(number, "hubot", f"word {i}")
+    answer = httpx.get(f"{github.url}/repos/octocat/hello-world/issues/{number}/comments?per_page=3")
+
+    base = f"{github.url}/repositories/{repo.id}/issues/{number}/comments"
+    assert answer.links["next"]["url"] == f"{base}?per_page=3&page=2"
+    assert answer.links["last"]["url"] == f"{base}?per_page=3&page=3"
+    seen = [comment["body"] for comment in answer.json()]
+    while "next" in answer.links:
+        answer = httpx.get(answer.links["next"]["url"])
+        seen += [comment["body"] for comment in answer.json()]
+    assert seen == [f"word {i}" for i in range(7)]
+
+
+def test_the_list_of_issues_goes_past_page_hundred_by_cursor_only(github: FakeGitHub) -> None:
+    github.limits.set(200)
+    for i in range(103):
+        github.open_issue("octocat", f"Issue {i}")
+    base = f"{github.url}/repos/octocat/hello-world/issues?per_page=1&direction=asc"
+
+    refused = httpx.get(f"{base}&page=101")
+    assert refused.status_code == 422
+    assert "cursor based pagination" in refused.json()["message"]
+
+    answer, seen = httpx.get(base), []
+    while True:
+        seen += [issue["number"] for issue in answer.json()]
+        if "next" not in answer.links:
+            break
+        answer = httpx.get(answer.links["next"]["url"])
+    assert seen == list(range(1, 104))
+
+
+def test_a_cursor_holds_its_place_when_an_issue_is_touched_meanwhile(github: FakeGitHub) -> None:
+    for i in range(4):
+        github.open_issue("octocat", f"Issue {i}", at=f"2026-01-02T0{i}:00:00Z")
+    first = httpx.get(f"{github.url}/repos/octocat/hello-world/issues?per_page=2&sort=updated&direction=asc")
+    github.comment(1, "hubot", "now newest")
+    second = httpx.get(first.links["next"]["url"])
+    third = httpx.get(second.links["next"]["url"])
+
+    assert [[i["number"] for i in page.json()] for page in (first, second, third)] == [[1, 2], [3, 4], [1]]
+
+
+def test_since_counts_the_edit_of_a_comment(github: FakeGitHub, repo: Repository) -> None:
+    github.open_issue("octocat", "Old", at="2026-01-02T00:00:00Z")
+    number = github.open_issue("octocat", "Also old", at="2026-01-02T00:00:00Z")
+    said = github.comment(number, "hubot", "first", at="2026-01-02T01:00:00Z")
+    github.edit_comment(said, "second", at="2026-01-04T00:00:00Z")
+    listed = httpx.get(f"{github.url}/repos/octocat/hello-world/issues?state=all&since=2026-01-03T00:00:00Z").json()
+    comments = httpx.get(f"{github.url}/repos/octocat/hello-world/issues/comments?since=2026-01-03T00:00:00Z").json()
+
+    assert [issue["number"] for issue in listed] == [number]
+    assert [comment["body"] for comment in comments] == ["second"]
+
+
+def test_the_same_reply_again_is_a_304_and_free(github: FakeGitHub) -> None:
+    github.open_issue("octocat", "Crash")
+    url, headers = f"{github.url}/repos/octocat/hello-world/issues/1", {"Authorization": f"Bearer {github.token}"}
+    first = httpx.get(url, headers=headers)
+    again = httpx.get(url, headers=headers | {"If-None-Match": first.headers["etag"]})
+    github.comment(1, "hubot", "news")
+    changed = httpx.get(url, headers=headers | {"If-None-Match": first.headers["etag"]})
+
+    assert first.headers["etag"].startswith('W/"')
+    assert (again.status_code, again.content, changed.status_code) == (304, b"", 200)
+    assert again.headers["x-ratelimit-used"] == first.headers["x-ratelimit-used"]
+
+
+def locked(fake: FakeGitHub) -> None:
+    fake.lock(1, "spam")
+
+
+def archived(fake: FakeGitHub) -> None:
+    fake.archive_repo()
+
+
+def deleted(fake: FakeGitHub) -> None:
+    fake.delete_issue(1)
+
+
+def forbidden(fake: FakeGitHub) -> None:
+    fake.add_token(fake.token, "github-actions[bot]", {"contents": "write", "issues": "read"})
+
+
+def unknown(fake: FakeGitHub) -> None:
+    fake.world.tokens.clear()
+
+
+def expired(fake: FakeGitHub) -> None:
+    fake.add_token(fake.token, "github-actions[bot]", expires_at=fake.clock.now)
+
+
+@pytest.mark.parametrize(
+    ("happen", "status", "message"),
+    [
+        (locked, 403, "Unable to create comment because issue is locked."),
+        (archived, 403, "Repository was archived so is read-only."),
+        (deleted, 410, "This issue was deleted"),
+        (forbidden, 403, "Resource not accessible by integration"),
+        (unknown, 401, "Bad credentials"),
+        (expired, 401, "Bad credentials"),
+    ],
+)
+def test_a_comment_that_may_not_be_is_refused_in_githubs_words(
+    github: FakeGitHub, repo: Repository, happen: Callable[[FakeGitHub], None], status: int, message: str
+) -> None:
+    github.open_issue("octocat", "Crash")
+    issue = repo.get_issue(1)
+    happen(github)
+    with pytest.raises(GithubException) as refused:
+        issue.create_comment("hello")
+
+    assert (refused.value.status, refused.value.data["message"]) == (status, message)
+    assert github.comments_by("github-actions[bot]") == []
+
+
+def test_a_transferred_issue_redirects_to_where_it_is(github: FakeGitHub, repo: Repository) -> None:
+    other = github.add_project("octocat/other")
+    number = github.open_issue("octocat", "Wrong place")
+    github.comment(number, "hubot", "Indeed")
+    there = github.transfer(number, other, "octocat")
+    moved = httpx.get(f"{github.url}/repos/octocat/hello-world/issues/{number}")
+
+    assert moved.status_code == 301
+    assert moved.headers["location"] == f"{github.url}/repositories/{other.repo.id}/issues/{there}"
+    assert repo.get_issue(number).title == "Wrong place"
+
+
+def test_a_renamed_repository_redirects(github: FakeGitHub) -> None:
+    github.open_issue("octocat", "Crash")
+    github.rename_repo("octocat/renamed")
+    old = f"{github.url}/repos/octocat/hello-world/issues/1"
+
+    assert httpx.get(old).status_code == 301
+    assert httpx.get(old, follow_redirects=True).json()["repository_url"].endswith("/octocat/renamed")
+
+
+def test_contents_come_as_json_as_raw_bytes_and_as_a_folder(github: FakeGitHub, repo: Repository) -> None:
+    github.set_file(".github/precedent.yml", "quiet: true\n")
+    raw = httpx.get(
+        f"{github.url}/repos/octocat/hello-world/contents/.github/precedent.yml",
+        headers={"Accept": "application/vnd.github.raw+json"},
+    )
+
+    assert repo.get_contents(".github/precedent.yml").decoded_content == b"quiet: true\n"
+    assert raw.content == b"quiet: true\n"
+    assert [entry.path for entry in repo.get_contents(".github")] == [".github/precedent.yml"]
+    with pytest.raises(UnknownObjectException):
+        repo.get_contents("absent")
+
+
+def test_releases_tags_commits_labels_and_permissions_are_read(github: FakeGitHub, repo: Repository) -> None:
+    github.set_permission("monalisa", "maintain")
+    github.add_release("v1.1.0", at="2026-01-02T00:00:00Z", body="Fixes")
+    sha = github.add_commit("Fix it", "monalisa", files=["a.py"])
+    github.open_issue("octocat", "Crash", labels=["bug"])
+
+    assert [release.tag_name for release in repo.get_releases()] == ["v1.1.0"]
+    assert [tag.name for tag in repo.get_tags()] == ["v1.1.0"]
+    assert repo.get_commit(sha[:8]).commit.message == "Fix it"
+    assert [label.name for label in repo.get_labels()] == ["bug"]
+    assert repo.get_collaborator_permission("monalisa") == "write"
+    assert repo.get_collaborator_permission("octocat") == "admin"
+
+
+def test_reactions_are_counted_and_the_second_same_one_is_the_first(github: FakeGitHub, repo: Repository) -> None:
+    number = github.open_issue("octocat", "Crash")
+    said = github.comment(number, "monalisa", "Fixed.")
+    comment = repo.get_issue(number).get_comment(said)
+    github.react(number, "hubot", "+1", comment_id=said)
+
+    assert comment.create_reaction("eyes").id == comment.create_reaction("eyes").id
+    assert comment.reactions["eyes"] == 0  # as it was when it was read
+    assert [reaction.content for reaction in comment.get_reactions()] == ["+1", "eyes"]
+    assert repo.get_issue(number).get_comment(said).reactions["total_count"] == 2
+
+
+def test_who_may_write_marks_a_duplicate_by_saying_so(github: FakeGitHub) -> None:
+    github.set_permission("monalisa", "write")
+    for title in ("First", "Second"):
+        github.open_issue("octocat", title)
+    github.comment(2, "hubot", "Duplicate of #1")
+    assert "marked_as_duplicate" not in [event.kind for event in github.issue(2).events]
+
+    github.comment(2, "monalisa", "Duplicate of #1")
+    assert "marked_as_duplicate" in [event.kind for event in github.issue(2).events]
+
+
+def test_a_link_leaves_a_backlink_unless_it_goes_over_redirect_or_stands_in_code(github: FakeGitHub) -> None:
+    for _ in range(5):
+        github.open_issue("octocat", "Issue")
+    github.comment(
+        5,
+        "hubot",
+        "#1 `#2` https://redirect.github.com/octocat/hello-world/issues/3 "
+        "https://github.com/octocat/hello-world/issues/4",
+    )
+
+    assert [bool(github.issue(number).events) for number in (1, 2, 3, 4)] == [True, False, False, True]
+
+
+def test_every_request_is_recorded_and_counted_since_the_mark(github: FakeGitHub, repo: Repository) -> None:
+    github.open_issue("octocat", "Crash")
+    repo.get_issue(1)
+    github.mark()
+    repo.get_issue(1).create_comment("hello")
+
+    assert (github.reads, github.writes) == (1, 1)
+    assert github.recent == [
+        ("GET", "/repos/{owner}/{repo}/issues/{issue_number}", 200),
+        ("POST", "/repos/{owner}/{repo}/issues/{issue_number}/comments", 201),
+    ]
+    assert len(github.requests) == 4
+
+
+def test_the_same_api_stands_under_a_companys_prefix(github: FakeGitHub) -> None:
+    github.open_issue("octocat", "Crash")
+    with connect_pygithub(github, base_url=github.enterprise_url) as client:
+        issue = client.get_repo("octocat/hello-world").get_issue(1)
+        issue.create_comment("hello")
+
+    assert issue.url == f"{github.url}/api/v3/repos/octocat/hello-world/issues/1"
+
+
+def test_a_person_edits_their_own_words_and_no_others(github: FakeGitHub) -> None:
+    github.add_token("gho_hubot", "hubot")
+    number = github.open_issue("octocat", "Crash")
+    own, foreign = github.comment(number, "hubot", "mine"), github.comment(number, "octocat", "theirs")
+    with connect_pygithub(github, "gho_hubot") as client:
+        issue = client.get_repo("octocat/hello-world").get_issue(number)
+        issue.get_comment(own).edit("still mine")
+        with pytest.raises(GithubException) as refused:
+            issue.get_comment(foreign).edit("mine now")
+
+    assert refused.value.status == 403
+    assert github.comment_by_id(foreign).body == "theirs"

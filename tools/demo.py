@@ -1,0 +1,137 @@
+"""The main job on the shipped sample: a fake GitHub and a git remote on loopback, two events, the comment they lead to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from tests.fakes.archive import read_archive
+from tests.fakes.git_http import GitServer
+from tests.fakes.github import FakeGitHub
+from tools.preview import Post, page
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "sample"
+OUT = ROOT / ".demo"
+HIDDEN = "<!-- precedent"
+
+
+class Stage:
+    """A repository with the sample's history, and the Action as a runner would start it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.story = json.loads((SAMPLE / "events.json").read_text(encoding="utf-8"))
+        self.repository: str = self.story["repository"]
+        self.folder = folder
+        self.git = GitServer(folder / "git")
+        bare = self.git.create(self.repository)
+        self.github = FakeGitHub(self.repository, self.story["issue"]["created_at"], validate=False, site=self.git.url)
+        self.github.load_archive(read_archive(SAMPLE / "history.jsonl"))
+        _first_commit(bare, folder / "checkout")
+
+    def act(self, event: str, action: str, number: int, comment: int | None = None) -> None:
+        """Run the Action on one event, as its container would; its log goes to stderr."""
+        payload = self.folder / "event.json"
+        self.github.write_event(payload, event, action, number, comment)
+        environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ} | {
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_EVENT_PATH": str(payload),
+            "GITHUB_REPOSITORY": self.repository,
+            "GITHUB_API_URL": self.github.url,
+            "GITHUB_SERVER_URL": self.git.url,
+            "GITHUB_OUTPUT": str(self.folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
+            "RUNNER_TEMP": str(self.folder),
+            "INPUT_TOKEN": self.github.token,
+        }
+        command = [sys.executable, "-m", "bot", "action"]
+        finished = subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=sys.stderr)
+        if finished.returncode:
+            raise SystemExit(f"the demo failed: the Action ended with exit code {finished.returncode}")
+
+    def comment(self, number: int) -> str:
+        """The bot's one comment on an issue."""
+        (found,) = self.github.comments_by("github-actions[bot]", number)
+        return str(found.body)
+
+    def close(self) -> None:
+        self.github.stop()
+        self.git.stop()
+
+
+def main() -> int:
+    """Play the story; returns 0 when both events led to what they should."""
+    with tempfile.TemporaryDirectory(prefix="precedent-demo-") as folder:
+        stage = Stage(Path(folder))
+        try:
+            return play(stage)
+        finally:
+            stage.close()
+
+
+def play(stage: Stage) -> int:
+    issue, remark = stage.story["issue"], stage.story["comment"]
+    tell(f"A repository with {len(stage.github.repo.issues)} issues and pull requests; a new issue is opened:")
+    show(f"{issue['title']}\n\n{issue['body']}")
+    number = stage.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
+    stage.act("issues", "opened", number)
+    first = stage.comment(number)
+    tell("Precedent's comment:")
+    show(first)
+    tell("The author comments, and points at another issue:")
+    show(remark["body"])
+    comment = stage.github.comment(number, remark["author"], remark["body"], at=remark["created_at"])
+    stage.act("issue_comment", "created", number, comment)
+    second = stage.comment(number)
+    tell("The same comment, brought up to date:")
+    show(second)
+    file = write_page(stage, number, second)
+    tell(f"As GitHub would show it: {file}")
+    return 0 if first != second else 1
+
+
+def write_page(stage: Stage, number: int, text: str) -> Path:
+    """The issue with its comments as an HTML file."""
+    issue, remark = stage.story["issue"], stage.story["comment"]
+    opened, said = (datetime.fromisoformat(part["created_at"]) for part in (issue, remark))
+    posts = [
+        Post(issue["author"], issue["body"], opened),
+        Post("github-actions", visible(text), opened, is_bot=True),
+        Post(remark["author"], remark["body"], said),
+    ]
+    OUT.mkdir(exist_ok=True)
+    file = OUT / "comment.html"
+    file.write_text(page(posts, issue["title"], number, stage.repository), encoding="utf-8")
+    (OUT / "comment.md").write_text(text, encoding="utf-8")
+    return file
+
+
+def visible(text: str) -> str:
+    """A comment without its hidden lines."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith(HIDDEN)).strip() + "\n"
+
+
+def tell(line: str) -> None:
+    print(f"\n\033[1m{line}\033[0m" if sys.stdout.isatty() else f"\n== {line}", flush=True)
+
+
+def show(text: str) -> None:
+    print("\n".join(f"  | {line}" for line in visible(text).splitlines()), flush=True)
+
+
+def _first_commit(bare: Path, work: Path) -> None:
+    """A default branch with the sample's documentation, as any repository has one."""
+    work.mkdir()
+    (work / "README.md").write_text("# Linkbarn\n", encoding="utf-8")
+    git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
+    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "Begin"], ["push", "-q", str(bare), "main"]):
+        subprocess.run([*git, *command], cwd=work, check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Pins what pyproject.toml asks for, with hashes, for every platform and Python that we support: `make lock`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCKS = {
+    "requirements.lock": ["pyproject.toml"],
+    "requirements-dev.lock": ["pyproject.toml", "--extra=dev"],
+    "requirements-checks.lock": ["--group=checks"],
+}
+OPTIONS = (
+    "--universal",
+    "--python-version=3.11",
+    "--generate-hashes",
+    "--no-emit-index-url",
+    "--no-strip-extras",
+    "--no-annotate",
+    "--no-header",
+)
+HEADER = "# Made by `make lock` from pyproject.toml; not edited by hand.\n"
+
+
+def write(name: str, what: list[str], options: list[str]) -> None:
+    """Resolve ``what`` into the file ``name``; versions that it holds are kept, without ``--upgrade``."""
+    uv = str(Path(sys.executable).with_name("uv"))
+    subprocess.run([uv, "pip", "compile", "--quiet", *OPTIONS, *options, *what, "-o", name], cwd=ROOT, check=True)
+    target = ROOT / name
+    target.write_text(HEADER + target.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def main() -> None:
+    """Write all lock files; the arguments go to the resolver."""
+    for name, what in LOCKS.items():
+        write(name, what, sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""Shows posts as GitHub would: one self-contained HTML page that looks like an issue, for eyes and screenshots.
+
+Nothing of this is used by the bot. The page holds no script, loads nothing, and says so to the browser
+(Content-Security-Policy), so a flaw in a post or in the cleaning still reaches nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import comrak
+import nh3
+
+STYLE = Path(__file__).with_name("preview.css")
+
+# What GitHub lets through, as published with its html-pipeline (SanitizationFilter), and the check boxes of task lists.
+TAGS = {
+    *(
+        "a",
+        "abbr",
+        "b",
+        "bdo",
+        "blockquote",
+        "br",
+        "caption",
+        "cite",
+        "code",
+        "dd",
+        "del",
+        "details",
+        "dfn",
+        "div",
+        "dl",
+    ),
+    *("dt", "em", "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "input", "ins", "kbd"),
+    *("li", "mark", "ol", "p", "pre", "q", "rp", "rt", "ruby", "s", "samp", "section", "small", "span", "strike"),
+    *("strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "ul"),
+    *("var", "wbr"),
+}
+ATTRIBUTES = {
+    "*": {"align", "dir", "id", "lang", "title"},
+    "a": {"href"},
+    "details": {"open"},
+    "img": {"alt", "height", "width"},
+    "input": {"checked"},
+    "ol": {"start"},
+    "pre": {"lang"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan"},
+}
+ALERTS = {f"markdown-alert-{kind}" for kind in ("note", "tip", "important", "warning", "caution")}
+CLASSES = {
+    "a": {"footnote-backref"},
+    "div": ALERTS | {"markdown-alert"},
+    "li": {"task-list-item"},
+    "p": {"markdown-alert-title"},
+    "section": {"footnotes"},
+    "sup": {"footnote-ref"},
+    "ul": {"contains-task-list"},
+}
+ID_PREFIX = "user-content-"
+
+REFERENCE = re.compile(
+    r"(?<![\w&/#@.-])(?:#(?P<number>[0-9]{1,9})|@(?P<login>[a-z0-9](?:[a-z0-9-]{0,38})(?:/[\w-]{1,99})?))(?![\w-])",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What somebody wrote: the opening text of an issue, or a comment."""
+
+    author: str
+    text_markdown: str
+    when: datetime
+    is_bot: bool = False
+
+
+def page(posts: Sequence[Post], title: str, number: int, repository: str = "octo-org/linkbarn") -> str:
+    """An HTML document showing the open issue ``number`` with these posts, the opening one first.
+
+    It depends on nothing outside of itself and follows the reader's light or dark preference. The only URLs in it are
+    the targets of links. A post with thousands of nested quotes takes seconds, all else milliseconds.
+    """
+    opener = posts[0].author if posts else ""
+    articles = "\n".join(_article(post, place, opener, repository) for place, post in enumerate(posts))
+    heading = f'{escape(_printable(title))} <span class="number">#{number}</span>'
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(_printable(title))} · #{number}</title>
+<style>
+{STYLE.read_text(encoding="utf-8")}</style>
+</head>
+<body>
+<main>
+<header class="issue"><p class="repository">{escape(repository)}</p>
+<h1>{heading}</h1>
+<p class="state">{_OPEN_ICON}Open</p></header>
+<div class="timeline">
+{articles}
+</div>
+</main>
+</body>
+</html>
+"""
+
+
+def body(markdown: str, repository: str = "octo-org/linkbarn") -> str:
+    """The HTML of one post, cleaned and with its references linked, as it stands inside the page.
+
+    Images lose their address and show their description. Never raises for any text.
+    """
+    return _link_references(_cleaned(_rendered(_printable(markdown))), repository)
+
+
+def _rendered(markdown: str) -> str:
+    extension, render = comrak.ExtensionOptions(), comrak.RenderOptions()
+    for name in ("alerts", "autolink", "footnotes", "shortcodes", "strikethrough", "table", "tagfilter", "tasklist"):
+        setattr(extension, name, True)
+    render.hardbreaks = True
+    render.github_pre_lang = True
+    render.tasklist_classes = True
+    render.unsafe_ = True  # raw HTML goes through, as on GitHub: the cleaning comes afterwards
+    return comrak.render_markdown(markdown, extension_options=extension, render_options=render)
+
+
+def _cleaned(html: str) -> str:
+    return nh3.clean(
+        html,
+        tags=TAGS,
+        clean_content_tags={"script", "style"},
+        attributes=ATTRIBUTES,
+        attribute_filter=_same_page_link,
+        allowed_classes=CLASSES,
+        set_tag_attribute_values={"input": {"type": "checkbox", "disabled": "", "aria-label": "Task"}},
+        url_schemes={"http", "https", "mailto"},
+        id_prefix=ID_PREFIX,
+        link_rel="nofollow",
+    )
+
+
+def _same_page_link(tag: str, attribute: str, value: str) -> str:
+    """Ids get a prefix, so that a post cannot take those of the page; links to them follow."""
+    if (tag, attribute) == ("a", "href") and value.startswith("#"):
+        return f"#{ID_PREFIX}{value[1:]}"
+    return value
+
+
+def _printable(text: str) -> str:
+    """The text without what HTML cannot hold: NUL and lone surrogates become the replacement character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+
+
+class _Linker(HTMLParser):
+    """Writes the HTML again and links ``#N`` and ``@login`` outside of links and code."""
+
+    PLAIN = frozenset({"a", "code", "pre", "tt"})
+
+    def __init__(self, repository: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.repository = repository
+        self.out: list[str] = []
+        self.plain = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - as the parser calls it
+        self.plain += tag in self.PLAIN
+        self.out.append(self.get_starttag_text() or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.plain -= tag in self.PLAIN
+        self.out.append(f"</{tag}>")
+
+    def handle_data(self, data: str) -> None:
+        self.out.append(data if self.plain else REFERENCE.sub(self._link, data))
+
+    def handle_entityref(self, name: str) -> None:
+        self.out.append(f"&{name};")
+
+    def handle_charref(self, name: str) -> None:
+        self.out.append(f"&#{name};")
+
+    def _link(self, found: re.Match[str]) -> str:
+        if number := found["number"]:
+            return f'<a href="https://github.com/{escape(self.repository)}/issues/{number}">#{number}</a>'
+        return f'<a class="mention" href="https://github.com/{found["login"]}">@{found["login"]}</a>'
+
+
+def _link_references(html: str, repository: str) -> str:
+    linker = _Linker(repository)
+    linker.feed(html)
+    linker.close()
+    return "".join(linker.out)
+
+
+def _article(post: Post, place: int, opener: str, repository: str) -> str:
+    name = escape(_printable(post.author))
+    labels = _labels(post, is_reply_of_opener=place > 0 and post.author == opener)
+    verb = "commented" if place else "opened"
+    return f"""<article class="post{" bot" if post.is_bot else ""}" aria-labelledby="post-{place}">
+{_bot_avatar() if post.is_bot else _avatar(post.author)}
+<div class="box">
+<header id="post-{place}">
+<strong>{name}</strong>{labels} <span class="when">{verb} {_time(post.when)}</span>{_MENU_ICON}
+</header>
+<div class="markdown-body">
+{body(post.text_markdown, repository)}</div>
+<p class="reactions" aria-hidden="true">{_SMILEY_ICON}</p>
+</div>
+</article>"""
+
+
+def _labels(post: Post, is_reply_of_opener: bool) -> str:
+    labels = ["bot"] * post.is_bot + ["Author"] * is_reply_of_opener
+    return "".join(f' <span class="label">{label}</span>' for label in labels)
+
+
+def _time(when: datetime) -> str:
+    return f'<time datetime="{when.isoformat()}">{when:%b} {when.day}, {when.year}</time>'
+
+
+def _avatar(login: str) -> str:
+    """A drawing of five by five squares, mirrored, in a colour of its own, always the same for one login."""
+    digest = hashlib.sha256(_printable(login).encode()).digest()
+    squares = [(x, y) for y in range(5) for x in range(5) if digest[y * 3 + min(x, 4 - x)] % 2]
+    cells = "".join(f"M{x + 1} {y + 1}h1v1h-1z" for x, y in squares)
+    hue = int.from_bytes(digest[-2:], "big") % 360
+    return (
+        f'<svg class="avatar" viewBox="0 0 7 7" shape-rendering="crispEdges" aria-hidden="true">'
+        f'<path fill="#f0f0f0" d="M0 0h7v7H0z"/><path fill="hsl({hue} 45% 55%)" d="{cells}"/></svg>'
+    )
+
+
+def _bot_avatar() -> str:
+    return (
+        '<svg class="avatar" viewBox="0 0 40 40" aria-hidden="true"><path fill="#2a7de1" d="M0 0h40v40H0z"/>'
+        '<g fill="none" stroke="#fff" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round">'
+        '<circle cx="13" cy="12" r="4"/><circle cx="27" cy="28" r="4"/><path d="M13 16v7q0 5 5 5h5M17 12h10v6"/>'
+        "</g></svg>"
+    )
+
+
+def _icon(paths: str, name: str) -> str:
+    return f'<svg class="{name}" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{paths}</svg>'
+
+
+_OPEN_ICON = _icon(
+    '<circle cx="8" cy="8" r="7.2" fill="none" stroke="currentColor" stroke-width="1.5"/>'
+    '<circle cx="8" cy="8" r="1.6" fill="currentColor"/>',
+    "icon",
+)
+_MENU_ICON = _icon(
+    '<path stroke="currentColor" stroke-width="2.8" stroke-linecap="round" d="M3 8h.01M8 8h.01M13 8h.01"/>',
+    "icon menu",
+)
+_SMILEY_ICON = _icon(
+    '<g fill="none" stroke="currentColor" stroke-width="1.4" stroke-linecap="round"><circle cx="8" cy="8" r="7"/>'
+    '<path d="M5 9.5q3 3.4 6 0M5.8 6h.01M10.2 6h.01"/></g>',
+    "icon",
+)
