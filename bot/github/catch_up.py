@@ -48,7 +48,7 @@ def catch_up(
     reader: Reader, own: Own, known: Known, listed: Sequence[Json], since: datetime | None
 ) -> News:
     """Read the threads of ``listed`` issues, given what memory knows of them."""
-    changed = [issue for issue in listed if _is_news(issue, known.records.get(issue["number"]))]
+    changed = [issue for issue in listed if _is_news(issue, known)]
     cursor = max((parse_time(issue["updated_at"]) for issue in listed), default=None)
     stream = _stream(reader, changed, since)
     records: list[Record] = []
@@ -73,10 +73,20 @@ def tombstone(number: int, gone: Gone, now: datetime) -> Tombstone:
     return Tombstone(number, now, "transferred" if gone.moved_to else "deleted", gone.moved_to)
 
 
-def _is_news(issue: Json, held: Record | None) -> bool:
+def _is_news(issue: Json, known: Known) -> bool:
+    """Whether the list shows something that memory does not hold. Times are whole seconds, so equal ones say nothing."""
+    held = known.records.get(issue["number"])
     if held is None:
         return True
-    return parse_time(issue["updated_at"]) > held.revised_at
+    updated = parse_time(issue["updated_at"])
+    if updated != held.revised_at or not isinstance(held, Thread):
+        return updated > held.revised_at
+    listed = thread_of(issue, [])
+    same = (listed.title, listed.body, listed.state, listed.closed_at, listed.labels, listed.locked) == (
+        held.title, held.body, held.state, held.closed_at, held.labels, held.locked,
+    )  # fmt: skip
+    unseen = int(issue.get("comments") or 0) - len(held.comments)
+    return not same or unseen not in ((0, 1) if held.id in known.spoken else (0,))
 
 
 def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:

@@ -22,7 +22,8 @@ from typing import NamedTuple
 from bot.memory.index import Document
 
 K1 = 5.0
-"""Saturation. This one, and the weights and normalisations of title and body, were chosen on 692 queries of one archive."""
+"""Saturation. This, and the weights and normalisations of title and body, are the best of a grid over 692 queries on
+issues of Rust up to 2015; the average lengths are those of these issues."""
 
 
 class Section(NamedTuple):

@@ -131,14 +131,7 @@ class BranchStore:
         files = changed(base.files, changes)
         refuse_clashes(files)
         self._newest = None
-        try:
-            self._newest = BranchSnapshot(self, self._pushed(base, changes, message), files)
-        except (AuthFailed, RemoteRefused, RemoteUnreachable):
-            raise
-        except GitError as error:  # a branch that was deleted meanwhile shows in an error of its own
-            if isinstance(error, PushRejected) or self._git.remote_tip(self._ref) != base.revision:
-                raise Moved(str(error)) from error
-            raise
+        self._newest = BranchSnapshot(self, self._pushed(base, changes, message), files)
         return self._newest
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
@@ -196,8 +189,23 @@ class BranchStore:
     def _push(self, draft: Draft, changes: Changes, lease: str = "") -> Commit:
         with on_disk("write a commit"), import_stream(draft, changes, self._folder) as stream:
             made = self._git.fast_import(stream)
-        self._git.push(made.oid, self._ref, lease=lease)
+        try:
+            self._git.push(made.oid, self._ref, lease=lease)
+        except (AuthFailed, RemoteRefused, RemoteUnreachable):
+            raise
+        except GitError as error:
+            self._check_move(error, lease or draft.parent, made.oid)
         return Commit(made.oid, made.tree, draft.message)
+
+    def _check_move(self, error: GitError, base: str, made: str) -> None:
+        """Moved, when the branch is not at ``base`` any more; nothing, when this very push brought it to ``made``."""
+        if type(error) is not PushRejected:  # a lost answer and a deleted branch show only in where the branch is now
+            tip = self._git.remote_tip(self._ref)
+            if tip == made:
+                return
+            if tip == base and not isinstance(error, PushRejected):
+                raise error
+        raise Moved(str(error)) from error
 
 
 def _temporary(work: Path | None) -> Path:

@@ -45,11 +45,16 @@ def _same_content(new: Record, old: Record) -> bool:
 
 
 class Draft:
-    """Reads go to the snapshot, changes lie on top. ``notes`` collects what a maintainer should know."""
+    """Reads go to the snapshot, changes lie on top. ``notes`` collects what a maintainer should know.
 
-    def __init__(self, snapshot: Snapshot, notes: list[str]) -> None:
+    ``expected`` names files that will be read, so that they are read together.
+    """
+
+    def __init__(self, snapshot: Snapshot, notes: list[str], expected: Iterable[str] = ()) -> None:
         self.snapshot = snapshot
         self.notes = notes
+        self._files: dict[str, bytes | None] = {}
+        self._read([manifests.PATH, *expected])
         self.manifest = self._read_manifest()
         self._records: dict[ThreadId, Record | None] = {}
         self._written: dict[ThreadId, Record] = {}
@@ -72,14 +77,14 @@ class Draft:
         missing = {record_path(key): key for key in wanted if key not in self._records}
         if missing:
             self._records.update(dict.fromkeys(missing.values()))
-            for path, data in self.snapshot.read(missing).items():
+            for path, data in self._read(missing).items():
                 self._records[missing[path]] = self._decode(path, data)
         return {key: record for key in wanted if (record := self._records[key]) is not None}
 
     def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
         """What was said on these threads before and in this run."""
         wanted = list(dict.fromkeys(ids))
-        shards = self.snapshot.read(sorted({answer_path(key) for key in wanted}))
+        shards = self._read(sorted({answer_path(key) for key in wanted}))
         found: dict[ThreadId, Said] = {}
         for path, data in shards.items():
             lines = read_shard(data)
@@ -158,7 +163,7 @@ class Draft:
             found |= {f"index/{name}": self._folder / name for name in manifest.index.keys() - self.manifest.index.keys()}
             found |= {f"index/{name}": None for name in self.manifest.index.keys() - manifest.index.keys()}
         data = manifests.encode(manifest)
-        if data != self.snapshot.read([manifests.PATH]).get(manifests.PATH):
+        if data != self._files[manifests.PATH]:
             found[manifests.PATH] = data
         return found
 
@@ -192,7 +197,7 @@ class Draft:
         ]
         said = [(key, said_line(said)) for key, said in self._said.items()]
         paths = {digest_path(key) for key, _ in lines} | {answer_path(key) for key, _ in said}
-        shards = self.snapshot.read(sorted(paths))
+        shards = self._read(sorted(paths))
         return edit_shards(shards, lines, digest_path) | edit_shards(shards, said, answer_path)
 
     def _index_records(self, records: list[Record], tick: Progress) -> None:
@@ -245,7 +250,7 @@ class Draft:
         return self._folder
 
     def _read_manifest(self) -> Manifest:
-        data = self.snapshot.read([manifests.PATH]).get(manifests.PATH)
+        data = self._files[manifests.PATH]
         if data is None:
             return Manifest()
         try:
@@ -254,6 +259,15 @@ class Draft:
             self.notes.append(f"{error}: made anew; the next runs catch up from the beginning.")
             paths = self.snapshot.paths("records")
             return Manifest(threads=len(paths))
+
+    def _read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files; each is asked for once, as asking a remote store costs a round trip."""
+        wanted = list(paths)
+        missing = [path for path in wanted if path not in self._files]
+        if missing:
+            self._files |= dict.fromkeys(missing)
+            self._files |= self.snapshot.read(missing)
+        return {path: data for path in wanted if (data := self._files[path]) is not None}
 
     def _decode(self, path: str, data: bytes) -> Record | None:
         try:

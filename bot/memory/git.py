@@ -94,7 +94,7 @@ class Remote:
 
 def checked_branch(name: str) -> str:
     """``name`` itself, when git would take it as a branch's name; else UserError."""
-    if not _BRANCH.fullmatch(name) or name.endswith((".", "/", ".lock")):
+    if name == "HEAD" or not _BRANCH.fullmatch(name) or name.endswith((".", "/", ".lock")):
         raise UserError(f"branch: {name[:80]!r} is not a branch name; use letters, digits, '-', '_' and '/'")
     return name
 

@@ -38,6 +38,10 @@ class PushRejected(GitError):
     remedy = "fetch and try again"
 
 
+class PushRaced(PushRejected):
+    """The same, noticed by the server while it moved the branch; or the push arrived twice, and the first one did it."""
+
+
 class RemoteUnreachable(GitError):
     """No answer, or one that says that the server is busy: the same call may work a moment later."""
 
@@ -50,15 +54,17 @@ class FilterRefused(GitError):
     remedy = "ask for more"
 
 
-# Tried in this order: a protected branch's refusal also says "remote rejected", an archived repository's also "403".
+# Tried in this order: what is wrong here is followed by "the remote end hung up", a protected branch's refusal also says
+# "remote rejected", an archived repository's also "403".
 _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
     (DiskTrouble, re.compile(
         r"No space left on device|Read-only file system|Disk quota exceeded|"
         r"unable to (?:create temporary|write (?:sha1|object|loose object))", re.IGNORECASE)),
+    (GitError, re.compile(r"unable to read [0-9a-f]{40}|bad object")),
     (FilterRefused, re.compile(r"filter '[^']{0,100}' not supported|tree filter allows max depth")),
-    (PushRejected, re.compile(
-        r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)|cannot lock ref|failed to update ref|"
-        r"failed to lock|reference already exists|incorrect old value")),
+    (PushRejected, re.compile(r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)")),
+    (PushRaced, re.compile(
+        r"cannot lock ref|failed to update ref|failed to lock|reference already exists|incorrect old value")),
     (RemoteRefused, re.compile(r"GH0\d\d|protected branch|was archived|read-only so|remote rejected")),
     (RefMissing, re.compile(r"couldn't find remote ref")),
     (AuthFailed, re.compile(

@@ -34,7 +34,7 @@ class Memory:
         """Take the newest state; ``want`` names threads that will be read or changed."""
         keys = list(want)
         paths = [path for key in keys for path in (record_path(key), digest_path(key), answer_path(key))]
-        self._draft = Draft(self._store.open([PATH, "index", *paths]), self.notes)
+        self._draft = Draft(self._store.open([PATH, "index", *paths]), self.notes, paths)
         self._staged = []
         return self
 

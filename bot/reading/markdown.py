@@ -15,8 +15,8 @@ from bot.reading.runs import Run
 MAX_CHARS = 65_536
 """Texts are read up to here, the longest comment that GitHub promises to take; what is beyond is cut off."""
 
-_MAX_NESTING = 40
-_PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
+_PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
+"""Its time for nested brackets grows with ``maxNesting``; what is nested deeper (a list in ten lists) is not read."""
 
 _CDATA, _MAX_CDATA = "<![CDATA[", 100
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")

@@ -17,8 +17,6 @@ MAX_ERROR = 200
 
 _MAX_PATH = 160
 _MAX_IDENTIFIER = 60
-_MAX_LABEL = 80
-_OPTION_WORDS = 4
 
 _URL = re.compile(r"(?:https?|ftp|file)://\S+", re.ASCII)
 _ERROR_MARK = re.compile(
@@ -55,6 +53,7 @@ _FRAME = re.compile(
 )
 _FRAME_HASH = re.compile(r"::h[0-9a-f]{16,20}(?:E|$)", re.ASCII)
 
+_MAY_NAME_FILE = re.compile(r"\.[A-Za-z]|file\b", re.ASCII)
 _PATH_RUN = re.compile(r"[\w.@+~\\/:%-]{3,300}")
 _POSITION = re.compile(r"(?::\d{1,7}){1,3}[:.]?$|[.:]+$", re.ASCII)
 _KNOWN_EXTENSIONS = """
@@ -76,6 +75,7 @@ _VERSION = re.compile(
     r"(?:\+[\w.]{1,20})?(?![\w/\\]|[.-]\w)",
     re.ASCII | re.IGNORECASE,
 )
+_MAY_NAME_VERSION = re.compile(r"[0-9]\.[0-9]")
 _NIGHTLY = re.compile(r"\bnightly(?:[ (-]{1,2}| \(\w{7,12} )(\d{4}-\d\d-\d\d)\b", re.ASCII)
 _NAMES_VERSION = re.compile(r"(?:\b[Vv]ersions?:?|\b[Rr]eleases?:?|\b[Uu]pgraded? to|\b[A-Z][A-Za-z+#]{1,20}|==|@) ?$")
 _NAMES_SECTION = re.compile(r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Aa]ppendix|[Ss]teps?|§|[Ss]ec\.) ?$")
@@ -198,20 +198,18 @@ def _without_comments(text: str) -> str:
 
 def _without_label(line: str) -> str:
     bare = line.strip()
-    if not bare or TEMPLATE_SENTENCE.match(bare):
-        return ""
-    if _is_label(bare):
+    if not bare or TEMPLATE_SENTENCE.match(bare) or _is_label(bare):
         return ""
     box = _CHECKBOX.match(bare)
     if box:
         rest = bare[box.end() :]
-        return "" if box[1] == " " and len(rest.split()) <= _OPTION_WORDS else rest
+        return "" if box[1] == " " and len(rest.split()) <= 4 else rest
     label, colon, rest = bare.partition(":")
     return rest if colon and _is_label(label) else line
 
 
 def _is_label(line: str) -> bool:
-    return len(line) <= _MAX_LABEL and line.strip(_LABEL_EDGES).removesuffix(" (optional)").lower() in TEMPLATE_HEADINGS
+    return len(line) <= 80 and line.strip(_LABEL_EDGES).removesuffix(" (optional)").lower() in TEMPLATE_HEADINGS
 
 
 def _distinct(found: Iterable[str], key: Callable[[str], str] = str) -> tuple[str, ...]:
@@ -255,7 +253,7 @@ def _frames(text: str) -> Iterator[str]:
 
 
 def _files(text: str) -> Iterator[str]:
-    for run in _PATH_RUN.findall(without_addresses(text)):
+    for run in _PATH_RUN.findall(without_addresses(text)) if _MAY_NAME_FILE.search(text) else ():
         if "." in run or "/" in run or run in _FILE_NAMES:
             path = _POSITION.sub("", run).removeprefix("./").rstrip(".:")
             if len(path) <= _MAX_PATH and _is_file(path):
@@ -276,7 +274,7 @@ def _is_file(path: str) -> bool:
 def _versions(text: str) -> Iterator[str]:
     for dated in _NIGHTLY.finditer(text):
         yield f"nightly {dated[1]}"
-    for found in _VERSION.finditer(text):
+    for found in _VERSION.finditer(text) if _MAY_NAME_VERSION.search(text) else ():
         before = text[max(0, found.start() - 24) : found.start()]
         if _is_version(found, before):
             yield found["number"] + (found["suffix"] or "")

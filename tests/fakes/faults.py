@@ -32,8 +32,8 @@ class FaultPlan:
     """What will go wrong. A request is ``"POST /repos/octocat/hello/issues/1/comments"``; a ``*`` spans slashes.
 
     ``drop`` closes the connection before anything happens; ``dup`` does what was asked and loses the reply;
-    ``5xx`` is a 502 as its load balancer sends it; ``secondary403``, ``primary403`` and ``429`` are GitHub's three ways to say
-    "slow down"; ``401`` is a token that has just died; ``slow`` answers rightly after ``seconds``.
+    ``5xx`` is a 502 as its load balancer sends it; ``secondary403``, ``primary403`` and ``429`` are GitHub's three ways
+    to say "slow down"; ``401`` is a token that has just died; ``slow`` answers rightly after ``seconds``.
     """
 
     faults: list[Fault] = field(default_factory=list)

@@ -20,7 +20,7 @@ from tests.fakes.git_handler import USER, WRITE_SERVICE, GitHandler, Served
 from tests.fakes.state import DEFAULT_TOKEN
 
 REFUSALS = {
-    "GH006": "error: GH006: Protected branch update failed for $ref.\nerror: Changes must be made through a pull request.",
+    "GH006": "error: GH006: Protected branch update failed for $ref.\nerror: Changes need a pull request.",
     "GH013": "error: GH013: Repository rule violations found for $ref.\n- Cannot update this protected ref.",
 }
 HOOK = """#!/bin/sh
@@ -36,7 +36,7 @@ done
 
 
 class GitServer(ThreadingHTTPServer):
-    """Serves ``{owner}/{repo}.git`` and ``{owner}/{repo}.wiki.git`` below a folder, from its making until `stop`.
+    """Serves ``{owner}/{repo}.git`` (and ``….wiki.git``) below a folder, from its making until `stop`.
 
     ``tokens`` maps a token to ``read`` or ``write``; the password of basic auth is what counts, the user is
     ``x-access-token``. ``bytes_in`` and ``bytes_out`` count bodies as they went over the wire, without HTTP headers.

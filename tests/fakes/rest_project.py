@@ -16,7 +16,7 @@ from tests.fakes.project_objects import (
     repository_shape,
     tag_shape,
 )
-from tests.fakes.state import Issue, Repository
+from tests.fakes.state import WRITER_ROLES, Issue, Repository
 
 BOOK = Book()
 REPO = "/repos/{owner}/{repo}"
@@ -41,8 +41,10 @@ def get_permission(call: Call) -> Reply:
     if account is None:
         raise not_found()
     role = repo.role(account)
-    body = {"permission": PERMISSIONS.get(role, role), "role_name": role, "user": call.shapes.account(account)}
-    return Reply(200, body)
+    coarse, user = PERMISSIONS.get(role, role), call.shapes.account(account) or {}
+    rights = {"pull": role != "none", "push": role in WRITER_ROLES, "admin": role == "admin"}
+    user |= {"role_name": role, "permissions": rights}
+    return Reply(200, {"permission": coarse, "role_name": role, "user": user})
 
 
 @BOOK.route("GET", f"{REPO}/contents/{{path}}", needs="contents:read")

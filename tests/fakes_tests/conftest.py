@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from github.Repository import Repository
 from githubkit import GitHub, TokenAuthStrategy
@@ -23,4 +24,11 @@ def repo(github: FakeGitHub) -> Iterator[Repository]:
 @pytest.fixture
 def kit(github: FakeGitHub) -> Iterator[GitHub[TokenAuthStrategy]]:
     with connect_githubkit(github) as client:
+        yield client
+
+
+@pytest.fixture
+def http(github: FakeGitHub) -> Iterator[httpx.Client]:
+    """Requests as they are, with the workflow's token; `github.url` is the base."""
+    with httpx.Client(base_url=github.url, headers={"Authorization": f"Bearer {github.token}"}) as client:
         yield client

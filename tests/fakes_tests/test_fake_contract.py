@@ -1,13 +1,11 @@
 """The fake is held to GitHub's description, and a breach of it is noticed."""
 
 import json
-from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.fakes import graph
-from tests.fakes.contract import Exchange, find_violations, load_description, load_example
+from tests.fakes.contract import FOLDER, Exchange, find_violations, load_description, load_example
 from tests.fakes.github import FakeGitHub
 from tests.fakes.service import BOOK
 
@@ -101,6 +99,4 @@ def test_validation_can_be_switched_off() -> None:
 
 
 def test_the_contract_is_small() -> None:
-    folder = Path(graph.FOLDER)
-
-    assert (folder / "openapi.json.gz").stat().st_size < 250_000
+    assert (FOLDER / "openapi.json.gz").stat().st_size < 250_000

@@ -11,12 +11,8 @@ from tests.fakes.faults import KINDS
 from tests.fakes.github import FakeGitHub
 
 
-def post(fake: FakeGitHub, text: str = "hello") -> httpx.Response:
-    return httpx.post(
-        f"{fake.url}/repos/octocat/hello-world/issues/1/comments",
-        json={"body": text},
-        headers={"Authorization": f"token {fake.token}"},
-    )
+def post(http: httpx.Client) -> httpx.Response:
+    return http.post("/repos/octocat/hello-world/issues/1/comments", json={"body": "hello"})
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +30,11 @@ def an_issue(github: FakeGitHub) -> None:
         ("401", 401, "content-type"),
     ],
 )
-def test_a_refusal_is_given_once_and_nothing_happens(github: FakeGitHub, kind: str, status: int, header: str) -> None:
+def test_a_refusal_is_given_once_and_nothing_happens(
+    github: FakeGitHub, http: httpx.Client, kind: str, status: int, header: str
+) -> None:
     github.faults.add("POST /repos/*/comments", kind, seconds=60)
-    refused, accepted = post(github), post(github)
+    refused, accepted = post(http), post(http)
 
     assert (refused.status_code, accepted.status_code) == (status, 201)
     assert header in refused.headers
@@ -44,51 +42,51 @@ def test_a_refusal_is_given_once_and_nothing_happens(github: FakeGitHub, kind: s
     assert github.faults.injected == [(kind, "POST /repos/octocat/hello-world/issues/1/comments")]
 
 
-def test_the_primary_limit_says_that_nothing_remains(github: FakeGitHub) -> None:
+def test_the_primary_limit_says_that_nothing_remains(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("GET *", "primary403")
-    refused = httpx.get(f"{github.url}/repos/octocat/hello-world")
+    refused = http.get("/repos/octocat/hello-world")
 
     assert refused.headers["x-ratelimit-remaining"] == "0"
     assert "API rate limit exceeded" in refused.json()["message"]
 
 
-def test_a_dropped_request_did_nothing(github: FakeGitHub) -> None:
+def test_a_dropped_request_did_nothing(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "drop")
     with pytest.raises(httpx.RemoteProtocolError):
-        post(github)
+        post(http)
 
     assert github.issue(1).comments == []
     assert github.requests[-1].status == 0
 
 
-def test_a_lost_reply_leaves_its_effect_behind(github: FakeGitHub) -> None:
+def test_a_lost_reply_leaves_its_effect_behind(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "dup")
     with pytest.raises(httpx.RemoteProtocolError):
-        post(github)
+        post(http)
 
     assert [comment.body for comment in github.issue(1).comments] == ["hello"]
 
 
-def test_a_slow_reply_is_right_and_late(github: FakeGitHub) -> None:
+def test_a_slow_reply_is_right_and_late(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "slow", seconds=0.2)
     begun = time.monotonic()
 
-    assert post(github).status_code == 201
+    assert post(http).status_code == 201
     assert time.monotonic() - begun >= 0.2
 
 
-def test_a_fault_waits_and_ends(github: FakeGitHub) -> None:
+def test_a_fault_waits_and_ends(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "5xx", times=2, after=1)
 
-    assert [post(github).status_code for _ in range(4)] == [201, 502, 502, 201]
+    assert [post(http).status_code for _ in range(4)] == [201, 502, 502, 201]
 
 
-def test_a_fault_without_an_end_lasts_until_it_is_cleared(github: FakeGitHub) -> None:
+def test_a_fault_without_an_end_lasts_until_it_is_cleared(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "5xx", times=None)
-    assert [post(github).status_code for _ in range(3)] == [502, 502, 502]
+    assert [post(http).status_code for _ in range(3)] == [502, 502, 502]
 
     github.faults.clear()
-    assert post(github).status_code == 201
+    assert post(http).status_code == 201
 
 
 def test_an_unknown_kind_is_an_error_that_names_the_known_ones(github: FakeGitHub) -> None:
@@ -105,24 +103,23 @@ def test_pygithub_sees_a_bad_gateway(github: FakeGitHub, repo: Repository) -> No
 
 
 @pytest.mark.parametrize("status", [403, 429])
-def test_an_exhausted_hour_refuses_until_it_is_over(github: FakeGitHub, status: int) -> None:
+def test_an_exhausted_hour_refuses_until_it_is_over(github: FakeGitHub, http: httpx.Client, status: int) -> None:
     github.limits.set(2)
     github.limits.status = status
-    answers = [post(github) for _ in range(3)]
+    answers = [post(http) for _ in range(3)]
 
     assert [answer.status_code for answer in answers] == [201, 201, status]
     assert answers[2].headers["x-ratelimit-remaining"] == "0"
     assert int(answers[2].headers["x-ratelimit-reset"]) == github.clock.epoch + 3600
 
     github.clock.advance(3600)
-    assert post(github).status_code == 201
+    assert post(http).status_code == 201
 
 
-def test_asking_for_the_limits_is_free(github: FakeGitHub, repo: Repository) -> None:
+def test_asking_for_the_limits_is_free(github: FakeGitHub, http: httpx.Client, repo: Repository) -> None:
     github.limits.set(1, github.token)
-    headers = {"Authorization": f"Bearer {github.token}"}
     for _ in range(3):
-        answer = httpx.get(f"{github.url}/rate_limit", headers=headers).json()
+        answer = http.get("/rate_limit").json()
 
     assert answer["resources"]["core"]["remaining"] == 1
     assert repo.get_issue(1).number == 1

@@ -20,7 +20,9 @@ def told_story(fake: FakeGitHub) -> int:
     number = fake.open_issue("octocat", "Crash on start", "It *crashes*.", at="2026-01-02T08:00:00Z", labels=["bug"])
     fake.comment(number, "hubot", "Here too.", at="2026-01-02T09:00:00Z")
     fake.comment(number, "monalisa", "On it.", at="2026-01-02T10:00:00Z")
-    pull = fake.add_pull("monalisa", "Fix the crash", files=["src/start.py"], at="2026-01-03T08:00:00Z", closes=[number])
+    pull = fake.add_pull(
+        "monalisa", "Fix the crash", files=["src/start.py"], at="2026-01-03T08:00:00Z", closes=[number]
+    )
     fake.merge_pull(pull, "monalisa", at="2026-01-03T09:00:00Z")
     return number
 
@@ -95,71 +97,72 @@ def test_a_comment_of_the_workflow_token_is_written_edited_and_deleted(github: F
     assert github.issue(number).events[-1].kind == "comment_deleted"
 
 
-def test_lists_come_in_pages_whose_links_lead_to_the_repository_by_id(github: FakeGitHub, repo: Repository) -> None:
+def test_lists_come_in_pages_whose_links_lead_to_the_repository_by_id(
+    github: FakeGitHub, http: httpx.Client, repo: Repository
+) -> None:
     number = github.open_issue("octocat", "Long talk")
     for i in range(7):
         github.comment(number, "hubot", f"word {i}")
-    answer = httpx.get(f"{github.url}/repos/octocat/hello-world/issues/{number}/comments?per_page=3")
+    answer = http.get(f"/repos/octocat/hello-world/issues/{number}/comments?per_page=3")
 
     base = f"{github.url}/repositories/{repo.id}/issues/{number}/comments"
     assert answer.links["next"]["url"] == f"{base}?per_page=3&page=2"
     assert answer.links["last"]["url"] == f"{base}?per_page=3&page=3"
     seen = [comment["body"] for comment in answer.json()]
     while "next" in answer.links:
-        answer = httpx.get(answer.links["next"]["url"])
+        answer = http.get(answer.links["next"]["url"])
         seen += [comment["body"] for comment in answer.json()]
     assert seen == [f"word {i}" for i in range(7)]
 
 
-def test_the_list_of_issues_goes_past_page_hundred_by_cursor_only(github: FakeGitHub) -> None:
-    github.limits.set(200)
+def test_the_list_of_issues_goes_past_page_hundred_by_cursor_only(github: FakeGitHub, http: httpx.Client) -> None:
     for i in range(103):
         github.open_issue("octocat", f"Issue {i}")
-    base = f"{github.url}/repos/octocat/hello-world/issues?per_page=1&direction=asc"
+    base = "/repos/octocat/hello-world/issues?per_page=1&direction=asc"
 
-    refused = httpx.get(f"{base}&page=101")
+    refused = http.get(f"{base}&page=101")
     assert refused.status_code == 422
     assert "cursor based pagination" in refused.json()["message"]
 
-    answer, seen = httpx.get(base), []
+    answer, seen = http.get(base), []
     while True:
         seen += [issue["number"] for issue in answer.json()]
         if "next" not in answer.links:
             break
-        answer = httpx.get(answer.links["next"]["url"])
+        answer = http.get(answer.links["next"]["url"])
     assert seen == list(range(1, 104))
 
 
-def test_a_cursor_holds_its_place_when_an_issue_is_touched_meanwhile(github: FakeGitHub) -> None:
+def test_a_cursor_holds_its_place_when_an_issue_is_touched_meanwhile(github: FakeGitHub, http: httpx.Client) -> None:
     for i in range(4):
         github.open_issue("octocat", f"Issue {i}", at=f"2026-01-02T0{i}:00:00Z")
-    first = httpx.get(f"{github.url}/repos/octocat/hello-world/issues?per_page=2&sort=updated&direction=asc")
+    first = http.get("/repos/octocat/hello-world/issues?per_page=2&sort=updated&direction=asc")
     github.comment(1, "hubot", "now newest")
-    second = httpx.get(first.links["next"]["url"])
-    third = httpx.get(second.links["next"]["url"])
+    second = http.get(first.links["next"]["url"])
+    third = http.get(second.links["next"]["url"])
 
     assert [[i["number"] for i in page.json()] for page in (first, second, third)] == [[1, 2], [3, 4], [1]]
 
 
-def test_since_counts_the_edit_of_a_comment(github: FakeGitHub, repo: Repository) -> None:
+def test_since_counts_the_edit_of_a_comment(github: FakeGitHub, http: httpx.Client, repo: Repository) -> None:
     github.open_issue("octocat", "Old", at="2026-01-02T00:00:00Z")
     number = github.open_issue("octocat", "Also old", at="2026-01-02T00:00:00Z")
     said = github.comment(number, "hubot", "first", at="2026-01-02T01:00:00Z")
     github.edit_comment(said, "second", at="2026-01-04T00:00:00Z")
-    listed = httpx.get(f"{github.url}/repos/octocat/hello-world/issues?state=all&since=2026-01-03T00:00:00Z").json()
-    comments = httpx.get(f"{github.url}/repos/octocat/hello-world/issues/comments?since=2026-01-03T00:00:00Z").json()
+    listed = http.get("/repos/octocat/hello-world/issues?state=all&since=2026-01-03T00:00:00Z").json()
+    comments = http.get("/repos/octocat/hello-world/issues/comments?since=2026-01-03T00:00:00Z").json()
 
     assert [issue["number"] for issue in listed] == [number]
     assert [comment["body"] for comment in comments] == ["second"]
 
 
-def test_the_same_reply_again_is_a_304_and_free(github: FakeGitHub) -> None:
+def test_the_same_reply_again_is_a_304_and_free(github: FakeGitHub, http: httpx.Client) -> None:
     github.open_issue("octocat", "Crash")
-    url, headers = f"{github.url}/repos/octocat/hello-world/issues/1", {"Authorization": f"Bearer {github.token}"}
-    first = httpx.get(url, headers=headers)
-    again = httpx.get(url, headers=headers | {"If-None-Match": first.headers["etag"]})
+    url = "/repos/octocat/hello-world/issues/1"
+    first = http.get(url)
+    again = http.get(url, headers={"If-None-Match": first.headers["etag"]})
     github.comment(1, "hubot", "news")
-    changed = httpx.get(url, headers=headers | {"If-None-Match": first.headers["etag"]})
+    changed = http.get(url, headers={"If-None-Match": first.headers["etag"]})
 
     assert first.headers["etag"].startswith('W/"')
     assert (again.status_code, again.content, changed.status_code) == (304, b"", 200)
@@ -214,31 +217,33 @@ def test_a_comment_that_may_not_be_is_refused_in_githubs_words(
     assert github.comments_by("github-actions[bot]") == []
 
 
-def test_a_transferred_issue_redirects_to_where_it_is(github: FakeGitHub, repo: Repository) -> None:
+def test_a_transferred_issue_redirects_to_where_it_is(github: FakeGitHub, http: httpx.Client, repo: Repository) -> None:
     other = github.add_project("octocat/other")
     number = github.open_issue("octocat", "Wrong place")
     github.comment(number, "hubot", "Indeed")
     there = github.transfer(number, other, "octocat")
-    moved = httpx.get(f"{github.url}/repos/octocat/hello-world/issues/{number}")
+    moved = http.get(f"/repos/octocat/hello-world/issues/{number}")
 
     assert moved.status_code == 301
     assert moved.headers["location"] == f"{github.url}/repositories/{other.repo.id}/issues/{there}"
     assert repo.get_issue(number).title == "Wrong place"
 
 
-def test_a_renamed_repository_redirects(github: FakeGitHub) -> None:
+def test_a_renamed_repository_redirects(github: FakeGitHub, http: httpx.Client) -> None:
     github.open_issue("octocat", "Crash")
     github.rename_repo("octocat/renamed")
-    old = f"{github.url}/repos/octocat/hello-world/issues/1"
+    old = "/repos/octocat/hello-world/issues/1"
 
-    assert httpx.get(old).status_code == 301
-    assert httpx.get(old, follow_redirects=True).json()["repository_url"].endswith("/octocat/renamed")
+    assert http.get(old).status_code == 301
+    assert http.get(old, follow_redirects=True).json()["repository_url"].endswith("/octocat/renamed")
 
 
-def test_contents_come_as_json_as_raw_bytes_and_as_a_folder(github: FakeGitHub, repo: Repository) -> None:
+def test_contents_come_as_json_as_raw_bytes_and_as_a_folder(
+    github: FakeGitHub, http: httpx.Client, repo: Repository
+) -> None:
     github.set_file(".github/precedent.yml", "quiet: true\n")
-    raw = httpx.get(
-        f"{github.url}/repos/octocat/hello-world/contents/.github/precedent.yml",
+    raw = http.get(
+        "/repos/octocat/hello-world/contents/.github/precedent.yml",
         headers={"Accept": "application/vnd.github.raw+json"},
     )
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import httpx
 import pytest
+from graphql import parse
 
-from tests.fakes.graph import measure, parse, validate_query
 from tests.fakes.github import FakeGitHub
+from tests.fakes.graph import measure, validate_query
 
 HISTORY = """
 query ($after: String, $since: DateTime) {
@@ -28,9 +29,13 @@ query ($after: String, $since: DateTime) {
         timelineItems(first: 50, itemTypes: [CLOSED_EVENT, CROSS_REFERENCED_EVENT, MARKED_AS_DUPLICATE_EVENT]) {
           nodes {
             __typename
-            ... on ClosedEvent { actor { login } createdAt closer { ... on PullRequest { number } ... on Commit { oid } } }
-            ... on CrossReferencedEvent { willCloseTarget source { ... on Issue { number } ... on PullRequest { number } } }
-            ... on MarkedAsDuplicateEvent { canonical { ... on Issue { number } } duplicate { ... on Issue { number } } }
+            ... on ClosedEvent {
+              actor { login } createdAt closer { ... on PullRequest { number } ... on Commit { oid } }
+            }
+            ... on CrossReferencedEvent {
+              willCloseTarget source { ... on Issue { number } ... on PullRequest { number } }
+            }
+            ... on MarkedAsDuplicateEvent { canonical { ... on Issue { number } } }
           }
         }
       }
@@ -151,7 +156,9 @@ def test_an_exhausted_allowance_is_told_with_status_200(github: FakeGitHub) -> N
 
 
 def test_the_cost_is_the_requests_that_a_query_may_cause() -> None:
-    query = "{ repository(owner: 1, name: 1) { issues(first: 100) { nodes { comments(first: $size) { nodes { id } } } } } }"
+    query = (
+        "{ repository(owner: 1, name: 1) { issues(first: 100) { nodes { comments(first: $size) { nodes { id } } } } } }"
+    )
 
     assert measure(parse(query), {"size": 50}) == (100 + 100 * 50, 1 + 100)
 

@@ -105,11 +105,12 @@ def test_a_write_after_ones_own_write_needs_no_opening(make: Make) -> None:
     assert contents(make()) == {f"records/{turn}.json": b"%d" % turn for turn in range(3)}
 
 
-@pytest.mark.parametrize("same", [{}, {"a": b"1"}, {"a": b"1", "gone": None}, {"folder/none": None}])
-def test_a_write_that_changes_nothing_makes_no_state(make: Make, same: dict[str, bytes | None]) -> None:
+def test_a_write_that_changes_nothing_makes_no_state(make: Make) -> None:
     store = make()
     base = store.write(store.open(), {"a": b"1", "b": b"2"}, "first")
-    assert store.write(base, same, "the same").revision == base.revision
+    same: list[dict[str, bytes | None]] = [{}, {"a": b"1"}, {"a": b"1", "gone": None}, {"folder/none": None}]
+    for edits in same:
+        assert store.write(base, edits, "the same").revision == base.revision
     assert make().open().revision == base.revision
 
 
@@ -156,14 +157,14 @@ UNFIT = ["", "/etc/passwd", "../x", "a/../b", "a//b", "a/", "./a", "a/.", ".git/
          "a\x00b", "a\nb", "a\\b", "\ud800", "x" * 2000]
 
 
-@pytest.mark.parametrize("path", UNFIT)
-def test_a_path_that_leaves_the_store_is_refused(make: Make, path: str) -> None:
+def test_a_path_that_leaves_the_store_is_refused(make: Make) -> None:
     store = make()
     snapshot = store.write(store.open(), {"a/b": b"1"}, "first")
-    with pytest.raises(StoreError, match="not a path"):
-        store.write(snapshot, {"fine": b"2", path: b"2"}, "unfit")
-    with pytest.raises(StoreError, match="not a path"):
-        snapshot.read([path])
+    for path in UNFIT:
+        with pytest.raises(StoreError, match="not a path"):
+            store.write(snapshot, {"fine": b"2", path: b"2"}, "unfit")
+        with pytest.raises(StoreError, match="not a path"):
+            snapshot.read([path])
     assert contents(store) == {"a/b": b"1"}
 
 
@@ -220,7 +221,7 @@ NAMES = st.sampled_from(["a", "b/c", "b/d", "e/f/g", "e/f/h"])
 WRITES = st.lists(st.dictionaries(NAMES, st.none() | st.binary(max_size=4), max_size=3), max_size=6)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=WRITES)
 def test_any_row_of_writes_ends_as_a_dictionary_would(make: Make, writes: list[dict[str, bytes | None]]) -> None:
     store = make()

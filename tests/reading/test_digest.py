@@ -152,7 +152,7 @@ def test_the_outcome_and_the_canonical_thread_are_part_of_it() -> None:
 
 def test_a_long_thread_gives_a_small_digest() -> None:
     text = "\n".join(
-        f"error: cannot open file number{i}x in src/module_{i}/file_{i}.rs on {i}.{i}.1, see #{i + 100}. We decided to use part{i}."
+        f"error: cannot open n{i}x in src/part_{i}/file_{i}.rs on {i}.{i}.1, see #{i + 100}. We decided on part{i}."
         for i in range(300)
     )
     found = digest(thread(text, *(said(text, hours=hours) for hours in range(20))))

@@ -220,7 +220,8 @@ def test_hostile_comments_are_read_in_bounded_time(piece: str) -> None:
 def bench() -> ModuleType:
     path = Path(__file__).parents[1] / "bench" / "endings.py"
     spec = importlib.util.spec_from_file_location("endings", path)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

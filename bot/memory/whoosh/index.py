@@ -70,8 +70,8 @@ class WhooshIndex:
 
     def update(self, documents: Iterable[Document], remove: Iterable[ThreadId] = ()) -> None:
         batch = {document.entry.id: document for document in documents}
+        self._open()
         with _damage_is_corruption():
-            check_folder(self._folder)
             with Writer(FileIndex(Storage(str(self._folder)), SCHEMA)) as writer:
                 for key in {*batch, *remove}:
                     self._delete(writer, _id_key(key))
@@ -131,9 +131,14 @@ def build(folder: Path, documents: Iterable[Document]) -> None:
     the later one stays. The same documents give the same files, and a name of a file never stands for two contents.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with Writer(FileIndex.create(Storage(str(folder)), SCHEMA)) as writer:
-        for document in documents:
-            writer.add(document)
+    try:
+        with Writer(FileIndex.create(Storage(str(folder)), SCHEMA)) as writer:
+            for document in documents:
+                writer.add(document)
+    except BaseException:
+        for path in folder.glob("*.toc"):  # of the empty index that it began with
+            path.unlink()
+        raise
 
 
 @contextmanager
@@ -143,7 +148,7 @@ def _damage_is_corruption() -> Iterator[None]:
         yield
     except IndexCorrupt:
         raise
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         raise IndexCorrupt(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
 

@@ -108,7 +108,7 @@ class Writer(SegmentWriter):  # type: ignore[misc]
             if any(kept):
                 numbers = [renumbered[document] for document in compress(documents, kept)]
                 self.pool.lists.extend(key, numbers, bytes(compress(levels, kept)))
-        self._added = True
+        self._added = self.docnum > 0
 
     def _copy_columns(self, reader: Any, alive: list[bool]) -> None:
         columns = [
@@ -150,7 +150,7 @@ class Writer(SegmentWriter):  # type: ignore[misc]
 
     def _clean_up(self, storage: Storage) -> None:
         # What a writer that fails leaves behind: Whoosh 2.7.4 keeps the lock, and every version some files.
-        if self.writelock is not None and self.writelock.locked:
+        if self.writelock is not None and self.writelock.fd is not None:
             self.writelock.release()
         for name in set(storage.list()) - self._before:
             path = Path(storage.folder, name)

@@ -1,0 +1,88 @@
+"""A real archive, event by event in time order, through the Action's door."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bot.archive import archive_fields
+from bot.model import Thread
+from tests.acceptance.stage import Stage
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Happening:
+    """One event of an archive: ``step`` orders those of the same second (opened, then comments, then closed)."""
+
+    at: str
+    step: int
+    number: int
+    index: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a replay cost: (reads, writes) of each event by its name, exit codes, and comments on each issue."""
+
+    costs: dict[str, Counter[tuple[int, int]]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    comments: dict[int, int] = field(default_factory=dict)
+
+
+def read(path: Path) -> dict[int, Json]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return {thread["id"]: thread for thread in map(json.loads, lines)}
+
+
+def happenings(threads: Iterable[Json]) -> Iterator[Happening]:
+    for thread in threads:
+        yield Happening(thread["created_at"], 0, thread["id"])
+        for index, comment in enumerate(thread["comments"]):
+            yield Happening(max(comment["created_at"], thread["created_at"]), 1, thread["id"], index)
+        if thread["state"] == "closed":
+            yield Happening(max(thread["closed_at"], thread["created_at"]), 2, thread["id"])
+
+
+def replay(stage: Stage, threads: Mapping[int, Json]) -> Tally:
+    """Play everything; each event is delivered once, in order."""
+    tally = Tally()
+    for event in sorted(happenings(threads.values())):
+        name, action, comment = happen(stage, event, threads[event.number])
+        stage.github.mark()
+        code = stage.act(name, action, event.number, comment)
+        key = f"{name}.{action}"
+        tally.costs.setdefault(key, Counter())[(stage.github.reads, stage.github.writes)] += 1
+        if code:
+            tally.failures.append(f"{event}: exit code {code}")
+    tally.comments = {number: len(stage.comments(number)) for number in threads}
+    return tally
+
+
+def happen(stage: Stage, event: Happening, thread: Json) -> tuple[str, str, int | None]:
+    """Let it happen on the fake forge; the name, action and comment of the event that GitHub would send."""
+    github, number = stage.github, event.number
+    if event.step == 0:
+        github.repo.next_number = number
+        github.open_issue(
+            thread["author"], thread["title"], thread["body"], event.at, thread["labels"], thread["author_association"]
+        )
+        return "issues", "opened", None
+    if event.step == 1:
+        said = thread["comments"][event.index]
+        made = github.comment(number, said["author"], said["body"], event.at, said.get("association"))
+        return "issue_comment", "created", made
+    reason = thread.get("state_reason") or "completed"
+    github.close(number, thread.get("closed_by") or thread["author"], reason, event.at)
+    return "issues", "closed", None
+
+
+def comparable(thread: Thread) -> dict[str, object]:
+    """A thread without the time of its last update, which our own comment moves."""
+    return {name: value for name, value in archive_fields(thread).items() if name != "updated_at"}

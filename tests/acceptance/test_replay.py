@@ -1,0 +1,46 @@
+"""A whole archive through the Action: the branch ends as an import of it, with one comment at most on each issue."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bot.archive import thread_from_archive
+from bot.model import Thread
+from tests.acceptance.replay import comparable, read, replay
+from tests.acceptance.stage import BOT, Stage
+
+ARCHIVE = os.environ.get("REPLAY_ARCHIVE", "ietf_mls-protocol")
+EVENTS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000"))
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+def test_a_replayed_archive_leaves_the_branch_as_an_import_of_it(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    threads = dict(sorted(read(shared / "threads" / f"{ARCHIVE}.jsonl.gz").items())[:EVENTS_AT_MOST])
+    stage = Stage(tmp_path, now="2010-01-01T00:00:00Z")
+    try:
+        tally = replay(stage, threads)
+        assert stage.act("schedule") == 0
+        exported = [_without_own(thread) for thread in stage.github.export_archive()]
+        wanted = {thread["id"]: comparable(thread_from_archive(thread)) for thread in exported}
+        found = {r.id: comparable(r) for r in stage.memory().every_record() if isinstance(r, Thread)}
+    finally:
+        stage.close()
+    with capsys.disabled():
+        print(f"\n{ARCHIVE}: {len(threads)} threads, spoke on {sum(map(bool, tally.comments.values()))}")
+        for name, costs in tally.costs.items():
+            print(f"  {name}: " + ", ".join(f"{r} reads {w} writes × {n}" for (r, w), n in costs.most_common()))
+    assert tally.failures == []
+    assert found == wanted
+    assert max(tally.comments.values()) <= 1
+    assert stage.github.violations == []
+    events = sum((costs for costs in tally.costs.values()), start=type(next(iter(tally.costs.values())))())
+    usual = sum(count for (reads, writes), count in events.items() if reads <= 2 and writes <= 1)
+    assert usual / events.total() >= 0.95
+
+
+def _without_own(thread: dict) -> dict:
+    return thread | {"comments": [comment for comment in thread["comments"] if comment["author"] != BOT]}
