@@ -152,9 +152,17 @@ def _decided(said: Message, index: int) -> Iterator[Decision]:
         return
     place = None if index < 0 else index
     for sentence in statements(said.text):
-        if phrases.DECISION.search(sentence) and not phrases.DECISION_HEDGE.search(sentence):
+        if _states_decision(sentence):
             text = sentence if len(sentence) <= _MAX_DECISION else sentence[: _MAX_DECISION - 1] + "…"
             yield Decision(text, said.author, said.role, said.created_at, place, said.id)
+
+
+def _states_decision(sentence: str) -> bool:
+    """A decision phrase that nothing before it takes back; what follows it may be reasons."""
+    found = phrases.DECISION.search(sentence)
+    if found is None or phrases.QUESTION.search(sentence):
+        return False
+    return not phrases.DECISION_HEDGE.search(sentence[: found.end()])
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:

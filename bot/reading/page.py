@@ -21,6 +21,7 @@ _BLOCKS = frozenset(
     | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"}
 )
 _CODE = frozenset({"code", "tt"})
+_CELL = " | "
 
 
 class Link(NamedTuple):
@@ -190,16 +191,17 @@ class Page:
     def end_cell(self) -> None:
         self.end_node()
         self._parts.add_gap()
-        self._paragraph.append(" | ")
+        self._paragraph.append(_CELL)
 
     def end_block(self) -> None:
         self.end_node()
         self._parts.add_gap()
-        if self._paragraph:
-            text = "".join(self._paragraph).strip().removesuffix(" |").strip()
-            self._paragraph = []
-            if text:
-                self._add_paragraph(text)
+        while self._paragraph and self._paragraph[-1] is _CELL:
+            self._paragraph.pop()
+        text = "".join(self._paragraph).strip()
+        self._paragraph = []
+        if text:
+            self._add_paragraph(text)
         self._heading = None
 
     @property

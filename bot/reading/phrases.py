@@ -49,15 +49,16 @@ DECISION = _any(
 )
 """What a sentence holds that states a decision."""
 
+QUESTION = _any(r"\?[\s)\"']*$")
+
 DECISION_HEDGE = _any(
-    r"\?[\s)\"']*$",
     r"^if\b",
     r"\b(?:if|unless|until|before|once|whether|should|could|would|might|may) (?:we|it|they|you|the team|i)\b",
     r"\b(?:probably|possibly|perhaps|maybe|not sure|would be|sounds)\b",
     r"\b(?:not|never|yet to|haven't|hasn't|no) (?:yet )?(?:been )?(?:decided|agreed|settled|chosen|concluded)\b",
     r"\bno (?:clear )?(?:consensus|decision|conclusion|agreement)\b",
 )
-"""What a sentence holds that only speaks of a decision."""
+"""What a sentence holds, up to the decision phrase, that only speaks of a decision."""
 
 _DECISION_STEMS = (
     *("decided", "decision", "agreed", "agreement", "conclu", "consensus", "chose", "picked", "selected", "opted"),

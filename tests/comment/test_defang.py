@@ -236,8 +236,8 @@ def test_no_address_ends_its_own_link(tail: str) -> None:
 )
 def test_time_grows_with_the_length_only(unit: str) -> None:
     text = unit * (65_536 // len(unit))
-    start = time.perf_counter()
+    start = time.process_time()
     inline(text, 65_536)
     block(text, 65_536)
     code_span(text, 65_536)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3

@@ -56,7 +56,7 @@ class ArchivedProject(Project):
         issue.labels = list(thread.get("labels") or ())
         for name in issue.labels:
             self.repo.labels.setdefault(name, "ededed")
-        if thread.get("kind") == "pull":
+        if thread.get("kind") == "pull" or thread.get("pull"):
             issue.pull = Pull(head=f"{number:040x}")
         self._mark_bot(account, thread)
         self.repo.issues[number] = issue

@@ -240,6 +240,9 @@ class GitHandler(BaseHTTPRequestHandler):
         self.server.requests.append(Served(self.command, self.path, status))
 
     def _drop(self) -> None:
+        """Break off within the reply: when nothing at all had come, curl would quietly send the request again."""
+        self.wfile.write(b"HTTP/1.1 ")
+        self.wfile.flush()
         self._note(0, 0)
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)

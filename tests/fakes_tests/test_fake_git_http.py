@@ -204,7 +204,7 @@ def test_many_wants_are_sent_compressed_and_understood(git_server: GitServer, wo
 
 def test_a_lost_reply_leaves_the_push_behind(git_server: GitServer, work: Path) -> None:
     commit(work, "c.txt", b"c")
-    git_server.faults.add("POST */git-receive-pack", "dup", after=0)
+    git_server.faults.add("POST */git-receive-pack", "dup")
     failed = git("push", "origin", "HEAD:main", folder=work)
     tip = done("rev-parse", "HEAD", folder=work).strip()
 

@@ -5,6 +5,7 @@ import hmac
 import json
 import time
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -66,7 +67,7 @@ class Receiver(HTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Keep)
-        self.received: list[tuple[dict[str, str], bytes]] = []
+        self.received: list[tuple[Message, bytes]] = []
 
 
 class _Keep(BaseHTTPRequestHandler):
@@ -74,7 +75,7 @@ class _Keep(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.received.append((dict(self.headers), body))
+        self.server.received.append((self.headers, body))
         self.send_response(202)
         self.end_headers()
 

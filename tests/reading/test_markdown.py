@@ -221,7 +221,7 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_longest_text_of_one_mark_is_read_in_seconds(unit: str) -> None:
     text = f"x {unit * (MAX_CHARS // len(unit))}"
-    start = time.perf_counter()
+    start = time.process_time()
     for paragraph in read(text).prose:
         sentences(paragraph)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
