@@ -9,7 +9,7 @@ MARKS  := not container and not browser and not postgres and not slow
 SHELL       := /bin/sh
 .SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench image lock docs clean
+.PHONY: help demo test test-all lint bench image lock docs picture clean
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
@@ -52,6 +52,9 @@ lock: $(CHECKS)/ready ## Pin all dependencies anew, with hashes; UPGRADE=1 takes
 
 docs: $(VENV)/ready ## Write config.example.yml and docs/settings.md anew from the code
 	@$(BIN)/python -m tools.settings_docs
+
+picture: $(VENV)/ready ## Take the pictures of the README anew; needs Chromium and its fonts
+	@$(BIN)/python -m tools.picture
 
 clean: ## Remove what the targets above have made
 	rm -rf $(VENV) $(CHECKS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo

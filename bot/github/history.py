@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Protocol
-
-from githubkit import GitHub
-from githubkit.exception import GitHubException, RequestFailed, RequestTimeout
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bot.archive import parse_time, stamp
 from bot.github.catch_up import News, is_comment
@@ -15,6 +12,9 @@ from bot.github.errors import ForgeError, NotPermitted, RateLimited, Unauthorise
 from bot.github.forge import Reader
 from bot.github.queries import ISSUES, issue_json
 from bot.github.threads import Own, split_own, thread_of
+
+if TYPE_CHECKING:
+    from githubkit import GitHub
 
 PER_PAGE = 50
 """Issues a GraphQL request asks for: with a hundred comments and events each it stays far below 500,000 nodes."""
@@ -38,6 +38,8 @@ class GraphQLHistory:
 
     def since(self, moment: datetime | None) -> Iterator[News]:
         """Batches of at most PER_PAGE threads. Raises ForgeError; what came before it is complete."""
+        from githubkit import GitHub  # 200 ms that only a run with history to read should pay
+
         with GitHub(self._token, base_url=self._api_url, auto_retry=True) as api:
             after: str | None = None
             while True:
@@ -48,6 +50,8 @@ class GraphQLHistory:
                     return
 
     def _page(self, api: GitHub[Any], moment: datetime | None, after: str | None) -> dict[str, Any]:
+        from githubkit.exception import GitHubException, RequestFailed, RequestTimeout
+
         variables = {"owner": self._owner, "name": self._name, "first": PER_PAGE, "after": after, "since": stamp(moment)}
         self.requests += 1
         try:

@@ -66,8 +66,10 @@ def import_stream(draft: Draft, changes: Changes, folder: Path) -> IO[bytes]:
     """
     out = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
     text = draft.message.encode("utf-8", "replace")
-    out.write(b"commit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n"
-              % (NEXT.encode(), AUTHOR.encode(), draft.time, len(text), text))
+    out.write(
+        b"commit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n"
+        % (NEXT.encode(), AUTHOR.encode(), draft.time, len(text), text)
+    )
     if draft.parent:
         out.write(b"from %s\n" % draft.parent.encode())
     elif draft.tree:
@@ -85,8 +87,11 @@ def import_stream(draft: Draft, changes: Changes, folder: Path) -> IO[bytes]:
 
 def differing(files: Mapping[str, Entry], changes: Changes) -> Changes:
     """``changes`` without those that ``files`` already show."""
-    return {path: blob for path, blob in changes.items()
-            if files.get(path) != (None if blob is None else Entry(FILE_MODE, blob.oid))}
+    return {
+        path: blob
+        for path, blob in changes.items()
+        if files.get(path) != (None if blob is None else Entry(FILE_MODE, blob.oid))
+    }
 
 
 def changed(files: Mapping[str, Entry], changes: Changes) -> dict[str, Entry]:

@@ -47,6 +47,7 @@ OTHER_NOTES = Section(1.0, 0.5, 40.0)
 MAX_BODY_TERMS = 400
 """Distinct terms of a body that are indexed, the most frequent first; longer bodies are logs."""
 MAX_NOTE_TERMS = 200
+"""Distinct terms of all notes that are indexed, those that say most first."""
 
 _LOWEST = 1 / 64
 _LEVEL_COUNT = 31

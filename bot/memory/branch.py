@@ -77,7 +77,7 @@ class BranchSnapshot:
         names: dict[str, list[str]] = {}
         for path, entry in self.files.items():
             if below(path, folder):
-                name = path[len(folder) + 1 if folder else 0:]
+                name = path[len(folder) + 1 if folder else 0 :]
                 names.setdefault(_regular(path, entry).oid, []).append(_flat(path, name))
         return self._store.written(names)
 
@@ -91,8 +91,16 @@ class BranchStore:
     write is an ordinary one.
     """
 
-    def __init__(self, url: str, branch: str, token: str | None, *, work: Path | None = None,
-                 squash_after: int = 200, squash_bytes: int = 50_000_000) -> None:
+    def __init__(
+        self,
+        url: str,
+        branch: str,
+        token: str | None,
+        *,
+        work: Path | None = None,
+        squash_after: int = 200,
+        squash_bytes: int = 50_000_000,
+    ) -> None:
         self._ref = f"refs/heads/{checked_branch(branch)}"
         remote = Remote(url, token)
         self._limit = Growth(squash_after, squash_bytes)
@@ -117,8 +125,13 @@ class BranchStore:
         """
         folders = [checked_folder(name) for name in want]
         snapshot = self._known() or self._fetched()
-        self._bring({entry.oid for path, entry in snapshot.files.items() if entry.mode == FILE_MODE
-                     and any(path == folder or below(path, folder) for folder in folders)})
+        self._bring(
+            {
+                entry.oid
+                for path, entry in snapshot.files.items()
+                if entry.mode == FILE_MODE and any(path == folder or below(path, folder) for folder in folders)
+            }
+        )
         return snapshot
 
     def write(self, base: Snapshot, edits: Edits, message: str) -> BranchSnapshot:
@@ -137,8 +150,12 @@ class BranchStore:
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
         """The contents of these blobs, fetched together where they are not here."""
         distinct = list(dict.fromkeys(oids))
-        self._bring(distinct)
-        return dict(self._git.objects(distinct))
+        found = dict(self._git.objects(distinct)) if distinct else {}
+        absent = [oid for oid in distinct if oid not in found]
+        if absent:
+            self._git.fetch_objects(absent, _FILTER)
+            found |= self._git.objects(absent)
+        return found
 
     def written(self, names: dict[str, list[str]]) -> Path:
         """A new folder with the blobs (id → file names in it), fetched together where they are not here."""

@@ -105,7 +105,7 @@ class FolderStore:
     def copied(self, revision: str, folder: str) -> Path:
         """A new folder with the files that ``folder`` held at ``revision``."""
         names = sorted(self.names(revision, folder))
-        nested = next((path for path in names if "/" in path[len(folder) + 1 if folder else 0:]), None)
+        nested = next((path for path in names if "/" in path[len(folder) + 1 if folder else 0 :]), None)
         if nested:
             raise StoreError(f"{nested} lies in a sub-folder where only files belong; remove it from the store")
         with on_disk("write a working copy"):
@@ -148,7 +148,8 @@ class FolderStore:
         self._refuse_detour(Path(folder))
         if not (self._root / folder).is_dir():
             return
-        odd = [file for file in (self._root / folder).iterdir() if file.is_symlink() or not (file.is_file() or file.is_dir())]
+        entries = (self._root / folder).iterdir()
+        odd = [file for file in entries if file.is_symlink() or not (file.is_file() or file.is_dir())]
         if odd:
             raise StoreError(f"{min(odd)} is not a regular file; remove it from the store")
 

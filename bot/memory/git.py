@@ -23,23 +23,50 @@ FILE_MODE = "100644"
 TIP = "refs/tip"
 NEXT = "refs/next"
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
-_INHERITED = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", *_PROXIES,
-              *(name.upper() for name in _PROXIES))
+_INHERITED = (
+    "PATH",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    *_PROXIES,
+    *(name.upper() for name in _PROXIES),
+)
 _ENVIRONMENT = {
-    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
 }
 _SETTINGS = {
-    "advice.pushUpdateRejected": "false", "core.autocrlf": "false", "core.fsmonitor": "false",
-    "core.hooksPath": os.devnull, "core.symlinks": "false", "credential.helper": "", "fetch.fsckObjects": "true",
-    "fetch.recurseSubmodules": "false", "gc.auto": "0", "http.lowSpeedLimit": "1000", "http.lowSpeedTime": "60",
-    "init.defaultBranch": "main", "maintenance.auto": "false", "protocol.allow": "never",
-    "protocol.http.allow": "always", "protocol.https.allow": "always", "transfer.fsckObjects": "true",
+    "advice.pushUpdateRejected": "false",
+    "core.autocrlf": "false",
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.symlinks": "false",
+    "credential.helper": "",
+    "fetch.fsckObjects": "true",
+    "fetch.recurseSubmodules": "false",
+    "gc.auto": "0",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "init.defaultBranch": "main",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "protocol.http.allow": "always",
+    "protocol.https.allow": "always",
+    "transfer.fsckObjects": "true",
 }
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
 # `git check-ref-format`, without the names that an option parser could take for its own.
-_BRANCH = re.compile(r"(?![-/@]|.*(?:\.\.|@\{|//|/\.|\.lock/))[^\x00-\x20\x7f~^:?*\[\\.\ud800-\udfff]"
-                     r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]{0,199}")
+_BRANCH = re.compile(
+    r"(?![-/@]|.*(?:\.\.|@\{|//|/\.|\.lock/))[^\x00-\x20\x7f~^:?*\[\\.\ud800-\udfff]"
+    r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]{0,199}"
+)
 
 
 class Entry(NamedTuple):
@@ -67,8 +94,10 @@ class Remote:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"(?:https?://[^\x00-\x20/@]+)?/[^\x00-\x20\x7f]*", self.url):
-            raise UserError(f"not a repository address: {self.redacted(self.url)[:200]!r}; give https://HOST/OWNER/NAME,"
-                            " without a user name, or an absolute path")
+            raise UserError(
+                f"not a repository address: {self.redacted(self.url)[:200]!r}; give https://HOST/OWNER/NAME,"
+                " without a user name, or an absolute path"
+            )
 
     def settings(self, leaving_out: str = "") -> dict[str, str]:
         """The settings of git for it. Without a filter git knows of no missing objects, and fetches none by itself."""
@@ -184,8 +213,13 @@ class Git:
         words = self.run("fast-import", "--quiet", "--done", "--force", stdin=stream).split()
         return Commit(words[0].decode(), words[3].decode(), "")
 
-    def run(self, *args: str, stdin: bytes | IO[bytes] = b"", stdout: IO[bytes] | None = None,
-            settings: Mapping[str, str] | None = None) -> bytes:
+    def run(
+        self,
+        *args: str,
+        stdin: bytes | IO[bytes] = b"",
+        stdout: IO[bytes] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> bytes:
         """What `git args` prints, or the GitError that its complaint means."""
         return self._start(args, stdin, stdout, self._environment(settings or {}))[0]
 
@@ -198,16 +232,23 @@ class Git:
             except RemoteUnreachable:
                 if not pause:
                     raise
-                time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+                time.sleep(pause * random.uniform(0.5, 1.5))
         raise AssertionError("the last try returns or raises")
 
-    def _start(self, args: Sequence[str], stdin: bytes | IO[bytes], stdout: IO[bytes] | None,
-               environment: Mapping[str, str]) -> tuple[bytes, bytes]:
+    def _start(
+        self, args: Sequence[str], stdin: bytes | IO[bytes], stdout: IO[bytes] | None, environment: Mapping[str, str]
+    ) -> tuple[bytes, bytes]:
         given, source = (stdin, subprocess.PIPE) if isinstance(stdin, bytes) else (None, stdin)
         try:
             process = subprocess.Popen(
-                ("git", *args), cwd=self._folder, env=environment, start_new_session=True, stderr=subprocess.PIPE,
-                stdin=source, stdout=stdout or subprocess.PIPE)
+                ("git", *args),
+                cwd=self._folder,
+                env=environment,
+                start_new_session=True,
+                stderr=subprocess.PIPE,
+                stdin=source,
+                stdout=stdout or subprocess.PIPE,
+            )
         except FileNotFoundError as error:
             raise GitError(f"git {args[0]}: {error.filename!r} is missing; install git and put it on PATH") from None
         except OSError as error:
@@ -228,8 +269,11 @@ class Git:
 
     def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        keys_and_values = (pair for at, (key, value) in enumerate({**_SETTINGS, **settings}.items())
-                           for pair in ((f"GIT_CONFIG_KEY_{at}", key), (f"GIT_CONFIG_VALUE_{at}", value)))
+        keys_and_values = (
+            pair
+            for at, (key, value) in enumerate({**_SETTINGS, **settings}.items())
+            for pair in ((f"GIT_CONFIG_KEY_{at}", key), (f"GIT_CONFIG_VALUE_{at}", value))
+        )
         own = {"GIT_CONFIG_COUNT": str(len({**_SETTINGS, **settings})), "HOME": str(self._folder)}
         return inherited | _ENVIRONMENT | dict(keys_and_values) | own
 

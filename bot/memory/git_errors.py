@@ -39,7 +39,7 @@ class PushRejected(GitError):
 
 
 class PushRaced(PushRejected):
-    """The same, noticed by the server while it moved the branch; or the push arrived twice, and the first one did it."""
+    """The same, noticed by the server as it moved the branch; or the push arrived twice and the first one did it."""
 
 
 class RemoteUnreachable(GitError):
@@ -54,30 +54,46 @@ class FilterRefused(GitError):
     remedy = "ask for more"
 
 
-# Tried in this order: what is wrong here is followed by "the remote end hung up", a protected branch's refusal also says
-# "remote rejected", an archived repository's also "403".
+# Tried in this order: what is wrong here is followed by "the remote end hung up", a protected branch's refusal also
+# says "remote rejected", an archived repository's also "403".
 _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
-    (DiskTrouble, re.compile(
-        r"No space left on device|Read-only file system|Disk quota exceeded|"
-        r"unable to (?:create temporary|write (?:sha1|object|loose object))", re.IGNORECASE)),
+    (
+        DiskTrouble,
+        re.compile(
+            r"No space left on device|Read-only file system|Disk quota exceeded|"
+            r"unable to (?:create temporary|write (?:sha1|object|loose object))",
+            re.IGNORECASE,
+        ),
+    ),
     (GitError, re.compile(r"unable to read [0-9a-f]{40}|bad object")),
     (FilterRefused, re.compile(r"filter '[^']{0,100}' not supported|tree filter allows max depth")),
     (PushRejected, re.compile(r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)")),
-    (PushRaced, re.compile(
-        r"cannot lock ref|failed to update ref|failed to lock|reference already exists|incorrect old value")),
+    (
+        PushRaced,
+        re.compile(r"cannot lock ref|failed to update ref|failed to lock|reference already exists|incorrect old value"),
+    ),
     (RemoteRefused, re.compile(r"GH0\d\d|protected branch|was archived|read-only so|remote rejected")),
     (RefMissing, re.compile(r"couldn't find remote ref")),
-    (AuthFailed, re.compile(
-        r"Authentication failed|could not read (?:Username|Password)|(?:returned error:|HTTP) 40[13]\b|Permission to |"
-        r"Resource not accessible|repository '[^']{1,400}' not found|Write access to repository not", re.IGNORECASE)),
-    (RemoteUnreachable, re.compile(
-        r"Could not resolve|Failed to connect|Couldn't connect|timed out|(?:returned error:|HTTP) (?:429|5\d\d)|"
-        r"Timeout|Connection (?:refused|reset|closed|timed)|early EOF|RPC failed|hung up|unexpected disconnect|"
-        r"Empty reply|Recv failure|expected flush|body are still expected|transfer closed|SSL_|GnuTLS|bad line length")),
+    (
+        AuthFailed,
+        re.compile(
+            r"Authentication failed|could not read (?:Username|Password)|(?:returned error:|HTTP) 40[13]\b|"
+            r"Permission to |Resource not accessible|repository '[^']{1,400}' not found|Write access to repository not",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        RemoteUnreachable,
+        re.compile(
+            r"Could not resolve|Failed to connect|Couldn't connect|timed out|(?:returned error:|HTTP) (?:429|5\d\d)|"
+            r"Timeout|Connection (?:refused|reset|closed|timed)|early EOF|RPC failed|hung up|unexpected disconnect|"
+            r"Empty reply|Recv failure|expected flush|body are still expected|transfer closed|SSL_|GnuTLS|"
+            r"bad line length"
+        ),
+    ),
 )
 # Which line of many tells it best.
-_TELLING = (re.compile(r"GH0\d\d|was archived"), re.compile(r"^! "), re.compile(r"^(?:fatal|error):"),
-            re.compile(""))
+_TELLING = (re.compile(r"GH0\d\d|was archived"), re.compile(r"^! "), re.compile(r"^(?:fatal|error):"), re.compile(""))
 _LONGEST = 300
 
 

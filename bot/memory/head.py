@@ -61,8 +61,10 @@ def _matching(git: Git, patterns: list[str], limit: int) -> dict[str, Entry]:
 def _leads(path: str, patterns: list[str]) -> bool:
     """Whether it matches a pattern, or could be a folder on the way to something that does."""
     parts = path.split("/")
-    return any(len(parts) <= len(steps) and all(map(fnmatchcase, parts, steps))
-               for steps in (pattern.split("/") for pattern in patterns))
+    return any(
+        len(parts) <= len(steps) and all(map(fnmatchcase, parts, steps))
+        for steps in (pattern.split("/") for pattern in patterns)
+    )
 
 
 def _is_file(path: str, entry: Entry, patterns: list[str]) -> bool:

@@ -185,7 +185,7 @@ def _read_inline(page: Page, children: list[Token]) -> None:
         match token.type:
             case "text":
                 page.text(token.content)
-            case "softbreak":
+            case "softbreak" | "hardbreak":  # in comments both are line breaks
                 page.text("\n")
             case "code_inline":
                 page.open_code()
@@ -197,9 +197,6 @@ def _read_inline(page: Page, children: list[Token]) -> None:
                 page.close_link()
             case "html_inline":
                 page.html(token.content)
-            case "hardbreak":
-                page.end_node()
-                page.text("\n")
             case _:
                 page.end_node()
 

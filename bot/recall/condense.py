@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from collections import Counter
+from collections.abc import Sequence
 from math import floor, sqrt
 
 from bot.model import MAINTAINER_ROLES, Message, Thread
+from bot.reading.signals import strip_boilerplate
 from bot.reading.words import terms
 
 BODY_LIMIT = 500
@@ -17,6 +18,11 @@ MIN_BUDGET, MAX_BUDGET = 1_000, 50_000
 SCAN_LIMIT = 4_000
 """Characters of a comment that are compared with the question."""
 
+LEAST_CUT = 200
+"""A share smaller than this is not worth the beginning of a comment."""
+
+CUT = "..."
+_BLANK_LINES = re.compile(r"\n(?:[ \t\r]*\n){2,}")
 _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 
 
@@ -47,23 +53,33 @@ def condense_body(body: str) -> str:
         condensed = f"{paragraphs[0]}\n\n[...]\n\n{paragraphs[-1]}"
         if len(condensed) <= CONDENSED_LIMIT:
             return condensed
-    return body[:BODY_LIMIT] + "..."
+    return body[:BODY_LIMIT] + CUT
 
 
 def condense(thread: Thread, question: Counter[str], budget: int) -> str:
     """The thread's conversation in at most ``budget`` characters, in order of time.
 
-    ``question`` counts the analysed terms that comments are compared with.
+    First the body, without what an issue template put there. Of what is left 60 % for the latest comments, of which
+    the newest is cut if it alone is longer; the rest for those nearest to ``question``, which counts analysed terms.
     """
-    opening = _spoken(thread.author, thread.role, f"{thread.created_at:%Y-%m-%d}", condense_body(thread.body))
+    body = condense_body(_BLANK_LINES.sub("\n\n", strip_boilerplate(thread.body)))
+    opening = _spoken(thread.author, thread.role, f"{thread.created_at:%Y-%m-%d}", body)
     if len(opening) >= budget:
         return opening[:budget]
     left = budget - len(opening)
+    share = floor(left * LATEST_SHARE)
     lines = [line_of(message) for message in thread.comments]
-    chosen = _latest(lines, floor(left * LATEST_SHARE))
+    if lines and sum(map(len, lines)) > left and len(lines[-1]) > share >= LEAST_CUT:
+        lines[-1] = _cut(lines[-1], share)
+    chosen = _latest(lines, share)
     left -= sum(len(lines[i]) for i in chosen)
     chosen |= _nearest(thread.comments, lines, chosen, question, left)
     return opening + "".join(lines[i] for i in sorted(chosen))
+
+
+def _cut(line: str, length: int) -> str:
+    end = f"{CUT}\n\n"
+    return line[: length - len(end)].rstrip() + end
 
 
 def line_of(message: Message) -> str:
@@ -91,12 +107,10 @@ def _nearest(
     messages: Sequence[Message], lines: Sequence[str], taken: set[int], question: Counter[str], budget: int
 ) -> set[int]:
     """Of the comments not taken, those most like the question that still fit; ties go to the earlier one."""
-    if not question:
-        return set()
     rest = [i for i in range(len(lines)) if i not in taken and len(lines[i]) <= budget]
     likeness = {i: _cosine(question, Counter(terms(messages[i].text[:SCAN_LIMIT]))) for i in rest}
     chosen: set[int] = set()
-    for index in sorted((i for i in rest if likeness[i] > 0), key=lambda i: (-likeness[i], i)):
+    for index in sorted(rest, key=lambda i: (-likeness[i], i)):
         if len(lines[index]) <= budget:
             budget -= len(lines[index])
             chosen.add(index)

@@ -9,14 +9,22 @@ from datetime import datetime
 
 from bot.answer import Mention
 from bot.model import Thread, ThreadId
+from bot.reading.digest import MAX_SUMMARY
 from bot.reading.digest import digest as read_digest
+from bot.reading.markdown import first_paragraph
 from bot.reading.references import find_references, find_title_references
+from bot.reading.signals import strip_boilerplate
 from bot.reading.words import terms
 from bot.recall.condense import condense
+from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 
 MAX_CHAIN = 10
 MAX_LISTED = 10
+LEAST_WORDS = 8
+SHORT = 240
+"""Characters of a summary that are shown in full, whatever stands in it."""
+
 NO_RECORD = "no record of this issue"
 
 
@@ -57,19 +65,28 @@ def canonical_chain(start: ThreadId, library: Library, before: datetime | None) 
 def mentions(
     thread: Thread, place: Place, library: Library, before: datetime | None, limits: tuple[int, int]
 ) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
-    """The first references in full and the others by title. ``limits``: how many in full, characters for each."""
+    """The first references in full and the others by title. ``limits``: how many in full, characters for each.
+
+    That there is no record is said of the first ones only: for the others nobody looked outside memory.
+    """
     most, chars = limits
     question = Counter(terms(f"{thread.title}\n{thread.body}"))
-    found: dict[ThreadId, Mention] = {}
-    for number in referenced(thread, place)[: most + MAX_LISTED]:
-        if isinstance(thread.id, int) and number > thread.id and not threads(library, [number], before):
-            continue
+    full: dict[ThreadId, Mention] = {}
+    listed: dict[ThreadId, Mention] = {}
+    for place_in_text, number in enumerate(referenced(thread, place)[: most + MAX_LISTED]):
         mention = _mention(number, library, before, question, chars)
-        if mention.id != thread.id:
-            found.setdefault(mention.id, mention)
-    rows = list(found.values())
-    listed = [Mention(id=m.id, title=m.title, state=m.state, outcome=m.outcome, chain=m.chain) for m in rows[most:]]
-    return tuple(rows[:most]), tuple(m for m in listed if m.title)
+        is_later = isinstance(thread.id, int) and number > thread.id
+        if mention.id in (thread.id, *full, *listed) or (mention.missing and (is_later or place_in_text >= most)):
+            continue
+        if mention.missing or sum(not m.missing for m in full.values()) < most:
+            full[mention.id] = mention
+        else:
+            listed[mention.id] = _by_title(mention)
+    return tuple(full.values()), tuple(listed.values())
+
+
+def _by_title(m: Mention) -> Mention:
+    return Mention(id=m.id, title=m.title, state=m.state, kind=m.kind, outcome=m.outcome, chain=m.chain)
 
 
 def _mention(
@@ -80,6 +97,7 @@ def _mention(
     if thread is None:
         return Mention(id=number, missing=NO_RECORD)
     digest = read_digest(thread)
+    summary = _summary(thread, digest.summary)
     return Mention(
         id=thread.id,
         title=thread.title,
@@ -89,12 +107,24 @@ def _mention(
         created_at=thread.created_at,
         closed_at=thread.closed_at,
         outcome=digest.outcome,
-        summary=digest.summary,
+        summary=summary,
         decisions=digest.decisions,
-        files=digest.files,
-        conversation=condense(thread, question, chars),
+        files=telling_files(digest.files),
+        conversation="" if _tells_all(summary, thread) else condense(thread, question, chars),
         chain=tuple(chain[:-1]),
     )
+
+
+def _summary(thread: Thread, summary: str) -> str:
+    """The digest's summary, or how the thread opens where that is a reply too short to be understood by itself."""
+    if len(summary.split()) >= LEAST_WORDS or not summary.isascii():
+        return summary
+    return first_paragraph(strip_boilerplate(thread.body))[:MAX_SUMMARY].strip() or summary
+
+
+def _tells_all(summary: str, thread: Thread) -> bool:
+    """Whether the conversation has nothing beyond the summary, which is shown anyway."""
+    return not thread.comments and len(summary) <= SHORT and " ".join(thread.body.split()) == " ".join(summary.split())
 
 
 def missing_numbers(found: Iterable[Mention]) -> list[ThreadId]:

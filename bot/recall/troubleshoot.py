@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from bot.model import Entry, Hit, Kind, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import terms
 from bot.recall.condense import condense, share_budget
+from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
 from bot.recall.rank import Candidate, in_order, ranked, with_signals, within_reach
@@ -20,6 +22,11 @@ from bot.recall.why import Shared, reasons, shared_signals
 CANDIDATES = 200
 FOLDED = 40
 """Of how many of the best hits it is asked whether they are duplicates of something."""
+
+_NUMBERED = re.compile(
+    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\b|[0-9]+(?:[.,:/-][0-9]+)*(?:st|nd|rd|th)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +45,11 @@ def similar(
     """The closed threads most like this one, and the open ones; ``skip`` names those that are shown already.
 
     Only threads that are older than this one are looked at, so that the answer does not change as others are opened.
-    States are those at ``before``, None for today's.
+    States are those at ``before``, None for today's. Nothing is like a thread whose title has no word in it: what
+    such a one shares with others is the form that nobody filled in.
     """
+    if not terms(thread.title):
+        return (), ()
     left_out = {thread.id, *skip}
     query = similar_query(thread)
     hits = library.search(
@@ -49,7 +59,8 @@ def similar(
         keep=lambda entry: entry.kind is Kind.ISSUE and entry.id not in left_out,
     )
     candidates = ranked(hits, _canonical(hits, library, before), len(query.terms))
-    near = within_reach([c for c in candidates if c.entry.id not in left_out], limits.floor)
+    candidates = [c for c in candidates if c.entry.id not in left_out and not is_next_in_series(thread, c.entry)]
+    near = within_reach(candidates, limits.floor)
     texts = threads(library, _needed(near), before)
     found = _with_signals(thread, near, texts)
     good = [pair for pair in found if pair[0].similarity >= limits.floor]
@@ -60,6 +71,13 @@ def similar(
     question = Counter(terms(f"{thread.title}\n{thread.body}"))
     told = [replace(m, conversation=condense(texts[m.id], question, b)) for m, b in zip(seen, budgets, strict=True)]
     return tuple(told), tuple(_matches(thread, still_open, texts))
+
+
+def is_next_in_series(thread: Thread, entry: Entry) -> bool:
+    """Whether one author wrote both under titles that differ in numbers and dates only: reports, releases, digests."""
+    if thread.author != entry.author or thread.title == entry.title:
+        return False
+    return _NUMBERED.sub("#", thread.title) == _NUMBERED.sub("#", entry.title)
 
 
 def _needed(candidates: Iterable[Candidate]) -> list[ThreadId]:
@@ -99,7 +117,7 @@ def _match(thread: Thread, candidate: Candidate, shared: Shared, found: Thread) 
         turn_count=digest.turn_count,
         outcome=digest.outcome,
         why=reasons(thread, shared, candidate.terms),
-        files=digest.files,
+        files=telling_files(digest.files),
     )
 
 
@@ -125,7 +143,7 @@ def _canonical(hits: list[Hit], library: Library, before: datetime | None) -> di
 
 def _duplicate_of(entry: Entry, library: Library, before: datetime | None) -> ThreadId | None:
     """What the thread was a duplicate of at that time; the index knows only what it is a duplicate of today."""
-    if before is None or entry.duplicate_of is None:
+    if before is None:
         return entry.duplicate_of
     thread = threads(library, [entry.id], before).get(entry.id)
     return read_digest(thread).duplicate_of if thread else None

@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.model import Thread
-from bot.reading.signals import normalise_error, read_signals
+from bot.reading.lexicon import COMMON_WORDS
+from bot.reading.signals import normalise_error, read_signals, without_addresses
 from bot.reading.words import token_terms, tokens
 
 MAX_REASONS = 3
 MAX_TERMS = 4
+MAX_WORD = 40
+"""Longest word that is told, in characters: what is longer is generated."""
+
+_FAILURE_TALK = frozenset(
+    """
+    a abort aborted aborting an and at build cannot cc clang code collect command compilation compiler compiling
+    completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing fails
+    failure fatal fault for gcc has in internal invocation is ld line link linker linking main make message multiple not
+    npm of on panic panicked previous process program received result returned run see segfault segmentation sigabrt
+    signal sigsegv status stopping task terminated test tests the thread to uncaught unexpected unnamed use v was
+    waiting warning with xcode
+    """.split()
+)
+"""A line of these words says that something failed, and not what."""
+
+_PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CALENDAR = frozenset(
+    """
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday
+    """.split()
+)
+_GENERATED = re.compile(r"\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
+_CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
+_LOOKS_FAILED = re.compile(
+    r"abort|corrupt|crash|denied|err|exception|fail|illegal|invalid|mismatch|panic|raise|refus|reject|throw|violat|warn",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +55,14 @@ class Shared:
 
 
 def shared_signals(question: Thread, found: Thread) -> Shared:
-    """The signals that the opening texts share; error lines agree when their numbers and paths are masked."""
+    """The signals that the opening texts share.
+
+    Error lines agree when they do with their numbers, paths and quoted names masked, or word for word where nothing
+    telling is left then. Lines that say no more than that something failed never agree.
+    """
     here, there = read_signals(_text(question)), read_signals(_text(found))
-    lines = {normalise_error(line): line for line in here.errors}
-    same = dict.fromkeys(lines[form] for line in there.errors if (form := normalise_error(line)) in lines)
+    lines = {_error_key(line): line for line in reversed(here.errors)}
+    same = dict.fromkeys(lines[key] for line in there.errors if (key := _error_key(line)) and key in lines)
     files, names = set(there.files), set(there.identifiers)
     return Shared(
         tuple(same),
@@ -36,35 +72,75 @@ def shared_signals(question: Thread, found: Thread) -> Shared:
 
 
 def reasons(question: Thread, shared: Shared, terms: Iterable[str]) -> tuple[str, ...]:
-    """What both name, strongest first: error lines, error codes and types, files, then words.
+    """What both name, strongest first: error lines, error codes and types, files, identifiers, then words.
 
     Values stand between backticks where they are code; they are strangers' text and not yet harmless.
     """
-    told: list[str] = []
-    if shared.errors:
-        told.append(f"same error `{_code(shared.errors[0])}`")
+    text = _text(question)
+    errors = [line for line in shared.errors if _is_error(line, text)]
+    told = [f"same error `{_code(errors[0])}`"] if errors else []
     if shared.files:
         told.append(f"same file `{_code(shared.files[0])}`")
-    names = [name for name in shared.names if not _is_told(name, told)]
+    others = [line for line in shared.errors if line not in errors]
+    names = [name for name in dict.fromkeys((*others, *shared.names)) if not _is_told(name, told)]
     if names and len(told) < MAX_REASONS:
         told.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
-    words = [word for word in surface_forms(_text(question), list(terms)) if not _is_told(word, told)]
-    if words and len(told) < MAX_REASONS:
-        told.append("both speak of " + ", ".join(words[:MAX_TERMS]))
+    if len(told) < MAX_REASONS and (words := _words(text, list(terms), told)):
+        told.append("both speak of " + ", ".join(words))
     return tuple(told[:MAX_REASONS])
+
+
+def surface_forms(text: str, wanted: Sequence[str]) -> list[str]:
+    """The words of ``text`` that the analysed terms ``wanted`` come from, in the order of ``wanted``, each once.
+
+    A word that also stands there without a capital is written so.
+    """
+    forms: dict[str, str] = {}
+    for token in tokens(text):
+        for term in token_terms(token):
+            known = forms.setdefault(term, token)
+            if known.istitle() and token == known.lower():
+                forms[term] = token
+    return list(dict.fromkeys(forms[term] for term in wanted if term in forms))
+
+
+def _words(text: str, terms: Sequence[str], told: Sequence[str]) -> list[str]:
+    """The most telling words, at most four; any word rather than none where no other reason is known."""
+    forms = [word for word in surface_forms(without_addresses(text), terms) if not _is_told(word, told)]
+    telling = [word for word in forms if _is_telling(word)]
+    if not telling and not told:
+        telling = [word for word in forms if len(word) <= MAX_WORD] or forms[:1]
+    return [f"`{_code(word)}`" if _CODE.search(word) else word for word in telling[:MAX_TERMS]]
+
+
+def _is_telling(word: str) -> bool:
+    plain = word.lower()
+    if len(word) > MAX_WORD or plain in COMMON_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
+        return False
+    return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
+
+
+def _error_key(line: str) -> str:
+    """What two lines about the same error have in common, "" for a line that names no error."""
+    form = normalise_error(line)
+    if _says_what(_PLACEHOLDER.sub(" ", form)):
+        return form
+    return line.strip().lower() if _says_what(line.lower()) else ""
+
+
+def _says_what(line: str) -> bool:
+    return any(word not in _FAILURE_TALK for word in _LETTERS.findall(line))
+
+
+def _is_error(line: str, text: str) -> bool:
+    """Whether to call it one: a constant (``WINDOW_UPDATE``) only if the text speaks of a failure on its line."""
+    if not _NAME.fullmatch(line) or _LOOKS_FAILED.search(line):
+        return True
+    return any(line in each and _LOOKS_FAILED.search(each.replace(line, "")) for each in text.split("\n"))
 
 
 def _is_told(word: str, told: Iterable[str]) -> bool:
     return any(word.lower() in reason.lower() for reason in told)
-
-
-def surface_forms(text: str, wanted: Sequence[str]) -> list[str]:
-    """The words of ``text`` that the analysed terms ``wanted`` come from, in the order of ``wanted``, each once."""
-    forms: dict[str, str] = {}
-    for token in tokens(text):
-        for term in token_terms(token):
-            forms.setdefault(term, token)
-    return list(dict.fromkeys(forms[term] for term in wanted if term in forms))
 
 
 def _text(thread: Thread) -> str:

@@ -1,4 +1,4 @@
-"""Twenty processes write at once to one branch over HTTP: what is kept, how long it takes, and whether history was given up.
+"""Twenty processes write at once to one branch over HTTP: what is kept, and how long it takes.
 
 ``python -m tests.bench.contention [PROCESSES [WRITES]]`` prints one line, and fails when a record is lost.
 """
@@ -24,7 +24,7 @@ case "$2" in 0000*) ;; *) git merge-base --is-ancestor "$2" "$3" || echo "$2" >>
 
 
 def write_records(url: str, token: str, writer: int, writes: int) -> int:
-    """Store ``writes`` records, one commit each, and count every one in a shared file; how often somebody else was first."""
+    """Store ``writes`` records, one commit each, and count them in a shared file; how often somebody was first."""
     moved = 0
     rng = random.Random(writer)
     with BranchStore(url, "precedent", token) as store:
@@ -34,7 +34,8 @@ def write_records(url: str, token: str, writer: int, writes: int) -> int:
                 snapshot = store.open(["count"])
                 count = int(snapshot.read(["count"]).get("count", b"0")) + 1
                 try:
-                    store.write(snapshot, {f"records/{writer:04d}/{turn}.json": b"{}\n", "count": b"%d" % count}, f"{writer}/{turn}")
+                    record = {f"records/{writer:04d}/{turn}.json": b"{}\n", "count": b"%d" % count}
+                    store.write(snapshot, record, f"{writer} {turn}")
                     break
                 except Moved:
                     moved += 1
@@ -54,16 +55,20 @@ def contend(folder: Path, processes: int, writes: int) -> str:
         url = f"{server.url}/octocat/hello.git"
         begun = time.monotonic()
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-            moved = sum(pool.map(write_records, [url] * processes, [server.token] * processes, range(processes), [writes] * processes))
+            work = [pool.submit(write_records, url, server.token, writer, writes) for writer in range(processes)]
+            moved = sum(done.result() for done in work)
         seconds = time.monotonic() - begun
         with BranchStore(url, "precedent", server.token) as store:
             snapshot = store.open([""])
             kept = len(snapshot.paths("records"))
             count = int(snapshot.read(["count"])["count"])
     forced = len((repository / "forced").read_text().splitlines()) if (repository / "forced").exists() else 0
-    commits = subprocess.run(["git", "-C", str(repository), "rev-list", "--count", "precedent"], capture_output=True, check=True)
-    told = (f"{processes} processes x {writes} writes: {kept} records, counted {count}, {int(commits.stdout)} commits, "
-            f"{forced} forced, {moved} times second, {seconds:.1f} s")
+    counting = ["git", "-C", str(repository), "rev-list", "--count", "precedent"]
+    commits = subprocess.run(counting, capture_output=True, check=True)
+    told = (
+        f"{processes} processes x {writes} writes: {kept} records, counted {count}, {int(commits.stdout)} commits, "
+        f"{forced} forced, {moved} times second, {seconds:.1f} s"
+    )
     if not kept == count == processes * writes:
         raise SystemExit(f"lost: {told}")
     return told

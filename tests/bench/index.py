@@ -50,6 +50,8 @@ def main() -> None:
 
 def read_archive() -> list[Thread]:
     """The threads of the development archive, by id."""
+    if not ARCHIVE.is_dir():
+        raise SystemExit(f"the archive is not here: {ARCHIVE}")
     with gzip.open(ARCHIVE / "issues.jsonl.gz", "rt", encoding="utf-8") as lines:
         return sorted((thread_from_archive(json.loads(line)) for line in lines), key=lambda thread: int(thread.id))
 

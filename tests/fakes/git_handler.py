@@ -97,7 +97,8 @@ class GitHandler(BaseHTTPRequestHandler):
         if fault and fault.kind == "slow":
             time.sleep(fault.seconds)
         if fault and fault.kind == "drop":
-            self._drop()
+            self._discard_body()
+            self._break_off()
             return
         refusal = self._refusal(path, query)
         if fault and fault.kind in FAULT_STATUS:
@@ -132,8 +133,7 @@ class GitHandler(BaseHTTPRequestHandler):
         return secret if user == USER else ""
 
     def _refuse(self, status: int, text: str) -> None:
-        for _ in self._body():
-            pass
+        self._discard_body()
         body = f"{text}\n".encode()
         self.send_response(status)
         if status == 401:
@@ -166,7 +166,7 @@ class GitHandler(BaseHTTPRequestHandler):
         process.stdout.close()
         process.wait()
         if lose:
-            self._drop()
+            self._break_off()
 
     def _is_small(self) -> bool:
         """Whether the whole body fits into the pipe, so that nobody waits for anybody."""
@@ -218,6 +218,10 @@ class GitHandler(BaseHTTPRequestHandler):
             self.server.count(received=len(block))
             yield block
 
+    def _discard_body(self) -> None:
+        for _ in self._body():
+            pass
+
     def _environment(self, path: str, query: str) -> dict[str, str]:
         name, asked = _repository(path) or ("", "")
         request = {
@@ -239,9 +243,9 @@ class GitHandler(BaseHTTPRequestHandler):
         self.server.count(sent=sent)
         self.server.requests.append(Served(self.command, self.path, status))
 
-    def _drop(self) -> None:
+    def _break_off(self) -> None:
         """Break off within the reply: when nothing at all had come, curl would quietly send the request again."""
-        self.wfile.write(b"HTTP/1.1 ")
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n")
         self.wfile.flush()
         self._note(0, 0)
         self.close_connection = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.fakes.exchange import Book, Call, Refusal, Reply, invalid, not_found
-from tests.fakes.paging import page_reply
+from tests.fakes.paging import Keyed, keep_view, page_reply
 from tests.fakes.rest_issues import ISSUE, ISSUES, add_reaction, check_may_change, find_issue, issues_of
 from tests.fakes.state import Comment, Issue
 
@@ -38,16 +38,20 @@ def checked_body(call: Call) -> str:
 @BOOK.route("GET", f"{ISSUES}/comments", needs="issues:read")
 def list_repository_comments(call: Call) -> Reply:
     """By id unless ``sort`` is given; ``direction`` counts only together with ``sort``."""
-    query, repo = call.query, issues_of(call)
-    chosen = [c for c in repo.comments.values() if _seen(c) and c.updated_at >= query.get("since", "")]
-    chosen.sort(key=lambda comment: comment.id)
-    field = query.get("sort")
-    if field in ("created", "updated"):
-        backward = query.get("direction", "desc") == "desc"
-        chosen.sort(key=lambda comment: (getattr(comment, f"{field}_at"), comment.id), reverse=backward)
-    elif field is not None:
+    repo, since, field = issues_of(call), call.query.get("since", ""), call.query.get("sort")
+    if field not in ("created", "updated", None):
         raise invalid("IssueComment", "sort")
-    return page_reply(call, chosen, call.shapes.comment)
+    falling = field is not None and call.query.get("direction", "desc") == "desc"
+
+    def key(comment: Comment) -> str:
+        return f"{getattr(comment, f'{field}_at') if field else ''}|{comment.id:012d}"
+
+    def make() -> Keyed[Comment]:
+        chosen = (comment for comment in repo.comments.values() if _seen(comment) and comment.updated_at >= since)
+        return Keyed.sort(chosen, key, falling)
+
+    listed = keep_view(call, ("comments", repo.id, since, field, falling), make)
+    return page_reply(call, listed.items, call.shapes.comment)
 
 
 def _seen(comment: Comment) -> bool:

@@ -156,6 +156,28 @@ def test_since_counts_the_edit_of_a_comment(github: FakeGitHub, http: httpx.Clie
     assert [comment["body"] for comment in comments] == ["second"]
 
 
+@pytest.mark.parametrize(
+    ("query", "bodies"),
+    [
+        ("", ["one", "two", "three"]),
+        ("?direction=desc", ["one", "two", "three"]),
+        ("?sort=created", ["three", "two", "one"]),
+        ("?sort=updated&direction=asc", ["two", "three", "one"]),
+    ],
+)
+def test_comments_of_the_repository_are_sorted_as_asked(
+    github: FakeGitHub, http: httpx.Client, query: str, bodies: list[str]
+) -> None:
+    number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+    first = github.comment(number, "hubot", "first", at="2026-01-02T00:00:00Z")
+    github.comment(number, "hubot", "two", at="2026-01-02T01:00:00Z")
+    github.comment(number, "hubot", "three", at="2026-01-02T02:00:00Z")
+    github.edit_comment(first, "one", at="2026-01-03T00:00:00Z")
+    comments = http.get(f"/repos/octocat/hello-world/issues/comments{query}").json()
+
+    assert [comment["body"] for comment in comments] == bodies
+
+
 def test_the_same_reply_again_is_a_304_and_free(github: FakeGitHub, http: httpx.Client) -> None:
     github.open_issue("octocat", "Crash")
     url = "/repos/octocat/hello-world/issues/1"

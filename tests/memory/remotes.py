@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.memory.branch import BranchStore
 from tests.fakes.git_http import GitServer
 
 
@@ -25,6 +27,35 @@ class Hosted:
     def token(self) -> str:
         return self.server.token
 
+    def mark(self) -> None:
+        """Start counting requests and bytes anew."""
+        self.settle()
+        self.server.mark()
+
+    def settle(self) -> None:
+        """Wait until the server has counted what it answered: it does so a moment after the client has the answer."""
+        seen = -1
+        while seen != (seen := len(self.server.requests)):
+            time.sleep(0.03)
+
+    @property
+    def asked(self) -> list[str]:
+        """What was requested since the last `mark`, in short."""
+        self.settle()
+        return [
+            f"{served.method} {served.path.rsplit('/', 1)[-1].partition('?')[0]}" for served in self.server.requests
+        ]
+
+
+def opened(hosted: Hosted, **limits: int) -> BranchStore:
+    return BranchStore(hosted.url, "precedent", hosted.token, **limits)
+
+
+def contents(hosted: Hosted) -> dict[str, bytes]:
+    with opened(hosted) as store:
+        snapshot = store.open([""])
+        return snapshot.read(snapshot.paths(""))
+
 
 def bare_repository(folder: Path, *, filters: bool = True) -> Path:
     """The bare repository in ``folder``, made when it is not there; without ``filters`` it sends no partial clones."""
@@ -37,12 +68,14 @@ def bare_repository(folder: Path, *, filters: bool = True) -> Path:
 def git(repository: Path, *args: str, given: bytes = b"") -> str:
     """What git prints in this repository."""
     author = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
-    done = subprocess.run(["git", "-C", str(repository), *author, *args], input=given, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        ["git", "-C", str(repository), *author, *args], input=given, stdout=subprocess.PIPE, check=True
+    )
     return done.stdout.decode().strip()
 
 
 def commit(repository: Path, entries: dict[str, tuple[str, bytes]], ref: str = "refs/heads/precedent") -> str:
-    """Put a commit without parent, with these (mode, content) at these paths, on ``ref``; content "" of a 160000 is made up."""
+    """Put a commit without parent, with these (mode, content) at these paths, on ``ref``."""
     git(repository, "read-tree", "--empty")
     for path, (mode, content) in entries.items():
         oid = "1" * 40 if mode == "160000" else git(repository, "hash-object", "-w", "--stdin", given=content)

@@ -9,41 +9,11 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.memory.branch import BranchStore, Growth
+from bot.memory.branch import BranchStore
 from bot.memory.disk import DiskTrouble
 from bot.memory.git_errors import AuthFailed, RemoteRefused, RemoteUnreachable
 from bot.memory.store import Moved, StoreError
-from tests.memory.remotes import Hosted, bare_repository, commit, git
-
-LOG_MOVES = """#!/bin/sh
-forced=no
-case "$2" in 0000*) ;; *) git merge-base --is-ancestor "$2" "$3" || forced=yes ;; esac
-echo "$forced $3" >> moves
-"""
-
-
-def opened(hosted: Hosted, **limits: int) -> BranchStore:
-    return BranchStore(hosted.url, "precedent", hosted.token, **limits)
-
-
-def asked(hosted: Hosted) -> list[str]:
-    """What was requested since the last `mark`, in short."""
-    return [f"{served.method} {served.path.rsplit('/', 1)[-1].partition('?')[0]}" for served in hosted.server.requests]
-
-
-def contents(hosted: Hosted) -> dict[str, bytes]:
-    with opened(hosted) as store:
-        snapshot = store.open([""])
-        return snapshot.read(snapshot.paths(""))
-
-
-def log_moves(repository: Path) -> Path:
-    """Have the server note each move of a branch, and whether history was given up for it; where it notes them."""
-    hook = repository / "hooks" / "update"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(LOG_MOVES)
-    hook.chmod(0o755)
-    return repository / "moves"
+from tests.memory.remotes import Hosted, bare_repository, commit, contents, git, opened
 
 
 def test_a_run_asks_for_the_tip_once_for_all_contents_once_and_pushes_once(hosted: Hosted) -> None:
@@ -51,57 +21,85 @@ def test_a_run_asks_for_the_tip_once_for_all_contents_once_and_pushes_once(hoste
         files = {f"records/{number // 100:04d}/{number}.json": b"%d" % number for number in range(500)}
         store.write(store.open(), {**files, "index/toc": b"toc", "index/seg": b"seg", "manifest.json": b"{}"}, "many")
     with opened(hosted) as store:
-        hosted.server.mark()
+        hosted.mark()
         snapshot = store.open(["index", "manifest.json", "records/0003/342.json"])
-        assert asked(hosted) == ["GET refs", "POST git-upload-pack", "POST git-upload-pack", "GET refs", "POST git-upload-pack"]
-        hosted.server.mark()
+        assert hosted.asked == [
+            "GET refs",
+            "POST git-upload-pack",
+            "POST git-upload-pack",
+            "GET refs",
+            "POST git-upload-pack",
+        ]
+        hosted.mark()
         assert len(list(snapshot.checkout("index").iterdir())) == 2
         assert len(snapshot.read(["manifest.json", "records/0003/342.json"])) == 2
-        assert asked(hosted) == []
+        assert hosted.asked == []
         store.write(snapshot, {"records/0003/342.json": b"new"}, "one")
-        assert asked(hosted) == ["GET refs", "POST git-receive-pack"]
-        hosted.server.mark()
+        assert hosted.asked == ["GET refs", "POST git-receive-pack"]
+        hosted.mark()
         store.open(["index"])
-        assert asked(hosted) == ["GET refs", "POST git-upload-pack"]
-        hosted.server.mark()
+        assert hosted.asked == ["GET refs", "POST git-upload-pack"]
+        hosted.mark()
         assert len(snapshot.read(snapshot.paths("records"))) == 500
-        assert asked(hosted) == ["GET refs", "POST git-upload-pack"]
+        assert hosted.asked == ["GET refs", "POST git-upload-pack"]
 
 
 def test_a_push_sends_little_of_a_large_branch(hosted: Hosted) -> None:
     rng = random.Random(7)
     words = [f"word{number}" for number in range(5000)]
-    records = {f"records/{number // 100:04d}/{number}.json":
-               json.dumps({"number": number, "text": " ".join(rng.choices(words, k=120))}, indent=1).encode() for number in range(2000)}
+    records = {
+        f"records/{number // 100:04d}/{number}.json": json.dumps(
+            {"number": number, "text": " ".join(rng.choices(words, k=120))}, indent=1
+        ).encode()
+        for number in range(2000)
+    }
     digests = [" ".join(rng.choices(words, k=18)).encode() for _ in range(1000)]
     with opened(hosted) as store:
-        store.write(store.open(), {**records, "digests/000.jsonl": b"\n".join(digests), "index/old": rng.randbytes(10_000_000)}, "large")
+        store.write(
+            store.open(),
+            {**records, "digests/000.jsonl": b"\n".join(digests), "index/old": rng.randbytes(10_000_000)},
+            "large",
+        )
     digests[500] = b"changed"
     with opened(hosted) as store:
         touched = ["records/0000/42.json", "digests/000.jsonl"]
         snapshot = store.open(touched)
+        hosted.settle()
         assert hosted.server.bytes_out < 300_000
         record = snapshot.read(touched)["records/0000/42.json"].replace(b"word1 ", b"changed ")
-        hosted.server.mark()
-        store.write(snapshot, {"records/0000/42.json": record + b" ", "digests/000.jsonl": b"\n".join(digests),
-                               "index/new": rng.randbytes(10_000)}, "one event")
+        hosted.mark()
+        store.write(
+            snapshot,
+            {
+                "records/0000/42.json": record + b" ",
+                "digests/000.jsonl": b"\n".join(digests),
+                "index/new": rng.randbytes(10_000),
+            },
+            "one event",
+        )
+        hosted.settle()
         assert hosted.server.bytes_in < 20_000
 
 
 def test_opening_after_somebody_elses_write_fetches_only_what_is_new(hosted: Hosted) -> None:
     with opened(hosted) as mine, opened(hosted) as other:
-        first = mine.write(mine.open(), {"index/large": random.Random(1).randbytes(1_000_000), "manifest.json": b"1"}, "first")
+        first = mine.write(
+            mine.open(), {"index/large": random.Random(1).randbytes(1_000_000), "manifest.json": b"1"}, "first"
+        )
         other.write(other.open(), {"manifest.json": b"2"}, "second")
         with pytest.raises(Moved):
             mine.write(first, {"manifest.json": b"3"}, "third")
-        hosted.server.mark()
+        hosted.mark()
         newest = mine.open(["index", "manifest.json"])
         assert newest.read(["manifest.json"]) == {"manifest.json": b"2"}
+        hosted.settle()
         assert hosted.server.bytes_out < 5_000
-        assert len(hosted.server.requests) == 5
+        assert len(hosted.asked) == 5
 
 
-def test_a_server_without_partial_clones_sends_everything_and_a_warning_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_without_partial_clones_sends_everything_and_it_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     remote = bare_repository(tmp_path / "remote.git", filters=False)
     commit(remote, {"a/b": ("100644", b"1"), "c": ("100644", b"2")})
     with BranchStore(str(remote), "precedent", None) as store:
@@ -112,9 +110,14 @@ def test_a_server_without_partial_clones_sends_everything_and_a_warning_is_logge
     assert git(remote, "show", "precedent:c") == "3"
 
 
-@pytest.mark.parametrize(("mode", "kind"), [("120000", "a symlink"), ("100755", "an executable"), ("160000", "a submodule")])
+@pytest.mark.parametrize(
+    ("mode", "kind"), [("120000", "a symlink"), ("100755", "an executable"), ("160000", "a submodule")]
+)
 def test_odd_entries_on_the_branch_are_refused(hosted: Hosted, mode: str, kind: str) -> None:
-    commit(hosted.repository, {"index/toc": ("100644", b"1"), "index/odd": (mode, b"/etc/passwd"), "fine": ("100644", b"2")})
+    commit(
+        hosted.repository,
+        {"index/toc": ("100644", b"1"), "index/odd": (mode, b"/etc/passwd"), "fine": ("100644", b"2")},
+    )
     with opened(hosted) as store:
         snapshot = store.open(["index", "fine"])
         assert snapshot.paths("") == ["fine", "index/toc"]
@@ -124,83 +127,6 @@ def test_odd_entries_on_the_branch_are_refused(hosted: Hosted, mode: str, kind: 
                 attempt()
         store.write(snapshot, {"index/odd": b"3"}, "put a file in its place")
     assert contents(hosted)["index/odd"] == b"3"
-
-
-def test_the_commit_says_who_wrote_it_and_counts_what_was_added(hosted: Hosted) -> None:
-    with opened(hosted) as store:
-        first = store.write(store.open(), {"a": random.Random(1).randbytes(10_000)}, "Remember #1")
-        store.write(first, {"b": b"2"}, "Remember #2\n")
-    shown = git(hosted.repository, "log", "-1", "--format=%an <%ae> %cn%n%B", "precedent").splitlines()
-    assert shown[:3] == ["precedent <precedent@users.noreply.github.com> precedent", "Remember #2", ""]
-    growth = Growth.of("\n".join(shown))
-    assert growth.commits == 2
-    assert 10_000 < growth.bytes < 10_100
-    assert git(hosted.repository, "rev-list", "--count", "precedent") == "2"
-    git(hosted.repository, "fsck", "--strict")
-
-
-def test_the_branch_is_squashed_by_lease_when_it_has_too_many_commits(hosted: Hosted) -> None:
-    moves = log_moves(hosted.repository)
-    with opened(hosted, squash_after=3) as store:
-        snapshot = store.open()
-        for turn in range(8):
-            snapshot = store.write(snapshot, {f"records/{turn}": b"x", "turn": b"%d" % turn}, f"turn {turn}")
-    assert [line.split()[0] for line in moves.read_text().splitlines()] == ["no"] * 3 + ["yes", "no", "no", "yes", "no"]
-    assert git(hosted.repository, "rev-list", "--count", "precedent") == "2"
-    assert contents(hosted) == {**{f"records/{turn}": b"x" for turn in range(8)}, "turn": b"7"}
-
-
-def test_the_branch_is_squashed_when_it_took_too_many_bytes_and_little_is_sent(hosted: Hosted) -> None:
-    with opened(hosted) as store:
-        store.write(store.open(), {"large": random.Random(1).randbytes(500_000)}, "large")
-    with opened(hosted, squash_bytes=500_000) as store:
-        snapshot = store.open()
-        hosted.server.mark()
-        squashed = store.write(snapshot, {"small": b"1"}, "small")
-        assert hosted.server.bytes_in < 3_000
-        assert store.write(squashed, {"small": b"2"}, "next").paths("") == ["large", "small"]
-    assert git(hosted.repository, "rev-list", "--count", "precedent") == "2"
-    assert len(contents(hosted)["large"]) == 500_000
-
-
-def test_a_squash_that_loses_its_lease_gives_nothing_up(hosted: Hosted) -> None:
-    moves = log_moves(hosted.repository)
-    with opened(hosted, squash_after=1) as squasher, opened(hosted) as other:
-        old = squasher.write(squasher.open(), {"a": b"1"}, "first")
-        other.write(other.open(), {"b": b"2"}, "second")
-        with pytest.raises(Moved):
-            squasher.write(old, {"c": b"3"}, "squash")
-        assert contents(hosted) == {"a": b"1", "b": b"2"}
-        squasher.write(squasher.open(), {"c": b"3"}, "squash")
-    assert contents(hosted) == {"a": b"1", "b": b"2", "c": b"3"}
-    assert [line.split()[0] for line in moves.read_text().splitlines()] == ["no", "no", "yes"]
-
-
-def test_where_history_may_not_be_given_up_the_write_is_an_ordinary_one(hosted: Hosted, caplog: pytest.LogCaptureFixture) -> None:
-    git(hosted.repository, "config", "receive.denyNonFastForwards", "true")
-    with opened(hosted, squash_after=2) as store:
-        snapshot = store.open()
-        for turn in range(4):
-            hosted.server.mark()
-            snapshot = store.write(snapshot, {"turn": b"%d" % turn}, "turn")
-            assert hosted.server.pushes == (2 if turn == 2 else 1)
-    assert "not squashed" in caplog.text
-    assert git(hosted.repository, "rev-list", "--count", "precedent") == "4"
-    assert contents(hosted) == {"turn": b"3"}
-
-
-def test_somebody_elses_commit_without_counts_is_built_upon(hosted: Hosted) -> None:
-    commit(hosted.repository, {"records/1": ("100644", b"by hand")})
-    with opened(hosted) as store:
-        store.write(store.open(), {"records/2": b"ours"}, "next")
-    assert contents(hosted) == {"records/1": b"by hand", "records/2": b"ours"}
-
-
-def test_counts_that_nobody_could_have_written_are_ignored() -> None:
-    assert Growth.of("x\n\nPrecedent-Commits: 12\nPrecedent-Bytes: 34\n") == Growth(12, 34)
-    assert Growth.of("x\n\nPrecedent-Commits: -1\nPrecedent-Bytes: " + "9" * 40) == Growth()
-    assert Growth.of("Precedent-Commits: 1\n\nPrecedent-Commits: 7\nPrecedent-Bytes: ٣\n") == Growth(7, 0)
-    assert Growth.of(Growth(3, 4).told("message\n")) == Growth(3, 4)
 
 
 def test_a_branch_that_was_deleted_meanwhile_is_a_move_and_starts_anew(hosted: Hosted) -> None:
@@ -267,7 +193,9 @@ def test_a_token_that_may_only_read_reads_and_names_the_permission_when_it_write
     assert contents(hosted) == {"a": b"1"}
 
 
-@pytest.mark.parametrize(("kind", "match"), [("5xx", "*info/refs"), ("drop", "*git-upload-pack"), ("429", "*git-upload-pack")])
+@pytest.mark.parametrize(
+    ("kind", "match"), [("5xx", "*info/refs"), ("drop", "*git-upload-pack"), ("429", "*git-upload-pack")]
+)
 def test_a_server_that_stumbles_once_is_asked_again(hosted: Hosted, kind: str, match: str) -> None:
     with opened(hosted) as store:
         store.write(store.open(), {"a": b"1"}, "first")
@@ -306,7 +234,7 @@ def test_closing_leaves_nothing_behind(hosted: Hosted, tmp_path: Path) -> None:
 
 
 def test_a_work_folder_that_cannot_be_made_is_reported(hosted: Hosted) -> None:
-    with pytest.raises(DiskTrouble, match="cannot make a temporary folder: .*; free some space"):
+    with pytest.raises(DiskTrouble, match=r"cannot make a temporary folder: .*; free some space"):
         BranchStore(hosted.url, "precedent", hosted.token, work=Path("/proc/none"))
 
 

@@ -115,8 +115,12 @@ def test_nothing_is_read_or_written_through_a_symlinked_folder(tmp_path: Path) -
     snapshot = store.write(store.open(), {"a": b"1"}, "first")
     (tmp_path / "store" / "door").symlink_to(outside)
     assert snapshot.paths("") == ["a"]
-    for attempt in (lambda: snapshot.read(["door/file"]), lambda: snapshot.checkout("door"),
-                    lambda: store.write(snapshot, {"door/file": b"2"}, "x"), lambda: store.write(snapshot, {"door/file": None}, "x")):
+    for attempt in (
+        lambda: snapshot.read(["door/file"]),
+        lambda: snapshot.checkout("door"),
+        lambda: store.write(snapshot, {"door/file": b"2"}, "x"),
+        lambda: store.write(snapshot, {"door/file": None}, "x"),
+    ):
         with pytest.raises(StoreError, match="symlink"):
             attempt()
     assert (outside / "file").read_bytes() == b"secret"
@@ -149,7 +153,7 @@ def test_a_state_from_long_ago_says_that_it_moved(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_says_so(tmp_path: Path, root: str) -> None:
     (tmp_path / "file").write_bytes(b"")
     store = FolderStore(tmp_path / root)
-    with pytest.raises(StoreError, match="cannot write in .*; free some space"):
+    with pytest.raises(StoreError, match=r"cannot write in .*; free some space"):
         store.write(store.open(), {"a": b"1"}, "x")
 
 
@@ -181,7 +185,9 @@ for turn in range(10):
 
 
 def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
-    processes = [subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(number)], cwd=ROOT) for number in range(4)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(number)], cwd=ROOT) for number in range(4)
+    ]
     assert [process.wait(60) for process in processes] == [0] * 4
     final = contents(FolderStore(tmp_path))
     assert final.pop("count") == b"40"

@@ -147,14 +147,40 @@ def test_only_a_regular_file_can_be_handed_over(make: Make, tmp_path: Path, kind
 
 
 def test_names_with_spaces_quotes_and_any_script_survive(make: Make) -> None:
-    names = ['say "hi".json', "ein Wort.json", "日本/語.json", "-n", "a'b", "émoji 🎉.json", "x" * 200, ":(glob)*", "%s{}$HOME"]
+    names = [
+        'say "hi".json',
+        "ein Wort.json",
+        "日本/語.json",
+        "-n",
+        "a'b",
+        "émoji 🎉.json",
+        "x" * 200,
+        ":(glob)*",
+        "%s{}$HOME",
+    ]
     store = make()
     store.write(store.open(), {name: name.encode() for name in names}, 'a "message"\nwith\n\ndata 3\nlines')
     assert contents(make()) == {name: name.encode() for name in names}
 
 
-UNFIT = ["", "/etc/passwd", "../x", "a/../b", "a//b", "a/", "./a", "a/.", ".git/config", "a/.GIT/hooks/x", ".store/revision",
-         "a\x00b", "a\nb", "a\\b", "\ud800", "x" * 2000]
+UNFIT = [
+    "",
+    "/etc/passwd",
+    "../x",
+    "a/../b",
+    "a//b",
+    "a/",
+    "./a",
+    "a/.",
+    ".git/config",
+    "a/.GIT/hooks/x",
+    ".store/revision",
+    "a\x00b",
+    "a\nb",
+    "a\\b",
+    "\ud800",
+    "x" * 2000,
+]
 
 
 def test_a_path_that_leaves_the_store_is_refused(make: Make) -> None:
