@@ -1,7 +1,7 @@
 """What the index costs beside SQLite FTS5 and a plain Whoosh index, and what it finds.
 
-python -m tests.bench.index [--threads N]      ratios, all measured in this one run
-python -m tests.bench.index --quality          RR@k and MRR on the archive's known duplicates
+python -m tests.bench.bench_index [--threads N]      ratios, all measured in this one run
+python -m tests.bench.bench_index --quality          RR@k and MRR on the archive's known duplicates
 """
 
 from __future__ import annotations
