@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,28 +15,44 @@ from bot import __version__
 from bot.doors import commands
 from bot.errors import PrecedentError
 
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+
 
 def parser() -> argparse.ArgumentParser:
     """All commands with their options."""
-    top = argparse.ArgumentParser(prog="precedent", description="A repository's memory of its issues and how they ended.")
+    top = argparse.ArgumentParser(
+        prog="precedent", description="A repository's memory of its issues and how they ended."
+    )
     top.add_argument("--version", action="version", version=f"precedent {__version__}")
     doors = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     doors.add_parser("action", help="handle the event of a GitHub Actions runner")
     references = doors.add_parser("references", help="the issues that a text on stdin points at, as JSON")
-    references.add_argument("--repo", metavar="OWNER/NAME", help="the repository that the text belongs to")
+    references.add_argument(
+        "--repo", type=_repository, metavar="OWNER/NAME", help="the repository that the text belongs to"
+    )
     references.add_argument("--number", type=int, help="the issue that the text belongs to; it is left out")
-    references.add_argument("--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix")
+    references.add_argument(
+        "--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix"
+    )
     _add_import(doors)
     _add_answer(doors)
     _add_search(doors)
     return top
 
 
+def _repository(text: str) -> str:
+    if not _REPOSITORY.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
+    return text
+
+
 def _add_import(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("import", help="read thread archives (.jsonl, .jsonl.gz) into a store")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
-    command.add_argument("--repo", metavar="OWNER/NAME", help="the repository that the threads come from")
+    command.add_argument(
+        "--repo", type=_repository, metavar="OWNER/NAME", help="the repository that the threads come from"
+    )
     command.add_argument("--json", action="store_true", help="print counts as JSON")
 
 
@@ -42,9 +61,12 @@ def _add_answer(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     command.add_argument("id", metavar="ID")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
-        "--as-of", choices=("created", "now"), default="now", help="created: see nothing from after the thread's creation"
+        "--as-of",
+        choices=("created", "now"),
+        default="now",
+        help="created: see nothing from after the thread's creation",
     )
-    command.add_argument("--repo", metavar="OWNER/NAME", help="for links and full references")
+    command.add_argument("--repo", type=_repository, metavar="OWNER/NAME", help="for links and full references")
     command.add_argument("--json", action="store_true", help="print the whole answer as JSON")
 
 
@@ -61,15 +83,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside."""
     given = parser().parse_args(arguments)
     try:
-        result = getattr(commands, f"run_{given.command}")(given)
+        _print(getattr(commands, f"run_{given.command}")(given))
     except PrecedentError as error:
         print(f"precedent {given.command}: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
+        # Whoever read this has seen enough; what is still buffered must not fail once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    if isinstance(result, str):
-        sys.stdout.write(result)
-    elif result is not None:
-        json.dump(result, sys.stdout, ensure_ascii=False, indent=1)
-        sys.stdout.write("\n")
     return 0
+
+
+def _print(result: object) -> None:
+    """Text as it is, anything else as JSON, in UTF-8 whatever the terminal's language."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=1) + "\n"
+    sys.stdout.write(text)
+    sys.stdout.flush()

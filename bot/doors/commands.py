@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 import time
 import zlib
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.answer import Answer, Context, Match, Mention, Silent, Speak
-from bot.archive import parse_key, stamp, thread_from_archive
+from bot.archive import clean, stamp, thread_from_archive
 from bot.comment.links import Links
 from bot.comment.render import Renderer
 from bot.doors.progress import progress
@@ -22,14 +23,16 @@ from bot.errors import UserError
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.model import Changes, Hit, Outcome, Reference, Thread, ThreadId
+from bot.reading.references import find_references
 from bot.recall.answering import decide, recall
 from bot.recall.mentioned import Place
 from bot.recall.query import word_query
-from bot.reading.references import find_references
 from bot.settings import Settings
 
 MAX_LINE = 16 * 1024 * 1024
 MAX_STDIN = 1024 * 1024
+MAX_ID = 200
+_NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
 def run_references(given: argparse.Namespace) -> list[dict[str, object]]:
@@ -42,6 +45,8 @@ def run_references(given: argparse.Namespace) -> list[dict[str, object]]:
 def run_import(given: argparse.Namespace) -> object:
     """Read archives into a store."""
     started = time.monotonic()
+    if given.store.exists() and not given.store.is_dir():
+        raise UserError(f"{given.store} is a file: --store takes a folder")
     memory = Memory(FolderStore(given.store)).open()
     threads: dict[ThreadId, Thread] = {}
     for path in given.files:
@@ -59,7 +64,9 @@ def run_import(given: argparse.Namespace) -> object:
     memory.close()
     if given.json:
         return counts
-    return "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n".format(**counts)
+    return "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n".format(
+        **counts
+    )
 
 
 def run_answer(given: argparse.Namespace) -> object:
@@ -97,7 +104,9 @@ def run_search(given: argparse.Namespace) -> object:
         return [_hit(hit) for hit in hits]
     if not hits:
         print("Nothing relevant.", file=sys.stderr)
-    return "".join(f"{hit.entry.id}\t{hit.entry.state}\t{hit.score:.2f}\t{' '.join(hit.entry.title.split())}\n" for hit in hits)
+    return "".join(
+        f"{hit.entry.id}\t{hit.entry.state}\t{hit.score:.2f}\t{' '.join(hit.entry.title.split())}\n" for hit in hits
+    )
 
 
 def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
@@ -128,20 +137,42 @@ def _archive(path: Path) -> Iterator[Thread]:
 
 def _parsed(line: bytes, path: Path, number: int) -> Thread:
     try:
-        return thread_from_archive(json.loads(line))
+        fields = json.loads(line.decode("utf-8-sig"))
+        if not isinstance(fields, dict):
+            raise TypeError("each line is one JSON object")
+        return thread_from_archive(fields)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        what = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(f"{path}, line {number}: not a thread ({what:.120})") from error
+        raise UserError(f"{path}, line {number}: not a thread ({_fault(error):.120})") from error
+
+
+def _fault(error: Exception) -> str:
+    match error:
+        case json.JSONDecodeError():
+            return f"not JSON: {error.msg} at column {error.colno}"
+        case UnicodeDecodeError():
+            return f"not UTF-8 at byte {error.start}"
+        case RecursionError():
+            return "nested too deeply"
+        case KeyError():
+            return f"no {error}"
+    return str(error)
 
 
 def _memory(folder: Path) -> Memory:
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
-    return Memory(FolderStore(folder)).open()
+    memory = Memory(FolderStore(folder)).open()
+    if not memory.size:
+        raise UserError(
+            f"the store at {folder} holds no thread: read some with 'precedent import FILE --store {folder}'"
+        )
+    return memory
 
 
 def _thread(memory: Memory, text: str) -> Thread:
-    keys: list[ThreadId] = [parse_key(int(text))] if text.isascii() and text.isdigit() and int(text) else []
+    """The thread with this id, a number before a name of the same digits."""
+    text = clean(text)[:MAX_ID]
+    keys: list[ThreadId] = [int(text)] if _NUMBER.fullmatch(text) else []
     for key in [*keys, text]:
         found = memory.records([key]).get(key)
         if isinstance(found, Thread):

@@ -26,9 +26,7 @@ def recall(
     seen: tuple[Match, ...] = ()
     still_open: tuple[Match, ...] = ()
     if wanted.enabled:
-        room = Limits(
-            wanted.similarity_threshold, wanted.max_results, wanted.open_results, wanted.total_budget_chars
-        )
+        room = Limits(wanted.similarity_threshold, wanted.max_results, wanted.open_results, wanted.total_budget_chars)
         seen, still_open = similar(thread, library, before, skip, room)
     return Context(full, listed, seen, still_open, searched=0 if before else library.size)
 

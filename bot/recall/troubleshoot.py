@@ -145,5 +145,7 @@ def _duplicate_of(entry: Entry, library: Library, before: datetime | None) -> Th
     """What the thread was a duplicate of at that time; the index knows only what it is a duplicate of today."""
     if before is None:
         return entry.duplicate_of
+    if entry.open_at(before):
+        return None
     thread = threads(library, [entry.id], before).get(entry.id)
     return read_digest(thread).duplicate_of if thread else None

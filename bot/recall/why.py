@@ -16,30 +16,29 @@ MAX_TERMS = 4
 MAX_WORD = 40
 """Longest word that is told, in characters: what is longer is generated."""
 
-_FAILURE_TALK = frozenset(
-    """
-    a abort aborted aborting an and at build cannot cc clang code collect command compilation compiler compiling
-    completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing fails
-    failure fatal fault for gcc has in internal invocation is ld line link linker linking main make message multiple not
-    npm of on panic panicked previous process program received result returned run see segfault segmentation sigabrt
-    signal sigsegv status stopping task terminated test tests the thread to uncaught unexpected unnamed use v was
-    waiting warning with xcode
-    """.split()
-)
+_FAILURE_WORDS = """
+a abort aborted aborting an and at build cannot cc clang code collect command compilation compiler compiling
+completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing fails
+failure fatal fault for gcc has in internal invocation is ld line link linker linking main make message multiple not
+npm of on panic panicked previous process program received result returned run see segfault segmentation sigabrt
+signal sigsegv status stopping task terminated test tests the thread to uncaught unexpected unnamed use v was
+waiting warning with xcode
+"""
+_FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 """A line of these words says that something failed, and not what."""
 
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
-_CALENDAR = frozenset(
-    """
-    january february march april may june july august september october november december
-    monday tuesday wednesday thursday friday saturday sunday
-    """.split()
-)
+_CALENDAR_WORDS = """
+january february march april may june july august september october november december
+monday tuesday wednesday thursday friday saturday sunday
+"""
+_CALENDAR = frozenset(_CALENDAR_WORDS.split())
 _GENERATED = re.compile(r"\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _LOOKS_FAILED = re.compile(
-    r"abort|corrupt|crash|denied|err|exception|fail|illegal|invalid|mismatch|panic|raise|refus|reject|throw|violat|warn",
+    r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
+    r"|reject|throw|violat|warn",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)

@@ -1,0 +1,37 @@
+"""Sample threads: short to write down where only a few fields matter."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bot.model import Message, Thread, ThreadId
+
+START = datetime(2024, 1, 1, 9, 0, tzinfo=UTC)
+
+
+def at(days: float) -> datetime:
+    """A moment, in days after the start of the samples' history."""
+    return START + timedelta(days=days)
+
+
+def said(text: str, days: float = 1, author: str = "octocat", role: str = "NONE", **rest: Any) -> Message:
+    return Message(author=author, role=role, created_at=at(days), text=text, **rest)
+
+
+def thread(key: ThreadId, title: str = "Something is odd", body: str = "", days: float | None = None, **rest: Any) -> Thread:
+    """An open issue, by default the one with a larger number a day younger."""
+    number = key if isinstance(key, int) else 0
+    values: dict[str, Any] = {"author": "monalisa", "created_at": at(number if days is None else days), **rest}
+    return Thread(id=key, title=title, body=body, **values)
+
+
+def closed(key: ThreadId, title: str = "Something is odd", body: str = "", after: float = 0.5, **rest: Any) -> Thread:
+    """An issue that was closed by a maintainer ``after`` days."""
+    one = thread(key, title, body, **rest)
+    ended = {"state": "closed", "closed_at": one.created_at + timedelta(days=after), "closed_by": "hubot"}
+    return thread(key, title, body, **(ended | rest))
+
+
+def duplicate(key: int, of: int, title: str = "Something is odd", body: str = "", **rest: Any) -> Thread:
+    """An issue that a maintainer closed as a duplicate."""
+    word = said(f"Duplicate of #{of}.", key + 0.5, "hubot", "MEMBER")
+    return closed(key, title, body, comments=(word,), **rest)

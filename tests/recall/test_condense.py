@@ -1,0 +1,186 @@
+"""A conversation in a budget: shares, the body, the latest comments, those nearest to the question."""
+
+from collections import Counter
+from math import floor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model import Message, Thread
+from bot.reading.words import terms
+from bot.recall.condense import condense, condense_body, line_of, share_budget
+from tests.recall.samples import said, thread
+
+SIMILARITIES = st.lists(st.floats(0.3, 1.0), min_size=1, max_size=10)
+WORDS = st.sampled_from("cookie path proxy index branch token retry cache socket queue".split())
+TEXTS = st.lists(WORDS, max_size=60).map(" ".join)
+THREADS = st.builds(
+    lambda body, comments: thread(1, "Sessions", body, comments=tuple(said(c, i + 2) for i, c in enumerate(comments))),
+    st.text(max_size=1500) | TEXTS,
+    st.lists(TEXTS | st.text(max_size=300), max_size=25),
+)
+
+
+def opening_of(one: Thread) -> str:
+    return condense(thread(1, one.title, one.body), Counter(), 10_000)
+
+
+def shown(one: Thread, text: str) -> list[int]:
+    """The comments of a thread, all different, that stand in a condensed conversation."""
+    return [index for index, comment in enumerate(one.comments) if line_of(comment) in text]
+
+
+def conversation(*texts: str, body: str = "Hello.") -> Thread:
+    return thread(1, "Sessions", body, comments=tuple(said(text, index + 2) for index, text in enumerate(texts)))
+
+
+# Shares
+
+
+def test_one_hit_takes_all() -> None:
+    assert share_budget([0.7], 12_000) == [12_000]
+
+
+def test_shares_are_floors_in_proportion_to_the_similarity() -> None:
+    assert share_budget([0.9, 0.8, 0.7], 12_000) == [4500, 4000, 3500]
+    assert share_budget([0.9, 0.7, 0.66], 12_000) == [4778, 3716, 3504]
+
+
+@given(SIMILARITIES, st.integers(0, 100_000))
+def test_shares_stay_within_the_budget_and_lose_less_than_a_character_each(similarities: list[float], total: int) -> None:
+    held = min(50_000, max(1_000, total))
+    shares = share_budget(similarities, total)
+    assert len(shares) == len(similarities)
+    assert held - len(shares) < sum(shares) <= held
+    if len(shares) > 1:
+        assert shares == [floor(held * each / sum(similarities)) for each in similarities]
+
+
+@pytest.mark.parametrize(("given_total", "held"), [(0, 1_000), (999, 1_000), (1_000, 1_000), (50_001, 50_000)])
+def test_the_whole_budget_is_held_within_its_bounds(given_total: int, held: int) -> None:
+    assert share_budget([0.8], given_total) == [held]
+
+
+def test_hits_without_any_similarity_share_alike() -> None:
+    assert share_budget([0.0, 0.0, 0.0], 1_000) == [333, 333, 333]
+
+
+# The body
+
+
+def test_a_body_of_five_hundred_characters_stays_whole() -> None:
+    body = "First.\n\n" + "x" * 484 + "\n\nLast."
+    assert len(body) == 499
+    assert condense_body(body) == body
+    assert condense_body("x" * 500) == "x" * 500
+
+
+def test_a_longer_body_keeps_its_first_and_last_paragraph() -> None:
+    assert condense_body("First.\n\n" + "x" * 500 + "\n \nLast.") == "First.\n\n[...]\n\nLast."
+
+
+def test_two_paragraphs_over_five_hundred_are_cut() -> None:
+    body = "a" * 300 + "\n\n" + "b" * 300
+    assert condense_body(body) == body[:500] + "..."
+
+
+def test_first_and_last_paragraph_over_seven_hundred_and_fifty_are_cut() -> None:
+    fits = "a" * 400 + "\n\nmiddle\n\n" + "b" * 341
+    assert condense_body(fits) == "a" * 400 + "\n\n[...]\n\n" + "b" * 341
+    assert len(condense_body(fits)) == 750
+    over = fits + "b"
+    assert condense_body(over) == over[:500] + "..."
+
+
+@given(st.text(max_size=3_000))
+def test_no_body_comes_out_longer_than_its_limit(body: str) -> None:
+    short = condense_body(body)
+    assert len(short) <= 750
+    assert len(body.strip()) > 500 or short == body.strip()
+
+
+def test_what_a_template_put_into_the_body_is_not_told() -> None:
+    body = "<!-- Search first! -->\n### Describe the bug\n\nThe cookie is gone.\n\n\n\n### Additional context\n\nNone."
+    told = condense(thread(1, "Sessions", body), Counter(), 5_000)
+    assert "Describe the bug" not in told
+    assert "Search first" not in told
+    assert "The cookie is gone.\n\nNone." in told
+
+
+# The comments
+
+
+@given(THREADS, TEXTS, st.integers(0, 4_000))
+def test_no_conversation_is_longer_than_its_budget(one: Thread, question: str, budget: int) -> None:
+    assert len(condense(one, Counter(terms(question)), budget)) <= budget
+
+
+@given(THREADS, TEXTS, st.integers(200, 4_000))
+def test_comments_stand_in_the_order_of_time(one: Thread, question: str, budget: int) -> None:
+    told = condense(one, Counter(terms(question)), budget).removeprefix(opening_of(one))
+    at = -1
+    for comment in one.comments:
+        found = told.find(line_of(comment), at + 1)
+        at = found if found >= 0 else at
+    kept = [line_of(comment) for comment in one.comments if line_of(comment) in told]
+    assert len(opening_of(one)) >= budget or len("".join(dict.fromkeys(kept))) <= len(told)
+
+
+def test_a_conversation_that_fits_is_told_whole() -> None:
+    one = conversation("Which version?", "2.4.", "Then delete the cookie.")
+    told = condense(one, Counter(terms("nothing of this")), 1_000)
+    assert told == opening_of(one) + "".join(map(line_of, one.comments))
+
+
+def test_sixty_percent_of_what_is_left_goes_to_the_latest_comments() -> None:
+    one = conversation(*(f"{number:03} " + "x" * 73 for number in range(20)))
+    each = len(line_of(one.comments[0]))
+    budget = len(opening_of(one)) + 10 * each
+    assert shown(one, condense(one, Counter(), budget)) == [0, 1, 2, 3, 14, 15, 16, 17, 18, 19]
+
+
+def test_the_rest_goes_to_the_comments_nearest_to_the_question() -> None:
+    texts = [f"{number:03} unrelated " + "x" * 63 for number in range(20)]
+    texts[7] = "007 cookie path mismatch " + "x" * 52
+    texts[3] = "003 cookie " + "x" * 66
+    one = conversation(*texts)
+    each = len(line_of(one.comments[0]))
+    told = condense(one, Counter(terms("cookie path mismatch")), len(opening_of(one)) + 5 * each)
+    assert shown(one, told) == [3, 7, 17, 18, 19]
+
+
+def test_the_nearest_is_asked_for_among_those_not_yet_taken() -> None:
+    texts = ["000 " + "x" * 40, "001 cookie cookie " + "x" * 26, "002 cookie " + "x" * 33, "003 cookie path " + "x" * 28]
+    one = conversation(*texts)
+    each = len(line_of(one.comments[0]))
+    told = condense(one, Counter(terms("cookie path")), len(opening_of(one)) + 2 * each)
+    assert shown(one, told) == [1, 3]
+
+
+def test_newest_first_ends_at_the_first_that_does_not_fit() -> None:
+    one = conversation("000 small", "001 small", "002 " + "x" * 500, "003 small")
+    small = len(line_of(one.comments[0]))
+    told = condense(one, Counter(), len(opening_of(one)) + 4 * small)
+    assert shown(one, told) == [0, 1, 3]
+
+
+def test_a_newest_comment_longer_than_the_share_is_told_from_its_beginning() -> None:
+    one = conversation("000 old", "001 Solved by clearing the cookie. " + "x" * 2_000)
+    budget = len(opening_of(one)) + 1_000
+    told = condense(one, Counter(), budget)
+    assert "001 Solved by clearing the cookie." in told
+    assert told.endswith("x...\n\n")
+    assert "000 old" in told
+    assert len(told) <= len(opening_of(one)) + 600 + len(line_of(one.comments[0]))
+
+
+def test_an_opening_that_fills_the_budget_is_cut() -> None:
+    one = conversation("Never shown.", body="y" * 500)
+    assert condense(one, Counter(), 100) == opening_of(one)[:100]
+
+
+def test_a_maintainer_is_named_as_one() -> None:
+    message = Message("monalisa", "OWNER", said("x").created_at, " Fixed. ")
+    assert line_of(message) == "monalisa (maintainer), 2024-01-02:\nFixed.\n\n"
+    assert line_of(said("Thanks")).startswith("octocat, 2024-01-02:\n")
