@@ -66,7 +66,7 @@ def outcome(thread: Thread) -> Outcome:
     stated = _stated(ending, thread) if ending else None
     if ending and not _is_shown(ending, stated):
         ending = stated = None
-    verdict = _weigh(stated, _recorded(thread, closing))
+    verdict = _with_pull(_weigh(stated, _recorded(thread, closing)), thread)
     if ending is None:
         return _unquoted(verdict, closing)
     return _quoted(ending, stated, verdict)
@@ -193,6 +193,14 @@ def _weigh(stated: Verdict | None, recorded: Verdict | None) -> Verdict | None:
             evidence=(*recorded.evidence, *stated.evidence),
         )
     return stated if stated.confidence >= recorded.confidence else recorded
+
+
+def _with_pull(verdict: Verdict | None, thread: Thread) -> Verdict | None:
+    """The verdict, knowing when the fix that words only number is a pull request that refers to this thread."""
+    pulls = {f"#{event.source}" for event in thread.events if event.source_kind is Kind.PULL}
+    if verdict is None or verdict.fix not in pulls or any("pull" in words for words in verdict.evidence):
+        return verdict
+    return replace(verdict, evidence=(*verdict.evidence, "a pull request that refers to it"))
 
 
 def _unquoted(verdict: Verdict | None, closing: _Closing) -> Outcome:

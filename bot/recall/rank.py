@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log
 
 from bot.model import Entry, Hit, ThreadId
 
-INTERCEPT = -5.715
-MARGIN_WEIGHT = 1.382
-SHARE_WEIGHT = 9.225
-LENGTH_WEIGHT = 0.816
-SAME_ERROR = 1.335
-SAME_FILE = 0.603
+INTERCEPT = -4.89
+MARGIN_WEIGHT = 1.721
+SHARE_WEIGHT = 7.711
+LENGTH_WEIGHT = 0.661
+SAME_ERROR = 1.527
+SAME_FILE = 0.311
 """The shipped mapping from evidence to similarity, a logistic curve. The weights were fitted on the three best hits of
-1,600 issues of one archive (2014), against what people said later of the pairs; the intercept puts 0.65 where one issue
+2,400 issues of one archive (2014), against what people said later of the pairs; the intercept puts 0.65 where one issue
 in eight has a hit. See docs/evaluation.md."""
 
 LEAST_TERMS = 3
@@ -71,8 +72,12 @@ def within_reach(candidates: Sequence[Candidate], floor: float) -> list[Candidat
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Best first. Equal similarities are ordered by raw score, then the older thread first, then by id."""
-    return sorted(candidates, key=lambda c: (-c.evidence, -c.score, c.entry.created_at, str(c.entry.id)))
+    """Best first. Ties go to the higher raw score, then to the older thread, then to the smaller id, numbers first."""
+    return sorted(candidates, key=lambda c: (-c.evidence, -c.score, c.entry.created_at, *_id_order(c.entry.id)))
+
+
+def _id_order(key: ThreadId) -> tuple[int, str]:
+    return (key, "") if isinstance(key, int) else (sys.maxsize, key)
 
 
 def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], query_terms: int) -> list[Candidate]:

@@ -1,11 +1,9 @@
 """How threads ended: what counts as evidence, and when nothing is claimed."""
 
-import importlib.util
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 
 from bot.model import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.outcome import MAX_QUOTE, outcome
+from tests.bench import bench_endings
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 SHA = "0d0e0ed056a4578107cd5cc90484dd57cde089de"
@@ -217,23 +216,12 @@ def test_hostile_comments_are_read_in_bounded_time(piece: str) -> None:
     assert datetime.now(UTC) - start < timedelta(seconds=5)
 
 
-def bench() -> ModuleType:
-    path = Path(__file__).parents[1] / "bench" / "endings.py"
-    spec = importlib.util.spec_from_file_location("endings", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.shared
 def test_endings_that_a_reader_found_are_found_and_kinds_are_right(shared: Path) -> None:
-    endings = bench()
-    labels = endings.load_labels(shared)
-    threads = {name: endings.load_threads(shared, name) for name in {label["archive"] for label in labels}}
+    labels = bench_endings.load_labels(shared)
+    threads = {name: bench_endings.load_threads(shared, name) for name in {label["archive"] for label in labels}}
     tally: Counter[str] = sum(
-        (endings.judge(label, threads[label["archive"]][label["id"]]) for label in labels), Counter()
+        (bench_endings.judge(label, threads[label["archive"]][label["id"]]) for label in labels), Counter()
     )
     assert tally["threads"] == 160
     assert tally["shown_right"] >= 0.95 * tally["shown"]
