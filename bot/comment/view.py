@@ -62,7 +62,7 @@ def _mention(mention: Mention, scene: Scene) -> Item:
     if mention.missing:
         return _item(link=_name(mention.id), facts=[wording.NO_RECORD])
     quote = _ending_quote(mention, scene)
-    decisions = _newest_first(mention.decisions)
+    decisions = [d for d in _newest_first(mention.decisions) if not _is_quoted(d, mention.outcome)]
     facts = [_ending(mention, scene), _chain(mention, scene)]
     return _item(
         link=_thread_link(mention.id, mention.kind, scene),
@@ -202,6 +202,11 @@ def _said(author: str | None, role: str | None, at: datetime | None, address: st
     return f" ({_linked(words, address)})"
 
 
+def _is_quoted(decision: Decision, outcome: Outcome) -> bool:
+    """Whether the ending, which is quoted anyway, says the same."""
+    return " ".join(decision.text.split()) in " ".join(outcome.quote.split())
+
+
 def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
     """The decision that stands comes first: the maintainers' before others', the newest before older ones."""
     return sorted(decisions, key=lambda d: (d.role in MAINTAINER_ROLES, d.at), reverse=True)
@@ -220,10 +225,13 @@ def _reason(reason: str) -> str:
     parts = reason.split("`")
     if len(parts) % 2 == 0:
         return inline(reason, REASON_CHARS)
-    shown = [
-        (code_span if index % 2 else _inner)(part, REASON_CHARS) for index, part in enumerate(parts[:9]) if part.strip()
-    ]
-    return " ".join(shown)
+    shown = ""
+    for index, part in enumerate(parts[:9]):
+        if part.strip():
+            is_code = index % 2 == 1
+            space = " " if shown and (is_code or not part.startswith(",")) else ""
+            shown += space + (code_span if is_code else _inner)(part, REASON_CHARS)
+    return shown
 
 
 def _inner(text: str, limit: int) -> str:

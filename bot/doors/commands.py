@@ -137,7 +137,7 @@ def _archive(path: Path) -> Iterator[Thread]:
 
 def _parsed(line: bytes, path: Path, number: int) -> Thread:
     try:
-        fields = json.loads(line.decode("utf-8-sig"))
+        fields = json.loads(line.decode("utf-8-sig").rstrip())
         if not isinstance(fields, dict):
             raise TypeError("each line is one JSON object")
         return thread_from_archive(fields)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bot.answer import Answer, Context, Match, Silent, Speak
 from bot.model import Thread, ThreadId
-from bot.recall.library import Library
+from bot.recall.library import Library, WithoutWords
 from bot.recall.mentioned import Place, mentions, referenced
 from bot.recall.troubleshoot import Limits, similar
 from bot.settings import Settings
@@ -18,6 +18,8 @@ def recall(
     thread: Thread, library: Library, settings: Settings, place: Place, before: datetime | None = None
 ) -> Context:
     """What the thread points at and what looks like it. ``before``: memory as it stood then, None for today's."""
+    if settings.ignore.people:
+        library = WithoutWords(library, settings.ignore.people)
     limits = settings.references
     full, listed = mentions(thread, place, library, before, (limits.max, limits.chars))
     skip: list[ThreadId] = [*referenced(thread, place)]

@@ -29,15 +29,16 @@ _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 def share_budget(similarities: Sequence[float], total: int) -> list[int]:
     """Characters for each hit, in proportion to its similarity and rounded down; one hit takes all.
 
-    ``total`` is held within 1,000 to 50,000.
+    ``total`` is held within 1,000 to 50,000. Similarities count to four digits, as they are shown: in whole numbers
+    0.9, 0.8 and 0.7 of 12,000 are 4,500, 4,000 and 3,500, which floats miss by one.
     """
     total = min(MAX_BUDGET, max(MIN_BUDGET, total))
     if len(similarities) == 1:
         return [total]
-    whole = sum(similarities)
-    if whole <= 0:
-        return [total // len(similarities)] * len(similarities)
-    return [floor(total * similarity / whole) for similarity in similarities]
+    weights = [round(similarity * 10_000) for similarity in similarities]
+    if sum(weights) <= 0:
+        return [total // len(weights)] * len(weights)
+    return [total * weight // sum(weights) for weight in weights]
 
 
 def condense_body(body: str) -> str:

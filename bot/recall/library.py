@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -28,6 +29,44 @@ class Library(Protocol):
         before: datetime | None = None,
         keep: Callable[[Entry], bool] | None = None,
     ) -> list[Hit]: ...
+
+
+class WithoutWords:
+    """A library in which some people said nothing: their comments are left out, and the texts that they opened with.
+
+    Titles stay, as they name the thread. ``people`` are logins, however written.
+    """
+
+    def __init__(self, library: Library, people: Iterable[str]) -> None:
+        self._library = library
+        self._people = {login.casefold() for login in people}
+
+    @property
+    def size(self) -> int:
+        return self._library.size
+
+    def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
+        return {key: self._hushed(record) for key, record in self._library.records(ids).items()}
+
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
+        return self._library.entries(ids)
+
+    def search(
+        self,
+        query: Query,
+        *,
+        limit: int = 200,
+        before: datetime | None = None,
+        keep: Callable[[Entry], bool] | None = None,
+    ) -> list[Hit]:
+        return self._library.search(query, limit=limit, before=before, keep=keep)
+
+    def _hushed(self, record: Record) -> Record:
+        if not isinstance(record, Thread):
+            return record
+        said = tuple(comment for comment in record.comments if comment.author.casefold() not in self._people)
+        body = "" if record.author.casefold() in self._people else record.body
+        return replace(record, body=body, comments=said)
 
 
 def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) -> dict[ThreadId, Thread]:

@@ -17,14 +17,15 @@ from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
 from bot.recall.rank import Candidate, in_order, ranked, with_signals, within_reach
-from bot.recall.why import Shared, reasons, shared_signals
+from bot.recall.why import reasons, shared_signals
 
 CANDIDATES = 200
 FOLDED = 40
 """Of how many of the best hits it is asked whether they are duplicates of something."""
 
 _NUMBERED = re.compile(
-    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\b|[0-9]+(?:[.,:/-][0-9]+)*(?:st|nd|rd|th)?",
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b|[0-9]+(?:[.,:/-][0-9]+)*(?:st|nd|rd|th)?",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -66,11 +67,11 @@ def similar(
     good = [pair for pair in found if pair[0].similarity >= limits.floor]
     closed = [pair for pair in good if texts[pair[0].entry.id].is_closed][: limits.closed]
     still_open = [pair for pair in good if not texts[pair[0].entry.id].is_closed][: limits.open]
-    seen = _matches(thread, closed, texts)
+    seen = _matches(closed, texts)
     budgets = share_budget([match.similarity for match in seen], limits.budget) if seen else []
     question = Counter(terms(f"{thread.title}\n{thread.body}"))
     told = [replace(m, conversation=condense(texts[m.id], question, b)) for m, b in zip(seen, budgets, strict=True)]
-    return tuple(told), tuple(_matches(thread, still_open, texts))
+    return tuple(told), tuple(_matches(still_open, texts))
 
 
 def is_next_in_series(thread: Thread, entry: Entry) -> bool:
@@ -84,26 +85,30 @@ def _needed(candidates: Iterable[Candidate]) -> list[ThreadId]:
     return [key for c in candidates for key in dict.fromkeys((c.entry.id, c.found_as))]
 
 
-Found = tuple[Candidate, Shared]
+Found = tuple[Candidate, tuple[str, ...]]
+"""A candidate, and why it was found."""
 
 
 def _with_signals(thread: Thread, near: Iterable[Candidate], texts: Mapping[ThreadId, Thread]) -> list[Found]:
-    """The candidates with what their texts share with the thread, best first; those whose text is gone are left out."""
-    shared: dict[ThreadId, Shared] = {}
+    """The candidates with what their texts share with the thread, best first.
+
+    Those whose text is gone are left out, and those for which no reason can be told: they share a form or a link.
+    """
+    why: dict[ThreadId, tuple[str, ...]] = {}
     lifted: list[Candidate] = []
     for c in near:
         if c.entry.id in texts:
             both = shared_signals(thread, texts.get(c.found_as, texts[c.entry.id]))
-            shared[c.entry.id] = both
+            why[c.entry.id] = reasons(thread, both, c.terms)
             lifted.append(with_signals(c, same_error=bool(both.errors), same_file=bool(both.files)))
-    return [(candidate, shared[candidate.entry.id]) for candidate in in_order(lifted)]
+    return [(c, why[c.entry.id]) for c in in_order(lifted) if why[c.entry.id]]
 
 
-def _matches(thread: Thread, pairs: Iterable[Found], texts: Mapping[ThreadId, Thread]) -> list[Match]:
-    return [_match(thread, candidate, shared, texts[candidate.entry.id]) for candidate, shared in pairs]
+def _matches(pairs: Iterable[Found], texts: Mapping[ThreadId, Thread]) -> list[Match]:
+    return [_match(candidate, why, texts[candidate.entry.id]) for candidate, why in pairs]
 
 
-def _match(thread: Thread, candidate: Candidate, shared: Shared, found: Thread) -> Match:
+def _match(candidate: Candidate, why: tuple[str, ...], found: Thread) -> Match:
     digest = read_digest(found)
     return Match(
         id=found.id,
@@ -116,7 +121,7 @@ def _match(thread: Thread, candidate: Candidate, shared: Shared, found: Thread) 
         closed_by=found.closed_by,
         turn_count=digest.turn_count,
         outcome=digest.outcome,
-        why=reasons(thread, shared, candidate.terms),
+        why=why,
         files=telling_files(digest.files),
     )
 

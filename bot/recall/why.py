@@ -16,6 +16,9 @@ MAX_TERMS = 4
 MAX_WORD = 40
 """Longest word that is told, in characters: what is longer is generated."""
 
+NEAR = 24
+"""Characters before a constant that may tell that it is an error's."""
+
 _FAILURE_WORDS = """
 a abort aborted aborting an and at build cannot cc clang code collect command compilation compiler compiling
 completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing fails
@@ -81,7 +84,8 @@ def reasons(question: Thread, shared: Shared, terms: Iterable[str]) -> tuple[str
     if shared.files:
         told.append(f"same file `{_code(shared.files[0])}`")
     others = [line for line in shared.errors if line not in errors]
-    names = [name for name in dict.fromkeys((*others, *shared.names)) if not _is_told(name, told)]
+    named = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
+    names = [name for name in named if not _is_told(name, told)]
     if names and len(told) < MAX_REASONS:
         told.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
     if len(told) < MAX_REASONS and (words := _words(text, list(terms), told)):
@@ -108,7 +112,7 @@ def _words(text: str, terms: Sequence[str], told: Sequence[str]) -> list[str]:
     forms = [word for word in surface_forms(without_addresses(text), terms) if not _is_told(word, told)]
     telling = [word for word in forms if _is_telling(word)]
     if not telling and not told:
-        telling = [word for word in forms if len(word) <= MAX_WORD] or forms[:1]
+        telling = [word for word in forms if len(word) <= MAX_WORD]
     return [f"`{_code(word)}`" if _CODE.search(word) else word for word in telling[:MAX_TERMS]]
 
 
@@ -132,10 +136,11 @@ def _says_what(line: str) -> bool:
 
 
 def _is_error(line: str, text: str) -> bool:
-    """Whether to call it one: a constant (``WINDOW_UPDATE``) only if the text speaks of a failure on its line."""
+    """Whether to call it one: a constant (``WINDOW_UPDATE``) only if its name or the words before tell of a failure."""
     if not _NAME.fullmatch(line) or _LOOKS_FAILED.search(line):
         return True
-    return any(line in each and _LOOKS_FAILED.search(each.replace(line, "")) for each in text.split("\n"))
+    before = (text[max(0, found.start() - NEAR) : found.start()] for found in re.finditer(re.escape(line), text))
+    return any(_LOOKS_FAILED.search(words.rpartition("\n")[2]) for words in before)
 
 
 def _is_told(word: str, told: Iterable[str]) -> bool:

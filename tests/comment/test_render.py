@@ -16,7 +16,7 @@ from bot.comment.links import Links
 from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, find_marker, marker, shrunk, withdrawn
 from bot.comment.view import CONVERSATION_CHARS
 from bot.errors import UserError, WorldError
-from bot.model import Kind
+from bot.model import Kind, Outcome, OutcomeKind
 from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, day, ended
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -119,6 +119,18 @@ def test_the_sections_stand_in_their_order() -> None:
 def test_the_newest_decision_of_a_maintainer_comes_first_and_the_others_in_the_details() -> None:
     text = comment(Context(mentioned=(MENTION,)))
     assert text.index("We go with PostgreSQL; Redis") < text.index("<details>") < text.index("Let us try Redis first")
+
+
+def test_a_decision_that_the_ending_states_is_told_once() -> None:
+    ending = Outcome(OutcomeKind.ANSWERED, quote="We agreed. We go with PostgreSQL; Redis lost sessions on restart.")
+    text = comment(Context(mentioned=(replace(MENTION, outcome=ending),)))
+    assert text.count("We go with PostgreSQL; Redis lost sessions on restart.") == 1
+    assert "Let us try Redis first." in text
+
+
+def test_code_among_reasons_is_set_off_from_words_only() -> None:
+    text = comment(Context(open_now=(replace(OPEN, why=("both speak of `group_id`, usage, `a::b`, `c_d`",)),)))
+    assert "*Why:* both speak of `group_id`, usage, `a::b`, `c_d`\n" in text
 
 
 def test_the_thread_itself_is_never_spoken_of() -> None:

@@ -17,7 +17,9 @@ def said(text: str, days: float = 1, author: str = "octocat", role: str = "NONE"
     return Message(author=author, role=role, created_at=at(days), text=text, **rest)
 
 
-def thread(key: ThreadId, title: str = "Something is odd", body: str = "", days: float | None = None, **rest: Any) -> Thread:
+def thread(
+    key: ThreadId, title: str = "Something is odd", body: str = "", days: float | None = None, **rest: Any
+) -> Thread:
     """An open issue, by default the one with a larger number a day younger."""
     number = key if isinstance(key, int) else 0
     values: dict[str, Any] = {"author": "monalisa", "created_at": at(number if days is None else days), **rest}

@@ -1,6 +1,7 @@
 """A conversation in a budget: shares, the body, the latest comments, those nearest to the question."""
 
 from collections import Counter
+from fractions import Fraction
 from math import floor
 
 import pytest
@@ -12,8 +13,8 @@ from bot.reading.words import terms
 from bot.recall.condense import condense, condense_body, line_of, share_budget
 from tests.recall.samples import said, thread
 
-SIMILARITIES = st.lists(st.floats(0.3, 1.0), min_size=1, max_size=10)
-WORDS = st.sampled_from("cookie path proxy index branch token retry cache socket queue".split())
+SIMILARITIES = st.lists(st.integers(3_000, 10_000).map(lambda digits: digits / 10_000), min_size=1, max_size=10)
+WORDS = st.sampled_from(["cookie", "path", "proxy", "index", "branch", "token", "retry", "cache", "socket"])
 TEXTS = st.lists(WORDS, max_size=60).map(" ".join)
 THREADS = st.builds(
     lambda body, comments: thread(1, "Sessions", body, comments=tuple(said(c, i + 2) for i, c in enumerate(comments))),
@@ -48,13 +49,16 @@ def test_shares_are_floors_in_proportion_to_the_similarity() -> None:
 
 
 @given(SIMILARITIES, st.integers(0, 100_000))
-def test_shares_stay_within_the_budget_and_lose_less_than_a_character_each(similarities: list[float], total: int) -> None:
+def test_shares_stay_within_the_budget_and_lose_less_than_a_character_each(
+    similarities: list[float], total: int
+) -> None:
     held = min(50_000, max(1_000, total))
     shares = share_budget(similarities, total)
     assert len(shares) == len(similarities)
     assert held - len(shares) < sum(shares) <= held
     if len(shares) > 1:
-        assert shares == [floor(held * each / sum(similarities)) for each in similarities]
+        exact = [Fraction(str(each)) for each in similarities]
+        assert shares == [floor(held * each / sum(exact)) for each in exact]
 
 
 @pytest.mark.parametrize(("given_total", "held"), [(0, 1_000), (999, 1_000), (1_000, 1_000), (50_001, 50_000)])
@@ -151,7 +155,12 @@ def test_the_rest_goes_to_the_comments_nearest_to_the_question() -> None:
 
 
 def test_the_nearest_is_asked_for_among_those_not_yet_taken() -> None:
-    texts = ["000 " + "x" * 40, "001 cookie cookie " + "x" * 26, "002 cookie " + "x" * 33, "003 cookie path " + "x" * 28]
+    texts = [
+        "000 " + "x" * 40,
+        "001 cookie cookie " + "x" * 26,
+        "002 cookie " + "x" * 33,
+        "003 cookie path " + "x" * 28,
+    ]
     one = conversation(*texts)
     each = len(line_of(one.comments[0]))
     told = condense(one, Counter(terms("cookie path")), len(opening_of(one)) + 2 * each)

@@ -1,0 +1,102 @@
+"""Every thread of the small archives, answered as on the day it was opened: harmless, in bounds, not too often."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bot.answer import Speak
+from bot.comment.links import Links
+from bot.comment.render import MAX_CHARS, Renderer, find_marker
+from bot.doors.cli import main
+from bot.memory.folder import FolderStore
+from bot.memory.memory import Memory
+from bot.model import Thread
+from bot.recall.answering import decide, recall
+from bot.recall.mentioned import Place
+from bot.settings import Settings
+from tests.comment.detector import report
+
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
+
+REPO = "octo-org/hello-world"
+ALLOWED = f"https://redirect.github.com/{REPO}/"
+SMALL = ["bitcoin_gui", "ietf_http2-spec", "ietf_mls-protocol", "ietf_qlog", "rust_endings"]
+SECTIONS = ("mentioned", "also_mentioned", "seen_before", "open_now")
+SETTINGS = Settings()
+
+
+@dataclass
+class Tally:
+    """What was said on the threads of one archive; ``faults`` names what must not have been."""
+
+    threads: int = 0
+    spoke: int = 0
+    longest: int = 0
+    sections: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name.replace('_', ' ')} {self.sections[name]}" for name in SECTIONS)
+        share = self.spoke / self.threads
+        return f"spoke on {self.spoke} of {self.threads} ({share:.0%}): {parts}; longest {self.longest:,} characters"
+
+
+def imported(archive: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> Memory:
+    assert main(["import", str(archive), "--store", str(folder), "--json"]) == 0
+    assert capsys.readouterr().err == ""
+    return Memory(FolderStore(folder)).open()
+
+
+def answered(memory: Memory, threads: Iterator[Thread]) -> Tally:
+    tally = Tally()
+    renderer = Renderer(links=Links(repo=REPO))
+    for thread in threads:
+        asked = thread.as_of(thread.created_at)
+        answer = decide(recall(asked, memory, SETTINGS, Place(REPO), thread.created_at))
+        tally.threads += 1
+        if isinstance(answer, Speak):
+            tally.spoke += 1
+            tally.sections.update(name for name in SECTIONS if getattr(answer.context, name))
+            rendered = renderer.render(answer.context, thread_id=thread.id, now=asked.revised_at, searched=0)
+            tally.longest = max(tally.longest, len(rendered.text))
+            tally.faults += [f"{thread.id}: {fault}" for fault in faults(rendered.text)]
+    return tally
+
+
+def faults(text: str) -> list[str]:
+    """Whatever in a comment reaches out of it, breaks its frame or is too long."""
+    found = report(text)
+    wrong = [f"mentions {name}" for name in found.mentions] + [f"refers to {each}" for each in found.references]
+    wrong += [f"links to {link}" for link in found.links if not link.startswith(ALLOWED)]
+    wrong += [f"shows {image}" for image in found.images] + [f"draws {formula}" for formula in found.formulas]
+    wrong += ["has no marker"] * (not find_marker(text)) + ["is too long"] * (len(text) > MAX_CHARS)
+    return wrong
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_thread_of_a_small_archive_is_answered_without_harm(
+    name: str, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = imported(shared / "threads" / f"{name}.jsonl.gz", tmp_path / "store", capsys)
+    tally = answered(memory, (record for record in memory.every_record() if isinstance(record, Thread)))
+    memory.close()
+    with capsys.disabled():
+        print(f"\n{name}: {tally}")
+    assert tally.threads == memory.size > 0
+    assert tally.faults == []
+    assert 0 < tally.spoke < tally.threads / 2
+
+
+def test_the_large_archive_is_imported_whole(shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    memory = imported(shared / "rust_pre2015" / "issues.jsonl.gz", tmp_path / "store", capsys)
+    assert memory.size == 11_109
+    assert sum(1 for _ in memory.every_record()) == 11_109
+    memory.close()
+
+
+@pytest.mark.parametrize("text", ["@octocat", "see #4", "https://example.com", "![](https://example.com/a.png)"])
+def test_the_judge_sees_what_must_not_be_said(text: str) -> None:
+    assert any("marker" not in fault for fault in faults(text))

@@ -1,0 +1,80 @@
+"""Everything that memory has to say about a thread, and whether that is worth a comment."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.answer import Context, Match, Mention, PageHit, Silent, Speak
+from bot.recall.answering import NOTHING_RELATED, decide, recall
+from bot.recall.mentioned import NO_RECORD, Place
+from bot.settings import Settings
+from tests.recall.conftest import Remember
+from tests.recall.samples import at, closed, duplicate, thread
+from tests.recall.test_troubleshoot import BODY, FILLER, TITLE
+
+PLACE = Place("octo-org/hello-world")
+SETTINGS = Settings()
+KNOWN, UNKNOWN = Mention(3, "Sessions"), Mention(4, missing=NO_RECORD)
+MATCH = Match(5, TITLE, 0.8, "closed", at(1))
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        Context(mentioned=(KNOWN,)),
+        Context(mentioned=(UNKNOWN, KNOWN)),
+        Context(seen_before=(MATCH,)),
+        Context(open_now=(MATCH,)),
+        Context(pages=(PageHit("Sessions", "https://example.com", "", 0.7),)),
+        Context(mentioned=(UNKNOWN,), seen_before=(MATCH,)),
+    ],
+)
+def test_it_speaks_when_there_is_something_to_tell(context: Context) -> None:
+    assert decide(context) == Speak(context)
+
+
+@pytest.mark.parametrize("context", [Context(), Context(searched=9), Context(mentioned=(UNKNOWN, UNKNOWN))])
+def test_it_is_silent_when_there_is_nothing_or_a_reference_to_nothing_known(context: Context) -> None:
+    assert decide(context) == Silent(NOTHING_RELATED)
+
+
+def test_what_is_mentioned_is_not_shown_as_seen_before(remember: Remember) -> None:
+    memory = remember(closed(1, TITLE, BODY), closed(2, TITLE, BODY), *FILLER)
+    context = recall(thread(500, TITLE, f"{BODY} Like #1?"), memory, SETTINGS, PLACE)
+    assert [m.id for m in context.mentioned] == [1]
+    assert [m.id for m in context.seen_before] == [2]
+
+
+def test_the_canonical_issue_of_a_mentioned_duplicate_is_shown_once(remember: Remember) -> None:
+    memory = remember(closed(1, TITLE, BODY), duplicate(2, of=1, title=TITLE, body=BODY), *FILLER)
+    context = recall(thread(500, TITLE, f"{BODY} Like #2?"), memory, SETTINGS, PLACE)
+    assert [m.id for m in context.mentioned] == [1]
+    assert context.seen_before == context.open_now == ()
+
+
+def test_it_says_how_many_threads_were_looked_through_unless_it_looks_back(remember: Remember) -> None:
+    memory = remember(*FILLER)
+    one = thread(500, TITLE, BODY)
+    assert recall(one, memory, SETTINGS, PLACE).searched == len(FILLER)
+    assert recall(one, memory, SETTINGS, PLACE, one.created_at).searched == 0
+
+
+def test_similar_threads_are_not_looked_for_when_that_is_switched_off(remember: Remember) -> None:
+    off = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, enabled=False))
+    memory = remember(closed(1, TITLE, BODY), closed(2, TITLE, BODY), *FILLER)
+    context = recall(thread(500, TITLE, f"{BODY} Like #1?"), memory, off, PLACE)
+    assert [m.id for m in context.mentioned] == [1]
+    assert context.seen_before == context.open_now == ()
+
+
+def test_an_empty_memory_has_nothing_to_say(remember: Remember) -> None:
+    assert isinstance(decide(recall(thread(500, TITLE, BODY), remember(), SETTINGS, PLACE)), Silent)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[" * 65_536, "*" * 65_536, ">" * 65_536, "\x00\ud800" * 1_000, "#1 " * 20_000, "\u202e#1\u200b"]
+)
+def test_hostile_text_is_answered_like_any_other(remember: Remember, text: str) -> None:
+    memory = remember(closed(1, TITLE, BODY), *FILLER)
+    answer = decide(recall(thread(500, text[:1000], text), memory, SETTINGS, PLACE))
+    assert isinstance(answer, Speak) == ("#1" in text)

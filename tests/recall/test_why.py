@@ -1,0 +1,122 @@
+"""Why a thread was found, in words that a reader can check."""
+
+import pytest
+
+from bot.model import Thread
+from bot.reading.words import terms
+from bot.recall.why import reasons, shared_signals, surface_forms
+from tests.recall.samples import thread
+
+
+def why(ours: str, theirs: str, title: str = "Sessions") -> tuple[str, ...]:
+    one, other = thread(2, title, ours), thread(1, title, theirs)
+    shared = shared_signals(one, other)
+    both = set(terms(theirs)) | set(terms(title))
+    return reasons(one, shared, [term for term in dict.fromkeys(terms(ours)) if term in both])
+
+
+def errors(ours: str, theirs: str) -> tuple[str, ...]:
+    return shared_signals(thread(2, body=ours), thread(1, body=theirs)).errors
+
+
+def test_the_strongest_reason_comes_first() -> None:
+    text = "error: cookie `{}` refused by read_session in auth/cookie.py, mismatch on every request"
+    assert why(text.format("a"), text.format("b")) == (
+        "same error `error: cookie 'a' refused by read_session in auth/cookie.py, mismatch on every request`",
+        "same file `auth/cookie.py`",
+        "both speak of Sessions",
+    )
+
+
+def test_three_reasons_are_enough() -> None:
+    text = "error: refused\n\nsession.py and read_session, write_session, drop_session: the proxy, the cookie, the path"
+    assert why(text, text) == (
+        "same error `error: refused`",
+        "same file `session.py`",
+        "both name `read_session` and `write_session`",
+    )
+
+
+def test_errors_agree_whatever_their_numbers_and_places() -> None:
+    assert errors("error: slot 17 is taken in /srv/a.py", "error: slot 4 is taken in C:\\b.py")
+    assert not errors("error: slot 17 is taken", "error: slot 17 is free")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "error: aborting due to previous error",
+        "error: aborting due to 3 previous errors",
+        "error: linking with `gcc` failed: exit code: 1",
+        "collect2: error: ld returned 1 exit status",
+        "Segmentation fault (core dumped)",
+        "Thread 1 received signal SIGSEGV, Segmentation fault.",
+        "error:",
+    ],
+)
+def test_a_line_that_says_only_that_something_failed_is_no_shared_error(line: str) -> None:
+    assert errors(line, line) == ()
+
+
+def test_an_error_whose_words_stand_in_quotes_agrees_word_for_word() -> None:
+    ours = "task 'main' panicked at 'index out of bounds', lib.rs:12"
+    assert errors(ours, ours)
+    assert errors(ours, "task 'main' panicked at 'division by zero', lib.rs:12") == ()
+
+
+def test_a_constant_is_called_an_error_only_where_something_failed() -> None:
+    assert why("What does WINDOW_UPDATE mean?", "Drop WINDOW_UPDATE?")[0] == "both name `WINDOW_UPDATE`"
+    assert why("WARNING SESSION_PATH", "WARNING SESSION_PATH")[0] == "same error `SESSION_PATH`"
+    assert why("The frame is WINDOW_UPDATE, never an error", "WINDOW_UPDATE")[0] == "both name `WINDOW_UPDATE`"
+    assert why("Got PATH_MISMATCH", "PATH_MISMATCH again")[0] == "same error `PATH_MISMATCH`"
+
+
+def test_words_are_told_as_the_question_writes_them() -> None:
+    assert why("Cookies are refused behind proxies", "a cookie was refused by the proxy") == (
+        "both speak of Cookies, refused, proxies",
+    )
+
+
+def test_a_word_that_also_stands_without_a_capital_is_told_so() -> None:
+    assert surface_forms("Cookie lost. The cookie of Redis.", terms("cookie redis")) == ["cookie", "Redis"]
+
+
+def test_code_among_the_words_is_marked_as_code() -> None:
+    one, other = thread(2, body="vantage_point"), thread(1, body="vantage-point")
+    assert reasons(one, shared_signals(one, other), terms("vantage_point"))[0] == "both speak of `vantage_point`"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "June 2019",
+        "Monday",
+        "02 64 127",
+        "https://lists.example.org/Archives/Public/0925.html",
+        "driver::span::h86708ae800cea0fd",
+    ],
+)
+def test_numbers_dates_addresses_and_mangled_names_are_no_reason(noise: str) -> None:
+    told = why(f"cookie proxy {noise}", f"cookie proxy {noise}")
+    assert told == ("both speak of cookie, proxy",)
+
+
+def test_words_that_every_tracker_is_full_of_are_told_only_where_nothing_else_is() -> None:
+    assert why("error problem proxy", "error problem proxy") == ("both speak of proxy",)
+    assert why("error problem", "error problem") == ("both speak of error, problem",)
+
+
+def test_nothing_is_told_twice() -> None:
+    told = why("Got PATH_MISMATCH for the path", "PATH_MISMATCH of a path")
+    assert told == ("same error `PATH_MISMATCH`",)
+
+
+def test_backticks_inside_code_do_not_end_it() -> None:
+    text = "error: cookie `lb` refused"
+    assert why(text, text)[0] == "same error `error: cookie 'lb' refused`"
+
+
+@pytest.mark.parametrize("text", ["[" * 65_536, "\x00\ud800" * 100, "a" * 65_536, "`" * 65_536, "\u202eabc" * 1000])
+def test_hostile_text_gives_no_more_than_three_reasons(text: str) -> None:
+    one = Thread(2, text[:1000], text, "monalisa", thread(2).created_at)
+    assert len(reasons(one, shared_signals(one, one), terms(text)[:50])) <= 3
