@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,15 @@ from typing import Any
 from bot.model import GHOST, Kind, Message, Thread, ThreadId, TimelineEvent
 
 KEPT_EVENTS = frozenset(
-    {"closed", "reopened", "referenced", "cross-referenced", "marked_as_duplicate", "unmarked_as_duplicate", "transferred"}
+    {
+        "closed",
+        "reopened",
+        "referenced",
+        "cross-referenced",
+        "marked_as_duplicate",
+        "unmarked_as_duplicate",
+        "transferred",
+    }
 )
 MAX_TEXT = 65_536
 """Characters kept of one message: what GitHub accepts for one."""
@@ -20,39 +28,51 @@ MAX_THREAD = 1_000_000
 """Characters kept of a whole thread; beyond it the messages in the middle are shortened to MIDDLE_TEXT."""
 
 MIDDLE_TEXT = 1_000
+
+MAX_TITLE = 1_024
+MAX_NAME = 200
+"""Characters kept of a login, a label, a role, a key: GitHub's own limits are lower."""
+
+MAX_LABELS = 100
+"""What GitHub accepts on one issue."""
+
+_LARGEST = 2**53
+"""Numbers below it mean the same in every program that reads JSON."""
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(text: object) -> str:
-    """A string that can be stored as UTF-8: NUL and lone surrogates become U+FFFD; None becomes ""."""
-    return _UNSTORABLE.sub("�", str(text)) if text else ""
+    """A string that can be stored as UTF-8: NUL and lone surrogates become U+FFFD; what is no text becomes ""."""
+    return _UNSTORABLE.sub("�", str(text)) if text and isinstance(text, str | int | float) else ""
 
 
 def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
     """A thread from one line of an archive (the same shape as a record).
 
-    Ids may be numbers or strings; bodies and authors may be null. Raises KeyError, TypeError or ValueError when id,
-    title or times are missing or malformed.
+    Ids may be numbers or strings; bodies and authors may be null, labels names or objects with a name. Raises KeyError,
+    TypeError or ValueError when id or times are missing or a field is of another shape.
     """
+    fields = _object(fields)
     events = _ending_events(fields)
     thread = Thread(
         id=parse_key(fields["id"]),
         kind=Kind(fields.get("kind") or ("pull" if fields.get("pull") else "issue")),
-        title=clean(fields.get("title"))[:1024],
-        body=clean(fields.get("body"))[:MAX_TEXT],
-        author=clean(fields.get("author")) or GHOST,
-        role=clean(fields.get("author_association")) or "NONE",
-        is_bot=bool(fields.get("is_bot")) or clean(fields.get("author")).endswith("[bot]"),
+        title=_text(fields, "title")[:MAX_TITLE],
+        body=_text(fields, "body")[:MAX_TEXT],
+        author=_name(fields.get("author")) or GHOST,
+        role=_name(fields.get("author_association")) or "NONE",
+        is_bot=bool(fields.get("is_bot")) or _name(fields.get("author")).endswith("[bot]"),
         created_at=parse_time(fields["created_at"]),
         updated_at=_time_or_none(fields.get("updated_at")),
         state="closed" if fields.get("state") == "closed" else "open",
-        state_reason=clean(fields.get("state_reason")) or None,
+        state_reason=_name(fields.get("state_reason")) or None,
         closed_at=_time_or_none(fields.get("closed_at")),
-        closed_by=clean(fields.get("closed_by")) or _last_closer(events),
+        closed_by=_name(fields.get("closed_by")) or _last_closer(events),
         locked=bool(fields.get("locked")),
-        labels=tuple(clean(label) for label in fields.get("labels") or ()),
+        labels=_labels(fields),
         reactions=_reactions(fields),
-        comments=tuple(sorted(map(_message, fields.get("comments") or ()), key=lambda m: (m.created_at, m.id or 0))),
+        comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
         events=events,
     )
     return bounded(thread)
@@ -70,7 +90,7 @@ def bounded(thread: Thread) -> Thread:
         if used > room:
             break
         keep.add(index)
-    middle = max(40, min(MIDDLE_TEXT, room // max(1, len(ends))))
+    middle = min(MIDDLE_TEXT, max(0, room) // max(1, len(ends)))
     return replace(
         thread,
         comments=tuple(c if i in keep else replace(c, text=c.text[:middle]) for i, c in enumerate(thread.comments)),
@@ -136,18 +156,18 @@ def without_defaults(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _message(fields: Mapping[str, Any]) -> Message:
+    fields = _object(fields)
     created = parse_time(fields["created_at"])
     updated = _time_or_none(fields.get("updated_at"))
-    author = clean(fields.get("author")) or GHOST
-    number = fields.get("id")
+    author = _name(fields.get("author")) or GHOST
     return Message(
-        id=number if isinstance(number, int) else None,
+        id=parse_number(fields.get("id")),
         author=author,
-        role=clean(fields.get("association")) or "NONE",
+        role=_name(fields.get("association")) or "NONE",
         is_bot=bool(fields.get("is_bot")) or author.endswith("[bot]"),
         created_at=created,
         updated_at=updated if updated != created else None,
-        text=clean(fields.get("body"))[:MAX_TEXT],
+        text=_text(fields, "body")[:MAX_TEXT],
         reactions=_reactions(fields),
     )
 
@@ -161,7 +181,7 @@ def _ending_events(fields: Mapping[str, Any]) -> tuple[TimelineEvent, ...]:
 
 def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
     found = []
-    for event in [*(fields.get("events") or ()), *(fields.get("xrefs") or ())]:
+    for event in map(_object, [*_list(fields, "events"), *_list(fields, "xrefs")]):
         if event.get("event") not in KEPT_EVENTS:
             continue
         source = event.get("source", event.get("from"))
@@ -170,8 +190,8 @@ def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
             TimelineEvent(
                 name=event["event"],
                 at=parse_time(event.get("at") or event["date"]),
-                actor=clean(event.get("actor")) or GHOST,
-                commit=clean(event.get("commit")) or None,
+                actor=_name(event.get("actor")) or GHOST,
+                commit=_name(event.get("commit")) or None,
                 source=parse_key(source) if source is not None else None,
                 source_kind=Kind(kind) if kind in ("issue", "pull") else None,
             )
@@ -184,19 +204,55 @@ def _last_closer(events: tuple[TimelineEvent, ...]) -> str | None:
 
 
 def _reactions(fields: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    counts = fields.get("reactions") or {}
-    return tuple(sorted((clean(name), int(count)) for name, count in counts.items() if int(count) > 0))
+    counts = {_name(name): parse_number(count) for name, count in _object(fields.get("reactions") or {}).items()}
+    return tuple(sorted((name, count) for name, count in counts.items() if count))
+
+
+def _labels(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    given = (label["name"] if isinstance(label, Mapping) else label for label in _list(fields, "labels"))
+    return tuple(name for name in map(_name, given) if name)[:MAX_LABELS]
+
+
+def _name(value: object) -> str:
+    return _readable(value)[:MAX_NAME]
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    return _readable(fields.get(name))
+
+
+def _readable(value: object) -> str:
+    if value is None or isinstance(value, str | int | float):
+        return clean(value)
+    raise ValueError(f"not a text: {type(value).__name__}")
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"not an object: {type(value).__name__}")
+    return value
+
+
+def _list(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = fields.get(name) or ()
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name} is not a list")
+    return value
+
+
+def parse_number(value: object) -> int | None:
+    """A whole number from 1 to 2^53, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else None
 
 
 def parse_key(value: object) -> ThreadId:
     """A thread id from outside: a number from 1 to 2^53 or a name of at most 200 characters, else ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-        raise ValueError(f"an id is a number or a name, not {value!r:.40}")
-    if isinstance(value, int):
-        if not 0 < value < 2**53:
-            raise ValueError(f"no such number: {value!r:.40}")
-        return value
-    return clean(value)[:200]
+    number = parse_number(value)
+    if number is not None:
+        return number
+    if not isinstance(value, str) or value == "":
+        raise ValueError("an id is a number from 1 to 2^53 or a name")
+    return _name(value)
 
 
 def stamp(moment: datetime | None) -> str | None:
@@ -205,11 +261,14 @@ def stamp(moment: datetime | None) -> str | None:
 
 
 def parse_time(value: object) -> datetime:
-    """An ISO 8601 time (UTC where it names no zone); ValueError when it is none."""
+    """An ISO 8601 time, in UTC (as which one without a zone is taken); ValueError when it is none."""
     if not isinstance(value, str):
-        raise ValueError(f"not a time: {value!r:.40}")
+        raise ValueError(f"not a time: {type(value).__name__}")
     moment = datetime.fromisoformat(value)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        raise ValueError(f"not a time: {value!r:.40}") from None
 
 
 def _time_or_none(value: object) -> datetime | None:

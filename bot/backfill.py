@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from bot.github.catch_up import News
+from bot.github.errors import ForgeError
 from bot.github.history import History
 from bot.memory.memory import Memory
-from bot.model import Changes, Record, ThreadId, Tombstone
+from bot.model import Changes, Kind, Record, Thread, ThreadId, Tombstone
 
 CHECKPOINT_THREADS = 1_000
 CHECKPOINT_SECONDS = 60.0
@@ -24,7 +26,9 @@ class Clock:
     tell: Callable[[str], None]
 
 
-def backfill(memory: Memory, history: History, clock: Clock, since: datetime | None, limit: float | None) -> set[ThreadId] | None:
+def backfill(
+    memory: Memory, history: History, clock: Clock, since: datetime | None, limit: float | None
+) -> set[ThreadId] | None:
     """Remember everything that changed since then; a checkpoint is written every 1,000 threads or 60 seconds.
 
     Returns the ids that were seen, or None when ``limit`` seconds were over before the end: the cursor then stands
@@ -33,7 +37,7 @@ def backfill(memory: Memory, history: History, clock: Clock, since: datetime | N
     started = saved = clock.seconds()
     seen: set[ThreadId] = set()
     waiting = 0
-    for news in history.since(since):
+    for news in _until_trouble(memory, history, since):
         memory.stage(Changes(records=news.records, cursor=news.cursor))
         seen |= {record.id for record in news.records}
         waiting += len(news.records)
@@ -49,12 +53,25 @@ def backfill(memory: Memory, history: History, clock: Clock, since: datetime | N
     return seen
 
 
+def _until_trouble(memory: Memory, history: History, since: datetime | None) -> Iterator[News]:
+    """The batches of history; when GitHub stops giving them, what was read so far is written first."""
+    try:
+        yield from history.since(since)
+    except ForgeError:
+        memory.commit(f"Checkpoint: {memory.size} threads")
+        raise
+
+
 def bury(memory: Memory, seen: set[ThreadId], now: datetime) -> int:
-    """Put a tombstone where a full reading did not find a thread of this number space any more. Returns how many."""
+    """Put a tombstone where a full reading did not find a thread of this number space any more. Returns how many.
+
+    ``now`` is when the reading began: what changed since then was remembered by another run, and is not gone.
+    """
     gone: list[Record] = [
         Tombstone(record.id, now)
         for record in memory.every_record()
-        if isinstance(record.id, int) and record.id not in seen and not isinstance(record, Tombstone) and record.kind == "issue"
+        if isinstance(record, Thread) and isinstance(record.id, int) and record.kind is Kind.ISSUE
+        and record.id not in seen and record.revised_at < now
     ]
     if gone:
         memory.stage(Changes(records=tuple(gone)))

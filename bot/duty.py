@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 
 from bot.github.catch_up import News
 from bot.github.events import Event
-from bot.model import Kind, Record, Said, Thread, ThreadId
+from bot.model import Kind, Said, Thread, ThreadId
 from bot.recall.mentioned import Place, referenced
 from bot.settings import Settings
 
 ANSWER_AGE = timedelta(hours=24)
 """An issue that was never answered still gets an answer from a later run while it is younger than this."""
 
+SPEAKING = timedelta(minutes=2)
+"""How long a run may take from its promise to the comment. Another run that looks in between leaves it to that one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """All that is known when it is decided whom to answer: ``before`` is memory as it was when the run began."""
+    """All that is known when it is decided whom to answer.
+
+    ``said`` is what was answered before, ``settled`` the part of it that memory does not know yet. ``late`` are fresh
+    threads that are not in the news, because they were read as history.
+    """
 
     event: Event
     news: News
     now: datetime
     place: Place
-    before: Mapping[ThreadId, Record] = field(default_factory=dict)
     said: Mapping[ThreadId, Said] = field(default_factory=dict)
+    settled: Mapping[ThreadId, Said] = field(default_factory=dict)
+    late: tuple[ThreadId, ...] = ()
+    within: timedelta = ANSWER_AGE
+
+    def asks_for(self, thread: Thread) -> bool:
+        """Whether somebody started this run by hand to have this very thread answered."""
+        return self.event.name == "workflow_dispatch" and self.event.number == thread.id
 
 
 def due(threads: Iterable[Thread], look: Look) -> list[Thread]:
@@ -34,40 +47,39 @@ def due(threads: Iterable[Thread], look: Look) -> list[Thread]:
     return sorted((thread for thread in threads if _is_due(thread, look)), key=lambda thread: thread.created_at)
 
 
+def question_of(thread: Thread, place: Place) -> str:
+    """Identifies what there is to answer: the title, the opening text, and the issues that are pointed at."""
+    asked = repr((thread.title, thread.body, sorted(referenced(thread, place))))
+    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
+
+
 def _is_due(thread: Thread, look: Look) -> bool:
+    """Judged by what was answered, never by what was remembered: another run may have read this event's news before."""
     event, said = look.event, look.said.get(thread.id)
-    is_asked = event.number == thread.id and event.may_be_answered
-    is_fresh = thread.created_at > look.now - ANSWER_AGE
-    if event.name == "workflow_dispatch" and event.number == thread.id:
+    is_its_own = event.number == thread.id
+    is_fresh = thread.created_at > look.now - look.within
+    if look.asks_for(thread):
         return True
     if said is None:
-        return is_fresh or (is_asked and event.name == "issues") or (is_asked and _brings_reference(thread, look))
-    if said.state == "pending" and thread.id in look.news.own and look.news.own[thread.id] is None:
-        return said.at > look.now - ANSWER_AGE
-    if not (is_asked or is_fresh):
+        return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, look)))
+    if said.state == "pending":
+        is_being_said = bool(said.text_hash) and not said.reason and said.at > look.now - SPEAKING
+        return said.at > look.now - look.within and not is_being_said
+    if is_its_own and not event.may_be_answered:
         return False
-    return _is_rewritten(thread, look.before.get(thread.id)) or _brings_reference(thread, look)
+    return (is_its_own or is_fresh) and said.question != question_of(thread, look.place)
 
 
-def _is_rewritten(thread: Thread, before: Record | None) -> bool:
-    return isinstance(before, Thread) and (thread.title, thread.body) != (before.title, before.body)
-
-
-def _brings_reference(thread: Thread, look: Look) -> bool:
-    """Whether the newest comments point at an issue that nothing before them pointed at."""
-    before = look.before.get(thread.id)
-    if isinstance(before, Thread):
-        known = {comment.id for comment in before.comments}
-        old = replace(thread, comments=tuple(c for c in thread.comments if c.id in known))
-    else:
-        old = replace(thread, comments=tuple(c for c in thread.comments if c.id != look.event.comment_id))
-    if len(old.comments) == len(thread.comments):
-        return False
-    return bool(set(referenced(thread, look.place)) - set(referenced(old, look.place)))
+def _points(thread: Thread, look: Look) -> bool:
+    """Whether the event's comment points at an issue that nothing else in the thread points at."""
+    rest = replace(thread, comments=tuple(c for c in thread.comments if c.id != look.event.comment_id))
+    return bool(set(referenced(thread, look.place)) - set(referenced(rest, look.place)))
 
 
 def reason_to_pass(thread: Thread, settings: Settings) -> str:
     """Why this thread is remembered but never answered; empty when it may be."""
+    if settings.mode == "off":
+        return "the mode is off"
     if thread.kind is Kind.PULL and not settings.pulls:
         return "pull requests are not answered"
     if thread.is_bot or _matches(thread.author, settings.ignore.authors):
@@ -81,5 +93,5 @@ def reason_to_pass(thread: Thread, settings: Settings) -> str:
     return "the conversation is locked" if thread.locked else ""
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
+def _matches(name: str, names: Iterable[str]) -> bool:
+    return name.casefold() in {each.casefold() for each in names}

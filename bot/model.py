@@ -157,7 +157,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A sentence that states a decision. ``comment`` is its index in the thread's comments, None for the opening text."""
+    """A sentence that states a decision. ``comment`` is its index in the comments, None for the opening text."""
 
     text: str
     author: str
@@ -172,7 +172,8 @@ class Outcome:
     """How a thread ended, with its evidence.
 
     ``comment`` is the index of the comment that states the ending and ``quote`` one or two of its sentences (raw
-    Markdown of a stranger). ``fix`` is a reference to what fixed it (``#12`` or a commit SHA). ``confidence`` is in 0..1.
+    Markdown of a stranger). ``fix`` is a reference to what fixed it (``#12`` or a commit SHA). ``confidence`` is in
+    0..1.
     """
 
     kind: OutcomeKind = OutcomeKind.UNKNOWN
@@ -254,10 +255,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said on a thread, as kept on the branch. ``text_hash`` is SHA-256 of the comment, empty when silent.
+    """What was said on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
 
     ``state`` is ``pending`` (memory is written, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or
-    ``removed`` (a person deleted the comment: it is not written again).
+    ``removed`` (a person deleted the comment: it is not written again). ``question`` identifies what was answered: the
+    thread's text and references as they were then, empty where nobody looked for an answer. ``at`` is when it was first
+    promised, ``trying_since`` when the run began that is writing the comment, None once it is known how that went.
     """
 
     id: ThreadId
@@ -267,6 +270,8 @@ class Said:
     text_hash: str = ""
     comment_id: int | None = None
     matches: tuple[tuple[ThreadId, float], ...] = ()
+    question: str = ""
+    trying_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from bot.answer import Answer, Context, Silent, Speak
+from bot.archive import parse_time
 from bot.comment.render import withdrawn
-from bot.comment.seal import read_seal, seal
+from bot.comment.seal import fingerprint, read_seal, seal
+from bot.github.catch_up import comments_of
 from bot.github.errors import CannotComment, ForgeError, Gone, Unreachable
 from bot.github.forge import Forge
 from bot.github.threads import Own, OwnComment, split_own
@@ -16,125 +20,230 @@ NOTHING = "0" * 16
 """The fingerprint of a comment that says nothing any more."""
 
 
+EDITED = "a person edited the comment: it is left as it is"
+DELETED = "a person deleted the comment: it is not written again"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be said on a thread, before anything is said. ``text`` is the sealed comment, empty for silence."""
+    """What is to be said on a thread, before anything is said. ``text`` is the sealed comment, empty for silence.
+
+    ``passed``: the rules say to leave this thread alone, whatever stands there. ``waits``: why a later run answers it.
+    ``removed``: our comment stood there and a person deleted it. ``fault``: what kept us from finding that out.
+    """
 
     thread: Thread
     answer: Answer
     text: str = ""
+    question: str = ""
     own: OwnComment | None = None
-    own_is_known: bool = False
     before: Said | None = None
+    passed: bool = False
+    removed: bool = False
+    waits: str = ""
+    fault: ForgeError | None = None
 
     @property
     def context(self) -> Context:
         return self.answer.context if isinstance(self.answer, Speak) else Context()
 
     @property
+    def content(self) -> str:
+        """The fingerprint of what will stand there."""
+        return fingerprint(self.context) if self.text else NOTHING
+
+    @property
     def reason(self) -> str:
+        if self.waits:
+            return self.waits
         return self.answer.reason if isinstance(self.answer, Silent) else "memory has something to tell"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it will write a comment where none stands."""
+        return bool(self.text) and not (self.own or self.removed or self.passed or self.waits)
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What happened. ``action`` is created, updated, unchanged, withdrawn, silent, would say, or failed."""
+    """What happened. ``action`` is created, updated, unchanged, withdrawn, silent, would say, or failed.
+
+    ``is_refused``: GitHub takes no comment there, now or later.
+    """
 
     id: ThreadId
     title: str
     action: str
     reason: str = ""
-    context: Context = Context()
+    context: Context = field(default_factory=Context)
     text: str = ""
     comment: OwnComment | None = None
     error: ForgeError | None = None
+    is_refused: bool = False
 
     @property
     def spoke(self) -> bool:
         return self.action in ("created", "updated", "unchanged")
 
 
+def look_for(number: int, forge: Forge, own: Own) -> OwnComment | None:
+    """Our comment on the issue, the oldest one, on whichever page it is. One read for a hundred comments."""
+    ours = split_own(forge.comments(number), own)[1]
+    return ours[0] if ours else None
+
+
+def look_back(number: int, promised_at: datetime, forge: Forge, own: Own) -> tuple[OwnComment | None, bool]:
+    """The comment that was promised then, and whether it stood there and was deleted since.
+
+    The timeline does not say whose comment was deleted: any is taken for ours, as silence is the smaller mistake.
+    """
+    items = forge.timeline(number)
+    ours = split_own(comments_of(items), own)[1]
+    if ours:
+        return ours[0], False
+    gone = [item for item in items if item.get("event") == "comment_deleted" and item.get("created_at")]
+    return None, any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) for item in gone)
+
+
+def promise(plan: Plan, now: datetime, mode: str) -> Said:
+    """What memory keeps of an answer: written before the comment, so that no crash makes it twice or never."""
+    before, said = plan.before, _promised(plan, now, mode)
+    if before is None:
+        return said
+    if plan.passed and before.state != "pending":
+        return before
+    if (before.state == said.state == "pending" and said.reason) or replace(said, at=before.at) == before:
+        return replace(said, at=before.at)
+    return said
+
+
+def _promised(plan: Plan, now: datetime, mode: str) -> Said:
+    key, before = plan.thread.id, plan.before
+    known = plan.own.id if plan.own else (before.comment_id if before else None)
+    if plan.waits:
+        promised = before.text_hash if before and before.state == "pending" else ""
+        return Said(key, "pending", now, plan.waits, promised, known)
+    if plan.passed:
+        return Said(key, "silent", now, plan.reason, comment_id=known)
+    if plan.removed:
+        return Said(key, "removed", now, DELETED, comment_id=known, question=plan.question)
+    if mode != "comment" or not (plan.text or plan.own):
+        shown = "it was shown in the job summary only" if plan.text else plan.reason
+        return Said(key, "silent", now, shown, comment_id=known, question=plan.question)
+    matches = tuple((m.id, m.similarity) for m in (*plan.context.seen_before, *plan.context.open_now))
+    state = _standing_state(plan.own, plan.content) if plan.own else ""
+    return Said(key, state or "pending", now, "", plan.content, known, matches, plan.question)
+
+
+def settle(
+    said: Mapping[ThreadId, Said], standing: Mapping[ThreadId, OwnComment | None], oldest: datetime
+) -> dict[ThreadId, Said]:
+    """What became of earlier answers, given the comments that stand: promises kept, expired, or deleted by a person.
+
+    ``oldest``: a promise from before it is given up. Only what changes is in the result.
+    """
+    settled: dict[ThreadId, Said] = {}
+    for key, one in said.items():
+        own = standing.get(key)
+        state = _standing_state(own, one.text_hash) if own and one.state == "pending" else ""
+        if own and state:
+            settled[key] = replace(one, state=state, comment_id=own.id)
+        elif own is None and key in standing and one.comment_id and one.state in ("pending", "said", "withdrawn"):
+            settled[key] = replace(one, state="removed", reason=DELETED)
+        elif one.state == "pending" and one.at <= oldest:
+            settled[key] = replace(one, state="silent", reason="it is too late for an answer")
+    return settled
+
+
+def _standing_state(own: OwnComment, content: str) -> str:
+    """``said`` or ``withdrawn`` when the comment needs no more writing to say ``content``, else ""."""
+    found = read_seal(own.text)
+    if found is None or not found.untouched:
+        return "said"
+    if found.content != content:
+        return ""
+    return "withdrawn" if content == NOTHING else "said"
+
+
 def speak(plan: Plan, forge: Forge, own: Own, mode: str) -> Spoken:
     """Carry a plan out. What GitHub refuses ends in a reason or an error, never in a second attempt."""
     told = Spoken(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
+    if plan.fault:
+        return replace(told, action="failed", error=plan.fault)
+    if plan.passed or plan.waits:
+        return told
     if mode != "comment":
-        if mode == "off":
-            return _as(told, "silent", "the mode is off")
-        return _as(told, "would say" if plan.text else "silent", plan.reason)
+        return replace(told, action="would say") if plan.text else told
     try:
         return _say(plan, told, forge, own)
     except CannotComment as error:
-        return _as(told, "silent", str(error))
+        return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
-        return Spoken(told.id, told.title, "failed", str(error), told.context, told.text, error=error)
+        return replace(told, action="failed", reason=str(error), error=error)
 
 
 def _say(plan: Plan, told: Spoken, forge: Forge, own: Own) -> Spoken:
     number = plan.thread.id
     if not isinstance(number, int):
-        return _as(told, "silent", "threads from elsewhere have no comments")
-    mine = plan.own
-    if mine is None and not plan.own_is_known and (plan.text or plan.before):
-        mine = _look(number, forge, own)
-    if not plan.text:
-        return _withdraw(told, mine, forge) if mine else told
-    if mine is not None:
-        return _update(told, mine, forge)
-    if plan.before and plan.before.state in ("said", "removed"):
-        return _as(told, "silent", "a person deleted the comment: it is not written again")
-    return _create(told, number, forge, own)
+        return replace(told, reason="threads from elsewhere have no comments")
+    if plan.own:
+        return _update(told, plan.own, forge) if plan.text else _withdraw(told, plan.own, forge)
+    if plan.removed:
+        return replace(told, reason=DELETED)
+    return _create(told, number, forge, own) if plan.text else told
 
 
 def _create(told: Spoken, number: int, forge: Forge, own: Own) -> Spoken:
     try:
-        return _as(told, "created", told.reason, forge.create_comment(number, told.text))
+        return replace(told, action="created", comment=forge.create_comment(number, told.text))
+    except Gone as error:
+        return replace(told, reason=f"the issue is not there any more ({error})", is_refused=True)
     except Unreachable:
-        standing = _look(number, forge, own)
+        standing = look_for(number, forge, own)
         if standing is None:
             raise
-        return _as(told, "created", told.reason, standing)
+        return replace(told, action="created", comment=standing)
 
 
 def _update(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
     wanted, standing = read_seal(told.text), read_seal(mine.text)
     if standing is None or not standing.untouched:
-        return _as(told, "unchanged", "a person edited the comment: it is left as it is", mine)
+        return replace(told, action="unchanged", reason=EDITED, comment=mine)
     if wanted and standing.content == wanted.content:
-        return _as(told, "unchanged", "it says that already", mine)
+        return replace(told, action="unchanged", reason="it says that already", comment=mine)
     try:
-        return _as(told, "updated", told.reason, forge.update_comment(mine.id, told.text))
+        changed = forge.update_comment(mine.id, told.text)
     except Gone:
-        return _as(told, "silent", "a person deleted the comment: it is not written again")
+        return replace(told, reason=DELETED)
+    if standing.content == NOTHING:
+        return _folded(replace(told, action="updated", comment=changed), mine, forge, folded=False)
+    return replace(told, action="updated", comment=changed)
 
 
 def _withdraw(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
     """Shrink the comment to one line and fold it; what a person edited stays."""
     standing = read_seal(mine.text)
     if standing is None or not standing.untouched or standing.content == NOTHING:
-        return _as(told, "silent", told.reason)
+        return told
     try:
         changed = forge.update_comment(mine.id, seal(withdrawn(own_instance(mine.text)), NOTHING))
     except Gone:
         return told
-    if mine.node_id or changed.node_id:
-        try:
-            forge.minimize(changed.node_id or mine.node_id)
-        except ForgeError:
-            return _as(told, "withdrawn", f"{told.reason} (it could not be folded)", changed)
-    return _as(told, "withdrawn", told.reason, changed)
+    return _folded(replace(told, action="withdrawn", comment=changed), mine, forge, folded=True)
+
+
+def _folded(told: Spoken, mine: OwnComment, forge: Forge, *, folded: bool) -> Spoken:
+    """The comment folded as outdated, or unfolded; when that cannot be had, what it says is right all the same."""
+    node_id = (told.comment.node_id if told.comment else "") or mine.node_id
+    try:
+        if node_id:
+            forge.fold(node_id, folded=folded)
+    except ForgeError:
+        return replace(told, reason=f"{told.reason} (it could not be {'folded' if folded else 'unfolded'})")
+    return told
 
 
 def own_instance(text: str) -> str:
     """The instance that a comment's marker names."""
     first = text.lstrip().partition("\n")[0]
     return first.partition("id=")[2].partition(" ")[0] or "action"
-
-
-def _look(number: int, forge: Forge, own: Own) -> OwnComment | None:
-    """Our comment on the issue, the oldest one, on whichever page it is."""
-    ours = split_own(forge.comments(number), own)[1]
-    return ours[0] if ours else None
-
-
-def _as(told: Spoken, action: str, reason: str, comment: OwnComment | None = None) -> Spoken:
-    return Spoken(told.id, told.title, action, reason, told.context, told.text, comment)

@@ -48,7 +48,8 @@ def read_seal(text: str) -> Seal | None:
 
 
 def _mention_facts(mention: Mention) -> tuple[object, ...]:
-    return (mention.id, mention.title, mention.state, mention.outcome, mention.decisions, mention.summary, mention.files)
+    told = (mention.id, mention.title, mention.state, mention.outcome)
+    return (*told, mention.decisions, mention.summary, mention.files)
 
 
 def _match_facts(match: Match) -> tuple[object, ...]:

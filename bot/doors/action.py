@@ -6,9 +6,10 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+import traceback
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -77,40 +78,60 @@ def run(environ: Mapping[str, str], now: datetime | None = None) -> int:
 
     ``now`` is the time of the run, for replays; None reads the clock.
     """
-    notes: list[str] = []
     try:
         around = surroundings(environ)
-    except UserError as error:
+        report = Report()
+        try:
+            _run(around, given_inputs(environ), now or datetime.now(UTC), report)
+        except PrecedentError as error:
+            report.fail(str(error), error.exit_code)
+        _tell(around, report)
+    except PrecedentError as error:
         say(f"::error::{log_line(str(error))}")
         return error.exit_code
-    said: list[Spoken] = []
-    try:
-        said = _run(around, given_inputs(environ), now or datetime.now(UTC), notes)
-        failures = [str(spoken.error) for spoken in said if spoken.error]
-        code = 1 if failures else 0
-    except PrecedentError as error:
-        failures, code = [str(error)], error.exit_code
-    for line in failures:
-        say(f"::error::{log_line(line)}")
-    _report(around, said, notes, failures)
-    return code
+    except Exception as error:  # noqa: BLE001 - a bug of ours ends in one line that can be pasted into a report
+        say(f"::error::{log_line(bug(error))}")
+        return 1
+    return report.code
 
 
-def _run(around: Surroundings, given: Mapping[str, str], now: datetime, notes: list[str]) -> list[Spoken]:
+@dataclass(slots=True)
+class Report:
+    """What one run did and what went wrong, gathered on the way. ``code`` is its exit code: the worst that was met."""
+
+    said: list[Spoken] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    code: int = 0
+
+    def fail(self, line: str, code: int) -> None:
+        self.failures.append(line)
+        self.code = max(self.code, code)
+
+
+def bug(error: Exception) -> str:
+    """An unexpected error as one line for a report: what and where, and none of the values, which may be anybody's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
+    return f"this is a bug of Precedent, please report it: {type(error).__name__} at {' > '.join(places[-8:])}"
+
+
+def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report) -> None:
     inputs = read_inputs(given)
     if not inputs.token:
         raise UserError("input \"token\" is empty: leave it out, or give ${{ github.token }}")
     event = _event(around, inputs)
     if event.name not in KNOWN:
-        notes.append(f"The event {event.name} is none that Precedent listens to: nothing was done.")
-        return []
-    with _bot(around, inputs, given, now, notes) as bot:
+        report.notes.append(f"The event {event.name} is none that Precedent listens to: nothing was done.")
+        return
+    with _bot(around, inputs, given, now, report) as bot:
         if event.name == "workflow_dispatch" and event.input("run") == "rebuild":
-            notes.append(f"{rebuild(bot):,} threads are in memory.")
-            return []
-        told = handle(event, bot)
-        notes.extend(bot.memory.notes)
-        return told
+            report.notes.append(f"{rebuild(bot):,} threads are in memory.")
+            return
+        report.said += handle(event, bot)
+    for spoken in report.said:
+        if spoken.error:
+            report.fail(str(spoken.error), spoken.error.exit_code)
 
 
 def _event(around: Surroundings, inputs: Inputs) -> Event:
@@ -121,34 +142,39 @@ def _event(around: Surroundings, inputs: Inputs) -> Event:
     event = parse_event(around.event_name, payload)
     if event.name != "workflow_dispatch":
         return event
-    mode = inputs.run or event.input("run") or event.input("mode") or "catch-up"
-    number = inputs.issue or int(event.input("issue") or 0)
+    asked = {"run": event.input("run") or event.input("mode"), "issue": event.input("issue").strip().lstrip("#")}
+    by_hand = read_inputs(asked)
+    mode, number = inputs.run or by_hand.run or "catch-up", inputs.issue or by_hand.issue
     if mode == "answer" and not number:
         raise UserError('run: answer needs the input "issue", the number of the issue to answer')
     return replace(event, number=number if mode == "answer" else None, inputs=(("run", mode),))
 
 
 def _settings(
-    around: Surroundings, inputs: Inputs, given: Mapping[str, str], notes: list[str]
-) -> tuple[Settings, dict[str, str]]:
-    """The settings and templates of the default branch; with bad settings nothing is said, but all is remembered."""
+    around: Surroundings, inputs: Inputs, given: Mapping[str, str], report: Report
+) -> tuple[Settings, dict[str, str], str]:
+    """The settings and templates of the default branch, and why nothing may be said (empty: it may).
+
+    With bad settings everything is remembered, and what is owed is promised for when they are mended.
+    """
     url = f"{around.server_url}/{around.repository}.git"
     files = read_head_files(url, inputs.token, [inputs.config, *TEMPLATES])
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
+    settings, muted = Settings(), ""
     try:
         settings = load_settings(files.get(inputs.config), inputs.config)
     except SettingsError as error:
-        notes.append(f"{error} (until then nothing is said; everything is remembered)")
-        settings = replace(Settings(), mode="off")
-    return with_inputs(settings, given), templates
+        muted = "the settings cannot be used: what is to be said waits until they are mended"
+        report.fail(str(error), error.exit_code)
+    return with_inputs(settings, given), templates, muted
 
 
 @contextmanager
 def _bot(
-    around: Surroundings, inputs: Inputs, given: Mapping[str, str], now: datetime, notes: list[str]
+    around: Surroundings, inputs: Inputs, given: Mapping[str, str], now: datetime, report: Report
 ) -> Iterator[Bot]:
     """The parts of one run, put together and given back."""
-    settings, templates = _settings(around, inputs, given, notes)
+    settings, templates, muted = _settings(around, inputs, given, report)
     mode = "summary" if inputs.dry_run and settings.mode == "comment" else settings.mode
     settings = replace(settings, mode=mode)
     own = Own(settings.comment.author, marker())
@@ -166,11 +192,13 @@ def _bot(
             place=Place(around.repository, (urlsplit(around.server_url).hostname or "github.com",)),
             now=now,
             clock=Clock(time.monotonic, lambda line: say(log_line(line))),
-            note=notes.append,
+            note=report.notes.append,
+            muted=muted,
         )
     finally:
         memory.close()
-        notes.append(f"API: {forge.reads} reads, {forge.writes} writes.")
+        report.notes += memory.notes
+        report.notes.append(f"API: {forge.reads} reads, {forge.writes} writes.")
 
 
 def _store(around: Surroundings, settings: Settings, inputs: Inputs) -> Store:
@@ -191,23 +219,27 @@ def _links(around: Surroundings, settings: Settings) -> Links:
     return Links(around.server_url, around.repository, redirect)
 
 
-def _report(around: Surroundings, said: Iterable[Spoken], notes: list[str], failures: list[str]) -> None:
-    """Outputs for the next step, the job summary, and one line a thread in the log."""
-    told = list(said)
-    for spoken in told:
+def _tell(around: Surroundings, report: Report) -> None:
+    """One line a thread in the log, the job summary, and outputs for the next step."""
+    for line in report.failures:
+        say(f"::error::{log_line(line)}")
+    for spoken in report.said:
         say(log_line(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})"))
-    for note in notes:
+    for note in report.notes:
         say(log_line(note))
     if around.summary:
-        lines = tuple(Said(s.id, s.action, s.title, s.reason, s.comment.url if s.comment else "", _shadow(s)) for s in told)
-        _append(around.summary, summarise(RunReport(lines, tuple(notes), tuple(failures))))
+        lines = tuple(map(_summary_line, report.said))
+        _append(around.summary, summarise(RunReport(lines, tuple(report.notes), tuple(report.failures))))
     if around.output:
-        first = told[0] if told else Spoken(0, "", "silent", failures[0] if failures else "nothing was due")
+        silence = Spoken(0, "", "silent", report.failures[0] if report.failures else "nothing was due")
+        first = report.said[0] if report.said else silence
         _append(around.output, outputs(first, _context_file(around, first)))
 
 
-def _shadow(spoken: Spoken) -> str:
-    return spoken.text if spoken.action == "would say" else ""
+def _summary_line(spoken: Spoken) -> Said:
+    url = spoken.comment.url if spoken.comment else ""
+    shadow = spoken.text if spoken.action == "would say" else ""
+    return Said(spoken.id, spoken.action, spoken.title, spoken.reason, url, shadow)
 
 
 def outputs(spoken: Spoken, context: str) -> str:
@@ -242,8 +274,11 @@ def _context_file(around: Surroundings, spoken: Spoken) -> str:
 
 
 def _append(path: str, text: str) -> None:
-    with Path(path).open("a", encoding="utf-8", errors="replace") as file:
-        file.write(text)
+    try:
+        with Path(path).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        raise WorldError(f"the runner's file {path} cannot be written: {error.strerror}") from error
 
 
 def say(line: str) -> None:

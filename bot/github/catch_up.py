@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from bot.archive import parse_time
 from bot.github.errors import Gone
-from bot.github.forge import Reader
+from bot.github.forge import PER_PAGE, Reader
 from bot.github.threads import Own, OwnComment, archive_message, split_own, thread_of
 from bot.model import Record, Thread, ThreadId, Tombstone
 
@@ -27,7 +28,7 @@ class News:
 
     ``own`` holds our comment on each issue of which all comments are known, None where there is none; issues that are
     not in it may or may not have one. ``cursor``: everything that changed before it is in here. ``complete`` is False
-    when there is more than one run reads.
+    when there is more than this.
     """
 
     records: tuple[Record, ...] = ()
@@ -38,7 +39,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What memory holds of the listed issues, and those on which a comment of ours stands or was promised."""
+    """What memory holds of the listed issues, and those on which a comment of ours was seen to stand."""
 
     records: Mapping[ThreadId, Record] = field(default_factory=dict)
     spoken: frozenset[ThreadId] = frozenset()
@@ -49,20 +50,24 @@ def catch_up(
 ) -> News:
     """Read the threads of ``listed`` issues, given what memory knows of them."""
     changed = [issue for issue in listed if _is_news(issue, known)]
-    cursor = max((parse_time(issue["updated_at"]) for issue in listed), default=None)
+    cursor, complete = max((parse_time(issue["updated_at"]) for issue in listed), default=None), True
     stream = _stream(reader, changed, since)
     records: list[Record] = []
     ours: dict[ThreadId, OwnComment | None] = {}
     for issue in changed:
-        thread, mine = _read(reader, own, issue, known, stream)
+        try:
+            thread, mine = _read(reader, own, issue, known, stream)
+        except Gone:  # since it was listed; where that passes, the next run has to list it again
+            cursor, complete = min(filter(None, (cursor, parse_time(issue["updated_at"])))), False
+            continue
         records.append(thread)
         if mine is not None:
             ours[thread.id] = mine[0] if mine else None
-    return News(tuple(records), ours, cursor)
+    return News(tuple(records), ours, cursor, complete)
 
 
 def read_thread(reader: Reader, own: Own, number: int) -> tuple[Record, OwnComment | None, Json]:
-    """One thread with all its comments, our comment on it, and the issue's JSON. A thread that is gone is a Tombstone."""
+    """One thread with all its comments, our comment on it, and the issue's JSON. Raises Gone."""
     issue = reader.issue(number)
     thread, mine = _read_whole(reader, own, issue)
     return thread, mine[0] if mine else None, issue
@@ -74,7 +79,7 @@ def tombstone(number: int, gone: Gone, now: datetime) -> Tombstone:
 
 
 def _is_news(issue: Json, known: Known) -> bool:
-    """Whether the list shows something that memory does not hold. Times are whole seconds, so equal ones say nothing."""
+    """Whether the list shows what memory does not hold. Times are whole seconds, so equal ones say nothing."""
     held = known.records.get(issue["number"])
     if held is None:
         return True
@@ -91,8 +96,8 @@ def _is_news(issue: Json, known: Known) -> bool:
 
 def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
     """The comments of all changed issues in one read; None where reading them one by one is as cheap."""
-    talked = [issue for issue in changed if issue.get("comments")]
-    if since is None or len(talked) < 2:
+    pages = sum(math.ceil(int(issue.get("comments") or 0) / PER_PAGE) for issue in changed)
+    if since is None or pages < 2:
         return None
     found, complete = reader.comments_since(since, PAGES)
     if not complete:
@@ -110,14 +115,22 @@ def _read(
 ) -> tuple[Thread, list[OwnComment] | None]:
     """The thread, and our comments on it if all its comments are known."""
     held = known.records.get(issue["number"])
-    closed_anew = _has_ended(issue) and not _has_ending(issue, held)
+    closed_anew = has_ended(issue) and not _has_ending(issue, held)
     if not issue.get("comments") and not closed_anew:
         return thread_of(issue, [], _old_events(held)), []
     if stream is not None and not closed_anew:
         merged = _merge(own, issue, known, stream[issue["number"]])
         if merged is not None:
             return merged
-    return _read_whole(reader, own, issue)
+    thread, ours = _read_whole(reader, own, issue)
+    return _with_known_sources(thread, held), ours
+
+
+def _with_known_sources(thread: Thread, held: Record | None) -> Thread:
+    """The thread with what GraphQL told and REST does not: of what its duplicate marks say it is one."""
+    known = {(event.name, event.at): event for event in (held.events if isinstance(held, Thread) else ())}
+    events = (known.get((event.name, event.at), event) if event.source is None else event for event in thread.events)
+    return replace(thread, events=tuple(events))
 
 
 def _merge(
@@ -130,18 +143,16 @@ def _merge(
     by_id |= {int(comment["id"]): comment for comment in news}
     others, ours = split_own(by_id.values(), own)
     unseen = int(issue["comments"]) - len(others) - len(ours)
-    if unseen == 0:
-        return thread_of(issue, others, _old_events(held)), ours
-    if unseen == 1 and not ours and issue["number"] in known.spoken:
-        return thread_of(issue, others, _old_events(held)), None
-    return None
+    stands_elsewhere = not ours and issue["number"] in known.spoken
+    if unseen != (1 if stands_elsewhere else 0):
+        return None
+    return thread_of(issue, others, _old_events(held)), None if stands_elsewhere else ours
 
 
 def _read_whole(reader: Reader, own: Own, issue: Json) -> tuple[Thread, list[OwnComment]]:
-    if _has_ended(issue):
+    if has_ended(issue):
         items = reader.timeline(issue["number"])
-        comments = [{**item, "user": item.get("user") or item.get("actor")} for item in items if is_comment(item)]
-        others, ours = split_own(comments, own)
+        others, ours = split_own(comments_of(items), own)
         return thread_of(issue, others, items), ours
     if not issue.get("comments"):
         return thread_of(issue, []), []
@@ -149,24 +160,21 @@ def _read_whole(reader: Reader, own: Own, issue: Json) -> tuple[Thread, list[Own
     return thread_of(issue, others), ours
 
 
-def _has_ended(issue: Json) -> bool:
+def has_ended(issue: Json) -> bool:
     """Whether the issue was ever closed, as far as its own fields tell: then its timeline holds the ending."""
     return issue.get("state") == "closed" or issue.get("state_reason") == "reopened"
 
 
-def is_comment(item: Json) -> bool:
-    """Whether an item of a timeline is a comment."""
-    return item.get("event") == "commented" and "id" in item and "created_at" in item
+def comments_of(timeline: Iterable[Json]) -> list[Json]:
+    """The comments among the items of a timeline, as the comments API shows them."""
+    found = (item for item in timeline if item.get("event") == "commented" and "id" in item and "created_at" in item)
+    return [{**item, "user": item.get("user") or item.get("actor")} for item in found]
 
 
 def _has_ending(issue: Json, held: Record | None) -> bool:
-    """Whether memory knows this very ending, with the events around it."""
-    if not isinstance(held, Thread):
-        return False
+    """Whether memory knows this very ending, with the events around it. One that was undone since bears no date."""
     closed_at = issue.get("closed_at")
-    if not closed_at:
-        return held.state_reason == "reopened" and issue.get("state") == "open"
-    return held.closed_at == parse_time(closed_at)
+    return isinstance(held, Thread) and bool(closed_at) and held.closed_at == parse_time(closed_at)
 
 
 def _old_events(held: Record | None) -> list[Json]:

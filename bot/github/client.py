@@ -14,10 +14,10 @@ from requests.exceptions import RequestException
 from urllib3.util import Retry
 
 from bot.github.errors import CannotComment, ForgeError, Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.forge import PER_PAGE
 from bot.github.threads import OwnComment
 
 Json = dict[str, Any]
-PER_PAGE = 100
 TIMEOUT = 20
 RETRIES = 3
 """Repeats of a read after a dropped connection or a 5xx, with doubling waits; nothing else is repeated."""
@@ -33,7 +33,13 @@ class GitHubClient:
     def __init__(self, api_url: str, token: str, repo: str, *, write_gap: float = 1.0) -> None:
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
-        retry = Retry(total=RETRIES, backoff_factor=0.5, status_forcelist=(500, 502, 503, 504), allowed_methods=("GET",))
+        retry = Retry(
+            total=RETRIES,
+            backoff_factor=0.5,
+            status_forcelist=(500, 502, 503, 504),
+            allowed_methods=("GET",),
+            respect_retry_after_header=False,  # it may name an hour; the next run is sooner
+        )
         api = github.Github(
             auth=github.Auth.Token(token),
             base_url=api_url.rstrip("/"),
@@ -69,9 +75,9 @@ class GitHubClient:
 
     def issue(self, number: int) -> Json:
         """One issue or pull request; Gone when it was deleted, moved or is out of sight."""
-        data: Json = self._get(f"{self._repo}/issues/{number}", {})[1]
+        data: Json = _shaped(self._get(f"{self._repo}/issues/{number}", {})[1], dict)
         home = str(data.get("repository_url") or "")
-        if data.get("number") != number or (home and not home.lower().endswith(self._repo.lower())):
+        if data.get("number") != number or not self._is_home(home):
             moved = f"{'/'.join(home.split('/')[-2:])}#{data.get('number')}"
             raise Gone(f"issue {number} was moved to another repository", certain=True, moved_to=moved)
         return data
@@ -100,13 +106,13 @@ class GitHubClient:
         data = self._write("PATCH", f"{self._repo}/issues/comments/{comment_id}", {"body": text})
         return OwnComment(comment_id, text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
 
-    def minimize(self, node_id: str) -> None:
-        """Fold a comment as outdated. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
-        wanted = {"subjectId": node_id, "classifier": "OUTDATED"}
+    def fold(self, node_id: str, *, folded: bool) -> None:
+        """Fold a comment as outdated, or unfold it. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
+        verb = "minimize" if folded else "unminimize"
+        wanted = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
+        told = f"{verb}dComment {{ isMinimized }}"
         self.writes += 1
-        self._call(
-            lambda: self._requester.graphql_named_mutation("minimizeComment", wanted, "minimizedComment { isMinimized }")
-        )
+        self._call(lambda: self._requester.graphql_named_mutation(f"{verb}Comment", wanted, told))
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -114,7 +120,7 @@ class GitHubClient:
         items: list[Json] = []
         for _ in range(most):
             headers, data = self._get(path, query)
-            items += [item for item in data if isinstance(item, dict)]
+            items += [item for item in _shaped(data, list) if isinstance(item, dict)]
             link = _NEXT.search(str(headers.get("link") or ""))
             if not link:
                 return items, True
@@ -122,13 +128,21 @@ class GitHubClient:
             query = dict(parse_qsl(following.query))
         return items, False
 
+    def _is_home(self, home: str) -> bool:
+        """Whether an issue lives in this repository, which may bear a new name since it was asked for."""
+        if not home or home.lower().endswith(self._repo.lower()):
+            return True
+        name = _shaped(self._get(self._repo, {})[1], dict).get("full_name")
+        return home.lower().endswith(f"/repos/{name}".lower())
+
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
         self.reads += 1
         return self._call(lambda: self._requester.requestJsonAndCheck("GET", path, parameters=dict(query)))
 
     def _write(self, verb: str, path: str, body: Json) -> Json:
         self.writes += 1
-        data: Json = self._call(lambda: self._requester.requestJsonAndCheck(verb, path, input=body))[1]
+        data: Json = _shaped(self._call(lambda: self._requester.requestJsonAndCheck(verb, path, input=body))[1], dict)
+        _shaped(data.get("id"), int)
         return data
 
     def _call(self, request: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
@@ -136,8 +150,15 @@ class GitHubClient:
             return request()
         except GithubException as error:
             raise meaning_of(error) from error
-        except (RequestException, OSError) as error:
-            raise Unreachable(f"GitHub could not be reached ({type(error).__name__}): the next run catches up") from error
+        except (RequestException, OSError, ValueError, RuntimeError) as error:  # the last two: no JSON; led elsewhere
+            raise Unreachable(f"GitHub did not answer ({type(error).__name__}): the next run catches up") from error
+
+
+def _shaped(data: Any, kind: type) -> Any:
+    """``data``, when it is the list or object that was asked for: what a proxy says must not count as nothing there."""
+    if not isinstance(data, kind):
+        raise Unreachable("GitHub's answer was not what was asked for: the next run catches up")
+    return data
 
 
 def meaning_of(error: GithubException) -> ForgeError:
@@ -156,7 +177,9 @@ def meaning_of(error: GithubException) -> ForgeError:
     if error.status == 403:
         return NotPermitted(f"the token may not do this (403: {message:.120}): give the job 'issues: write'")
     if error.status in (404, 410):
-        return Gone(f"not found ({error.status})", certain=error.status == 410)
+        told = f"{error.status}: {message:.120}" if message else str(error.status)
+        certain = error.status == 410 and "disabled" not in message.lower()
+        return Gone(f"GitHub has nothing there ({told}): it was removed, or the token may not see it", certain=certain)
     if error.status >= 500:
         return Unreachable(f"GitHub answered {error.status}: the next run catches up")
     return ForgeError(f"GitHub answered {error.status}: {message:.160}")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.errors import UserError
 from bot.archive import clean
+from bot.errors import UserError
 
 MAX_PAYLOAD = 25 * 1024 * 1024
 """Bytes; GitHub delivers nothing larger."""

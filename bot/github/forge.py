@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from bot.github.threads import OwnComment
 
 Json = dict[str, Any]
+PER_PAGE = 100
+"""What GitHub gives at most in one answer to a read."""
 
 
 class Reader(Protocol):
@@ -45,6 +47,6 @@ class Forge(Reader, Protocol):
         """Replace the text of a comment; raises Gone when a person deleted it."""
         ...
 
-    def minimize(self, node_id: str) -> None:
-        """Fold a comment as outdated."""
+    def fold(self, node_id: str, *, folded: bool) -> None:
+        """Fold a comment as outdated, or unfold it."""
         ...

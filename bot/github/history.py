@@ -1,23 +1,32 @@
-"""githubkit for bulk: a repository's whole history, oldest change first, in batches that can be remembered one by one."""
+"""githubkit for bulk: a repository's whole history, oldest change first, in batches to be remembered one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bot.archive import parse_time, stamp
-from bot.github.catch_up import News, is_comment
+from bot.github.catch_up import News, comments_of, has_ended
 from bot.github.errors import ForgeError, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.forge import Reader
 from bot.github.queries import ISSUES, issue_json
 from bot.github.threads import Own, split_own, thread_of
+from bot.model import Thread
 
 if TYPE_CHECKING:
     from githubkit import GitHub
+    from githubkit.exception import GitHubException
+    from githubkit.retry import RetryOption
 
 PER_PAGE = 50
 """Issues a GraphQL request asks for: with a hundred comments and events each it stays far below 500,000 nodes."""
+
+RETRIES = 3
+"""Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds."""
+
+_GO_ON = "the next run goes on from here"
+_OUT_OF_SIGHT = "the token cannot see this repository's issues: give the job 'issues: write'"
 
 
 class History(Protocol):
@@ -32,6 +41,8 @@ class GraphQLHistory:
     def __init__(self, api_url: str, token: str, repo: str, own: Own, reader: Reader) -> None:
         self._api_url, self._token = api_url, token
         self._owner, _, self._name = repo.partition("/")
+        base = api_url.rstrip("/")  # a company's own server has /api/v3 and /api/graphql
+        self._endpoint = f"{base.removesuffix('/v3') if base.endswith('/api/v3') else base}/graphql"
         self._own = own
         self._reader = reader
         self.requests = 0
@@ -40,7 +51,7 @@ class GraphQLHistory:
         """Batches of at most PER_PAGE threads. Raises ForgeError; what came before it is complete."""
         from githubkit import GitHub  # 200 ms that only a run with history to read should pay
 
-        with GitHub(self._token, base_url=self._api_url, auto_retry=True) as api:
+        with GitHub(self._token, base_url=self._api_url, auto_retry=_again) as api:
             after: str | None = None
             while True:
                 page = self._page(api, moment, after)
@@ -50,23 +61,18 @@ class GraphQLHistory:
                     return
 
     def _page(self, api: GitHub[Any], moment: datetime | None, after: str | None) -> dict[str, Any]:
-        from githubkit.exception import GitHubException, RequestFailed, RequestTimeout
+        from githubkit.exception import GitHubException
 
-        variables = {"owner": self._owner, "name": self._name, "first": PER_PAGE, "after": after, "since": stamp(moment)}
+        place = {"owner": self._owner, "name": self._name}
+        variables = {**place, "first": PER_PAGE, "after": after, "since": stamp(moment)}
         self.requests += 1
         try:
-            data = api.graphql(ISSUES, variables)
-        except RequestFailed as error:
-            raise _meaning(error.response.status_code) from error
-        except RequestTimeout as error:
-            raise Unreachable("GitHub did not answer in time: the next run goes on from here") from error
-        except GitHubException as error:
-            limited = "rate limit" in str(error).lower()
-            kind = RateLimited if limited else Unreachable
-            raise kind(f"GitHub's GraphQL API answered: {error!s:.160}; the next run goes on from here") from error
-        repository = data.get("repository")
+            answer = api.request("POST", self._endpoint, json={"query": ISSUES, "variables": variables}).json()
+        except (GitHubException, ValueError) as error:  # a ValueError: what came is no JSON
+            raise _meaning(error) from error
+        repository = _data(answer).get("repository")
         if not repository:
-            raise NotPermitted("the token cannot see this repository's issues: give the job 'issues: write'")
+            raise NotPermitted(_OUT_OF_SIGHT)
         issues: dict[str, Any] = repository["issues"]
         return issues
 
@@ -74,21 +80,65 @@ class GraphQLHistory:
         nodes = [node for node in page["nodes"] if node]
         records = []
         for node in nodes:
+            comments: list[Any]
+            events: list[Any]
             issue, comments, events = issue_json(node, f"{self._owner}/{self._name}")
             if node["comments"]["pageInfo"]["hasNextPage"] or node["timelineItems"]["pageInfo"]["hasNextPage"]:
                 events = self._reader.timeline(issue["number"])
-                comments = [{**e, "user": e.get("user") or e.get("actor")} for e in events if is_comment(e)]
+                comments = comments_of(events)
             records.append(thread_of(issue, split_own(comments, self._own)[0], events))
         cursor = max((parse_time(node["updatedAt"]) for node in nodes), default=None)
         return News(tuple(records), {}, cursor, not page["pageInfo"]["hasNextPage"])
 
 
-def _meaning(status: int) -> ForgeError:
+def _again(error: GitHubException, tries: int) -> RetryOption:
+    """Only a fault of the server is worth a second try; a limit is not waited for, the next run goes on."""
+    from githubkit.exception import RequestFailed
+    from githubkit.retry import RetryOption
+
+    is_fault = isinstance(error, RequestFailed) and error.response.status_code >= 500
+    return RetryOption(is_fault and tries < RETRIES, timedelta(seconds=2**tries / 2))
+
+
+def _meaning(error: GitHubException | ValueError) -> ForgeError:
+    """The meaning of what githubkit raised, as one line with the remedy."""
+    from githubkit.exception import RateLimitExceeded, RequestFailed
+
+    if not isinstance(error, RequestFailed):
+        return Unreachable(f"GitHub could not be reached ({type(error).__name__}): {_GO_ON}")
+    status = error.response.status_code
     if status == 401:
         return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
-    if status in (403, 429):
-        return RateLimited("GitHub's rate limit is reached: the next run goes on from here")
-    return Unreachable(f"GitHub's GraphQL API answered {status}: the next run goes on from here")
+    if isinstance(error, RateLimitExceeded) or status == 429:
+        return RateLimited(f"GitHub's rate limit is reached: {_GO_ON}")
+    if status == 403:
+        return NotPermitted(_OUT_OF_SIGHT)
+    return Unreachable(f"GitHub's GraphQL API answered {status}: {_GO_ON}")
+
+
+def _data(answer: Any) -> dict[str, Any]:
+    """The data of an answer, read without githubkit's models, which refuse a lone surrogate in an issue's text.
+
+    An answer with errors raises what they mean, although a part of the data may be there: what is missing in it must
+    not count as gone.
+    """
+    found = answer if isinstance(answer, dict) else {}
+    errors = found.get("errors")
+    if errors or not isinstance(found.get("data"), dict):
+        told = [str(each.get("message")) for each in errors or () if isinstance(each, dict)]
+        raise _meaning_of_words("; ".join(told) or "nothing that can be read")
+    data: dict[str, Any] = found["data"]
+    return data
+
+
+def _meaning_of_words(words: str) -> ForgeError:
+    """GraphQL answers 200 whatever happened, and says in words what it was."""
+    lower = words.lower()
+    if "rate limit" in lower:
+        return RateLimited(f"GitHub's rate limit is reached: {_GO_ON}")
+    if "not accessible" in lower or "could not resolve to a repository" in lower:
+        return NotPermitted(_OUT_OF_SIGHT)
+    return Unreachable(f"GitHub's GraphQL API answered: {words:.160}; {_GO_ON}")
 
 
 class RestHistory:
@@ -99,17 +149,18 @@ class RestHistory:
         self._reader = reader
 
     def since(self, moment: datetime | None) -> Iterator[News]:
-        """Batches of at most a hundred threads, oldest change first."""
+        """Batches of a hundred threads or, where more changed within one second, more; oldest change first."""
+        pages = 1
         while True:
-            listed, complete = self._reader.issues_since(moment, 1)
+            listed, complete = self._reader.issues_since(moment, pages)
             issues = [issue for issue in listed if not issue.get("pull_request")]
             cursor = max((parse_time(issue["updated_at"]) for issue in listed), default=None)
             yield News(tuple(map(self._thread, issues)), {}, cursor, complete)
-            if complete or cursor is None or cursor == moment:
+            if complete:
                 return
+            pages = 2 * pages if cursor == moment else 1  # more than a page can change within one second
             moment = cursor
 
-    def _thread(self, issue: dict[str, Any]) -> Any:
-        events = self._reader.timeline(issue["number"]) if issue.get("comments") or issue.get("closed_at") else []
-        comments = [{**e, "user": e.get("user") or e.get("actor")} for e in events if is_comment(e)]
-        return thread_of(issue, split_own(comments, self._own)[0], events)
+    def _thread(self, issue: dict[str, Any]) -> Thread:
+        events = self._reader.timeline(issue["number"]) if issue.get("comments") or has_ended(issue) else []
+        return thread_of(issue, split_own(comments_of(events), self._own)[0], events)

@@ -15,7 +15,7 @@ query History($owner: String!, $name: String!, $first: Int!, $after: String, $si
       nodes {
         number title body state stateReason(enableDuplicate: true) locked createdAt updatedAt closedAt
         author { login __typename } authorAssociation
-        labels(first: 20) { nodes { name } }
+        labels(first: 100) { nodes { name } }
         reactionGroups { content reactors { totalCount } }
         comments(first: 100) {
           totalCount
@@ -32,12 +32,18 @@ query History($owner: String!, $name: String!, $first: Int!, $after: String, $si
           pageInfo { hasNextPage }
           nodes {
             __typename
-            ... on ClosedEvent { createdAt actor { login } closer { ... on Commit { oid } ... on PullRequest { number } } }
-            ... on ReopenedEvent { createdAt actor { login } }
-            ... on ReferencedEvent { createdAt actor { login } commit { oid } }
-            ... on MarkedAsDuplicateEvent { createdAt actor { login } canonical { ... on Issue { number } } }
+            ... on ClosedEvent {
+              createdAt actor { login __typename }
+              closer { ... on Commit { oid } ... on PullRequest { number } }
+            }
+            ... on ReopenedEvent { createdAt actor { login __typename } }
+            ... on ReferencedEvent { createdAt actor { login __typename } commit { oid } }
+            ... on MarkedAsDuplicateEvent {
+              createdAt actor { login __typename }
+              canonical { __typename ... on Issue { number } ... on PullRequest { number } }
+            }
             ... on CrossReferencedEvent {
-              createdAt actor { login } isCrossRepository
+              createdAt actor { login __typename } isCrossRepository
               source { __typename ... on Issue { number } ... on PullRequest { number } }
             }
           }
@@ -108,7 +114,7 @@ def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
     event["commit_id"] = closer.get("oid")
     source = node.get("source") or node.get("canonical") or {}
     if source.get("number") and not node.get("isCrossRepository"):
-        pull: dict[str, Any] = {"pull_request": {}} if source.get("__typename") == "PullRequest" else {}
+        pull: dict[str, Any] = {"pull_request": source} if source.get("__typename") == "PullRequest" else {}
         event["source"] = {"issue": {"number": source["number"], "repository_url": home, **pull}}
     yield event
 
@@ -119,7 +125,9 @@ def _user(actor: Json | None) -> dict[str, Any] | None:
         return None
     is_bot = actor.get("__typename") == "Bot"
     login = str(actor.get("login"))
-    return {"login": f"{login}[bot]" if is_bot and not login.endswith("[bot]") else login, "type": "Bot" if is_bot else "User"}
+    if is_bot and not login.endswith("[bot]"):
+        login += "[bot]"
+    return {"login": login, "type": "Bot" if is_bot else "User"}
 
 
 def _counts(node: Json) -> dict[str, int]:

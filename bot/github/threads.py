@@ -32,7 +32,8 @@ class Own:
 
     def wrote(self, comment: Json) -> bool:
         author = str((comment.get("user") or {}).get("login") or "")
-        return author.lower() == self.login.lower() and self.marker in str(comment.get("body") or "")
+        first = str(comment.get("body") or "").lstrip("\ufeff \t\r\n").partition("\n")[0]
+        return author.lower() == self.login.lower() and first.rstrip() == self.marker
 
 
 def own_comment(comment: Json) -> OwnComment:

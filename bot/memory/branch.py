@@ -23,7 +23,7 @@ from bot.memory.git_errors import (
     RemoteRefused,
     RemoteUnreachable,
 )
-from bot.memory.paths import below, checked, checked_all, checked_folder, refuse_clashes
+from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
 from bot.memory.store import Edits, Moved, Snapshot, StoreError
 
 _LOG = logging.getLogger(__name__)
@@ -70,6 +70,11 @@ class BranchSnapshot:
         """The regular files below ``prefix``, sorted."""
         folder = checked_folder(prefix)
         return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and below(path, folder))
+
+    def strangers(self, prefix: str) -> list[str]:
+        """What `checkout` refuses of ``prefix``: all but regular files directly in it."""
+        folder = checked_folder(prefix)
+        return sorted(path for path, entry in self.files.items() if _is_strange(path, entry, folder))
 
     def checkout(self, prefix: str) -> Path:
         """A folder with the files of ``prefix``; it lasts until the store is closed."""
@@ -237,6 +242,13 @@ def _regular(path: str, entry: Entry) -> Entry:
         kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
         raise StoreError(f"{checked(path)} on the branch is {kind}, which this program never writes; remove it there")
     return entry
+
+
+def _is_strange(path: str, entry: Entry, folder: str) -> bool:
+    if path == folder:
+        return True
+    inside = path[len(folder) + 1 if folder else 0 :]
+    return below(path, folder) and ("/" in inside or entry.mode != FILE_MODE or not is_fit(path))
 
 
 def _flat(path: str, name: str) -> str:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from bot.memory import manifest as manifests
 from bot.memory.documents import document_of
+from bot.memory.held import Held
 from bot.memory.index import Index, IndexCorrupt, Query
-from bot.memory.manifest import FORMAT, Manifest
-from bot.memory.records import CorruptRecord, decode, encode, record_path, sort_key
-from bot.memory.shards import answer_path, digest_line, digest_path, edit_shards, parse_said, read_shard, said_line
+from bot.memory.paths import is_fit
+from bot.memory.records import (
+    FOLDER,
+    encode,
+    in_order,
+    record_path,
+    same_content,
+    wins,
+)
+from bot.memory.shards import (
+    answer_path,
+    digest_line,
+    digest_path,
+    edit_shards,
+    is_damaged,
+    said_line,
+)
 from bot.memory.store import Snapshot
 from bot.memory.whoosh import build, open_index
 from bot.model import Changes, Digest, Entry, Hit, Record, Said, Thread, ThreadId, Tombstone
@@ -26,72 +42,50 @@ CHUNK = 1_000
 """Records read at a time when the index is made anew."""
 
 
-def wins(new: Record, old: Record | None) -> bool:
-    """Whether ``new`` replaces ``old``: the later revision does, a tombstone stays, equal content changes nothing."""
-    if old is None:
-        return True
-    if new.revised_at != old.revised_at:
-        return new.revised_at > old.revised_at and not _same_content(new, old)
-    if isinstance(old, Tombstone):
-        return False
-    return isinstance(new, Tombstone) or not _same_content(new, old)
+INDEX = "index"
 
 
-def _same_content(new: Record, old: Record) -> bool:
-    """Equal apart from the time of the last update, which our own comment moves too."""
-    if isinstance(new, Thread) and isinstance(old, Thread):
-        return replace(new, updated_at=None) == replace(old, updated_at=None)
-    return type(new) is type(old)
-
-
-class Draft:
-    """Reads go to the snapshot, changes lie on top. ``notes`` collects what a maintainer should know.
+class Draft(Held):
+    """What a snapshot holds, with changes on top of it; searches see both.
 
     ``expected`` names files that will be read, so that they are read together.
     """
 
     def __init__(self, snapshot: Snapshot, notes: list[str], expected: Iterable[str] = ()) -> None:
-        self.snapshot = snapshot
-        self.notes = notes
-        self._files: dict[str, bytes | None] = {}
-        self._read([manifests.PATH, *expected])
-        self.manifest = self._read_manifest()
-        self._records: dict[ThreadId, Record | None] = {}
+        super().__init__(snapshot, notes, expected)
+        self._begun_with = self.manifest.threads
         self._written: dict[ThreadId, Record] = {}
         self._digests: dict[ThreadId, Digest] = {}
         self._said: dict[ThreadId, Said] = {}
         self._folder: Path | None = None
         self._index: Index | None = None
         self._index_changed = False
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether a later version of this program wrote the branch; then nothing is written over it."""
-        return self.manifest.format > FORMAT
+        self._behind: dict[ThreadId, Record] = {}  # applied, and not in the index yet
+        self._passed: dict[ThreadId, datetime] = {}  # later revisions that said the same, and were not kept for it
 
     # -- reading ---------------------------------------------------------------------------------------------------
-
-    def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
-        """The records of these threads; unknown and damaged ones are left out."""
-        wanted = list(dict.fromkeys(ids))
-        missing = {record_path(key): key for key in wanted if key not in self._records}
-        if missing:
-            self._records.update(dict.fromkeys(missing.values()))
-            for path, data in self._read(missing).items():
-                self._records[missing[path]] = self._decode(path, data)
-        return {key: record for key in wanted if (record := self._records[key]) is not None}
 
     def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
         """What was said on these threads before and in this run."""
         wanted = list(dict.fromkeys(ids))
-        shards = self._read(sorted({answer_path(key) for key in wanted}))
-        found: dict[ThreadId, Said] = {}
-        for path, data in shards.items():
-            lines = read_shard(data)
-            for key in wanted:
-                if answer_path(key) == path and key in lines:
-                    found |= _valid_said(key, lines[key])
-        return found | {key: self._said[key] for key in wanted if key in self._said}
+        return super().said(wanted) | {key: self._said[key] for key in wanted if key in self._said}
+
+    def said_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
+        """What was said on these threads when the snapshot was taken."""
+        return super().said(ids)
+
+    def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
+        """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
+        paths = in_order({*self.snapshot.paths(FOLDER), *map(record_path, self._written)})
+        written = {record_path(key): record for key, record in self._written.items()}
+        for start in range(0, len(paths), CHUNK):
+            part = paths[start : start + CHUNK]
+            found = self.snapshot.read(path for path in part if path not in written)
+            for path in part:
+                record = written.get(path) or self._decode(path, found.get(path, b""))
+                if record is not None:
+                    yield record
+            tick(len(part))
 
     def search(
         self,
@@ -109,126 +103,141 @@ class Draft:
         wanted = list(ids)
         return self._ask(lambda index: index.entries(wanted), {})
 
-    def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
-        """All records in the order of their ids, a thousand read at a time."""
-        paths = [path for path in self.snapshot.paths("records") if path.endswith(".json")]
-        paths.sort(key=lambda path: (len(path), path))
-        written = {record_path(key): record for key, record in self._written.items()}
-        for start in range(0, len(paths), CHUNK):
-            part = paths[start : start + CHUNK]
-            found = self.snapshot.read(part)
-            for path in part:
-                record = written.pop(path, None) or self._decode(path, found.get(path, b""))
-                if record is not None:
-                    yield record
-            tick(len(part))
-        yield from sorted(written.values(), key=lambda record: sort_key(record.id))
-
     # -- changing --------------------------------------------------------------------------------------------------
 
     def apply(self, changes: Changes, tick: Progress = lambda _: None) -> None:
         """Put changes on top. Applying the same ones twice, or older ones later, changes nothing."""
-        held = self.records(record.id for record in changes.records)
-        newest = {record.id: record for record in sorted(changes.records, key=lambda record: record.revised_at)}
-        winners = [record for key, record in newest.items() if wins(record, held.get(key))]
         threads = tombstones = 0
-        for record in winners:
-            old = held.get(record.id)
-            threads += isinstance(record, Thread) - isinstance(old, Thread)
+        for record in self._winners(changes.records):
+            old = self._records[record.id]
+            was_thread = old is None and self._files.get(record_path(record.id)) is not None  # as it is damaged
+            threads += isinstance(record, Thread) - (was_thread or isinstance(old, Thread))
             tombstones += isinstance(record, Tombstone) - isinstance(old, Tombstone)
-            self._records[record.id] = self._written[record.id] = record
-        if winners:
-            self._index_records(winners, tick)
-        self._said |= {said.id: said for said in changes.said}
+            self._records[record.id] = self._written[record.id] = self._behind[record.id] = record
+            self._read_digest(record)
+            tick(1)
+        stood = self.said(said.id for said in changes.said)
+        told = [said for said in changes.said if said.id not in stood or said.at >= stood[said.id].at]
+        self._said |= {said.id: said for said in told}
         cursors = [moment for moment in (self.manifest.cursor, changes.cursor) if moment]
         self.manifest = replace(
-            self.manifest,
+            manifests.count_promises(self.manifest, told, stood),
             cursor=max(cursors, default=None),
             threads=self.manifest.threads + threads,
             tombstones=self.manifest.tombstones + tombstones,
             pending=manifests.next_pending(
                 self.manifest.pending,
-                [said.id for said in changes.said if said.state == "pending"],
-                [said.id for said in changes.said if said.state != "pending"],
+                [said.id for said in told if said.state == "pending"],
+                [said.id for said in told if said.state != "pending"],
             ),
         )
 
     def edits(self) -> dict[str, bytes | Path | None]:
         """What has to be written so that the store holds this draft; nothing when nothing changed."""
+        if self._behind:
+            self._ask(lambda _: None, None)
         found: dict[str, bytes | Path | None] = {record_path(key): encode(r) for key, r in self._written.items()}
         found |= self._shard_edits()
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
             manifest = manifest.with_index(self._folder, ANALYSER_VERSION)
-            found |= {f"index/{name}": self._folder / name for name in manifest.index.keys() - self.manifest.index.keys()}
-            found |= {f"index/{name}": None for name in self.manifest.index.keys() - manifest.index.keys()}
+            found |= {path: None for path in self._index_paths() if path[len(INDEX) + 1 :] not in manifest.index}
+            new = manifest.index.keys() - self.manifest.index.keys()
+            found |= {f"{INDEX}/{name}": self._folder / name for name in new}
         data = manifests.encode(manifest)
         if data != self._files[manifests.PATH]:
             found[manifests.PATH] = data
         return found
 
     def rebuild_index(self, tick: Progress = lambda _: None) -> Index:
-        """Make the index anew from the records."""
-        folder = self._index_folder()
-        for path in folder.iterdir():
-            path.unlink()
-        threads = (record for record in self.every_record(tick) if isinstance(record, Thread))
-        build(folder, (document_of(thread, self._digests.get(thread.id)) for thread in threads))
-        self._index, self._index_changed = open_index(folder), True
+        """Make the index anew from the records; the stored one is not used. Raises IndexCorrupt, OSError."""
+        if self._index:
+            self._index.close()
+        self._index, self._behind = None, {}
+        self.manifest = replace(self.manifest, index={})
+        self._folder = self.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
+        build(self._folder, (document_of(thread, self._digests.get(thread.id)) for thread in self._living(tick)))
+        self._index, self._index_changed = open_index(self._folder), True
         return self._index
 
     def _ask(self, question: Callable[[Index], Answer], nothing: Answer) -> Answer:
-        """Ask the index; made anew once if it is damaged. An index that cannot be had at all costs the answer only."""
+        """Ask the index, made anew once if it is damaged. One that cannot be had costs the answer, not the run."""
         try:
-            return question(self._open_index()[0])
-        except IndexCorrupt as error:
-            fault = str(error)
-        try:
-            return question(self._rebuild(fault))
-        except IndexCorrupt as error:
-            self.notes.append(f"The index could not be used ({error}): similar threads were not looked for.")
+            try:
+                return question(self._ready())
+            except IndexCorrupt as error:
+                return question(self._rebuild(f"damaged ({error!s:.120})"))
+        except (IndexCorrupt, OSError) as error:
+            self.manifest = replace(self.manifest, index={})
+            self._note(f"The index could not be used ({error!s:.120}): similar threads were not looked for.")
             return nothing
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
+    def _winners(self, records: Iterable[Record]) -> list[Record]:
+        """Of each thread's records the newest, where it replaces what is held."""
+        in_time = sorted(records, key=lambda record: (record.revised_at, isinstance(record, Tombstone)))
+        newest = {record.id: record for record in in_time}
+        held = self.records(newest)
+        found = []
+        for key, record in newest.items():
+            old, passed = held.get(key), self._passed.get(key, record.revised_at)
+            if old and record.revised_at > old.revised_at and same_content(record, old):
+                self._passed[key] = max(record.revised_at, passed)
+            elif record.revised_at >= passed and wins(record, old):
+                found.append(record)
+        return found
+
+    def _read_digest(self, record: Record) -> None:
+        if isinstance(record, Thread):
+            self._digests[record.id] = read_digest(record)
+        else:
+            self._digests.pop(record.id, None)
+
     def _shard_edits(self) -> dict[str, bytes | None]:
-        lines = [
-            (key, digest_line(self._digests[key]) if key in self._digests else None) for key in self._written
-        ]
         said = [(key, said_line(said)) for key, said in self._said.items()]
-        paths = {digest_path(key) for key, _ in lines} | {answer_path(key) for key, _ in said}
-        shards = self._read(sorted(paths))
+        shards = self._read(sorted({*map(digest_path, self._written), *map(answer_path, self._said)}))
+        for path in {digest_path(key) for key in self._written if is_damaged(shards.get(digest_path(key), b""))}:
+            self._mend_digests(path)
+        keys = dict.fromkeys([*self._written, *self._digests])
+        lines = [(key, digest_line(self._digests[key]) if key in self._digests else None) for key in keys]
         return edit_shards(shards, lines, digest_path) | edit_shards(shards, said, answer_path)
 
-    def _index_records(self, records: list[Record], tick: Progress) -> None:
-        for record in records:
-            if isinstance(record, Thread):
+    def _mend_digests(self, path: str) -> None:
+        """Read all digests of a damaged shard again from the records."""
+        files = in_order(self.snapshot.paths(f"{FOLDER}/{PurePosixPath(path).stem}"))
+        for file, data in self.snapshot.read(files).items():
+            record = self._decode(file, data)
+            if isinstance(record, Thread) and record.id not in self._written:
                 self._digests[record.id] = read_digest(record)
+        self._note(f"{path} was damaged: it was made anew from the records.")
+
+    def _living(self, tick: Progress) -> Iterator[Thread]:
+        """The threads that are there; when all were seen, the counts of the manifest are right."""
+        gone = 0
+        for record in self.every_record(tick):
+            if isinstance(record, Thread):
+                yield record
             else:
-                self._digests.pop(record.id, None)
-            tick(1)
-        try:
-            index, made_anew = self._open_index()
-            if not made_anew:
-                threads = [record for record in records if isinstance(record, Thread)]
-                gone = [record.id for record in records if isinstance(record, Tombstone)]
-                index.update([document_of(thread, self._digests[thread.id]) for thread in threads], gone)
-                self._index_changed = True
-        except IndexCorrupt as error:
-            self._rebuild(str(error))
+                gone += 1
+        files = {*in_order(self.snapshot.paths(FOLDER)), *map(record_path, self._written)}
+        self.manifest = replace(self.manifest, threads=len(files) - gone, tombstones=gone)
 
-    def _open_index(self) -> tuple[Index, bool]:
-        """The index, and whether it had to be made anew just now (then it holds this draft's records already)."""
-        if self._index is not None:
-            return self._index, False
-        folder = self._index_folder()
-        fault = self._fault(folder)
-        if fault:
-            return self._rebuild(fault), True
-        self._index = open_index(folder)
-        return self._index, False
+    def _ready(self) -> Index:
+        """The index with all in it that was applied."""
+        if self._index is None:
+            fault = self._fault()
+            if fault:
+                return self._rebuild(fault)
+            self._index = open_index(self._index_folder())
+        if self._behind:
+            threads = [record for record in self._behind.values() if isinstance(record, Thread)]
+            gone = [record.id for record in self._behind.values() if isinstance(record, Tombstone)]
+            self._index.update([document_of(thread, self._digests[thread.id]) for thread in threads], gone)
+            self._behind, self._index_changed = {}, True
+        return self._index
 
-    def _fault(self, folder: Path) -> str:
+    def _fault(self) -> str:
         """Why the stored index cannot be used as it is; empty when it can."""
         if self.is_newer:
             return "written by a newer version"
@@ -236,49 +245,20 @@ class Draft:
             return "missing"
         if self.manifest.analyser != ANALYSER_VERSION:
             return "made by another analyser"
-        wrong = manifests.damaged_files(self.manifest, folder)
-        return f"damaged ({', '.join(wrong[:3])})" if wrong else ""
+        wrong = self.snapshot.strangers(INDEX) or manifests.damaged_files(self.manifest, self._index_folder())
+        return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
 
     def _rebuild(self, fault: str) -> Index:
-        if self.manifest.threads:
-            self.notes.append(f"The index was {fault}: it was made anew from {self.manifest.threads} records.")
-        return self.rebuild_index()
+        index = self.rebuild_index()
+        if self._begun_with:
+            self._note(f"The index was {fault}: it was made anew from {self.manifest.threads} records.")
+        return index
 
     def _index_folder(self) -> Path:
         if self._folder is None:
-            self._folder = self.snapshot.checkout("index")
+            self._folder = self.snapshot.checkout(INDEX)
         return self._folder
 
-    def _read_manifest(self) -> Manifest:
-        data = self._files[manifests.PATH]
-        if data is None:
-            return Manifest()
-        try:
-            return manifests.decode(data)
-        except ValueError as error:
-            self.notes.append(f"{error}: made anew; the next runs catch up from the beginning.")
-            paths = self.snapshot.paths("records")
-            return Manifest(threads=len(paths))
-
-    def _read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files; each is asked for once, as asking a remote store costs a round trip."""
-        wanted = list(paths)
-        missing = [path for path in wanted if path not in self._files]
-        if missing:
-            self._files |= dict.fromkeys(missing)
-            self._files |= self.snapshot.read(missing)
-        return {path: data for path in wanted if (data := self._files[path]) is not None}
-
-    def _decode(self, path: str, data: bytes) -> Record | None:
-        try:
-            return decode(data)
-        except CorruptRecord as error:
-            self.notes.append(f"{path} is damaged and was left out ({error}).")
-            return None
-
-
-def _valid_said(key: ThreadId, fields: dict[str, object]) -> dict[ThreadId, Said]:
-    try:
-        return {key: parse_said(fields)}
-    except (KeyError, TypeError, ValueError):
-        return {}
+    def _index_paths(self) -> list[str]:
+        """All that the store has where the index lies and that can be deleted."""
+        return [path for path in (*self.snapshot.paths(INDEX), *self.snapshot.strangers(INDEX)) if is_fit(path)]

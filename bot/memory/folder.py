@@ -35,6 +35,10 @@ class FolderSnapshot:
         """The regular files below ``prefix``, sorted."""
         return sorted(self._store.names(self.revision, checked_folder(prefix)))
 
+    def strangers(self, prefix: str) -> list[str]:
+        """What `checkout` refuses of ``prefix``, as it is now: all but regular files directly in it."""
+        return self._store.strangers(checked_folder(prefix))
+
     def checkout(self, prefix: str) -> Path:
         """A folder with copies of the files of ``prefix``; it lasts until the store is closed.
 
@@ -143,6 +147,15 @@ class FolderStore:
         link = next((step for step in steps if (self._root / step).is_symlink()), None)
         if link:
             raise StoreError(f"{self._root / link} is a symlink; put a real folder in its place")
+
+    def strangers(self, folder: str) -> list[str]:
+        """The paths of what is no regular file directly in ``folder``; that of ``folder`` when it is no folder."""
+        top = self._root / folder
+        if top.is_symlink() or (top.exists() and not top.is_dir()):
+            return [folder]
+        inside = [file for file in top.rglob("*") if file.is_symlink() or not file.is_dir()]
+        strange = [file for file in inside if file.is_symlink() or not file.is_file() or file.parent != top]
+        return sorted(file.relative_to(self._root).as_posix() for file in strange)
 
     def _refuse_odd(self, folder: str) -> None:
         self._refuse_detour(Path(folder))

@@ -122,7 +122,7 @@ class Journal:
             target, new, old = self._root / path, self._place(number, "new", at), self._place(number, "old", at)
             if brings and not new.exists():
                 continue
-            if target.exists() and not old.exists():
+            if target.exists() and not target.is_symlink() and not old.exists():
                 os.link(target, old)
             if brings:
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.archive import parse_key, stamp
+from bot.archive import clean, parse_key, parse_time, stamp
 from bot.memory.records import canonical
-from bot.model import ThreadId
+from bot.model import Said, ThreadId
 
 FORMAT = 1
 PATH = "manifest.json"
@@ -20,7 +20,10 @@ MAX_PENDING = 200
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``cursor``: everything that changed before it is remembered. ``pending``: threads whose comment was promised."""
+    """``cursor``: everything that changed before it is remembered. ``pending``: threads whose comment was promised.
+
+    ``day`` (``2026-01-05``, UTC) is the last one on which new comments were promised, ``promised`` how many.
+    """
 
     format: int = FORMAT
     analyser: str = ""
@@ -28,6 +31,8 @@ class Manifest:
     threads: int = 0
     tombstones: int = 0
     pending: tuple[ThreadId, ...] = ()
+    day: str = ""
+    promised: int = 0
     index: dict[str, str] = field(default_factory=dict)
 
     def with_index(self, folder: Path, analyser: str) -> Manifest:
@@ -47,27 +52,42 @@ def encode(manifest: Manifest) -> bytes:
             "threads": manifest.threads,
             "tombstones": manifest.tombstones,
             "pending": list(manifest.pending),
+            "day": manifest.day,
+            "promised": manifest.promised,
             "index": manifest.index,
         }
     )
 
 
 def decode(data: bytes) -> Manifest:
-    """The manifest of these bytes; ValueError when they are damaged."""
+    """The manifest of these bytes; ValueError when they are damaged. Of a later format only that it is one is read."""
     try:
         fields = json.loads(data)
+        number = fields["format"]
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise ValueError("no such format")
+        if number > FORMAT:
+            return Manifest(format=number)
         cursor = fields.get("cursor")
         return Manifest(
-            format=int(fields["format"]),
+            format=number,
             analyser=str(fields.get("analyser", "")),
-            cursor=datetime.fromisoformat(cursor) if cursor else None,
-            threads=int(fields.get("threads", 0)),
-            tombstones=int(fields.get("tombstones", 0)),
+            cursor=parse_time(cursor) if cursor else None,
+            threads=_count(fields.get("threads", 0)),
+            tombstones=_count(fields.get("tombstones", 0)),
             pending=tuple(parse_key(key) for key in fields.get("pending", ()))[:MAX_PENDING],
+            day=clean(fields.get("day")),
+            promised=_count(fields.get("promised", 0)),
             index={str(name): str(digest) for name, digest in fields.get("index", {}).items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"the manifest is damaged: {error}") from error
+        raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("no such count")
+    return value
 
 
 def file_hash(path: Path) -> str:
@@ -83,8 +103,27 @@ def damaged_files(manifest: Manifest, folder: Path) -> list[str]:
     return sorted(wrong | {name for name in present - wrong if file_hash(folder / name) != manifest.index[name]})
 
 
-def next_pending(before: Iterable[ThreadId], promised: Iterable[ThreadId], settled: Iterable[ThreadId]) -> tuple[ThreadId, ...]:
+def next_pending(
+    before: Iterable[ThreadId], promised: Iterable[ThreadId], settled: Iterable[ThreadId]
+) -> tuple[ThreadId, ...]:
     """The promised comments that nobody has seen yet, oldest promise first, at most MAX_PENDING."""
     done = set(settled)
     kept = [key for key in before if key not in done]
-    return tuple([*kept, *(key for key in promised if key not in kept)][-MAX_PENDING:])
+    return tuple(dict.fromkeys([*kept, *promised]))[-MAX_PENDING:]
+
+
+def count_promises(manifest: Manifest, said: Iterable[Said], before: Mapping[ThreadId, Said]) -> Manifest:
+    """The manifest with the new comments among ``said`` counted on their day, each once."""
+    for one in said:
+        held = before.get(one.id)
+        if not _is_promise(one) or (held and _is_promise(held)):
+            continue
+        day = one.at.astimezone(UTC).date().isoformat()
+        if day > manifest.day:
+            manifest = replace(manifest, day=day, promised=0)
+        manifest = replace(manifest, promised=manifest.promised + (day == manifest.day))
+    return manifest
+
+
+def _is_promise(said: Said) -> bool:
+    return said.state == "pending" and bool(said.text_hash) and said.comment_id is None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import date, datetime
 
 from bot.memory.draft import Draft, Progress
 from bot.memory.index import Query
@@ -16,17 +17,25 @@ from bot.memory.store import Moved, Store, StoreError
 from bot.model import Changes, Entry, Hit, Record, Said, ThreadId
 
 PATIENCE = 120.0
-"""Seconds that a write goes on trying while others write: twenty writers at once all land well within it."""
+"""Seconds that a write goes on trying while others write: twenty writers at once, ten times each, land within it."""
+
+SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
+"""Seconds between two tries: by chance from none to a limit, which doubles with each try."""
 
 
 class Memory:
     """One repository's memory. `stage` makes changes searchable, `commit` makes them durable."""
 
-    def __init__(self, store: Store, *, patience: float = PATIENCE, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, store: Store, *, patience: float = PATIENCE, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._store = store
         self._patience = patience
         self._sleep = sleep
         self._staged: list[Changes] = []
+        self._made_anew = False
+        self.taken: set[ThreadId] = set()
+        """Threads that another run spoke for first, between the opening of this memory and its writing."""
         self.notes: list[str] = []
         self._draft: Draft | None = None
 
@@ -35,7 +44,7 @@ class Memory:
         keys = list(want)
         paths = [path for key in keys for path in (record_path(key), digest_path(key), answer_path(key))]
         self._draft = Draft(self._store.open([PATH, "index", *paths]), self.notes, paths)
-        self._staged = []
+        self._staged, self._made_anew = [], False
         return self
 
     @property
@@ -54,6 +63,11 @@ class Memory:
     def pending(self) -> tuple[ThreadId, ...]:
         """Threads for which a comment was promised that has not been seen yet."""
         return self.draft.manifest.pending
+
+    def promised_on(self, day: date) -> int:
+        """Number of new comments that were promised on this day (UTC)."""
+        manifest = self.draft.manifest
+        return manifest.promised if manifest.day == day.isoformat() else 0
 
     @property
     def size(self) -> int:
@@ -90,7 +104,7 @@ class Memory:
         Returns whether anything was written. Raises StoreError when the store refuses or others keep winning.
         """
         until = time.monotonic() + self._patience
-        wait = 0.05
+        wait = SHORTEST_WAIT
         while True:
             edits = self.draft.edits()
             if not edits:
@@ -103,10 +117,10 @@ class Memory:
                 if time.monotonic() > until:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
                 self._sleep(random.uniform(0, wait))
-                wait = min(2.0, wait * 1.5)
+                wait = min(LONGEST_WAIT, wait * 2)
                 self._reapply()
                 continue
-            self._staged, self._draft = [], Draft(written, self.notes)
+            self._staged, self._made_anew, self._draft = [], False, Draft(written, self.notes)
             return True
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
@@ -116,14 +130,19 @@ class Memory:
     def rebuild_index(self, tick: Progress = lambda _: None) -> None:
         """Make the index anew from the records (staged; `commit` writes it)."""
         self.draft.rebuild_index(tick)
+        self._made_anew = True
 
     def close(self) -> None:
         self._store.close()
 
     def _reapply(self) -> None:
-        """Take the new tip and put this run's changes on top of it."""
-        staged = self._staged
-        keys = {record.id for changes in staged for record in changes.records}
-        self.open(keys)
+        """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile."""
+        staged, made_anew = self._staged, self._made_anew
+        promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
+        before = self.draft.said_before(promised)
+        self.open({one.id: None for changes in staged for one in (*changes.records, *changes.said)})
+        self.taken |= {key for key, said in self.draft.said_before(promised).items() if said != before.get(key)}
         for changes in staged:
-            self.stage(changes)
+            self.stage(replace(changes, said=tuple(said for said in changes.said if said.id not in self.taken)))
+        if made_anew:
+            self.rebuild_index()

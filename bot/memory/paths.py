@@ -20,6 +20,14 @@ def checked(path: str) -> str:
     return path
 
 
+def is_fit(path: str) -> bool:
+    """Whether ``path`` could be the path of a file of ours."""
+    try:
+        return checked(path) == path
+    except StoreError:
+        return False
+
+
 def checked_all(paths: Iterable[str]) -> list[str]:
     """Each path once, in order, all of them checked."""
     return [checked(path) for path in dict.fromkeys(paths)]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from bot.archive import archive_fields, clean, parse_key, parse_time, stamp, thread_from_archive, without_defaults
-from bot.model import Record, ThreadId, Tombstone
+from bot.model import Record, Thread, ThreadId, Tombstone
 
+FOLDER = "records"
 FOLDER_SIZE = 100
-_PLAIN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}\Z", re.ASCII)
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", re.ASCII)  # shorter than a hash: no key looks like one
+_PATH = re.compile(rf"{FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})\.json", re.ASCII)
 
 
 class CorruptRecord(ValueError):
@@ -21,19 +25,53 @@ def folder_of(key: ThreadId) -> str:
     """The name of the folder that a thread shares with its neighbours: number // 100, or a hash for other keys."""
     if isinstance(key, int):
         return f"{key // FOLDER_SIZE:04d}"
-    return "x" + hashlib.sha256(key.encode()).hexdigest()[:2]
+    return "x" + _hash(key)[:2]
 
 
 def record_path(key: ThreadId) -> str:
     """Where the record of a thread lies, for example ``records/0042/4242.json``."""
-    if isinstance(key, str) and not _PLAIN_KEY.match(key):
-        key = hashlib.sha256(key.encode()).hexdigest()
-    return f"records/{folder_of(key)}/{key}.json"
+    folder = folder_of(key)
+    if isinstance(key, str) and not _PLAIN_KEY.fullmatch(key):
+        key = _hash(key)
+    return f"{FOLDER}/{folder}/{key}.json"
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+
+
+def in_order(paths: Iterable[str]) -> list[str]:
+    """Those of ``paths`` that may hold a record: numbers in order, then names in order, then hashed names."""
+    found = ((match, path) for path in paths if (match := _PATH.fullmatch(path)))
+    return [path for _, path in sorted((_order(match[1], match[2]), path) for match, path in found)]
+
+
+def _order(folder: str, name: str) -> tuple[bool, bool, int, str]:
+    is_name = folder.startswith("x")
+    return is_name, is_name and len(name) == hashlib.sha256().digest_size * 2, 0 if is_name else len(name), name
 
 
 def sort_key(key: ThreadId) -> tuple[int, int, str]:
     """Numbers in order, then names in order."""
     return (0, key, "") if isinstance(key, int) else (1, 0, key)
+
+
+def wins(new: Record, old: Record | None) -> bool:
+    """Whether ``new`` replaces ``old``: the later revision does, a tombstone stays, equal content changes nothing."""
+    if old is None:
+        return True
+    if new.revised_at != old.revised_at:
+        return new.revised_at > old.revised_at and not same_content(new, old)
+    if isinstance(old, Tombstone):
+        return False
+    return isinstance(new, Tombstone) or not same_content(new, old)
+
+
+def same_content(new: Record, old: Record) -> bool:
+    """Equal apart from the time: that of a thread's last update, which our own comment moves too, or of its going."""
+    if isinstance(new, Thread) and isinstance(old, Thread):
+        return replace(new, updated_at=None) == replace(old, updated_at=None)
+    return isinstance(new, Tombstone) and isinstance(old, Tombstone) and replace(new, at=old.at) == old
 
 
 def encode(record: Record) -> bytes:
@@ -55,11 +93,11 @@ def decode(data: bytes) -> Record:
             raise CorruptRecord("a record is a JSON object")
         if "tombstone" in fields:
             gone = fields["tombstone"]
-            moved = gone.get("moved_to")
-            return Tombstone(parse_key(fields["id"]), parse_time(gone["at"]), clean(gone["reason"]), clean(moved) or None)
+            moved = clean(gone.get("moved_to")) or None
+            return Tombstone(parse_key(fields["id"]), parse_time(gone["at"]), clean(gone["reason"]), moved)
         return thread_from_archive(fields)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise CorruptRecord(f"not a record: {error}") from error
+        raise CorruptRecord(f"{type(error).__name__}: {error}"[:120]) from error
 
 
 def _tombstone_fields(gone: Tombstone) -> dict[str, object]:

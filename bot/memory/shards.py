@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
-from bot.archive import clean, parse_key, stamp
+from bot.archive import clean, parse_key, parse_number, parse_time, stamp
 from bot.memory.records import folder_of, sort_key
 from bot.model import Digest, Said, ThreadId
 
@@ -25,46 +25,54 @@ def answer_path(key: ThreadId) -> str:
 
 def digest_line(digest: Digest) -> str:
     """A digest as one line of JSON, without the fields that are empty."""
-    return _line(_plain(asdict(digest)))
+    return _line(_plain(digest))
 
 
 def said_line(said: Said) -> str:
     """What was said on a thread, as one line of JSON."""
-    return _line(_plain(asdict(said)))
+    return _line(_plain(said))
 
 
-def parse_said(fields: Mapping[str, Any]) -> Said:
-    """The inverse of `said_line`; raises KeyError, TypeError or ValueError on anything else."""
-    state = fields["state"]
+def parse_said(line: Mapping[str, Any]) -> Said:
+    """The inverse of `said_line`, as JSON; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    state = line["state"]
     if state not in STATES:
         raise ValueError(f"no such state: {state!r:.40}")
-    comment_id = fields.get("comment_id")
     return Said(
-        id=parse_key(fields["id"]),
+        id=parse_key(line["id"]),
         state=state,
-        at=datetime.fromisoformat(fields["at"]),
-        reason=clean(fields.get("reason")),
-        text_hash=clean(fields.get("text_hash")),
-        comment_id=comment_id if isinstance(comment_id, int) else None,
-        matches=tuple((parse_key(key), float(similarity)) for key, similarity in fields.get("matches", ())),
+        at=parse_time(line["at"]),
+        reason=clean(line.get("reason")),
+        text_hash=clean(line.get("text_hash")),
+        comment_id=parse_number(line.get("comment_id")),
+        matches=tuple((parse_key(key), float(similarity)) for key, similarity in line.get("matches", ())),
+        question=clean(line.get("question")),
     )
 
 
 def read_shard(data: bytes) -> dict[ThreadId, dict[str, Any]]:
-    """The lines of a shard by thread. A line that is damaged is left out: it is made anew from its record."""
-    found: dict[ThreadId, dict[str, Any]] = {}
-    for line in data.decode("utf-8", "replace").splitlines():
-        try:
-            fields = json.loads(line)
-            found[parse_key(fields["id"])] = fields
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-    return found
+    """The lines of a shard by thread, as JSON. What is damaged is left out."""
+    return {key: line for key, _, line in _lines(data) if key is not None}
 
 
-def write_shard(lines: Mapping[ThreadId, Mapping[str, Any]]) -> bytes:
-    """The canonical bytes of a shard: one line a thread, in the order of their ids."""
-    return "".join(_line(lines[key]) for key in sorted(lines, key=sort_key)).encode()
+def is_damaged(data: bytes) -> bool:
+    """Whether a line of this shard cannot be read."""
+    return any(key is None for key, _, _ in _lines(data))
+
+
+def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]:
+    for text in data.decode("utf-8", "replace").split("\n"):  # not at the other ends of lines that a text may hold
+        if text:
+            try:
+                line = json.loads(text)
+                yield parse_key(line["id"]), text, line
+            except (ValueError, TypeError, KeyError, RecursionError):
+                yield None, text, {}
+
+
+def write_shard(lines: Mapping[ThreadId, str]) -> bytes:
+    """The bytes of a shard: one line a thread, in the order of their ids."""
+    return "".join(f"{lines[key]}\n" for key in sorted(lines, key=sort_key)).encode()
 
 
 def edit_shards(
@@ -73,27 +81,27 @@ def edit_shards(
     path_of: Callable[[ThreadId], str],
 ) -> dict[str, bytes | None]:
     """The shards that change when these lines are put in (None takes a line out); an empty shard goes."""
-    opened: dict[str, dict[ThreadId, dict[str, Any]]] = {}
+    opened: dict[str, dict[ThreadId, str]] = {}
     for key, line in lines:
         path = path_of(key)
         if path not in opened:
-            opened[path] = read_shard(shards.get(path, b""))
+            opened[path] = {old: text for old, text, _ in _lines(shards.get(path, b"")) if old is not None}
         if line is None:
             opened[path].pop(key, None)
         else:
-            opened[path][key] = json.loads(line)
+            opened[path][key] = line
     edits = {path: write_shard(content) or None for path, content in opened.items()}
     return {path: data for path, data in edits.items() if data != shards.get(path)}
 
 
-def _line(fields: Mapping[str, Any]) -> str:
-    return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":")) + "\n"
+def _line(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        plain = {name: _plain(item) for name, item in value.items()}
-        return {name: item for name, item in plain.items() if item not in (None, "", [], {}, False)}
-    if isinstance(value, list | tuple):
+    if is_dataclass(value):
+        plain = ((field.name, _plain(getattr(value, field.name))) for field in fields(value))
+        return {name: item for name, item in plain if item is not None and item not in ("", [], {})}
+    if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return stamp(value) if isinstance(value, datetime) else value

@@ -41,6 +41,10 @@ class Snapshot(Protocol):
         """The files below the folder ``prefix`` ("" for all), sorted."""
         ...
 
+    def strangers(self, prefix: str) -> list[str]:
+        """What is at or below ``prefix`` and `checkout` refuses, sorted. Deleting it by its path mends that."""
+        ...
+
     def checkout(self, prefix: str) -> Path:
         """A writable folder with the files below ``prefix`` as they are in this state, for programs that need files.
 

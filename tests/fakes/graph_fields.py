@@ -215,8 +215,21 @@ def _group(reactions: Sequence[Reaction], content: str, name: str) -> dict[str, 
 
 
 def minimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
-    check_issues(call, "write")
     asked = arguments["input"]
+    found = _foldable(call, asked)
+    found.minimized = asked["classifier"]
+    return {"clientMutationId": asked.get("clientMutationId"), "minimizedComment": found}
+
+
+def unminimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
+    asked = arguments["input"]
+    found = _foldable(call, asked)
+    found.minimized = None
+    return {"clientMutationId": asked.get("clientMutationId"), "unminimizedComment": found}
+
+
+def _foldable(call: Call, asked: Arguments) -> Comment:
+    check_issues(call, "write")
     try:
         kind, number = from_node_id(asked["subjectId"])
     except ValueError:
@@ -225,8 +238,7 @@ def minimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
     found = next((repo.comments[number] for repo in repos if kind == "IC" and number in repo.comments), None)
     if found is None:
         raise refuse("NOT_FOUND", f"Could not resolve to a node with the global id of '{asked['subjectId']}'")
-    found.minimized = asked["classifier"]
-    return {"clientMutationId": asked.get("clientMutationId"), "minimizedComment": found}
+    return found
 
 
 def rate_limit(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def merge_commit(issue: Issue, call: Call) -> Commit | None:
 
 put("Query", repository=fields.find_repository, rateLimit=fields.rate_limit)
 put("Query", viewer=lambda source, call, arguments: call.account)
-put("Mutation", minimizeComment=fields.minimize)
+put("Mutation", minimizeComment=fields.minimize, unminimizeComment=fields.unminimize)
 put("Repository", databaseId="id", name="name", nameWithOwner="full_name", owner="owner", isPrivate="private")
 put("Repository", isArchived="archived", hasIssuesEnabled="has_issues", createdAt="created_at")
 put("Repository", id=shape(lambda repo, call: node_id("R", repo.id)), url=shape(repository_url))

@@ -39,6 +39,7 @@ class EventfulProject(ArchivedProject):
             comment = self._find_comment(comment_id) if comment_id is not None else None
             if issue is not None:
                 body |= self._issue_part(issue, action)
+                body["issue"] |= {"number": number}  # a transferred one bears another number now
             if comment is not None:
                 body["comment"] = self.shapes.comment(comment)
             body |= self._project_part(event_name, _sender(issue, comment))
@@ -75,7 +76,7 @@ class EventfulProject(ArchivedProject):
             part["changes"] = dict(issue.changes)
         if action == "transferred":
             there = repository_shape(self.shapes, issue.repo)
-            part["changes"] = {"new_issue": shape, "new_repository": there}
+            part["changes"] = {"new_issue": dict(shape), "new_repository": there}
         if action in ("labeled", "unlabeled") and issue.label_changed:
             part["label"] = self.shapes.label(issue.repo, issue.label_changed)
         return part

@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.git_http import GitServer
 from tests.memory.remotes import Hosted
+from tests.memory.samples import KINDS, Place
 
 
 @pytest.fixture
@@ -16,3 +17,11 @@ def hosted(tmp_path: Path) -> Iterator[Hosted]:
     """An empty repository, served over HTTP to whoever knows the token."""
     with GitServer(tmp_path / "served") as server:
         yield Hosted(server, server.create("octocat/hello"))
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Where a memory is kept: a folder, and a branch."""
+    made = Place(tmp_path, request.param)
+    yield made
+    made.close()

@@ -73,7 +73,9 @@ class WhooshIndex:
         self._open()
         with _damage_is_corruption():
             with Writer(FileIndex(Storage(str(self._folder)), SCHEMA)) as writer:
-                for key in {*batch, *remove}:
+                gone = set(remove)
+                writer.purges = bool(gone - batch.keys())
+                for key in {*batch, *gone}:
                     self._delete(writer, _id_key(key))
                 for document in batch.values():
                     writer.add(document)

@@ -65,7 +65,10 @@ SCHEMA = Schema(
 
 
 class Writer(SegmentWriter):  # type: ignore[misc]
-    """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was."""
+    """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was.
+
+    With ``purges`` nothing of any deleted document is left in the files afterwards.
+    """
 
     def __init__(self, index: Any) -> None:
         self._before = set(index.storage.list())
@@ -76,6 +79,7 @@ class Writer(SegmentWriter):  # type: ignore[misc]
         except BaseException:
             self._clean_up(index.storage)
             raise
+        self.purges = False
         self.pool = Pool()
         self._numbers: dict[ThreadId, int] = {}
 
@@ -182,10 +186,11 @@ def id_term(key: ThreadId) -> str:
 
 
 def merge(writer: Writer, segments: list[Segment]) -> list[Segment]:
-    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted."""
+    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted, or must be gone."""
     kept = []
     for segment in MERGE_SMALL(writer, segments):
-        if 2 * segment.deleted_count() > segment.doc_count_all():
+        deleted = segment.deleted_count()
+        if 2 * deleted > segment.doc_count_all() or (writer.purges and deleted):
             reader = SegmentReader(writer.storage, writer.schema, segment)
             writer.add_reader(reader)
             reader.close()

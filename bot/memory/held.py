@@ -1,0 +1,96 @@
+"""What one state of the store holds: its manifest, its records, and what was said, as far as they can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bot.memory import manifest as manifests
+from bot.memory.manifest import FORMAT, Manifest
+from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
+from bot.memory.shards import answer_path, is_damaged, parse_said, read_shard
+from bot.memory.store import Snapshot
+from bot.model import Record, Said, ThreadId
+
+
+class Held:
+    """Reads go to the snapshot, each file once. ``notes`` collects what a maintainer should know, each once."""
+
+    def __init__(self, snapshot: Snapshot, notes: list[str], expected: Iterable[str] = ()) -> None:
+        self.snapshot = snapshot
+        self.notes = notes
+        self._files: dict[str, bytes | None] = {}
+        self._read([manifests.PATH, *expected])
+        self.manifest = self._read_manifest()
+        self._records: dict[ThreadId, Record | None] = {}
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether a later version of this program wrote the branch; then nothing is written over it."""
+        return self.manifest.format > FORMAT
+
+    def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
+        """The records of these threads; unknown and damaged ones are left out."""
+        wanted = list(dict.fromkeys(ids))
+        missing = {record_path(key): key for key in wanted if key not in self._records}
+        if missing:
+            self._records.update(dict.fromkeys(missing.values()))
+            for path, data in self._read(missing).items():
+                self._records[missing[path]] = self._decode(path, data)
+        return {key: record for key in wanted if (record := self._records[key]) is not None}
+
+    def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
+        """What was said on these threads, as far as it can be read."""
+        wanted = list(dict.fromkeys(ids))
+        shards = self._read(sorted({answer_path(key) for key in wanted}))
+        found: dict[ThreadId, Said] = {}
+        for path, data in shards.items():
+            lines = read_shard(data)
+            if is_damaged(data):
+                self._note(f"{path} is damaged: what was said on some threads is not known.")
+            for key in wanted:
+                if answer_path(key) == path and key in lines:
+                    found |= _valid_said(key, lines[key])
+        return found
+
+    def _read_manifest(self) -> Manifest:
+        data = self._files[manifests.PATH]
+        there = len(in_order(self.snapshot.paths(FOLDER)))
+        try:
+            manifest = manifests.decode(data) if data is not None else Manifest()
+            fault = "missing" if data is None and there else ""
+        except ValueError as error:
+            manifest, fault = Manifest(), f"damaged ({error})"
+        if fault:
+            self._note(f"The manifest was {fault}: it is made anew, and the next runs catch up from the beginning.")
+        return replace(manifest, threads=there) if fault or manifest.format > FORMAT else manifest
+
+    def _read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files; each is asked for once, as asking a remote store costs a round trip."""
+        wanted = list(paths)
+        missing = [path for path in wanted if path not in self._files]
+        if missing:
+            self._files |= dict.fromkeys(missing)
+            self._files |= self.snapshot.read(missing)
+        return {path: data for path in wanted if (data := self._files[path]) is not None}
+
+    def _decode(self, path: str, data: bytes) -> Record | None:
+        try:
+            record = decode(data)
+            if record_path(record.id) != path:
+                raise CorruptRecord(f"it says that it is {record.id!a:.40}")
+        except CorruptRecord as error:
+            self._note(f"{path} is damaged and was left out ({error}).")
+            return None
+        return record
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _valid_said(key: ThreadId, fields: dict[str, object]) -> dict[ThreadId, Said]:
+    try:
+        return {key: parse_said(fields)}
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return {}

@@ -1,0 +1,596 @@
+"""Stories of one repository through the Action's door: what is remembered, what is said, and what is left alone."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from bot.doors.action import run
+from bot.model import Record, Thread, Tombstone
+from bot.reading.digest import digest
+from tests.acceptance.stage import BOT, Stage
+
+DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
+POST = "POST /repos/*/issues/*/comments"
+PATCH = "PATCH /repos/*/issues/comments/*"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A repository with a decision (1) and a wish that was declined (2), both long closed."""
+    stage = Stage(tmp_path)
+    github = stage.github
+    github.set_permission("octocat", "write")
+    github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+    github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
+    github.close(1, "octocat", at="2025-07-23T10:00:00Z")
+    github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
+    github.comment(2, "octocat", "We will not do that: paper is white.", at="2025-08-02T10:00:00Z")
+    github.close(2, "octocat", "not_planned", at="2025-08-02T10:00:00Z")
+    yield stage
+    stage.close()
+    assert github.violations == []
+
+
+def act(
+    stage: Stage,
+    event: str,
+    action: str | None = None,
+    number: int | None = None,
+    comment: int | None = None,
+    **inputs: str,
+) -> int:
+    """Run the Action some seconds after what happened, as a runner does; counts begin anew."""
+    stage.github.clock.advance(20)
+    stage.github.mark()
+    return stage.act(event, action, number, comment, {name.replace("_", "-"): value for name, value in inputs.items()})
+
+
+def open_issue(stage: Stage, body: str = "As in #1, but worse.", author: str = "hubot") -> int:
+    number = stage.github.open_issue(author, "Everybody is logged out", body)
+    assert act(stage, "issues", "opened", number) == 0
+    return number
+
+
+def say(stage: Stage, number: int, text: str, author: str = "hubot") -> int:
+    comment = stage.github.comment(number, author, text)
+    assert act(stage, "issue_comment", "created", number, comment) == 0
+    return comment
+
+
+def edit(stage: Stage, number: int, body: str) -> None:
+    stage.github.edit_issue(number, body=body)
+    assert act(stage, "issues", "edited", number) == 0
+
+
+def comment_id(stage: Stage, number: int) -> int:
+    (mine,) = stage.github.comments_by(BOT, number)
+    return mine.id
+
+
+def remembered(stage: Stage, number: int) -> Record | None:
+    return stage.memory().records([number]).get(number)
+
+
+def state(stage: Stage, number: int) -> str:
+    """What memory holds of the answer on an issue."""
+    said = stage.memory().said([number]).get(number)
+    return said.state if said else ""
+
+
+def tip(stage: Stage) -> dict[str, bytes]:
+    """Every file at the tip of the memory branch."""
+
+    def git(*words: str) -> bytes:
+        return subprocess.run(["git", "-C", str(stage.bare), *words], check=True, capture_output=True).stdout
+
+    names = git("ls-tree", "-r", "--name-only", "-z", "precedent").decode().split("\0")
+    return {name: git("show", f"precedent:{name}") for name in names if name}
+
+
+def environ(stage: Stage, event: str, **changes: str) -> Mapping[str, str]:
+    return stage.environment(event) | changes
+
+
+def test_an_opened_issue_gets_one_comment_with_what_is_known(stage: Stage) -> None:
+    number = open_issue(stage)
+    (text,) = stage.comments(number)
+    assert text.startswith("<!-- precedent:v1 id=action -->\n")
+    assert "Where should sessions live?" in text
+    assert "We decided to go with PostgreSQL" in text
+    assert (stage.github.writes, stage.outputs()["spoke"]) == (1, "true")
+    assert remembered(stage, number) is not None
+
+
+def test_the_usual_event_costs_two_reads_and_one_write_at_most(stage: Stage) -> None:
+    number = open_issue(stage)
+    costs = []
+    for text in ("Me too.", "See #2 as well.", "Thanks."):
+        say(stage, number, text)
+        costs.append((stage.github.reads, stage.github.writes))
+    stage.github.close(number, "octocat")
+    act(stage, "issues", "closed", number)
+    costs.append((stage.github.reads, stage.github.writes))
+    second = stage.github.open_issue("monalisa", "Slow printer", "Like #2.")
+    act(stage, "issues", "opened", second)
+    costs.append((stage.github.reads, stage.github.writes))
+    assert costs == [(2, 0), (2, 1), (2, 0), (2, 0), (1, 1)]
+
+
+def test_an_issue_that_nothing_is_known_about_gets_no_comment(stage: Stage) -> None:
+    number = open_issue(stage, "zyx wvu tsr")
+    assert stage.comments(number) == []
+    assert (stage.github.writes, state(stage, number), stage.outputs()["spoke"]) == (0, "silent", "false")
+
+
+def test_an_edit_updates_the_comment_in_place(stage: Stage) -> None:
+    number = open_issue(stage)
+    mine = comment_id(stage, number)
+    edit(stage, number, "No: as in #2.")
+    (text,) = stage.comments(number)
+    assert comment_id(stage, number) == mine
+    assert "Dark mode for the printer" in text
+    assert "Where should sessions live?" not in text
+
+
+def test_an_edit_after_which_nothing_is_true_takes_the_comment_back(stage: Stage) -> None:
+    number = open_issue(stage)
+    edit(stage, number, "zyx wvu tsr")
+    (text,) = stage.comments(number)
+    assert "no longer applies" in text
+    assert "PostgreSQL" not in text
+    assert stage.github.comment_by_id(comment_id(stage, number)).minimized == "OUTDATED"
+    act(stage, "schedule")
+    assert state(stage, number) == "withdrawn"
+
+
+def test_a_comment_that_was_taken_back_comes_back_unfolded(stage: Stage) -> None:
+    number = open_issue(stage)
+    edit(stage, number, "zyx wvu tsr")
+    edit(stage, number, "As in #1 after all.")
+    (text,) = stage.comments(number)
+    assert "Where should sessions live?" in text
+    assert stage.github.comment_by_id(comment_id(stage, number)).minimized is None
+
+
+def test_a_comment_with_a_new_reference_updates_the_same_comment(stage: Stage) -> None:
+    number = open_issue(stage)
+    mine = comment_id(stage, number)
+    say(stage, number, "Perhaps #2 has to do with it.")
+    (text,) = stage.comments(number)
+    assert "Where should sessions live?" in text
+    assert "Dark mode for the printer" in text
+    assert comment_id(stage, number) == mine
+
+
+def test_a_comment_without_anything_new_is_remembered_only(stage: Stage) -> None:
+    number = open_issue(stage)
+    (before,) = stage.comments(number)
+    say(stage, number, "It happens to me too, see #1.")
+    assert stage.comments(number) == [before]
+    assert stage.github.writes == 0
+    thread = remembered(stage, number)
+    assert isinstance(thread, Thread)
+    assert [comment.text for comment in thread.comments] == ["It happens to me too, see #1."]
+
+
+def test_every_event_repeated_changes_nothing(stage: Stage) -> None:
+    number = open_issue(stage)
+    comment = say(stage, number, "And #2.")
+    edit(stage, number, "As in #1, but much worse.")
+    act(stage, "schedule")
+    texts, files = stage.comments(number), tip(stage)
+    for event in (("issues", "opened", number), ("issue_comment", "created", number, comment)):
+        assert act(stage, *event) == 0
+        assert stage.github.writes == 0
+    for event in (("issues", "edited", number), ("issue_comment", "created", number, comment), ("schedule",)):
+        assert act(stage, *event) == 0
+        assert stage.github.writes == 0
+    assert stage.comments(number) == texts
+    assert tip(stage) == files
+
+
+def test_a_comment_that_a_person_deleted_is_not_written_again(stage: Stage) -> None:
+    number = open_issue(stage)
+    say(stage, number, "Thanks.")
+    gone = comment_id(stage, number)
+    stage.github.delete_comment(gone, by="octocat")
+    act(stage, "issue_comment", "deleted", number, gone)
+    edit(stage, number, "See #2 instead.")
+    say(stage, number, "And #1 again.")
+    act(stage, "schedule")
+    assert stage.comments(number) == []
+    assert state(stage, number) == "removed"
+
+
+def test_a_comment_that_a_person_deleted_at_once_is_not_written_again(stage: Stage) -> None:
+    number = open_issue(stage)
+    gone = comment_id(stage, number)
+    stage.github.clock.advance(5)
+    stage.github.delete_comment(gone, by="octocat")
+    act(stage, "issue_comment", "deleted", number, gone)
+    act(stage, "schedule")
+    assert stage.comments(number) == []
+    assert state(stage, number) == "removed"
+
+
+def test_a_comment_that_a_person_edited_is_left_alone(stage: Stage) -> None:
+    number = open_issue(stage)
+    mine = comment_id(stage, number)
+    edited = stage.comments(number)[0].replace("We decided", "They decided")
+    stage.github.edit_comment(mine, edited, by="octocat")
+    say(stage, number, "And #2.")
+    edit(stage, number, "zyx wvu tsr")
+    assert stage.comments(number) == [edited]
+    assert stage.github.writes == 0
+
+
+@pytest.mark.parametrize("author", ["dependabot[bot]", "Nightly-Tester", "shy-person"])
+def test_bots_and_ignored_people_are_remembered_and_not_answered(stage: Stage, author: str) -> None:
+    configure(stage, "ignore: {authors: [nightly-tester], people: [shy-person]}")
+    number = open_issue(stage, author=author)
+    act(stage, "schedule")
+    assert stage.comments(number) == []
+    assert isinstance(remembered(stage, number), Thread)
+
+
+def test_an_ignored_label_silences(stage: Stage) -> None:
+    configure(stage, 'ignore: {labels: ["[meta]"]}')
+    number = stage.github.open_issue("hubot", "Plan", "As in #1.", labels=["[Meta]"])
+    act(stage, "issues", "opened", number)
+    assert stage.comments(number) == []
+
+
+def test_people_who_want_no_quotes_are_not_quoted(stage: Stage) -> None:
+    configure(stage, "ignore: {people: [OctoCat]}")
+    number = open_issue(stage)
+    (text,) = stage.comments(number)
+    assert "Where should sessions live?" in text
+    assert "PostgreSQL" not in text
+
+
+def configure(stage: Stage, settings: str, path: str = ".github/precedent.yml") -> None:
+    """Commit a file to the default branch."""
+    work = stage.folder / "work"
+    file = work / path
+    git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
+    if not work.exists():
+        subprocess.run([*git, "init", "-q", "-b", "main", str(work)], check=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(settings, encoding="utf-8")
+    for words in (["add", "."], ["commit", "-qm", "Settings"], ["push", "-q", str(stage.bare), "HEAD:main"]):
+        subprocess.run([*git, *words], cwd=work, check=True)
+
+
+def test_pull_requests_are_neither_remembered_nor_answered(stage: Stage) -> None:
+    number = stage.github.add_pull("hubot", "Fix the sessions", "Closes #1.")
+    comment = stage.github.comment(number, "monalisa", "See #2.")
+    assert act(stage, "issue_comment", "created", number, comment) == 0
+    assert stage.comments(number) == []
+    assert remembered(stage, number) is None
+
+
+def test_pull_requests_are_answered_where_that_is_wanted(stage: Stage) -> None:
+    configure(stage, "pulls: true")
+    open_issue(stage)
+    number = stage.github.add_pull("hubot", "Fix the sessions", "As in #1.")
+    comment = stage.github.comment(number, "monalisa", "See #2.")
+    assert act(stage, "issue_comment", "created", number, comment) == 0
+    assert len(stage.comments(number)) == 1
+
+
+def test_changed_pull_requests_do_not_hold_the_cursor_back(stage: Stage) -> None:
+    open_issue(stage)
+    stage.github.clock.advance(3600)
+    stage.github.add_pull("hubot", "Fix the sessions", "")
+    act(stage, "push")
+    cursor = stage.memory().cursor
+    assert cursor is not None
+    assert cursor > datetime.fromisoformat("2026-01-05T12:59:00Z")
+
+
+@pytest.mark.parametrize("action", ["deleted", "transferred"])
+def test_what_is_gone_leaves_a_tombstone_and_no_text(stage: Stage, action: str) -> None:
+    number = stage.github.open_issue("hubot", "Canarytitle logs out", "Canarybody, see #1. canary_identifier")
+    act(stage, "issues", "opened", number)
+    said = stage.github.comment(number, "hubot", "Canarycomment")
+    act(stage, "issue_comment", "created", number, said)
+    assert any(b"anarycomment" in data.lower() for data in tip(stage).values())
+    if action == "deleted":
+        stage.github.delete_issue(number)
+    else:
+        stage.github.transfer(number, stage.github.add_project("octo-org/other"))
+    assert act(stage, "issues", action, number) == 0
+    files = tip(stage)
+    assert act(stage, "issues", action, number) == 0
+    gone = remembered(stage, number)
+    assert isinstance(gone, Tombstone)
+    assert (gone.reason, gone.moved_to) == (action, "octo-org/other#1" if action == "transferred" else None)
+    assert tip(stage) == files
+    assert [name for name, data in files.items() if b"canary" in data.lower()] == []
+
+
+def test_a_closed_issue_is_remembered_with_how_it_ended(stage: Stage) -> None:
+    number = open_issue(stage)
+    (before,) = stage.comments(number)
+    say(stage, number, "Fixed in v2.3.0, please upgrade.", "octocat")
+    stage.github.close(number, "octocat")
+    assert act(stage, "issues", "closed", number) == 0
+    thread = remembered(stage, number)
+    assert isinstance(thread, Thread)
+    assert (thread.state, thread.closed_by) == ("closed", "octocat")
+    assert digest(thread).outcome.kind == "fixed"
+    assert stage.comments(number) == [before]
+
+
+def test_an_edit_of_a_closed_issue_leaves_the_comment_alone(stage: Stage) -> None:
+    number = open_issue(stage)
+    (before,) = stage.comments(number)
+    stage.github.close(number, "octocat")
+    act(stage, "issues", "closed", number)
+    edit(stage, number, "zyx wvu tsr")
+    assert stage.comments(number) == [before]
+
+
+def test_a_rebuild_reads_everything_again_and_buries_what_is_gone(stage: Stage) -> None:
+    number = open_issue(stage)
+    lost = open_issue(stage, "zyx")
+    stage.github.delete_issue(lost)
+    assert act(stage, "workflow_dispatch", run="rebuild") == 0
+    assert isinstance(remembered(stage, lost), Tombstone)
+    assert isinstance(remembered(stage, number), Thread)
+    assert stage.memory().size == 3
+    assert len(stage.comments(number)) == 1
+
+
+def test_a_catch_up_by_hand_answers_what_was_missed_and_leaves_bots_alone(stage: Stage) -> None:
+    open_issue(stage, "zyx")
+    missed = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    robot = stage.github.open_issue("dependabot[bot]", "Bump", "As in #1.")
+    assert act(stage, "workflow_dispatch", run="catch-up") == 0
+    assert [len(stage.comments(number)) for number in (missed, robot)] == [1, 0]
+
+
+def test_an_answer_by_hand_comes_however_old_the_issue_is(stage: Stage) -> None:
+    old = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2025-09-01T10:00:00Z")
+    act(stage, "schedule")
+    assert stage.comments(old) == []
+    assert act(stage, "workflow_dispatch", run="answer", issue=str(old)) == 0
+    assert len(stage.comments(old)) == 1
+    assert act(stage, "workflow_dispatch", run="answer", issue=str(old)) == 0
+    assert (len(stage.comments(old)), stage.github.writes) == (1, 0)
+
+
+def test_a_scheduled_run_answers_a_young_issue_whose_event_was_lost(stage: Stage) -> None:
+    act(stage, "schedule")
+    young = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
+    stage.github.clock.advance(20 * 3600)
+    act(stage, "schedule")
+    assert len(stage.comments(young)) == 1
+
+
+def test_an_issue_whose_event_was_lost_a_day_ago_is_not_answered(stage: Stage) -> None:
+    act(stage, "schedule")
+    old = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
+    stage.github.clock.advance(25 * 3600)
+    act(stage, "schedule")
+    assert stage.comments(old) == []
+
+
+def test_how_old_an_issue_may_be_is_a_setting(stage: Stage) -> None:
+    configure(stage, "comment: {answer_within_hours: 48}")
+    act(stage, "schedule")
+    old = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
+    stage.github.clock.advance(25 * 3600)
+    act(stage, "schedule")
+    assert len(stage.comments(old)) == 1
+
+
+def test_an_old_issue_is_answered_though_another_run_remembered_the_news_first(stage: Stage) -> None:
+    old = stage.github.open_issue("hubot", "Logged out", "zyx", at="2025-09-01T10:00:00Z")
+    act(stage, "schedule")
+    comment = stage.github.comment(old, "hubot", "Like #1?")
+    act(stage, "schedule")
+    assert stage.comments(old) == []
+    act(stage, "issue_comment", "created", old, comment)
+    assert len(stage.comments(old)) == 1
+    stage.github.clock.advance(26 * 3600)
+    stage.github.edit_issue(old, body="Like #2?")
+    act(stage, "schedule")
+    assert "Dark mode" not in stage.comments(old)[0]
+    act(stage, "issues", "edited", old)
+    assert "Dark mode" in stage.comments(old)[0]
+
+
+def test_a_post_whose_answer_is_lost_makes_one_comment(stage: Stage) -> None:
+    stage.github.faults.add(POST, "dup")
+    number = open_issue(stage)
+    assert len(stage.comments(number)) == 1
+    act(stage, "schedule")
+    assert (len(stage.comments(number)), state(stage, number)) == (1, "said")
+
+
+def test_a_comment_that_could_not_be_posted_is_posted_by_the_next_run(stage: Stage) -> None:
+    stage.github.faults.add(POST, "drop")
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    assert act(stage, "issues", "opened", number) == 1
+    assert (stage.comments(number), state(stage, number)) == ([], "pending")
+    assert act(stage, "schedule") == 0
+    act(stage, "schedule")
+    assert (len(stage.comments(number)), state(stage, number)) == (1, "said")
+
+
+@pytest.mark.parametrize("body", ["Now as in #2.", "zyx wvu tsr"])
+def test_an_update_that_could_not_be_made_is_made_by_the_next_run(stage: Stage, body: str) -> None:
+    number = open_issue(stage)
+    (before,) = stage.comments(number)
+    stage.github.faults.add(PATCH, "drop")
+    stage.github.edit_issue(number, body=body)
+    assert act(stage, "issues", "edited", number) == 1
+    assert stage.comments(number) == [before]
+    stage.github.clock.advance(3600)
+    assert act(stage, "schedule") == 0
+    assert stage.comments(number) != [before]
+    act(stage, "schedule")
+    assert state(stage, number) in ("said", "withdrawn")
+
+
+def test_a_promise_is_given_up_after_a_day(stage: Stage) -> None:
+    stage.github.faults.add(POST, "drop", None)
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    assert act(stage, "issues", "opened", number) == 1
+    stage.github.clock.advance(25 * 3600)
+    assert act(stage, "schedule") == 0
+    assert (stage.memory().pending, state(stage, number)) == ((), "silent")
+
+
+def test_a_comment_in_the_same_second_is_not_written_twice(stage: Stage) -> None:
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    for hours in (0, 0, 1, 1, 1):
+        stage.github.clock.advance(hours * 3600)
+        stage.github.comment(2, "hubot", "noise")
+        assert stage.act("issues", "opened", number) == 0
+    assert len(stage.comments(number)) == 1
+
+
+def test_a_strangers_marker_is_not_taken_for_ours(stage: Stage) -> None:
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    spoof = stage.github.comment(number, "monalisa", "<!-- precedent:v1 id=action -->\nHa!\n")
+    assert act(stage, "issues", "opened", number) == 0
+    assert len(stage.comments(number)) == 1
+    assert stage.github.comment_by_id(spoof).body == "<!-- precedent:v1 id=action -->\nHa!\n"
+    thread = remembered(stage, number)
+    assert isinstance(thread, Thread)
+    assert [comment.author for comment in thread.comments] == ["monalisa"]
+
+
+def test_another_workflows_comment_that_quotes_our_marker_is_not_ours(stage: Stage) -> None:
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    other = stage.github.comment(number, BOT, "Copied: <!-- precedent:v1 id=action --> As in #1.")
+    assert act(stage, "issues", "opened", number) == 0
+    assert len(stage.comments(number)) == 2
+    assert stage.github.comment_by_id(other).body.startswith("Copied")
+
+
+def test_our_comment_is_found_on_the_third_page(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, validate=False)
+    stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
+    stage.github.close(1, "octocat", at="2025-07-16T10:00:00Z")
+    number = stage.github.open_issue("hubot", "Logged out", "zyx", at="2025-09-01T10:00:00Z")
+    for count in range(210):
+        stage.github.comment(number, "hubot", f"Still there, {count}.", at="2025-09-02T10:00:00Z")
+    act(stage, "schedule")
+    edit(stage, number, "As in #1.")
+    for count in range(40):
+        stage.github.comment(number, "hubot", f"Still there, {count}.", at="2026-01-05T13:00:00Z")
+    stage.github.clock.advance(24 * 3600)
+    act(stage, "schedule")
+    edit(stage, number, "zyx")
+    assert len(stage.comments(number)) == 1
+    assert "no longer applies" in stage.comments(number)[0]
+    stage.close()
+
+
+def test_the_shadow_mode_says_it_in_the_summary_only_and_once(stage: Stage) -> None:
+    configure(stage, "mode: summary")
+    number = open_issue(stage)
+    assert (stage.comments(number), stage.github.writes) == ([], 0)
+    assert "What it would have said" in stage.summary.read_text(encoding="utf-8")
+    assert stage.outputs()["spoke"] == "false"
+    act(stage, "issues", "opened", number)
+    assert "What it would have said" not in stage.summary.read_text(encoding="utf-8")
+    configure(stage, "mode: comment")
+    act(stage, "schedule")
+    assert stage.comments(number) == []
+
+
+def test_switched_off_it_remembers_only(stage: Stage) -> None:
+    configure(stage, "mode: off")
+    number = open_issue(stage)
+    assert (stage.comments(number), stage.github.writes) == ([], 0)
+    assert isinstance(remembered(stage, number), Thread)
+    assert stage.outputs()["reason"] == "the mode is off"
+
+
+def test_a_dry_run_writes_nothing_and_shows_what_it_would(stage: Stage) -> None:
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    assert act(stage, "issues", "opened", number, dry_run="true") == 0
+    assert (stage.comments(number), stage.github.writes, stage.git.pushes) == ([], 0, 0)
+    shown = stage.summary.read_text(encoding="utf-8")
+    assert "What it would have said" in shown
+    assert "PostgreSQL" in shown
+    assert act(stage, "issues", "opened", number) == 0
+    assert len(stage.comments(number)) == 1
+
+
+def test_outputs_hold_nothing_that_a_stranger_wrote(stage: Stage) -> None:
+    title = "x\nspoke=false\nEOF\nreason<<EOF\nowned\nEOF"
+    number = stage.github.open_issue("hubot", title, "As in #1.")
+    act(stage, "issues", "opened", number)
+    outputs = stage.outputs()
+    assert sorted(outputs) == ["comment-id", "comment-url", "context", "matches", "reason", "spoke"]
+    assert outputs["comment-id"] == str(comment_id(stage, number))
+    assert outputs["comment-url"].endswith(f"#issuecomment-{comment_id(stage, number)}")
+    assert (outputs["spoke"], outputs["matches"]) == ("true", "[]")
+    assert "PostgreSQL" in Path(outputs["context"]).read_text(encoding="utf-8")
+    assert "owned" not in stage.output.read_text(encoding="utf-8")
+
+
+def test_the_summary_tells_what_happened(stage: Stage) -> None:
+    number = open_issue(stage)
+    shown = stage.summary.read_text(encoding="utf-8")
+    assert f"#{number}" in shown.replace("\u200b", "").replace("\u2060", "") or str(number) in shown
+    assert "created" in shown
+    assert "API: " in shown
+
+
+def test_a_companys_own_server_is_reached_below_its_api_path(stage: Stage) -> None:
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
+    environment = environ(stage, "issues", GITHUB_API_URL=stage.github.enterprise_url)
+    now = datetime.fromisoformat(stage.github.clock.now)
+    stage.github.write_event(stage.folder / "event.json", "issues", "opened", number)
+    assert run(environment, now) == 0
+    stage.github.edit_issue(number, body="zyx wvu tsr")
+    stage.github.write_event(stage.folder / "event.json", "issues", "edited", number)
+    assert run(environment, now) == 0
+    assert stage.github.comment_by_id(comment_id(stage, number)).minimized == "OUTDATED"
+
+
+def test_one_run_answers_five_issues_and_the_next_runs_the_others(stage: Stage) -> None:
+    act(stage, "schedule")
+    numbers = [stage.github.open_issue("hubot", f"Logged out {n}", "As in #1.") for n in range(7)]
+    counts = []
+    for _ in range(3):
+        act(stage, "schedule")
+        counts.append(sum(len(stage.comments(number)) for number in numbers))
+    assert counts == [5, 7, 7]
+
+
+def test_a_day_has_so_many_comments_and_no_more(stage: Stage) -> None:
+    configure(stage, "comment: {daily_limit: 2}")
+    act(stage, "schedule")
+    numbers = [stage.github.open_issue("hubot", f"Logged out {n}", "As in #1.") for n in range(3)]
+    for _ in range(3):
+        act(stage, "schedule")
+    assert sum(len(stage.comments(number)) for number in numbers) == 2
+    stage.github.clock.advance(12 * 3600)
+    act(stage, "schedule")
+    assert [len(stage.comments(number)) for number in numbers] == [1, 1, 1]
+
+
+def test_more_changes_than_one_run_reads_are_read_as_history(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, validate=False)
+    stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
+    act(stage, "schedule")
+    for count in range(400):
+        stage.github.open_issue("hubot", f"Spam {count}", "", at="2025-12-01T10:00:00Z")
+    fresh = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
+    act(stage, "schedule")
+    assert stage.memory().size == 402
+    assert len(stage.comments(fresh)) == 1
+    assert stage.github.reads < 20
+    stage.close()

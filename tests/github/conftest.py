@@ -1,0 +1,24 @@
+"""The fake forge, and our client on it."""
+
+import pytest
+
+from bot.comment.render import marker
+from bot.github.client import GitHubClient
+from bot.github.threads import Own
+from tests.fakes.fixtures import github
+from tests.fakes.github import FakeGitHub
+
+__all__ = ["github"]
+
+REPOSITORY = "octocat/hello-world"
+
+
+@pytest.fixture
+def client(github: FakeGitHub) -> GitHubClient:
+    """Our client as the workflow's token, without the pause between writes."""
+    return GitHubClient(github.url, github.token, REPOSITORY, write_gap=0)
+
+
+@pytest.fixture
+def own() -> Own:
+    return Own("github-actions[bot]", marker())

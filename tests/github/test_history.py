@@ -1,0 +1,204 @@
+"""History by GraphQL, by REST, and as it really was: three times the same threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from bot.archive import parse_time, thread_from_archive
+from bot.github.client import GitHubClient
+from bot.github.errors import ForgeError, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.history import PER_PAGE, GraphQLHistory, History, RestHistory
+from bot.github.threads import Own
+from bot.model import Thread, ThreadId
+from tests.fakes.archive import read_archive
+from tests.fakes.github import FakeGitHub
+from tests.github.conftest import REPOSITORY
+
+SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
+BOT = "github-actions[bot]"
+OURS = "<!-- precedent:v1 id=action -->\nSeen before"
+Make = Callable[[FakeGitHub, Own], History]
+
+
+def by_graphql(github: FakeGitHub, own: Own, url: str = "") -> GraphQLHistory:
+    client = GitHubClient(github.url, github.token, REPOSITORY)
+    return GraphQLHistory(url or github.url, github.token, REPOSITORY, own, client)
+
+
+def by_rest(github: FakeGitHub, own: Own) -> RestHistory:
+    return RestHistory(own, GitHubClient(github.url, github.token, REPOSITORY))
+
+
+def threads(history: History, since: datetime | None = None) -> dict[ThreadId, Thread]:
+    found: dict[ThreadId, Thread] = {}
+    for news in history.since(since):
+        found |= {record.id: record for record in news.records if isinstance(record, Thread)}
+    return found
+
+
+def as_it_was(github: FakeGitHub) -> dict[ThreadId, Thread]:
+    """The issues of the fake as its archive has them, without comments of ours."""
+    found = {}
+    for thread in github.export_archive():
+        if thread.get("kind") != "pull":
+            comments = [comment for comment in thread["comments"] if comment["body"] != OURS]
+            found[thread["id"]] = thread_from_archive(thread | {"comments": comments})
+    return found
+
+
+def plain(found: dict[ThreadId, Thread]) -> dict[ThreadId, tuple[object, ...]]:
+    """All of a thread that the three ways have in common: REST does not tell what a duplicate is a duplicate of."""
+    return {
+        key: (
+            (t.title, t.body, t.author, t.role, t.is_bot, t.state, t.state_reason, t.closed_at, t.closed_by, t.locked),
+            (t.labels, t.created_at, t.updated_at, t.comments),
+            {(e.name, e.at, e.actor, e.source, e.source_kind) for e in t.events if "duplicate" not in e.name},
+        )
+        for key, t in found.items()
+    }
+
+
+@pytest.fixture(params=[by_graphql, by_rest])
+def make(request: pytest.FixtureRequest) -> Make:
+    made: Make = request.param
+    return made
+
+
+def test_the_shipped_sample_is_read_as_it_was(github: FakeGitHub, own: Own, make: Make) -> None:
+    github.load_archive(read_archive(SAMPLE))
+    assert plain(threads(make(github, own))) == plain(as_it_was(github))
+
+
+def test_both_ways_give_the_same_of_everything_that_can_happen(github: FakeGitHub, own: Own) -> None:
+    github.set_permission("octocat", "write")
+    first = github.open_issue(None, "Crash \ud800", None, labels=[f"label {count}" for count in range(30)])
+    second = github.open_issue("dependabot[bot]", "Hang", f"Like #{first}")
+    github.comment(first, None, "Me too")
+    github.comment(first, "stale[bot]", "No activity")
+    github.comment(first, BOT, OURS)
+    github.react(first, "hubot", "+1")
+    github.close(first, "stale[bot]", "not_planned")
+    github.reopen(first, "octocat")
+    github.lock(second)
+    pull = github.add_pull("hubot", "Fix", f"Fixes #{second}", closes=[second])
+    github.reference(second, "a" * 40, "hubot")
+    github.merge_pull(pull, "octocat")
+    third = github.open_issue("hubot", "Reopened without a word")
+    github.close(third, None)
+    github.reopen(third, None)
+    fourth = github.open_issue("hubot", "Twice")
+    github.mark_duplicate(fourth, second, "octocat")
+    github.close(fourth, "octocat", "duplicate", commit="b" * 40)
+    graph, rest = threads(by_graphql(github, own)), threads(by_rest(github, own))
+    assert plain(graph) == plain(rest) == plain(as_it_was(github))
+    assert graph[first].closed_by == "stale[bot]"
+    assert [event.source for event in graph[fourth].events if "duplicate" in event.name] == [second]
+
+
+def test_threads_with_more_than_a_hundred_comments_are_whole(github: FakeGitHub, own: Own, make: Make) -> None:
+    number = github.open_issue("octocat", "Crash")
+    for count in range(130):
+        github.comment(number, "hubot" if count else BOT, f"{count}" if count else OURS)
+    github.close(number, "octocat")
+    (thread,) = threads(make(github, own)).values()
+    assert [comment.text for comment in thread.comments] == [str(count) for count in range(1, 130)]
+    assert [event.name for event in thread.events] == ["closed"]
+
+
+def test_more_issues_than_a_page_come_oldest_change_first(github: FakeGitHub, own: Own, make: Make) -> None:
+    for count in range(2 * PER_PAGE + 20):
+        github.open_issue("octocat", "Crash", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
+    batches = list(make(github, own).since(None))
+    found = dict.fromkeys(record.id for news in batches for record in news.records)
+    assert list(found) == [*range(1, 2 * PER_PAGE + 21)]
+    assert [news.complete for news in batches] == [False] * (len(batches) - 1) + [True]
+    cursors = [news.cursor for news in batches if news.cursor]
+    assert cursors == sorted(cursors)
+    assert cursors[-1] == parse_time("2026-01-01T01:59:00Z")
+
+
+def test_more_changes_in_one_second_than_a_page_holds_are_all_read(github: FakeGitHub, own: Own, make: Make) -> None:
+    for _ in range(350):
+        github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+    assert len(threads(make(github, own))) == 350
+
+
+def test_pull_requests_are_no_part_of_it(github: FakeGitHub, own: Own, make: Make) -> None:
+    github.add_pull("hubot", "Fix")
+    number = github.open_issue("octocat", "Crash")
+    assert list(threads(make(github, own))) == [number]
+
+
+def test_only_what_changed_since_is_read(github: FakeGitHub, own: Own, make: Make) -> None:
+    github.open_issue("octocat", "Old", at="2025-01-01T00:00:00Z")
+    number = github.open_issue("octocat", "New", at="2026-01-01T00:00:00Z")
+    assert list(threads(make(github, own), parse_time("2025-06-01T00:00:00Z"))) == [number]
+
+
+def test_an_empty_repository_has_no_history(github: FakeGitHub, own: Own, make: Make) -> None:
+    (news,) = make(github, own).since(None)
+    assert (news.records, news.cursor, news.complete) == ((), None, True)
+
+
+def test_fifty_issues_cost_one_request(github: FakeGitHub, own: Own) -> None:
+    for _ in range(PER_PAGE):
+        github.comment(github.open_issue("octocat", "Crash"), "hubot", "Me too")
+    threads(by_graphql(github, own))
+    assert github.reads == 1
+
+
+def test_a_companys_own_server_has_its_graphql_elsewhere(github: FakeGitHub, own: Own) -> None:
+    number = github.open_issue("octocat", "Crash")
+    for url in (github.enterprise_url, f"{github.enterprise_url}/", f"{github.url}/"):
+        assert list(threads(by_graphql(github, own, url))) == [number]
+
+
+@pytest.mark.parametrize(
+    ("kind", "meaning"),
+    [("401", Unauthorised), ("primary403", RateLimited), ("secondary403", RateLimited), ("429", RateLimited),
+     ("drop", Unreachable)],
+)  # fmt: skip
+def test_what_a_refusal_means_and_that_it_is_not_waited_for(
+    github: FakeGitHub, own: Own, kind: str, meaning: type[ForgeError]
+) -> None:
+    github.faults.add("POST /graphql", kind, None, seconds=3600)
+    started = time.monotonic()
+    with pytest.raises(meaning) as refused:
+        threads(by_graphql(github, own))
+    assert "\n" not in str(refused.value)
+    assert time.monotonic() - started < 5
+
+
+def test_a_fault_of_the_server_is_tried_again(github: FakeGitHub, own: Own, capfd: pytest.CaptureFixture[str]) -> None:
+    github.open_issue("octocat", "Crash")
+    github.faults.add("POST /graphql", "5xx")
+    assert len(threads(by_graphql(github, own))) == 1
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_limit_that_is_used_up_keeps_what_came_before_it(github: FakeGitHub, own: Own) -> None:
+    for _ in range(2 * PER_PAGE):
+        github.open_issue("octocat", "Crash")
+    batches = by_graphql(github, own).since(None)
+    assert len(next(batches).records) == PER_PAGE
+    github.limits.set(0, resource="graphql")
+    with pytest.raises(RateLimited, match="the next run goes on"):
+        next(batches)
+
+
+def test_a_token_that_may_not_read_issues_is_told_so(github: FakeGitHub, own: Own) -> None:
+    github.add_token("weak", BOT, {"contents": "write"})
+    history = GraphQLHistory(github.url, "weak", REPOSITORY, own, GitHubClient(github.url, "weak", REPOSITORY))
+    with pytest.raises(NotPermitted, match="issues: write"):
+        threads(history)
+
+
+def test_a_repository_out_of_sight_is_told_so(github: FakeGitHub, own: Own) -> None:
+    history = GraphQLHistory(github.url, github.token, "octocat/absent", own, GitHubClient(github.url, "x", REPOSITORY))
+    with pytest.raises(ForgeError, match="cannot see"):
+        threads(history)

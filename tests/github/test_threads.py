@@ -1,0 +1,101 @@
+"""GitHub's JSON as threads of ours, and our own comments among it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.github.threads import Own, OwnComment, archive_message, message_fields, own_comment, split_own, thread_of
+from bot.model import GHOST, Kind, Message
+from tests.fakes.github import FakeGitHub
+
+MARKER = "<!-- precedent:v1 id=action -->"
+OWN = Own("github-actions[bot]", MARKER)
+WHEN = "2026-01-05T12:00:00Z"
+ISSUE = {"number": 7, "title": None, "body": None, "user": None, "created_at": WHEN}
+
+
+def comment(login: str | None, body: str | None, number: int = 1) -> dict[str, object]:
+    return {"id": number, "user": {"login": login} if login else None, "body": body, "created_at": WHEN}
+
+
+def test_an_issue_with_nothing_in_it_is_a_thread_of_a_ghost() -> None:
+    thread = thread_of(ISSUE, [comment(None, None)])
+    assert (thread.title, thread.body, thread.author, thread.role, thread.state) == ("", "", GHOST, "NONE", "open")
+    assert (thread.comments[0].author, thread.comments[0].text) == (GHOST, "")
+
+
+def test_an_issue_as_the_fake_shows_it_is_the_thread_that_it_was_made_of(github: FakeGitHub) -> None:
+    number = github.open_issue("octocat", "Crash", "It crashes.", labels=["bug"])
+    github.comment(number, "hubot", "Me too")
+    github.react(number, "hubot", "+1")
+    github.lock(number)
+    github.close(number, "octocat", "not_planned")
+    issue = github.issue(number)
+    thread = thread_of(github.shapes.issue(issue), [github.shapes.comment(each) for each in issue.comments])
+    assert (thread.title, thread.body, thread.author, thread.role) == ("Crash", "It crashes.", "octocat", "OWNER")
+    assert (thread.labels, thread.reactions, thread.locked) == (("bug",), (("+1", 1),), True)
+    assert (thread.state, thread.state_reason, thread.closed_by) == ("closed", "not_planned", "octocat")
+    assert [(each.author, each.text) for each in thread.comments] == [("hubot", "Me too")]
+
+
+def test_a_pull_request_is_a_thread_of_its_kind() -> None:
+    assert thread_of(ISSUE | {"pull_request": {}}, []).kind is Kind.ISSUE
+    assert thread_of(ISSUE | {"pull_request": {"url": "x"}}, []).kind is Kind.PULL
+
+
+def test_labels_may_be_names_or_objects() -> None:
+    assert thread_of(ISSUE | {"labels": ["a", {"name": "b"}]}, []).labels == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("login", "body", "is_ours"),
+    [
+        ("github-actions[bot]", f"{MARKER}\ntext", True),
+        ("GitHub-Actions[bot]", f"\n  {MARKER}\r\ntext", True),
+        ("octocat", f"{MARKER}\ntext", False),
+        ("github-actions[bot]", f"text\n{MARKER}", False),
+        ("github-actions[bot]", f"{MARKER} text", False),
+        ("github-actions[bot]", "<!-- precedent:v1 id=other -->\ntext", False),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=5 -->\ntext", False),
+        ("github-actions[bot]", None, False),
+        (None, MARKER, False),
+    ],
+)
+def test_a_comment_is_ours_by_its_author_and_its_first_line(login: str, body: str, *, is_ours: bool) -> None:
+    assert OWN.wrote(comment(login, body)) is is_ours
+
+
+def test_of_several_comments_of_ours_the_oldest_comes_first() -> None:
+    mine = [comment("github-actions[bot]", MARKER, number) for number in (9, 3)]
+    others, ours = split_own([*mine, comment("octocat", "Hi", 5)], OWN)
+    assert [each["id"] for each in others] == [5]
+    assert [each.id for each in ours] == [3, 9]
+
+
+def test_a_comment_of_ours_keeps_what_is_needed_to_change_it() -> None:
+    shown = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1", "node_id": "IC_1"}
+    assert own_comment(shown) == OwnComment(1, MARKER, "https://x.example/1", "IC_1")
+
+
+def test_a_remembered_comment_goes_through_the_shape_of_the_api_unchanged() -> None:
+    at = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    message = Message("octocat", "MEMBER", at, "Hi", 5, at.replace(hour=13), (("+1", 2),), is_bot=True)
+    thread = thread_of(ISSUE, [archive_message(message)])
+    assert thread.comments == (message,)
+    assert message_fields(archive_message(message))["association"] == "MEMBER"
+
+
+def test_references_from_other_repositories_are_left_out() -> None:
+    home = "https://api.example/repos/o/r"
+    closed = {"state": "closed", "closed_at": WHEN, "repository_url": home}
+    events = [
+        {"event": "cross-referenced", "created_at": WHEN, "actor": None,
+         "source": {"issue": {"number": number, "repository_url": where, "pull_request": pull}}}
+        for number, where, pull in ((1, home, {"url": "x"}), (2, "https://api.example/repos/o/other", None))
+    ] + [{"event": "closed", "created_at": WHEN, "commit_id": "abc", "actor": {"login": "octocat"}}]  # fmt: skip
+    thread = thread_of(ISSUE | closed, [], events)
+    assert [(e.name, e.source, e.source_kind, e.commit) for e in thread.events] == [
+        ("closed", None, None, "abc"),
+        ("cross-referenced", None, None, None),
+        ("cross-referenced", 1, Kind.PULL, None),
+    ]

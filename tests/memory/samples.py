@@ -1,0 +1,114 @@
+"""Threads and stores for the tests of memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+from bot.memory.branch import BranchStore
+from bot.memory.folder import FolderStore
+from bot.memory.index import Query
+from bot.memory.memory import Memory
+from bot.memory.store import Store
+from bot.model import Changes, Record, Thread, ThreadId
+from bot.reading.words import terms
+from tests.memory.remotes import bare_repository, git
+
+START = datetime(2020, 1, 1, tzinfo=UTC)
+WORDS = ("apricot", "bramble", "cinnamon", "damson", "elder", "fennel", "ginger", "hazel", "iris", "juniper")
+KINDS = ("folder", "branch")
+
+
+def at(hours: float) -> datetime:
+    return START + timedelta(hours=hours)
+
+
+def issue(key: ThreadId, revision: float = 0, body: str = "", **fields: object) -> Thread:
+    """A thread whose words nobody else has: `word_of` its key, and ``revision`` in its title."""
+    thread = Thread(
+        key, f"{word_of(key)} fails, revision {revision:g}", body, "octocat", START, updated_at=at(revision)
+    )
+    return replace(thread, **fields)
+
+
+def word_of(key: ThreadId) -> str:
+    if isinstance(key, str):
+        return key.lower().replace("-", "")
+    return "".join(WORDS[int(digit)] for digit in str(key))
+
+
+def query(text: str) -> Query:
+    return Query(dict.fromkeys(terms(text), 1.0))
+
+
+def found(memory: Memory, text: str) -> list[ThreadId]:
+    """The threads that a search finds."""
+    return [hit.entry.id for hit in memory.search(query(text))]
+
+
+def store_in(folder: Path, kind: str) -> Store:
+    """The store of this kind in ``folder``, as one more process would open it."""
+    if kind == "folder":
+        return FolderStore(folder / "store")
+    return BranchStore(str(bare_repository(folder / "remote.git")), "precedent", None)
+
+
+def remember(memory: Memory, *records: Record) -> bool:
+    memory.stage(Changes(records=records))
+    return memory.commit("records")
+
+
+@dataclass
+class Place:
+    """Where a memory is kept, as tests look at it and spoil it."""
+
+    folder: Path
+    kind: str
+    _open: list[Store] = field(default_factory=list)
+
+    @cached_property
+    def _own(self) -> Store:
+        return self.store()
+
+    def store(self) -> Store:
+        """The store, as one more process would open it."""
+        self._open.append(store_in(self.folder, self.kind))
+        return self._open[-1]
+
+    def memory(self) -> Memory:
+        """The memory there, newly opened."""
+        return Memory(self.store(), sleep=lambda _: None).open()
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+    def files(self, prefix: str = "") -> dict[str, bytes]:
+        """The regular files of the newest state."""
+        snapshot = self._own.open([prefix])
+        return snapshot.read(snapshot.paths(prefix))
+
+    def put(self, edits: dict[str, bytes | None]) -> None:
+        """Write over files behind memory's back."""
+        self._own.write(self._own.open(), edits, "by hand")
+
+    def link(self, path: str, target: str) -> None:
+        """Put a symlink there behind memory's back."""
+        if self.kind == "folder":
+            (self.folder / "store" / path).symlink_to(target)
+            return
+        repository = self.folder / "remote.git"
+        oid = git(repository, "hash-object", "-w", "--stdin", given=target.encode())
+        git(repository, "read-tree", "precedent")
+        git(repository, "update-index", "--add", "--cacheinfo", f"120000,{oid},{path}")
+        made = git(repository, "commit-tree", "-p", "precedent", "-m", "by hand", git(repository, "write-tree"))
+        git(repository, "update-ref", "refs/heads/precedent", made)
+
+    def links(self) -> list[str]:
+        """The symlinks that are there."""
+        if self.kind == "folder":
+            return [path.name for path in (self.folder / "store").rglob("*") if path.is_symlink()]
+        tree = git(self.folder / "remote.git", "ls-tree", "-r", "precedent")
+        return [line.partition("\t")[2] for line in tree.splitlines() if line.startswith("120000")]

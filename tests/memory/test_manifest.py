@@ -1,0 +1,120 @@
+"""The manifest: what it says of the index files, and what is left when it is damaged."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.memory.manifest import (
+    FORMAT,
+    MAX_PENDING,
+    Manifest,
+    damaged_files,
+    decode,
+    encode,
+    file_hash,
+    next_pending,
+)
+from tests.memory.samples import at
+
+FULL = Manifest(
+    FORMAT,
+    "1+x",
+    at(5),
+    12,
+    3,
+    (7, "ABC-1"),
+    index={"MAIN_1.seg": "ab", "_MAIN_1.toc": "cd"},
+    day="2020-01-01",
+    promised=4,
+)
+
+
+def folder_with(tmp_path: Path, **files: bytes) -> Path:
+    folder = tmp_path / "index"
+    folder.mkdir(exist_ok=True)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize("manifest", [Manifest(), FULL])
+def test_a_manifest_comes_back_from_its_bytes(manifest: Manifest) -> None:
+    assert decode(encode(manifest)) == manifest
+    assert encode(decode(encode(manifest))) == encode(manifest)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\xff", b"null", b"[]", b"5", b"{}", b"{" * 100_000, b"[" * 100_000, b'{"format": 1', b"<<<<<<< HEAD"],
+)
+def test_bytes_that_are_no_manifest_are_damaged(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - half of the messages are the library's
+        decode(data)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"format": 0}, {"format": "1"}, {"format": 1e999}, {"format": True}, {"format": None}, {"threads": -1},
+        {"threads": 1e999}, {"threads": "5"}, {"tombstones": None}, {"cursor": "then"}, {"cursor": 5}, {"pending": 5},
+        {"pending": [0]}, {"pending": [None]}, {"index": []}, {"index": 5}, {"promised": -1}, {"promised": "x"},
+    ],
+)  # fmt: skip
+def test_a_field_of_another_shape_is_damage(wrong: dict[str, object]) -> None:
+    fields = json.loads(encode(FULL)) | wrong
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        decode(json.dumps(fields).encode())
+    assert len(str(caught.value)) <= 120
+
+
+@given(st.binary(max_size=9), st.integers(0, 300), st.integers(0, 9))
+def test_damage_is_found_or_gives_a_manifest(junk: bytes, start: int, cut: int) -> None:
+    data = encode(FULL)
+    try:
+        manifest = decode(data[:start] + junk + data[start + cut :])
+    except ValueError:
+        return
+    assert manifest.cursor is None or manifest.cursor.tzinfo is UTC
+    assert decode(encode(manifest)) == manifest or manifest.format > FORMAT
+
+
+def test_of_a_later_format_nothing_but_its_number_is_read() -> None:
+    later = {"format": FORMAT + 1, "threads": {"open": 5}, "cursor": ["x"], "index": "elsewhere", "pending": -1}
+    assert decode(json.dumps(later).encode()) == Manifest(format=FORMAT + 1)
+
+
+def test_a_cursor_without_a_zone_is_read_as_utc() -> None:
+    assert decode(b'{"format": 1, "cursor": "2020-01-01T05:00:00"}').cursor == at(5)
+
+
+def test_every_difference_between_the_folder_and_the_manifest_is_found(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, a=b"1", b=b"2", c=b"3")
+    manifest = Manifest().with_index(folder, "1+x")
+    assert damaged_files(manifest, folder) == []
+    (folder / "a").write_bytes(b"9")
+    (folder / "b").unlink()
+    (folder / "d").write_bytes(b"4")
+    assert damaged_files(manifest, folder) == ["a", "b", "d"]
+
+
+def test_files_that_are_known_are_not_read_again(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, known=b"1", new=b"2")
+    manifest = Manifest(index={"known": "as it was", "gone": "x"}).with_index(folder, "1+x")
+    assert manifest.index == {"known": "as it was", "new": file_hash(folder / "new")}
+    assert manifest.analyser == "1+x"
+
+
+def test_a_promise_stays_until_it_is_kept() -> None:
+    assert next_pending([1, 2, 3], [4, 2], [3]) == (1, 2, 4)
+    assert next_pending([1], [1, 1], []) == (1,)
+    assert next_pending([], [], [5]) == ()
+
+
+def test_the_oldest_promises_are_given_up_first() -> None:
+    assert next_pending(range(MAX_PENDING), [999], []) == (*range(1, MAX_PENDING), 999)

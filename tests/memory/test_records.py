@@ -1,0 +1,159 @@
+"""Records: where they lie, which of two wins, and bytes that are equal for equal records."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.memory.paths import is_fit
+from bot.memory.records import CorruptRecord, decode, encode, folder_of, in_order, record_path, sort_key, wins
+from bot.model import Thread, Tombstone
+from tests.memory.samples import at, issue
+
+KEYS = st.integers(1, 2**53 - 1) | st.text(st.characters(codec=None, exclude_categories=[]), min_size=1, max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        (1, "records/0000/1.json"),
+        (99, "records/0000/99.json"),
+        (4242, "records/0042/4242.json"),
+        (1_234_567, "records/12345/1234567.json"),
+    ],
+)
+def test_a_hundred_neighbours_share_a_folder(key: int, path: str) -> None:
+    assert record_path(key) == path
+
+
+def test_a_name_is_kept_where_it_can_be_the_name_of_a_file() -> None:
+    assert record_path("ABC-123").endswith("/ABC-123.json")
+    for odd in ("a/b", "..", ".hidden", "a b", "a" * 100, "日本", "x\n", "", "CON\x00", "\ud800"):
+        assert is_fit(record_path(odd))
+        assert odd not in record_path(odd) or not odd
+
+
+def test_a_number_and_a_name_of_the_same_digits_are_two_threads() -> None:
+    assert record_path(123) != record_path("123")
+
+
+def test_no_name_is_the_hash_of_another_one() -> None:
+    hashed = record_path("a b").rpartition("/")[2].removesuffix(".json")
+    assert len(hashed) == 64
+    assert record_path(hashed).rpartition("/")[2] != f"{hashed}.json"
+
+
+@given(st.lists(KEYS, unique=True, min_size=2, max_size=12))
+def test_every_key_has_a_path_of_its_own_that_a_store_takes(keys: list[int | str]) -> None:
+    paths = [record_path(key) for key in keys if isinstance(key, int) or key.isprintable()]
+    assert len(set(paths)) == len(paths)
+    assert all(map(is_fit, paths))
+    assert all(f"/{folder_of(key)}/" in record_path(key) for key in keys)
+    assert sorted(paths) == sorted(in_order(paths))
+
+
+def test_paths_come_in_the_order_of_the_ids_they_stand_for() -> None:
+    keys = [1, 2, 10, 99, 100, 101, 999, 1000, 12_345, 1_234_567, "ABC-1", "ABC-10", "abc", "b"]
+    paths = [record_path(key) for key in keys]
+    assert in_order(reversed(paths)) == paths
+    assert sorted(keys, key=sort_key) == keys
+
+
+def test_files_that_hold_no_record_are_passed_over() -> None:
+    strange = [
+        "records/readme.md",
+        "records/0000/1.txt",
+        "records/a/1.json",
+        "records/0000/a\\b.json",
+        "records/0000/.json",
+    ]
+    strange += ["records/0000/deep/1.json", "records/0000/1.json\n", "digests/0000.jsonl", "records/0000/.1.json.swp"]
+    assert in_order([*strange, "records/0000/1.json"]) == ["records/0000/1.json"]
+
+
+def test_a_record_comes_back_from_its_bytes() -> None:
+    thread = issue(7, 3, "A body\u2028with\x85separators 🎉", labels=("bug",), state="closed", closed_at=at(2))
+    tombstone = Tombstone("ABC-1", at(5), "transferred", "octocat/other#5")
+    for record in (thread, tombstone, Tombstone(7, at(5), "")):
+        assert decode(encode(record)) == record
+        assert encode(decode(encode(record))) == encode(record)
+
+
+def test_a_record_is_made_for_people_to_read_in_a_diff() -> None:
+    assert encode(Tombstone(7, at(0))).decode() == (
+        '{\n "id": 7,\n "tombstone": {\n  "at": "2020-01-01T00:00:00Z",\n  "reason": "deleted"\n }\n}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"null", b"[]", b"5", b'"text"', b"{}", b"\xff\xfe", b"\x00", b'{"id": 7}',
+        b"<<<<<<< HEAD\n{}", b"[" * 100_000,
+        b'{"a":' * 100_000, b'{"id": 7, "tombstone": []}', b'{"id": 7, "tombstone": {"at": "2020-01-01"}}',
+        b'{"id": 7, "tombstone": {"at": 5, "reason": "x"}}', b'{"id": 1e999, "title": "", "created_at": "2020-01-01"}',
+        b'{"id": 7, "title": {}, "created_at": "2020-01-01"}', b'{"id": 7, "created_at": "0001-01-01T00:00:00+14:00"}',
+        b'{"id": 7, "created_at": "2020-01-01", "reactions": {"+1": 1e999}, "comments": 5}',
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_record_say_so_in_one_line(data: bytes) -> None:
+    with pytest.raises(CorruptRecord) as caught:
+        decode(data)
+    assert len(str(caught.value)) <= 120
+
+
+@given(st.binary(max_size=40), st.integers(0, 400), st.integers(0, 20))
+def test_a_damaged_record_is_another_record_or_none(junk: bytes, start: int, cut: int) -> None:
+    data = encode(issue(7, 3, "body", comments=()))
+    try:
+        record = decode(data[:start] + junk + data[start + cut :])
+    except CorruptRecord:
+        return
+    assert decode(encode(record)) == record
+
+
+def test_the_shape_of_a_record_is_that_of_an_archive() -> None:
+    fields = json.loads(encode(issue(7, 3)))
+    assert (fields["id"], fields["updated_at"], fields["state"]) == (7, "2020-01-01T03:00:00Z", "open")
+
+
+# -- which of two wins -----------------------------------------------------------------------------------------------
+
+OLD, NEW = issue(7, 1), issue(7, 2)
+EARLY, LATE = Tombstone(7, at(0.5)), Tombstone(7, at(5))
+
+
+def test_the_later_revision_wins_and_an_older_one_never_does() -> None:
+    assert wins(NEW, OLD)
+    assert not wins(OLD, NEW)
+    assert wins(OLD, None)
+
+
+def test_equal_content_changes_nothing() -> None:
+    assert not wins(OLD, OLD)
+    assert not wins(replace(OLD, updated_at=at(9)), OLD)
+    assert not wins(LATE, EARLY)
+    assert wins(replace(LATE, reason="transferred", moved_to="octocat/other#7"), EARLY)
+
+
+def test_of_two_versions_of_one_moment_the_one_that_comes_later_wins() -> None:
+    other = replace(OLD, title="Edited within the same second")
+    assert wins(other, OLD)
+    assert wins(OLD, other)
+
+
+def test_a_tombstone_wins_over_what_was_before_it_and_not_over_what_came_after() -> None:
+    assert wins(LATE, NEW)
+    assert not wins(EARLY, NEW)
+    assert not wins(OLD, LATE)
+    assert wins(replace(NEW, updated_at=at(6)), LATE)
+
+
+def test_of_a_tombstone_and_a_thread_of_one_moment_the_tombstone_stays() -> None:
+    same: Thread = replace(OLD, updated_at=LATE.at)
+    assert wins(LATE, same)
+    assert not wins(same, LATE)

@@ -1,0 +1,291 @@
+"""The documentation is true: links lead somewhere, what is named exists, and the examples do what they show."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bot.doors.cli import parser
+from bot.inputs import INPUTS
+from bot.recall import rank
+from bot.settings import describe
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+SETTINGS = {each.path: each for each in describe()}
+
+LINK = re.compile(r"(?<!!)\[[^]\n]*\]\(([^)\s]+)\)")
+IMAGE = re.compile(r'(?:src|srcset)="([^"]+)"|!\[[^]\n]*\]\(([^)\s]+)\)')
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+DECIMAL = re.compile(r"\d+\.\d+")
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def blocks(page: str | Path, *languages: str) -> list[str]:
+    """The fenced blocks of a page that are in one of these languages ("" for none)."""
+    content = (ROOT / page).read_text(encoding="utf-8")
+    return [body for language, body in FENCE.findall(content) if language in languages]
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#{1,6} (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def snippets() -> Iterator[tuple[str, dict[Any, Any]]]:
+    """The workflows that the pages show."""
+    for page in PAGES:
+        for body in blocks(page, "yaml", "yml"):
+            shown = yaml.safe_load(body)
+            if isinstance(shown, dict) and "jobs" in shown:
+                yield page.name, shown
+
+
+WORKFLOWS = [pytest.param(page, shown, id=page) for page, shown in snippets()]
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (group,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(group.choices)
+
+
+def section(page: str, heading: str) -> str:
+    """The part of a page below a heading of the second level."""
+    parts = re.split(r"^## (.+)$", text(page), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))[heading]
+
+
+def table(markdown: str) -> set[str]:
+    """What stands as code in the first column of the tables."""
+    first = [line.split("|")[1] for line in markdown.splitlines() if line.startswith("| `")]
+    return {name for cell in first for name in CODE.findall(cell)}
+
+
+# -- links ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_file_or_heading_leads_somewhere(page: Path) -> None:
+    content = prose(page)
+    images = [one or other for one, other in IMAGE.findall(content)]
+    for target in [*LINK.findall(content), *images]:
+        if target.startswith("https://"):
+            continue
+        name, _, fragment = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists(), target
+        assert file.is_relative_to(ROOT), target
+        assert not fragment or fragment in anchors(file), target
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        targets = (target.partition("#")[0] for target in LINK.findall(page.read_text(encoding="utf-8")))
+        waiting += [(page.parent / t).resolve() for t in targets if t.endswith(".md") and "://" not in t]
+    assert set(PAGES) <= reached
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_files_and_folders_that_a_page_names_are_there(page: Path) -> None:
+    shapes = re.compile(r"(?:bot|tests|tools|docs|sample|templates|\.ci)/[\w./-]*\w|\w+\.example\.yml|action\.yml")
+    named = [code for code in CODE.findall(prose(page)) if shapes.fullmatch(code)]
+    assert [code for code in named if not (ROOT / code).exists()] == []
+
+
+# -- workflows -----------------------------------------------------------------------------------------------------
+
+
+def test_workflows_are_shown_where_a_reader_looks_for_them() -> None:
+    assert {name for name, _ in snippets()} >= {"README.md", "getting-started.md"}
+
+
+@pytest.mark.parametrize(("page", "workflow"), WORKFLOWS)
+def test_a_workflow_asks_for_its_permissions_job_by_job(page: str, workflow: dict[Any, Any]) -> None:
+    assert workflow["permissions"] == {}
+    for job in workflow["jobs"].values():
+        assert job["permissions"] == {"contents": "write", "issues": "write"}
+
+
+@pytest.mark.parametrize(("page", "workflow"), WORKFLOWS)
+def test_a_workflow_gives_the_action_only_inputs_that_it_has(page: str, workflow: dict[Any, Any]) -> None:
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"] if "precedent" in step.get("uses", "")]
+    assert steps
+    for step in steps:
+        assert step["uses"] == "OWNER/precedent@v1"
+        assert set(step.get("with", {})) <= set(INPUTS)
+    assert all("${{" not in step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_expands_what_a_stranger_wrote(page: Path) -> None:
+    assert "${{ github.event" not in page.read_text(encoding="utf-8")
+
+
+def test_the_workflow_of_the_readme_does_what_the_one_of_this_repository_does() -> None:
+    (shown,) = (yaml.safe_load(body) for body in blocks("README.md", "yaml"))
+    ours = yaml.safe_load(text(".github/workflows/precedent.yml"))
+    assert shown["concurrency"] == ours["concurrency"]
+    # YAML reads the key `on` as true.
+    assert set(shown[True]["issues"]["types"]) <= set(ours[True]["issues"]["types"])
+    assert shown[True]["issue_comment"] == ours[True]["issue_comment"]
+    assert shown[True]["workflow_dispatch"]["inputs"]["run"]["options"] == ["catch-up", "rebuild", "answer"]
+
+
+# -- commands ------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_pages_tell_to_make_is_a_target() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*## \S", text("Makefile"), re.MULTILINE))
+    told = {name for page in PAGES for name in re.findall(r"\bmake ([a-z][a-z-]*)\b", code_of(page))}
+    assert {"demo", "test"} <= told
+    assert told <= targets
+
+
+def code_of(page: Path) -> str:
+    """All code of a page, in blocks and in lines."""
+    fenced = FENCE.findall(page.read_text(encoding="utf-8"))
+    return "\n".join([*(body for _, body in fenced), *CODE.findall(prose(page))])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_precedent_command_that_a_page_shows_is_accepted(page: Path) -> None:
+    typed = re.findall(r"^\$ (.+)$", "\n".join(blocks(page, "console")), re.MULTILINE)
+    typed += "\n".join(blocks(page, "")).splitlines()
+    for line in typed:
+        for arguments in re.findall(r"(?:^|\| )precedent ([^|\n]*)", line):
+            assert parser().parse_args(shlex.split(arguments)).command in commands()
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_and_option_is_documented(name: str) -> None:
+    told = section("docs/command-line.md", name)
+    documented = {entry.split()[0] for entry in table(told)}
+    actions = [action for action in commands()[name]._actions if not isinstance(action, argparse._HelpAction)]
+    expected = {action.option_strings[0] if action.option_strings else str(action.metavar) for action in actions}
+    assert documented == expected
+
+
+def test_no_command_is_documented_that_is_not_there() -> None:
+    headings = set(re.findall(r"^## (\S+)$", text("docs/command-line.md"), re.MULTILINE))
+    assert headings == set(commands())
+
+
+# -- settings, inputs, outputs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_setting_that_a_page_names_exists(page: Path) -> None:
+    sections = {path for path, each in SETTINGS.items() if each.default is None}
+    shape = re.compile(rf"(?:{'|'.join(sorted(sections))})\.[a-z_]+")
+    codes = CODE.findall(prose(page))
+    assert [code for code in codes if shape.fullmatch(code) and code not in SETTINGS] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_setting_with_a_value_is_one_that_is_allowed(page: Path) -> None:
+    codes = CODE.findall(prose(page))
+    modes = {code.removeprefix("mode: ") for code in codes if code.startswith("mode: ")}
+    assert modes - {"comment | summary | off"} <= {"comment", "summary", "off"}
+
+
+@pytest.mark.parametrize("part", ["inputs", "outputs"])
+def test_getting_started_explains_all_inputs_and_outputs(part: str) -> None:
+    declared = yaml.safe_load(text("action.yml"))[part]
+    assert table(section("docs/getting-started.md", part.capitalize())) == set(declared)
+
+
+def test_the_threshold_and_the_weights_are_those_of_the_code() -> None:
+    page = text("docs/evaluation.md").partition("## What was measured")[0]
+    weights = (rank.SHARE_WEIGHT, rank.MARGIN_WEIGHT, rank.LENGTH_WEIGHT, rank.SAME_ERROR, rank.SAME_FILE)
+    told = re.findall(r"\| (−?\d+\.\d+) \|$", page, re.MULTILINE)
+    assert [float(number.replace("−", "-")) for number in told] == [*weights, rank.INTERCEPT]
+    threshold = SETTINGS["troubleshooting.similarity_threshold"].default
+    assert f"`troubleshooting.similarity_threshold` of {threshold} " in page
+    assert f"similarity of {threshold}," in text("README.md")
+
+
+# -- examples ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like a checkout, with `precedent` on the PATH of what `run` starts there."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "sample").symlink_to(ROOT / "sample")
+    program = folder / "bin" / "precedent"
+    program.parent.mkdir()
+    command = shlex.join([sys.executable, "-m", "bot"])
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {command} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return folder
+
+
+def run(command: str, folder: Path) -> str:
+    """What a terminal shows of a command; numbers with decimals, which differ from run to run, as 0.0."""
+    environ = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return DECIMAL.sub("0.0", done.stdout)
+
+
+def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path) -> None:
+    shown = "\n".join(blocks("docs/command-line.md", "console"))
+    examples = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", shown, re.MULTILINE)
+    assert len(examples) >= 8
+    for command, expected in examples:
+        assert run(command, shell).strip("\n") == DECIMAL.sub("0.0", expected).strip("\n"), command
+
+
+def test_the_answer_as_json_has_the_shape_that_is_shown(shell: Path) -> None:
+    (shown,) = (json.loads(body) for body in blocks("docs/command-line.md", "json"))
+    run("precedent import sample/history.jsonl --store shapes", shell)
+    given = json.loads(run("precedent answer 42 --store shapes --as-of created --json", shell))
+    assert given.keys() == shown.keys()
+    (hit,), (example,) = given["seen_before"], shown["seen_before"]
+    assert hit.keys() == example.keys()
+    assert hit["outcome"].keys() == example["outcome"].keys()
+    for field in ("id", "title", "state"):
+        assert hit[field] == example[field]
+    assert hit["outcome"]["kind"] == example["outcome"]["kind"]
+
+
+def test_an_example_finds_the_digest_where_the_readme_says_it_is(shell: Path) -> None:
+    run("precedent import sample/history.jsonl --store readme", shell)
+    shard = (shell / "readme/digests/0000.jsonl").read_text(encoding="utf-8")
+    digests = [json.loads(line) for line in shard.splitlines()]
+    assert [digest["title"] for digest in digests if digest["id"] == 48] == ["Login loop after the upgrade to 2.2"]
+    assert [digest for digest in digests if digest.get("outcome", {}).get("kind") == "workaround"]
+    assert [decision["text"] for digest in digests for decision in digest.get("decisions", [])]

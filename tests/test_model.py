@@ -1,0 +1,119 @@
+"""The nouns: what a thread was at an earlier time, when it changed last, and what an entry says of it."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model import Changes, Entry, Kind, Message, OutcomeKind, Said, Thread, TimelineEvent, Tombstone, by_id
+
+START = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def at(hours: float) -> datetime:
+    return START + timedelta(hours=hours)
+
+
+def said(hours: float, edited: float | None = None, role: str = "NONE") -> Message:
+    return Message("hubot", role, at(hours), "text", updated_at=None if edited is None else at(edited))
+
+
+CLOSED = Thread(
+    7, "It crashes", "Always", "octocat", START, state="closed", state_reason="completed",
+    closed_at=at(5), closed_by="hubot", comments=(said(1), said(4), said(6)),
+    events=(TimelineEvent("closed", at(5)), TimelineEvent("referenced", at(7))),
+)  # fmt: skip
+
+
+def test_a_thread_as_of_a_moment_knows_nothing_that_came_later() -> None:
+    before = CLOSED.as_of(at(4))
+    assert (before.state, before.state_reason, before.closed_at, before.closed_by) == ("open", None, None, None)
+    assert not before.is_closed
+    assert before.comments == (said(1), said(4))
+    assert before.events == ()
+    assert (before.id, before.title, before.body, before.created_at) == (7, "It crashes", "Always", START)
+
+
+def test_a_thread_as_of_its_closing_is_closed() -> None:
+    then = CLOSED.as_of(at(5))
+    assert then.is_closed
+    assert (then.closed_at, then.closed_by, then.state_reason) == (at(5), "hubot", "completed")
+    assert [event.name for event in then.events] == ["closed"]
+
+
+def test_a_thread_as_of_its_creation_is_its_opening_text() -> None:
+    assert CLOSED.as_of(START).comments == ()
+    assert CLOSED.as_of(START).revised_at == START
+
+
+@given(st.floats(0, 9), st.floats(0, 9))
+def test_looking_back_twice_is_looking_back_to_the_earlier_moment(first: float, second: float) -> None:
+    assert CLOSED.as_of(at(first)).as_of(at(second)) == CLOSED.as_of(at(min(first, second)))
+
+
+@given(st.floats(0, 9))
+def test_a_thread_as_of_a_moment_was_last_revised_by_then(hours: float) -> None:
+    assert START <= CLOSED.as_of(at(hours)).revised_at <= at(hours)
+
+
+def test_a_thread_without_a_time_of_update_was_revised_when_something_last_happened() -> None:
+    assert replace(CLOSED, comments=(), closed_at=None).revised_at == START
+    assert replace(CLOSED, comments=()).revised_at == at(5)
+    assert CLOSED.revised_at == at(6)
+    assert replace(CLOSED, comments=(said(1, edited=8), said(6))).revised_at == at(8)
+
+
+def test_githubs_own_time_of_update_counts_before_everything_else() -> None:
+    assert replace(CLOSED, updated_at=at(2)).revised_at == at(2)
+
+
+def test_a_tombstone_was_revised_when_the_thread_went() -> None:
+    assert Tombstone(7, at(3)).revised_at == at(3)
+
+
+@pytest.mark.parametrize("role", ["OWNER", "MEMBER", "COLLABORATOR"])
+def test_who_can_write_is_a_maintainer(role: str) -> None:
+    assert said(1, role=role).by_maintainer
+
+
+@pytest.mark.parametrize("role", ["NONE", "CONTRIBUTOR", "FIRST_TIMER", "MANNEQUIN", "owner", ""])
+def test_everybody_else_is_not(role: str) -> None:
+    assert not said(1, role=role).by_maintainer
+
+
+def test_an_entry_knows_whether_its_thread_was_open_at_a_moment() -> None:
+    closed = Entry(7, Kind.ISSUE, "", "octocat", "closed", START, at(5), closed_at=at(5))
+    assert [closed.open_at(at(hours)) for hours in (4, 5, 6)] == [True, False, False]
+    assert not closed.open_at(None)
+    still = replace(closed, state="open", closed_at=None)
+    assert still.open_at(None)
+    assert still.open_at(at(9))
+
+
+def test_changes_are_empty_only_when_there_is_nothing_to_remember() -> None:
+    assert Changes().is_empty
+    for changes in (Changes((CLOSED,)), Changes(said=(Said(7, "said", START),)), Changes(cursor=START)):
+        assert not changes.is_empty
+
+
+def test_only_a_live_thread_is_found_by_its_id() -> None:
+    held = {7: CLOSED, 8: Tombstone(8, START)}
+    assert by_id(held, 7) is CLOSED
+    assert by_id(held, 8) is None
+    assert by_id(held, 9) is None
+
+
+def test_kinds_are_written_as_their_words() -> None:
+    assert [str(kind) for kind in Kind] == ["issue", "pull", "page", "session"]
+    assert f"{OutcomeKind.NOT_PLANNED}" == "not planned"
+
+
+def test_nothing_changes_a_thread() -> None:
+    for field in fields(CLOSED):
+        with pytest.raises(FrozenInstanceError):
+            setattr(CLOSED, field.name, None)
+    assert hash(CLOSED) == hash(replace(CLOSED))
