@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run the program; returns its exit code."""
-    if sys.argv[1:2] == ["action"]:
+    if sys.argv[1:] == ["action"]:
         from bot.doors.action import main as door
     else:
         from bot.doors.cli import main as door

@@ -63,7 +63,7 @@ def _is_due(thread: Thread, look: Look) -> bool:
     if said is None:
         return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, look)))
     if said.state == "pending":
-        is_being_said = bool(said.text_hash) and not said.reason and said.at > look.now - SPEAKING
+        is_being_said = said.trying_since is not None and said.trying_since > look.now - SPEAKING
         return said.at > look.now - look.within and not is_being_said
     if is_its_own and not event.may_be_answered:
         return False

@@ -23,7 +23,7 @@ from bot.github.forge import Forge
 from bot.github.history import History
 from bot.github.threads import Own, OwnComment
 from bot.memory.memory import Memory
-from bot.model import Changes, Record, Said, Thread, ThreadId, Tombstone
+from bot.model import Changes, Record, Thread, ThreadId, Tombstone
 from bot.recall.answering import decide, recall
 from bot.recall.mentioned import Place, referenced
 from bot.settings import Settings
@@ -248,16 +248,12 @@ def _fetch_missing(thread: Thread, bot: Bot) -> None:
 def _release(told: Iterable[Spoken], bot: Bot) -> None:
     """What could not be said: taken back where GitHub takes no comment, else left to whichever run comes next."""
     failed = {spoken.id: spoken for spoken in told if spoken.is_refused or spoken.error}
-    held = bot.memory.said(failed)
-    told_anew = []
-    for key, spoken in failed.items():
-        said = held.get(key)
-        if spoken.is_refused:
-            told_anew.append(Said(key, "silent", bot.now, spoken.reason))
-        elif said and said.state == "pending" and not said.reason:
-            told_anew.append(replace(said, reason=spoken.reason))
-    if told_anew:
-        bot.memory.stage(Changes(said=tuple(told_anew)))
+    outcomes = []
+    for key, said in bot.memory.said(failed).items():
+        state = "silent" if failed[key].is_refused else said.state
+        outcomes.append(replace(said, state=state, reason=failed[key].reason, trying_since=None))
+    if outcomes:
+        bot.memory.stage(Changes(said=tuple(outcomes)))
         bot.memory.commit("Take back what could not be said")
 
 

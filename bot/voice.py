@@ -112,7 +112,7 @@ def promise(plan: Plan, now: datetime, mode: str) -> Said:
         return said
     if plan.passed and before.state != "pending":
         return before
-    if (before.state == said.state == "pending" and said.reason) or replace(said, at=before.at) == before:
+    if before.state == said.state == "pending" or replace(said, at=before.at) == before:
         return replace(said, at=before.at)
     return said
 
@@ -132,7 +132,8 @@ def _promised(plan: Plan, now: datetime, mode: str) -> Said:
         return Said(key, "silent", now, shown, comment_id=known, question=plan.question)
     matches = tuple((m.id, m.similarity) for m in (*plan.context.seen_before, *plan.context.open_now))
     state = _standing_state(plan.own, plan.content) if plan.own else ""
-    return Said(key, state or "pending", now, "", plan.content, known, matches, plan.question)
+    trying_since = None if state else now
+    return Said(key, state or "pending", now, "", plan.content, known, matches, plan.question, trying_since)
 
 
 def settle(
@@ -147,11 +148,11 @@ def settle(
         own = standing.get(key)
         state = _standing_state(own, one.text_hash) if own and one.state == "pending" else ""
         if own and state:
-            settled[key] = replace(one, state=state, comment_id=own.id)
+            settled[key] = replace(one, state=state, comment_id=own.id, reason="", trying_since=None)
         elif own is None and key in standing and one.comment_id and one.state in ("pending", "said", "withdrawn"):
-            settled[key] = replace(one, state="removed", reason=DELETED)
+            settled[key] = replace(one, state="removed", reason=DELETED, trying_since=None)
         elif one.state == "pending" and one.at <= oldest:
-            settled[key] = replace(one, state="silent", reason="it is too late for an answer")
+            settled[key] = replace(one, state="silent", reason="it is too late for an answer", trying_since=None)
     return settled
 
 

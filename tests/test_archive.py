@@ -29,6 +29,7 @@ from bot.archive import (
 )
 from bot.memory.records import encode
 from bot.model import GHOST, Kind, Message, Thread
+from tests.examples import examples
 
 LEAST = {"id": 7, "title": "It crashes", "created_at": "2015-01-01T00:00:00Z"}
 NOON = datetime(2015, 1, 1, 12, tzinfo=UTC)
@@ -310,7 +311,7 @@ def test_the_bytes_of_a_record_do_not_depend_on_the_order_of_its_fields(line: di
     assert encode(thread_from_archive(dict(shuffled))) == encode(thread_from_archive(line))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(LINES, st.data())
 def test_odd_values_give_a_clean_thread_or_a_plain_refusal(line: dict[str, Any], data: st.DataObject) -> None:
     for name in data.draw(st.lists(st.sampled_from([*LEAST, *line]), min_size=1, max_size=3)):

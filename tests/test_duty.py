@@ -95,6 +95,13 @@ def test_a_promise_is_kept_for_a_day() -> None:
     assert is_due(OLD, SCHEDULE, said(OLD, "pending", hours=25), within=48)
 
 
+def test_what_another_run_is_about_to_say_is_left_to_it() -> None:
+    promised = replace(said(FRESH, "pending"), text_hash="x")
+    assert not is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=1)))
+    assert is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=3)))
+    assert is_due(FRESH, OPENED, promised)
+
+
 def test_how_old_an_issue_may_be_can_be_set() -> None:
     assert not is_due(FRESH, SCHEDULE, within=1)
     assert is_due(OLD, SCHEDULE, within=24 * 31)

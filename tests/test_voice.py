@@ -267,11 +267,13 @@ def test_a_thread_that_is_passed_by_keeps_what_was_said() -> None:
 
 def test_the_same_again_changes_nothing_not_even_when() -> None:
     assert promise(replace(SPEAKS, own=STANDING, before=SAID), NOW, "comment") == SAID
-    assert promise(replace(SPEAKS, before=PENDING), NOW, "comment") == PENDING
+    silent = promise(SILENT, NOW, "comment")
+    assert promise(replace(SILENT, before=silent), NOW + timedelta(hours=1), "comment") == silent
 
 
-def test_a_promise_that_is_renewed_keeps_its_date() -> None:
-    assert promise(replace(SPEAKS, before=replace(PENDING, text_hash="x")), NOW, "comment").at == PENDING.at
+def test_a_promise_that_is_renewed_keeps_its_date_and_is_tried_anew() -> None:
+    renewed = promise(replace(SPEAKS, before=replace(PENDING, text_hash="x", reason="no answer")), NOW, "comment")
+    assert (renewed.at, renewed.trying_since, renewed.reason) == (PENDING.at, NOW, "")
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from bot.voice import Spoken
 TEMPLATE_FOLDER = ".github/precedent"
 TEMPLATES = tuple(f"{TEMPLATE_FOLDER}/{name}.md.j2" for name in ("base", "context", "troubleshooting", "reply"))
 SERVER = "https://github.com"
+CONTEXT_FOLDER = ".precedent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Surroundings:
     output: str
     summary: str
     temp: str
+    workspace: str
 
 
 def surroundings(environ: Mapping[str, str]) -> Surroundings:
@@ -70,6 +72,7 @@ def surroundings(environ: Mapping[str, str]) -> Surroundings:
         output=environ.get("GITHUB_OUTPUT", ""),
         summary=environ.get("GITHUB_STEP_SUMMARY", ""),
         temp=environ.get("RUNNER_TEMP", ""),
+        workspace=environ.get("GITHUB_WORKSPACE", ""),
     )
 
 
@@ -261,16 +264,21 @@ def outputs(spoken: Spoken, context: str) -> str:
 
 
 def _context_file(around: Surroundings, spoken: Spoken) -> str:
-    """A Markdown file for an agent's prompt, beside the runner's other temporary files; "" when there is nothing."""
+    """The path of a Markdown file for an agent's prompt; "" when there is nothing to tell.
+
+    It lies in the workspace and is named relative to it: a container knows the runner's folders by other names than the
+    steps after it do. Without a workspace it lies beside the runner's temporary files.
+    """
     if spoken.context.is_empty:
         return ""
-    folder = Path(around.temp or Path(around.output).parent)
-    path = folder / f"precedent-{spoken.id}.md"
+    root = Path(around.workspace or around.temp or Path(around.output).parent)
+    path = root / CONTEXT_FOLDER / f"context-{spoken.id}.md"
     try:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(as_markdown(spoken.context), encoding="utf-8", errors="replace")
     except OSError as error:
-        raise WorldError(f"the context file cannot be written to {folder}: {error.strerror}") from error
-    return str(path)
+        raise WorldError(f"the context file cannot be written to {root}: {error.strerror}") from error
+    return str(path.relative_to(root) if around.workspace else path)
 
 
 def _append(path: str, text: str) -> None:

@@ -47,6 +47,7 @@ def parse_said(line: Mapping[str, Any]) -> Said:
         comment_id=parse_number(line.get("comment_id")),
         matches=tuple((parse_key(key), float(similarity)) for key, similarity in line.get("matches", ())),
         question=clean(line.get("question")),
+        trying_since=parse_time(line["trying_since"]) if line.get("trying_since") else None,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +16,7 @@ from bot.model import Record, Thread, Tombstone
 from bot.reading.digest import digest
 from tests.acceptance.stage import BOT, Stage
 
+ROOT = Path(__file__).parents[2]
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 POST = "POST /repos/*/issues/*/comments"
 PATCH = "PATCH /repos/*/issues/comments/*"
@@ -213,6 +216,7 @@ def test_a_comment_that_a_person_deleted_at_once_is_not_written_again(stage: Sta
     stage.github.clock.advance(5)
     stage.github.delete_comment(gone, by="octocat")
     act(stage, "issue_comment", "deleted", number, gone)
+    stage.github.clock.advance(300)
     act(stage, "schedule")
     assert stage.comments(number) == []
     assert state(stage, number) == "removed"
@@ -594,3 +598,27 @@ def test_more_changes_than_one_run_reads_are_read_as_history(tmp_path: Path) -> 
     assert len(stage.comments(fresh)) == 1
     assert stage.github.reads < 20
     stage.close()
+
+
+def test_runs_at_the_same_time_write_one_comment_on_each_issue(stage: Stage) -> None:
+    act(stage, "schedule")
+    numbers = [stage.github.open_issue("hubot", f"Logged out {n}", "As in #1.") for n in range(3)]
+    runs = [begin(stage, number) for number in numbers]
+    assert [process.wait() for process in runs] == [0, 0, 0]
+    assert [len(stage.comments(number)) for number in numbers] == [1, 1, 1]
+
+
+def begin(stage: Stage, number: int) -> subprocess.Popen[bytes]:
+    """Start the Action on an opened issue as a process of its own, as a workflow without a concurrency group does."""
+    folder = stage.folder / f"runner-{number}"
+    folder.mkdir()
+    stage.github.write_event(folder / "event.json", "issues", "opened", number)
+    files = {name: str(folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    changes = {"GITHUB_EVENT_PATH": str(folder / "event.json"), "RUNNER_TEMP": str(folder), "PATH": os.environ["PATH"]}
+    moment = f"datetime.fromisoformat({stage.github.clock.now!r}) + timedelta(microseconds={number})"
+    code = (
+        "import os, sys; from datetime import datetime, timedelta; from bot.doors.action import run; "
+        f"sys.exit(run(os.environ, {moment}))"
+    )
+    environment = environ(stage, "issues", **files, **changes)
+    return subprocess.Popen([sys.executable, "-c", code], env=dict(environment), cwd=ROOT, stdout=subprocess.DEVNULL)

@@ -11,6 +11,7 @@ from bot.comment.defang import BREAK, block, code_span, inline, link
 from bot.comment.visible import clean, cut
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
+from tests.examples import examples
 
 ADDRESS = "https://redirect.github.com/octo/hub/issues/7"
 
@@ -107,7 +108,7 @@ def test_a_payload_as_code_is_one_code_span(payload: str) -> None:
     assert (found.mentions, found.references, found.links, found.images) == ([], [], [], [])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_text_changes_the_shape_of_the_comment(title: str, quote: str, words: str) -> None:
     shown = comment(title, quote, words)
@@ -115,7 +116,7 @@ def test_no_text_changes_the_shape_of_the_comment(title: str, quote: str, words:
     assert report(shown).tags == PLAIN.tags
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(HOSTILE, st.sampled_from(["", "  ", "> ", "  > "]))
 @example("```\n@octocat\n```\n```\n</details>", "")
 def test_no_transcript_leaves_its_place(text: str, prefix: str) -> None:
@@ -124,13 +125,13 @@ def test_no_transcript_leaves_its_place(text: str, prefix: str) -> None:
     assert around(shown) == FRAME
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE, st.integers(1, 60))
 def test_code_spans_hold_whatever_is_in_them(text: str, limit: int) -> None:
     assert report(f"see {code_span(text, limit)} here").tags in (["p", "p/code"], ["p"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE)
 def test_raw_html_around_a_text_is_safe_without_markdown(text: str) -> None:
     assert walk(
@@ -141,14 +142,14 @@ def test_raw_html_around_a_text_is_safe_without_markdown(text: str) -> None:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE)
 def test_an_email_reply_that_quotes_the_source_pings_nobody(text: str) -> None:
     source = "\n".join([inline(text, 500), block(text, 500), code_span(text, 500), link(text, ADDRESS)])
     assert not re.search(r"(?<![A-Za-z0-9_])@[A-Za-z0-9]", source)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE, st.integers(1, 50))
 def test_no_more_than_the_limit_is_shown_and_words_survive(text: str, limit: int) -> None:
     assert len(cut(clean(text), limit)) <= max(limit, 1)
@@ -156,7 +157,7 @@ def test_no_more_than_the_limit_is_shown_and_words_survive(text: str, limit: int
     assert "\n" not in code_span(text, limit)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60))
 def test_readers_see_the_words_as_they_were_typed(text: str) -> None:
     assert visible(f"x {inline(text, 100)}") == " ".join(f"x {text}".split())

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from bot.answer import Context, Mention
 from bot.comment.pack import DATA_NOTICE, as_markdown, as_xml, visible
 from tests.comment.contexts import CASES, HOSTILE, MENTION
+from tests.examples import examples
 
 
 def test_nothing_to_say_is_an_empty_string() -> None:
@@ -89,7 +90,7 @@ def test_what_a_person_cannot_see_is_taken_out(hidden: str, shown: str) -> None:
     assert visible(hidden) == shown
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.text(st.characters(codec=None), max_size=200), st.text(st.characters(codec=None), max_size=200))
 def test_both_forms_stand_whatever_people_write(title: str, text: str) -> None:
     context = Context(mentioned=(Mention(text, title, title, text, conversation=text + title, files=(title,)),))

@@ -18,6 +18,7 @@ from bot.comment.view import CONVERSATION_CHARS
 from bot.errors import UserError, WorldError
 from bot.model import Kind, Outcome, OutcomeKind
 from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, day, ended
+from tests.examples import examples
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -279,7 +280,7 @@ def contexts(draw: st.DrawFn) -> Context:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(contexts())
 def test_whatever_people_write_the_comment_fits_is_harmless_and_comes_again(context: Context) -> None:
     text = comment(context)

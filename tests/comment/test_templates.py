@@ -17,6 +17,7 @@ from bot.comment.sandbox import Sandbox, TemplateFault, TooLong
 from bot.comment.view import view_of
 from bot.model import OutcomeKind
 from tests.comment.contexts import CASES, GITHUB, LONG, MENTION, NOW, ended, quoted, seen
+from tests.examples import examples
 
 SEEN = Context(seen_before=(ended(quoted(OutcomeKind.ANSWERED)),), mentioned=(MENTION,))
 
@@ -285,7 +286,7 @@ def test_the_shipped_templates_leave_most_of_the_budget_to_a_repository() -> Non
     assert problem is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40))
 def test_no_template_whatever_raises_or_loses_the_marker(pieces: list[str]) -> None:
     text, _ = render({"context.md.j2": " ".join(pieces)})

@@ -24,6 +24,7 @@ from bot.memory.git_errors import (
     RefMissing,
     RemoteUnreachable,
 )
+from tests.examples import examples
 from tests.memory.remotes import Hosted, bare_repository, git
 
 CANARY = "ghs_canaryCANARYcanary0123456789abcdef"
@@ -197,7 +198,7 @@ def test_a_name_that_is_no_branch_or_looks_like_an_option_is_refused(name: str) 
         checked_branch(name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     name=st.lists(
         st.sampled_from([*"ab./-@{}~^:?*[\\ \x01\x7fé", ".lock", "..", "@{", "HEAD"]), min_size=1, max_size=6

@@ -20,6 +20,7 @@ from bot.memory.shards import digest_line, digest_path, read_shard, write_shard
 from bot.memory.store import Edits, Moved, Snapshot, Store, StoreError
 from bot.model import Changes, Record, Said, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest
+from tests.examples import examples
 from tests.memory.samples import Place, at, found, issue, query, remember, store_in, word_of
 
 
@@ -183,7 +184,7 @@ RECORDS = st.builds(
 
 
 @pytest.mark.parametrize("kind", ["folder", pytest.param("branch", marks=pytest.mark.slow)])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(RECORDS, min_size=1, max_size=8, unique_by=lambda r: (r.id, r.revised_at)), st.integers(0, 9**9))
 def test_memory_is_the_fold_of_the_newest_revisions(
     kind: str, tmp_path_factory: pytest.TempPathFactory, records: list[Record], seed: int

@@ -14,6 +14,7 @@ from bot.memory import bm25f
 from bot.memory.index import NOTES, TEXT, Document, Query
 from bot.memory.whoosh import WhooshIndex, build, open_index
 from bot.model import Entry, Kind, ThreadId
+from tests.examples import examples
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 ONE = {TEXT: 1.0}
@@ -275,7 +276,7 @@ WORD = st.sampled_from([f"w{number}" for number in range(12)])
 BATCH = st.lists(st.tuples(st.integers(1, 12), st.lists(WORD, max_size=4), st.lists(WORD, max_size=6)), max_size=6)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.tuples(BATCH, st.lists(st.integers(1, 12), max_size=2)), max_size=9), query=st.lists(WORD))
 def test_any_history_of_updates_equals_one_build_of_its_result(
     tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[list[Drawn], list[int]]], query: list[str]

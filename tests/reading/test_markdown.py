@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bot.reading import markdown, tags
 from bot.reading.markdown import MAX_CHARS, Heading, Link, Run, first_paragraph, read, sentences
+from tests.examples import examples
 
 REPORT = """\
 ### Steps to reproduce
@@ -174,7 +175,7 @@ def test_sentences_lose_no_words(text: str) -> None:
 MARKDOWN = st.text("`*_[]()<>\\|#-+=~!&;:/1a \n\t", max_size=80) | st.text(max_size=80)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(MARKDOWN)
 def test_no_text_makes_reading_fail(text: str) -> None:
     document = read(text)
@@ -183,7 +184,7 @@ def test_no_text_makes_reading_fail(text: str) -> None:
     assert "\0" not in "".join(shown)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.text("ab .,#1_:|[]&()!\n-", max_size=60))
 def test_the_short_cut_for_plain_text_reads_as_the_parser_does(text: str) -> None:
     if not markdown._MARKUP.search(text):

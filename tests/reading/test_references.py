@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bot.model import Reference
 from bot.reading.references import find_references, find_title_references
+from tests.examples import examples
 
 HUB = "octo/hub"
 
@@ -171,7 +172,7 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(PIECES, max_size=10).map("".join) | st.text(max_size=60))
 def test_no_text_makes_it_fail_and_what_it_finds_is_well_formed(text: str) -> None:
     for found in (find_references(text, repo=HUB, number=1), find_title_references(text, repo=HUB, number=1)):
@@ -181,7 +182,7 @@ def test_no_text_makes_it_fail_and_what_it_finds_is_well_formed(text: str) -> No
         assert not any(r.number == 1 and r.owner is None for r in found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text("abc .,()*_>-\n", max_size=30), st.integers(1, 2**31 - 1), st.text(" .,()", min_size=1, max_size=3))
 def test_a_number_after_a_space_is_found_in_any_prose(before: str, number: int, after: str) -> None:
     assert number in [r.number for r in find_references(f"x {before.strip()} #{number}{after}")]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tools.preview import Post, body, page
 
 WHEN = datetime(2026, 11, 3, 19, 12, tzinfo=UTC)
@@ -89,7 +90,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.one_of(FRAGMENTS, st.text(max_size=8)), max_size=12).map("".join))
 def test_no_combination_of_fragments_is_harmful(markdown: str) -> None:
     assert_harmless(body(markdown))
