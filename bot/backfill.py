@@ -70,8 +70,11 @@ def bury(memory: Memory, seen: set[ThreadId], now: datetime) -> int:
     gone: list[Record] = [
         Tombstone(record.id, now)
         for record in memory.every_record()
-        if isinstance(record, Thread) and isinstance(record.id, int) and record.kind is Kind.ISSUE
-        and record.id not in seen and record.revised_at < now
+        if isinstance(record, Thread)
+        and isinstance(record.id, int)
+        and record.kind is Kind.ISSUE
+        and record.id not in seen
+        and record.revised_at < now
     ]
     if gone:
         memory.stage(Changes(records=tuple(gone)))

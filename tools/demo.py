@@ -1,4 +1,4 @@
-"""The main job on the shipped sample: a fake GitHub and a git remote on loopback, two events, the comment they lead to."""
+"""The main job on the shipped sample: a fake GitHub and a git remote on loopback, two events, and the comment."""
 
 from __future__ import annotations
 
@@ -129,7 +129,12 @@ def _first_commit(bare: Path, work: Path) -> None:
     work.mkdir()
     (work / "README.md").write_text("# Linkbarn\n", encoding="utf-8")
     git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "Begin"], ["push", "-q", str(bare), "main"]):
+    for command in (
+        ["init", "-q", "-b", "main"],
+        ["add", "."],
+        ["commit", "-qm", "Begin"],
+        ["push", "-q", str(bare), "main"],
+    ):
         subprocess.run([*git, *command], cwd=work, check=True)
 
 

@@ -122,7 +122,7 @@ def bug(error: Exception) -> str:
 def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report) -> None:
     inputs = read_inputs(given)
     if not inputs.token:
-        raise UserError("input \"token\" is empty: leave it out, or give ${{ github.token }}")
+        raise UserError('input "token" is empty: leave it out, or give ${{ github.token }}')
     event = _event(around, inputs)
     if event.name not in KNOWN:
         report.notes.append(f"The event {event.name} is none that Precedent listens to: nothing was done.")

@@ -45,9 +45,7 @@ class Known:
     spoken: frozenset[ThreadId] = frozenset()
 
 
-def catch_up(
-    reader: Reader, own: Own, known: Known, listed: Sequence[Json], since: datetime | None
-) -> News:
+def catch_up(reader: Reader, own: Own, known: Known, listed: Sequence[Json], since: datetime | None) -> News:
     """Read the threads of ``listed`` issues, given what memory knows of them."""
     changed = [issue for issue in listed if _is_news(issue, known)]
     cursor, complete = max((parse_time(issue["updated_at"]) for issue in listed), default=None), True
@@ -133,9 +131,7 @@ def _with_known_sources(thread: Thread, held: Record | None) -> Thread:
     return replace(thread, events=tuple(events))
 
 
-def _merge(
-    own: Own, issue: Json, known: Known, news: Sequence[Json]
-) -> tuple[Thread, list[OwnComment] | None] | None:
+def _merge(own: Own, issue: Json, known: Known, news: Sequence[Json]) -> tuple[Thread, list[OwnComment] | None] | None:
     """What memory holds, with the stream on top; None when comments are missing or were deleted."""
     held = known.records.get(issue["number"])
     old = held.comments if isinstance(held, Thread) else ()

@@ -16,8 +16,8 @@ LENGTH_WEIGHT = 0.661
 SAME_ERROR = 1.527
 SAME_FILE = 0.311
 """The shipped mapping from evidence to similarity, a logistic curve. The weights were fitted on the three best hits of
-2,400 issues of one archive (2014), against what people said later of the pairs; the intercept puts 0.65 where, on average
-over five archives, one issue in eight has a hit. See docs/evaluation.md."""
+2,400 issues of one archive (2014), against what people said later of the pairs; the intercept puts 0.65 where, on
+average over five archives, one issue in eight has a hit. See docs/evaluation.md."""
 
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are."""

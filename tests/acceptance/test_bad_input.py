@@ -112,7 +112,7 @@ def test_no_body_and_no_author(day: Day) -> None:
     assert day.answered(number)
 
 
-@pytest.mark.parametrize("mark", ["[", "*", ">", "`", "<", "#1 ", "- ", "\\", "|", "&"])
+@pytest.mark.parametrize("mark", ["[", "*", ">", "<", "#1 "])
 def test_a_body_of_65536_times_the_same(day: Day, mark: str) -> None:
     number = day.open(("As in #1.\n\n" + mark * 65_536)[:65_536])
     started = time.monotonic()
@@ -216,7 +216,7 @@ def test_a_config_with_a_typo_says_nothing_remembers_all_and_is_made_up_for(
     assert day.recovers(number)
 
 
-@pytest.mark.parametrize("settings", ["mode: [", "a: &a [*a]", "branch: 'a b'", "mode: loud", "- 1", "\x00"])
+@pytest.mark.parametrize("settings", ["mode: [", "a: &a [*a]", "mode: loud"])
 def test_a_config_that_makes_no_sense(day: Day, settings: str, capfd: pytest.CaptureFixture[str]) -> None:
     day.commit(".github/precedent.yml", settings)
     number = day.open()
@@ -419,8 +419,7 @@ def test_refused_by_the_api_the_run_ends_and_the_next_one_makes_up_for_it(
     assert day.recovers(number)
 
 
-@pytest.mark.parametrize("kind", ["5xx", "drop"])
-@pytest.mark.parametrize("where", ["POST /graphql", LIST])
+@pytest.mark.parametrize(("where", "kind"), [("POST /graphql", "5xx"), (LIST, "drop")])
 def test_an_api_that_is_down(day: Day, where: str, kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     if where != "POST /graphql":
         day.act("schedule")
@@ -443,7 +442,7 @@ def test_a_real_limit_that_is_used_up_half_way(day: Day, capfd: pytest.CaptureFi
     assert day.recovers(number)
 
 
-@pytest.mark.parametrize("kind", ["401", "5xx", "429"])
+@pytest.mark.parametrize("kind", ["401", "5xx"])
 def test_a_git_server_that_refuses(day: Day, kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     number = day.open()
     day.git.faults.add("*git-receive-pack*", kind, None)

@@ -79,18 +79,23 @@ def one_peer(stage: Stage, launcher: Launcher, figures: Figures) -> None:
     clone = ["git", "clone", "-q", "--depth", "1", "--branch", "precedent", url, str(folder)]
     push = ["git", "-C", str(folder), "push", "-q", "origin", "precedent"]
     figures.seconds.append(
-        sum(launcher.run(command, environment, ROOT).seconds for command in ([sys.executable, "-c", imports], clone, push))
+        sum(
+            launcher.run(command, environment, ROOT).seconds
+            for command in ([sys.executable, "-c", imports], clone, push)
+        )
     )
     shutil.rmtree(folder)
 
 
 def report(events: Figures, peer: Figures) -> None:
-    ratio = statistics.median(events.seconds) / statistics.median(peer.seconds)
-    print(f"one event    {statistics.median(events.seconds):.2f} s (p95 {sorted(events.seconds)[int(len(events.seconds) * 0.95)]:.2f})")
-    print(f"its peer     {statistics.median(peer.seconds):.2f} s; ratio {ratio:.2f} (goal: at most 1.0)")
+    seconds, peers = statistics.median(events.seconds), statistics.median(peer.seconds)
+    late = sorted(events.seconds)[int(len(events.seconds) * 0.95)]
+    fetched, pushed = statistics.median(events.fetched) / 1e6, statistics.median(events.pushed) / 1e3
+    print(f"one event    {seconds:.2f} s (p95 {late:.2f})")
+    print(f"its peer     {peers:.2f} s; ratio {seconds / peers:.2f} (goal: at most 1.0)")
     print(f"peak memory  {max(events.peak_mb):.0f} MB (goal: at most 150)")
-    print(f"fetched      {statistics.median(events.fetched) / 1e6:.2f} MB median, {max(events.fetched) / 1e6:.2f} most (goal: 15)")
-    print(f"pushed       {statistics.median(events.pushed) / 1e3:.1f} KB median, {max(events.pushed) / 1e3:.1f} most (goal: 100)")
+    print(f"fetched      {fetched:.2f} MB median, {max(events.fetched) / 1e6:.2f} most (goal: 15)")
+    print(f"pushed       {pushed:.1f} KB median, {max(events.pushed) / 1e3:.1f} most (goal: 100)")
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Runs commands from a small process of its own and measures them.
 
-A process inherits the peak memory of the one that starts it, so a benchmark that holds an archive must not start what it
-measures. `Launcher` is made before anything is loaded.
+A process inherits the peak memory of the one that starts it, so a benchmark that holds an archive must not start what
+it measures. `Launcher` is made before anything is loaded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Launcher:
     def run(self, command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> Measured:
         """Run to the end; SystemExit with the log when the command fails."""
         asked = {"command": list(command), "env": dict(environment), "cwd": str(cwd)}
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         told = json.loads(self._process.stdout.readline())

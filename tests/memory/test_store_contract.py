@@ -248,7 +248,12 @@ NAMES = st.sampled_from(["a", "b/c", "b/d", "e/f/g", "e/f/h"])
 WRITES = st.lists(st.dictionaries(NAMES, st.none() | st.binary(max_size=4), max_size=3), max_size=6)
 
 
-@settings(max_examples=examples(4), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(4),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(writes=WRITES)
 def test_any_row_of_writes_ends_as_a_dictionary_would(make: Make, writes: list[dict[str, bytes | None]]) -> None:
     store = make()
