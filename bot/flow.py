@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bot.answer import Silent
 from bot.archive import parse_time
@@ -28,6 +28,8 @@ from bot.recall.answering import decide, recall
 from bot.recall.mentioned import Place, referenced
 from bot.settings import Settings
 from bot.voice import Plan, Spoken, look_back, look_for, promise, settle, speak
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 MAX_ANSWERS = 5
 """Issues that one run answers at most; the next run takes the others."""
@@ -238,8 +240,10 @@ def _fetch_missing(thread: Thread, bot: Bot) -> None:
         except (RateLimited, Unauthorised):
             raise
         except ForgeError as error:
-            if isinstance(error, Gone) and error.certain:
-                fetched.append(tombstone(number, error, bot.now))
+            if isinstance(error, Gone):  # what only cannot be seen now comes back as soon as it can be
+                fetched.append(
+                    tombstone(number, error, bot.now) if error.certain else Tombstone(number, EPOCH, "unseen")
+                )
             bot.note(f"Issue {number}, which is mentioned, could not be read: {error}")
     if fetched:
         bot.memory.stage(Changes(records=tuple(fetched)))

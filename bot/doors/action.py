@@ -22,7 +22,7 @@ from bot.comment.summary import RunReport, Said, log_line, summarise
 from bot.config import load_settings
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.flow import Bot, handle, rebuild
-from bot.github.client import GitHubClient
+from bot.github.client import WRITE_GAP, GitHubClient
 from bot.github.events import KNOWN, Event, parse_event
 from bot.github.history import GraphQLHistory
 from bot.github.threads import Own
@@ -55,6 +55,7 @@ class Surroundings:
     summary: str
     temp: str
     workspace: str
+    write_gap: float = WRITE_GAP
 
 
 def surroundings(environ: Mapping[str, str]) -> Surroundings:
@@ -76,13 +77,13 @@ def surroundings(environ: Mapping[str, str]) -> Surroundings:
     )
 
 
-def run(environ: Mapping[str, str], now: datetime | None = None) -> int:
+def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP) -> int:
     """One run; returns the exit code: 0 fine (silence included), 1 a fault outside, 2 a mistake of the user.
 
-    ``now`` is the time of the run, for replays; None reads the clock.
+    ``now`` is the time of the run, for replays; None reads the clock. ``write_gap``: seconds between two writes.
     """
     try:
-        around = surroundings(environ)
+        around = replace(surroundings(environ), write_gap=write_gap)
         report = Report()
         try:
             _run(around, given_inputs(environ), now or datetime.now(UTC), report)
@@ -181,7 +182,7 @@ def _bot(
     mode = "summary" if inputs.dry_run and settings.mode == "comment" else settings.mode
     settings = replace(settings, mode=mode)
     own = Own(settings.comment.author, marker())
-    forge = GitHubClient(around.api_url, inputs.token, around.repository)
+    forge = GitHubClient(around.api_url, inputs.token, around.repository, write_gap=around.write_gap)
     store = _store(around, settings, inputs)
     memory = Memory(store)
     try:

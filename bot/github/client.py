@@ -19,6 +19,9 @@ from bot.github.threads import OwnComment
 
 Json = dict[str, Any]
 TIMEOUT = 20
+WRITE_GAP = 1.0
+"""Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
+
 RETRIES = 3
 """Repeats of a read after a dropped connection or a 5xx, with doubling waits; nothing else is repeated."""
 
@@ -30,7 +33,7 @@ _CLOSED_DOORS = ("is locked", "archived", "read-only", "too many comments", "com
 class GitHubClient:
     """The few calls that are needed, each returning GitHub's JSON or raising a ForgeError."""
 
-    def __init__(self, api_url: str, token: str, repo: str, *, write_gap: float = 1.0) -> None:
+    def __init__(self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP) -> None:
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
         retry = Retry(

@@ -53,7 +53,7 @@ class Stage:
         self.github.write_event(self.folder / "event.json", event, action, number, comment)
         self.output.write_text("", encoding="utf-8")
         self.summary.write_text("", encoding="utf-8")
-        return run(self.environment(event, inputs), datetime.fromisoformat(self.github.clock.now))
+        return run(self.environment(event, inputs), datetime.fromisoformat(self.github.clock.now), write_gap=0)
 
     def comments(self, number: int) -> list[str]:
         """The texts of our comments on an issue."""

@@ -557,10 +557,10 @@ def test_a_companys_own_server_is_reached_below_its_api_path(stage: Stage) -> No
     environment = environ(stage, "issues", GITHUB_API_URL=stage.github.enterprise_url)
     now = datetime.fromisoformat(stage.github.clock.now)
     stage.github.write_event(stage.folder / "event.json", "issues", "opened", number)
-    assert run(environment, now) == 0
+    assert run(environment, now, write_gap=0) == 0
     stage.github.edit_issue(number, body="zyx wvu tsr")
     stage.github.write_event(stage.folder / "event.json", "issues", "edited", number)
-    assert run(environment, now) == 0
+    assert run(environment, now, write_gap=0) == 0
     assert stage.github.comment_by_id(comment_id(stage, number)).minimized == "OUTDATED"
 
 

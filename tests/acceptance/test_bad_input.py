@@ -48,7 +48,9 @@ class Day:
         """Run on the event file as it is."""
         for file in (self.stage.output, self.stage.summary):
             file.write_text("", encoding="utf-8")
-        return run(self.stage.environment(event) | self.environment, datetime.fromisoformat(self.github.clock.now))
+        return run(
+            self.stage.environment(event) | self.environment, datetime.fromisoformat(self.github.clock.now), write_gap=0
+        )
 
     def commit(self, path: str, content: str | bytes, branch: str = "main") -> None:
         """Put a file onto a branch, as anybody with write access can."""
