@@ -269,6 +269,7 @@ def test_a_template_that_loops_or_fails_falls_back_to_the_shipped_one(day: Day, 
 # -- what can happen to the branch ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "poisoned", "strange file", "no manifest", "bad manifest", "bad record"])
 def test_a_damaged_branch_is_mended_and_the_event_answered(day: Day, damage: str) -> None:
     day.act("schedule")
@@ -404,6 +405,7 @@ def test_a_wrong_token(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
     assert day.recovers(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["401", "primary403", "secondary403", "429"])
 @pytest.mark.parametrize("where", ["POST /graphql", LIST, POST])
 def test_refused_by_the_api_the_run_ends_and_the_next_one_makes_up_for_it(
@@ -421,6 +423,7 @@ def test_refused_by_the_api_the_run_ends_and_the_next_one_makes_up_for_it(
     assert day.recovers(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "kind"), [("POST /graphql", "5xx"), (LIST, "drop")])
 def test_an_api_that_is_down(day: Day, where: str, kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     if where != "POST /graphql":
@@ -444,6 +447,7 @@ def test_a_real_limit_that_is_used_up_half_way(day: Day, capfd: pytest.CaptureFi
     assert day.recovers(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["401", "5xx"])
 def test_a_git_server_that_refuses(day: Day, kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     number = day.open()

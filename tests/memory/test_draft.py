@@ -214,6 +214,7 @@ def hostile_files(where: str, tmp_path: Path) -> dict[str, bytes]:
     return {f"index/{file.name}": file.read_bytes() for file in folder.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", hostile_index.PLACES)
 def test_a_hostile_index_that_its_manifest_vouches_for_is_refused_and_replaced(
     full: Place, where: str, tmp_path: Path
