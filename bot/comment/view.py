@@ -12,6 +12,7 @@ from bot.comment import wording
 from bot.comment.defang import block, code_span, inline, link
 from bot.comment.links import Links
 from bot.model import MAINTAINER_ROLES, Decision, Kind, Outcome, OutcomeKind, ThreadId
+from bot.reading.markdown import first_paragraph
 
 TITLE_CHARS = 120
 QUOTE_CHARS = 280
@@ -70,9 +71,15 @@ def _mention(mention: Mention, scene: Scene) -> Item:
         decision=_decision(decisions[0], mention, scene) if decisions else "",
         decisions=[_decision(d, mention, scene) for d in decisions[1:MAX_DECISIONS]],
         quote=quote,
-        summary="" if quote or decisions or not mention.summary else f"“{inline(mention.summary, QUOTE_CHARS)}”",
+        summary="" if quote or decisions else _summary(mention.summary),
         conversation=_conversation(mention.conversation),
     )
+
+
+def _summary(text: str) -> str:
+    """The first paragraph of a summary; code that it begins with says nothing in a line of prose."""
+    told = first_paragraph(text) or text
+    return f"“{inline(told, QUOTE_CHARS)}”" if told.strip() else ""
 
 
 def _seen_before(match: Match, scene: Scene) -> Item:
