@@ -574,6 +574,7 @@ def test_one_run_answers_five_issues_and_the_next_runs_the_others(stage: Stage) 
     assert counts == [5, 7, 7]
 
 
+@pytest.mark.slow
 def test_a_day_has_so_many_comments_and_no_more(stage: Stage) -> None:
     configure(stage, "comment: {daily_limit: 2}")
     act(stage, "schedule")
@@ -600,6 +601,7 @@ def test_more_changes_than_one_run_reads_are_read_as_history(tmp_path: Path) -> 
     stage.close()
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time_write_one_comment_on_each_issue(stage: Stage) -> None:
     act(stage, "schedule")
     numbers = [stage.github.open_issue("hubot", f"Logged out {n}", "As in #1.") for n in range(3)]

@@ -173,6 +173,7 @@ def test_a_payload_that_is_no_json_object(day: Day, payload: bytes, capfd: pytes
     assert "GITHUB_EVENT_PATH" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "payload",
     [b"{}", b'{"issue": null}', b'{"issue": {"number": "7"}}', b'{"issue": {"number": -1}, "comment": []}',

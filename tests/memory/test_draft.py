@@ -135,6 +135,7 @@ def unknown_hashes(place: Place) -> None:
     place.put({"manifest.json": json.dumps(manifest_of(place) | {"index": names}).encode()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -156,6 +157,7 @@ def test_an_index_that_is_not_as_it_should_be_is_made_anew(
     answers_and_mends(full, said, "made anew from 12 records")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [truncate, flip, lose_one, add_one])
 def test_an_index_that_its_manifest_vouches_for_is_not_believed_for_it(
     full: Place, spoil: Callable[[Place], None]
@@ -239,6 +241,7 @@ def test_a_link_to_somebodys_files_is_refused_and_removed(full: Place, tmp_path:
 # -- the manifest ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"\xff", b'{"format": 0}', b'{"format": 1, "threads": "many"}', None]
 )
@@ -277,6 +280,7 @@ def test_what_a_newer_version_wrote_is_read_and_never_written_over(full: Place) 
 # -- records and shards ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [b"", b"{", b"[" * 50_000, b"\xff", encode(issue(6)), b"<<<<<<< HEAD\n{}"])
 def test_a_damaged_record_is_left_out_and_comes_back_when_it_is_read_again(full: Place, data: bytes) -> None:
     path = record_path(5)
