@@ -131,7 +131,6 @@ class Comment:
         choices=("auto", "on", "off"),
     )
     daily_limit: int = setting(50, "Most comments written in 24 hours.", low=1, high=500)
-    max_chars: int = setting(60_000, "Longest comment, cut at whole sections.", low=1000, high=60_000)
     answer_within_hours: int = setting(24, "Older issues are not answered after the fact.", low=1, high=168)
 
 

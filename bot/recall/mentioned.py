@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -125,8 +124,3 @@ def _summary(thread: Thread, summary: str) -> str:
 def _tells_all(summary: str, thread: Thread) -> bool:
     """Whether the conversation has nothing beyond the summary, which is shown anyway."""
     return not thread.comments and len(summary) <= SHORT and " ".join(thread.body.split()) == " ".join(summary.split())
-
-
-def missing_numbers(found: Iterable[Mention]) -> list[ThreadId]:
-    """The references that memory could not resolve."""
-    return [mention.id for mention in found if mention.missing]

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.model import Kind, Thread, Tombstone
-from bot.recall.mentioned import NO_RECORD, Place, canonical_chain, mentions, missing_numbers, referenced
+from bot.recall.mentioned import NO_RECORD, Place, canonical_chain, mentions, referenced
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, thread
 
@@ -58,19 +58,19 @@ def test_the_thread_itself_is_left_out_also_at_the_end_of_a_chain(remember: Reme
 def test_an_issue_that_memory_does_not_hold_has_no_record(remember: Remember) -> None:
     full, _ = mentions(thread(9, body="#4"), PLACE, remember(thread(1)), None, LIMITS)
     assert [(m.id, m.missing, m.title) for m in full] == [(4, NO_RECORD, "")]
-    assert missing_numbers(full) == [4]
+    assert [mention.id for mention in full if mention.missing] == [4]
 
 
 def test_a_deleted_issue_has_no_record(remember: Remember) -> None:
     full, _ = mentions(thread(9, body="#4"), PLACE, remember(Tombstone(4, at(5))), None, LIMITS)
-    assert missing_numbers(full) == [4]
+    assert [mention.id for mention in full if mention.missing] == [4]
 
 
 def test_a_number_that_does_not_exist_yet_is_nothing_to_speak_of(remember: Remember) -> None:
     memory = remember(thread(1))
     assert mentions(thread(9, body="#10"), PLACE, memory, None, LIMITS) == ((), ())
     full, _ = mentions(thread("ABC-9", body="#10"), PLACE, memory, None, LIMITS)
-    assert missing_numbers(full) == [10]
+    assert [mention.id for mention in full if mention.missing] == [10]
 
 
 def test_three_are_told_in_full_and_the_others_by_title(remember: Remember) -> None:
