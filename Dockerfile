@@ -2,10 +2,23 @@
 # and Python runs isolated (-I): nothing that lies in the workspace, or in PYTHON* of the job, is imported.
 
 FROM python:3.13-slim AS build
-COPY requirements.lock /build/
+# SEMANTIC=1 adds a text model, named by commit and hashes, and what runs it (docs/semantic.md). By default nothing is added.
+ARG SEMANTIC=0
+ARG MODEL_URL=""
+ARG MODEL_COMMIT=""
+ARG MODEL_FILE=""
+ARG MODEL_SHA256=""
+ARG VOCABULARY_SHA256=""
+COPY requirements*.lock tools/fetch_model.py /build/
+RUN mkdir /models \
+ && case "$SEMANTIC" in \
+      0) ln -s requirements.lock /build/chosen.lock ;; \
+      1) ln -s requirements-semantic.lock /build/chosen.lock && python -I /build/fetch_model.py /models ;; \
+      *) echo "SEMANTIC must be 0 or 1, not $SEMANTIC" >&2; exit 1 ;; \
+    esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \
-    --require-hashes -r /build/requirements.lock
+    --require-hashes -r /build/chosen.lock
 COPY bot /opt/precedent/lib/python3.13/site-packages/bot
 COPY templates /opt/precedent/lib/python3.13/site-packages/templates
 # Bytecode that is never checked against its source: it saves two thirds of the start, and the layer is read-only.
@@ -24,6 +37,7 @@ RUN apt-get update \
  && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash -x '/(test|tests|idlelib|tkinter|turtledemo)/' \
     /usr/local/lib/python3.13
 COPY LICENSE /opt/precedent/
+COPY --from=build /models /models
 COPY --from=build /opt/precedent /opt/precedent
 ENTRYPOINT ["/opt/precedent/bin/python", "-I", "-m", "bot"]
 CMD ["action"]

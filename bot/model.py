@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -54,6 +54,11 @@ class Message:
     @property
     def by_maintainer(self) -> bool:
         return self.role in MAINTAINER_ROLES
+
+    def as_of(self, moment: datetime) -> Message:
+        """The comment without what has happened to it since; its earlier texts are not known."""
+        changed = self.updated_at if self.updated_at and self.updated_at <= moment else None
+        return replace(self, updated_at=changed, reactions=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +113,40 @@ class Thread:
     def as_of(self, moment: datetime) -> Thread:
         """The thread as it stood at ``moment``: nothing said or done later, open if it was closed later.
 
-        Titles, bodies and labels are the stored ones: their earlier versions are not known.
+        Titles, bodies and labels are the stored ones: their earlier versions are not known. Reactions have no time and
+        are left out.
         """
-        closed = self.closed_at is not None and self.closed_at <= moment
+        past = [at for at in self.flips if at <= moment]
+        closed_at = past[-1] if len(past) % 2 else None
+        is_last = closed_at is not None and closed_at == self.closed_at
+        closers = (e.actor for e in self.events if e.name == "closed" and e.at == closed_at)
         return replace(
             self,
             updated_at=None,
-            state="closed" if closed else "open",
-            state_reason=self.state_reason if closed else None,
-            closed_at=self.closed_at if closed else None,
-            closed_by=self.closed_by if closed else None,
-            comments=tuple(c for c in self.comments if c.created_at <= moment),
+            state="closed" if closed_at else "open",
+            state_reason=self.state_reason if is_last else None,
+            closed_at=closed_at,
+            closed_by=self.closed_by if is_last else next(closers, None),
+            reactions=(),
+            comments=tuple(c.as_of(moment) for c in self.comments if c.created_at <= moment),
             events=tuple(e for e in self.events if e.at <= moment),
         )
+
+    @property
+    def flips(self) -> tuple[datetime, ...]:
+        """When the thread was closed, reopened, closed again, …, as far as is known; it began open."""
+        known: list[datetime] = []
+        for event in sorted(self.events, key=lambda event: event.at):
+            if event.name == ("reopened" if len(known) % 2 else "closed"):
+                known.append(event.at)
+        if self.is_closed and self.closed_at and len(known) % 2 == 0:
+            known = [at for at in known if at < self.closed_at]
+            known = [*known[: len(known) // 2 * 2], self.closed_at]
+        elif not self.is_closed and len(known) % 2:
+            known.pop()  # it was reopened, nobody knows when
+        elif self.is_closed and self.closed_at:
+            known[-1] = self.closed_at
+        return tuple(known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +243,11 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the index holds of a thread beside its terms: enough to rank it without opening the record."""
+    """What the index holds of a thread beside its terms: enough to rank it without opening the record.
+
+    ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to be a duplicate
+    of ``duplicate_of``.
+    """
 
     id: ThreadId
     kind: Kind
@@ -232,25 +262,40 @@ class Entry:
     turn_count: int = 1
     length: int = 0
     duplicate_of: ThreadId | None = None
+    duplicate_at: datetime | None = None
+    flips: tuple[datetime, ...] = ()
 
     def open_at(self, moment: datetime | None) -> bool:
         """Whether the thread was open at ``moment`` (None: now)."""
         if moment is None:
             return self.state == "open"
-        return self.closed_at is None or self.closed_at > moment
+        return sum(at <= moment for at in self.flips) % 2 == 0
+
+    def closed_since(self, moment: datetime) -> datetime | None:
+        """Since when the thread was closed at ``moment``, None where it was open."""
+        past = [at for at in self.flips if at <= moment]
+        return past[-1] if len(past) % 2 else None
+
+    def duplicate_of_at(self, moment: datetime | None) -> ThreadId | None:
+        """What the thread was known to be a duplicate of at ``moment`` (None: now)."""
+        known = moment is None or (self.duplicate_at is not None and self.duplicate_at <= moment)
+        return self.duplicate_of if known else None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms that it shares.
 
-    ``share`` is the score as a share of the most that any document could score for this query, in 0..1.
+    ``share`` is the score as a share of the most that any document could score for this query, in 0..1. ``near`` holds
+    the cosine (-1..1) of each arm's vectors. ``duplicates``: how many threads were known to be duplicates of it.
     """
 
     entry: Entry
     score: float
     terms: tuple[str, ...] = ()
     share: float = 0.0
+    near: Mapping[str, float] = field(default_factory=dict)
+    duplicates: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ def _section(kind: type, explanation: str) -> Any:
 _LOGIN = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
 GLOB = {"form": r"(?!/)(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
 _BRANCH = {"form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", "wording": "a branch name"}
+_MODEL = {
+    "form": r"|(?!(?:.*/)?\.\.?(?:/|$))(?:/models(?:/[A-Za-z0-9._-]+)*|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)",
+    "wording": "a folder below the workspace or /models",
+}
 
 RECALL_PHRASES = (
     "remember what we decided in {topic}",
@@ -92,6 +96,13 @@ class Troubleshooting:
         12_000, "Characters of conversation, shared among the closed issues by similarity.", low=1000, high=50_000
     )
     open_results: int = setting(2, "How many open issues are shown, apart from the closed ones.", low=0, high=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    model: str = setting(
+        "", "The folder of a text model that finds the same meaning in other words; empty: none.", **_MODEL
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +160,9 @@ class Settings:
     pulls: bool = setting(False, "Answer pull requests too.")
     references: References = _section(References, "Issues that a text points at.")
     troubleshooting: Troubleshooting = _section(Troubleshooting, "Similar issues and how they ended.")
+    semantic: Semantic = _section(
+        Semantic, "Similar issues by meaning, with a model that the image or the workspace holds."
+    )
     pages: Pages = _section(Pages, "Wiki and documentation, shown when no issue is similar.")
     sources: Sources = _section(Sources, "Other conversations worth remembering.")
     commands: Commands = _section(Commands, "What people may ask of the bot in a comment.")

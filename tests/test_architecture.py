@@ -20,14 +20,16 @@ ARROWS = {
     "inputs": "settings errors",
     "archive": "model errors",
     "reading": "model errors answer settings",
-    "memory": "reading model errors settings archive",
-    "recall": "reading model errors answer settings",
+    "ranking": "errors",
+    "numeric": "errors model",
+    "memory": "numeric ranking reading model errors settings archive",
+    "recall": "numeric ranking reading model errors answer settings",
     "comment": "reading model errors answer settings",
     "github": "reading model errors settings archive",
     "sources": "reading model errors settings archive",
-    "evaluation": "recall comment memory reading model errors answer settings archive",
-    "flow": "recall comment memory github sources reading model errors answer settings archive",
-    "doors": "flow evaluation recall comment memory github sources "
+    "evaluation": "recall comment memory numeric ranking reading model errors answer settings archive",
+    "flow": "recall comment memory ranking github sources reading model errors answer settings archive",
+    "doors": "flow evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config inputs archive",
     "entry": "doors errors",
 }
@@ -63,7 +65,7 @@ CLOCKS = {
     "gmtime",
     "sleep",
 }
-FOREIGN_PACKAGES = {"whoosh": "bot.memory.whoosh"}
+FOREIGN_PACKAGES = {"numpy": "bot.numeric", "whoosh": "bot.memory.whoosh"}
 """Libraries that a package of ours, instead of one module, keeps to itself."""
 
 

@@ -83,6 +83,11 @@ def test_a_byte_order_mark_is_no_error() -> None:
     assert load_settings(b"\xef\xbb\xbfmode: off\n").mode == "off"
 
 
+@pytest.mark.parametrize("folder", ["", "/models", "/models/minilm", "minilm", "tools/models/all-MiniLM-L6-v2"])
+def test_the_model_is_in_the_image_or_below_the_workspace(folder: str) -> None:
+    assert load_settings(f"semantic:\n  model: '{folder}'\n").semantic.model == folder
+
+
 def test_on_and_off_are_words_and_not_truth_values() -> None:
     settings = load_settings("mode: off\ncomment:\n  redirect_links: on\n")
     assert (settings.mode, settings.comment.redirect_links) == ("off", "on")
@@ -124,6 +129,11 @@ def test_a_whole_number_will_do_where_a_fraction_is_expected() -> None:
         ("branch: 'a b'", "branch must be a branch name"),
         ("pages: {docs: [../../etc/passwd]}", "pages.docs[0] must be paths below the repository"),
         ("pages: {docs: [/etc/passwd]}", "pages.docs[0] must be paths below the repository"),
+        ("semantic: {model: /etc}", "semantic.model must be a folder below the workspace or /models, not '/etc'"),
+        ("semantic: {model: /modelsx}", "semantic.model must be a folder below the workspace or /models"),
+        ("semantic: {model: /models/../etc}", "semantic.model must be a folder below the workspace or /models"),
+        ("semantic: {model: ../outside}", "semantic.model must be a folder below the workspace or /models"),
+        ("semantic: {model: 'C:\\\\models'}", "semantic.model must be a folder below the workspace or /models"),
         ("mode: off\nmode: comment", "p.yml:2: mode stands here a second time"),
         ("mode: &m off", "p.yml:1: anchors and aliases are not supported"),
         ("mode: *m", "p.yml:1: anchors and aliases are not supported"),

@@ -10,6 +10,7 @@ import argparse
 import base64
 import fcntl
 import json
+import math
 import os
 import select
 import shutil
@@ -32,6 +33,7 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--disable-dev-shm-usage"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
 )
+_DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND"
 
 
@@ -91,31 +93,65 @@ def take(html: Path, png: Path, width: int = 900, dark: bool = False, scale: flo
     """Writes a picture of the whole page, ``width`` CSS pixels wide, as tall as its content, times ``scale``."""
     if not html.is_file():
         raise ScreenshotError(f"there is no file {html}: give the path of an HTML file")
-    with _running(find_chromium()) as browser:
-        picture = _capture(browser, html.resolve().as_uri(), (width, scale), "dark" if dark else "light")
+    with running(find_chromium()) as browser:
+        tab = Tab(browser, dark)
+        tab.resize(width, 10, scale)
+        tab.open(html)
+        picture = tab.picture()
     png.parent.mkdir(parents=True, exist_ok=True)
     png.write_bytes(picture)
 
 
-def _capture(browser: Browser, url: str, size: tuple[int, float], scheme: str) -> bytes:
-    width, scale = size
-    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
-    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-    browser.call("Page.enable", session)
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", session, width=width, height=10, deviceScaleFactor=scale, mobile=False
-    )
-    browser.call("Emulation.setEmulatedMedia", session, features=[{"name": "prefers-color-scheme", "value": scheme}])
-    browser.call("Page.navigate", session, url=url)
-    browser.wait_for("Page.loadEventFired")
-    height = browser.call("Page.getLayoutMetrics", session)["cssContentSize"]["height"]
-    area = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-    shot = browser.call("Page.captureScreenshot", session, format="png", clip=area, captureBeyondViewport=True)
-    return base64.b64decode(shot["data"])
+class Tab:
+    """One page of a running Chromium, as a reader who prefers light or dark sees it."""
+
+    def __init__(self, browser: Browser, dark: bool = False) -> None:
+        self._browser = browser
+        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._size = (0, 1.0)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Page.enable")
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """The result of one command to this page."""
+        return self._browser.call(method, self._session, **params)
+
+    def resize(self, width: int, height: int, scale: float = 1.0) -> None:
+        """Make the window so many CSS pixels large, with ``scale`` pixels for each."""
+        self._size = (width, scale)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
+
+    def open(self, html: Path) -> None:
+        """Returns once the file and everything in it is loaded."""
+        self.call("Page.navigate", url=html.resolve().as_uri())
+        self._browser.wait_for("Page.loadEventFired")
+
+    def run(self, script: str) -> Any:
+        """What a JavaScript expression gives as JSON, once it is settled. Raises ScreenshotError when it fails."""
+        done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in done:
+            raise ScreenshotError(f"the page's script failed: {done['exceptionDetails']['text']}")
+        return done["result"].get("value")
+
+    def picture(self, height: int | None = None) -> bytes:
+        """A PNG of the page from its top, all of it if no ``height`` is given; the window grows to what is shown."""
+        width, scale = self._size
+        for _ in range(1 if height else 3):  # what is drawn when it comes into view changes the height
+            tall = height or math.ceil(self.call("Page.getLayoutMetrics")["cssContentSize"]["height"])
+            self.resize(width, tall, scale)
+            self.run(_DRAWN)
+        area = {"x": 0, "y": 0, "width": width, "height": tall, "scale": 1}
+        shot = self.call("Page.captureScreenshot", format="png", clip=area, captureBeyondViewport=True)
+        return base64.b64decode(shot["data"])
 
 
 @contextmanager
-def _running(program: str) -> Iterator[Browser]:
+def running(program: str) -> Iterator[Browser]:
+    """A Chromium without a network and without a past, which ends with the block."""
     (hears, commands), (answers, says) = _pipe(), _pipe()
 
     def connect() -> None:

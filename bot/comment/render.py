@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +12,23 @@ from bot.answer import Context
 from bot.comment import wording
 from bot.comment.defang import inline
 from bot.comment.links import Links
-from bot.comment.sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong
+from bot.comment.sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
 from bot.comment.view import QUOTE_CHARS, Item, view_of
 from bot.errors import UserError, WorldError
 from bot.model import ThreadId
 
-__all__ = ["MAX_BYTES", "MAX_CHARS", "SHIPPED", "Links", "Rendered", "Renderer", "find_marker", "marker", "withdrawn"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_CHARS",
+    "SHIPPED",
+    "Links",
+    "Rendered",
+    "Renderer",
+    "find_marker",
+    "marker",
+    "render_page",
+    "withdrawn",
+]
 
 MAX_CHARS = 60_000
 MAX_BYTES = 65_536
@@ -30,6 +41,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "templates"
 """The templates that come with this program."""
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
+PAGES = ("report.html.j2", "report.css", "report.js")
 
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -72,6 +84,11 @@ def withdrawn(instance: str = "action") -> str:
     return f"{marker(instance)}\n<sub>{wording.WITHDRAWN}</sub>\n"
 
 
+def render_page(name: str, values: Mapping[str, object]) -> str:
+    """The HTML page that our own template ``name`` makes of ``values``: what strangers wrote stays text."""
+    return render_trusted(_read(SHIPPED, PAGES), name, values)
+
+
 class Renderer:
     """Renders comments with the shipped templates and, where they work, with a repository's own.
 
@@ -88,7 +105,7 @@ class Renderer:
         instance: str = "action",
         commands: bool = True,
     ) -> None:
-        shipped = _read(templates)
+        shipped = _read(templates, NAMES)
         kept, self._problem = _acceptable(overrides or {})
         self._shipped = Sandbox(shipped)
         self._custom = Sandbox(shipped | {f"shipped/{name}": shipped[name] for name in NAMES} | kept) if kept else None
@@ -204,9 +221,9 @@ def _outside_code(text: str) -> Iterator[str]:
             yield bare
 
 
-def _read(folder: Path) -> dict[str, str]:
+def _read(folder: Path, names: Iterable[str]) -> dict[str, str]:
     try:
-        return {name: (folder / name).read_text(encoding="utf-8") for name in NAMES}
+        return {name: (folder / name).read_text(encoding="utf-8") for name in names}
     except (OSError, UnicodeDecodeError) as fault:
         raise WorldError(f"the shipped templates cannot be read ({fault}): install the program again") from fault
 

@@ -11,10 +11,12 @@ A template from a repository is code of a stranger. Three walls stand around it:
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jinja2 import DictLoader, StrictUndefined, TemplateError, Undefined, nodes, pass_context
+from jinja2 import DictLoader, Environment, StrictUndefined, TemplateError, Undefined, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -86,6 +88,27 @@ class Sandbox:
         except _FAULTS as fault:
             raise TemplateFault(_reason(fault)) from fault
         return "".join(pieces)
+
+
+def render_trusted(sources: Mapping[str, str], name: str, values: Mapping[str, object]) -> str:
+    """The HTML page that a template of ours makes of ``values``, which are escaped where it does not say ``safe``.
+
+    No wall and no budget stand around it. Its filter ``sha256`` gives the hash by which a Content-Security-Policy knows
+    an inline style or script (https://www.w3.org/TR/CSP3/#grammardef-hash-source).
+    """
+    pages = Environment(
+        loader=DictLoader(dict(sources)),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters["sha256"] = _sha256
+    return pages.get_template(name).render(values)
+
+
+def _sha256(text: str) -> str:
+    return f"sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 class _Environment(ImmutableSandboxedEnvironment):

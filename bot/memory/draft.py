@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from bot.memory import manifest as manifests
 from bot.memory.documents import document_of
 from bot.memory.held import Held
-from bot.memory.index import Index, IndexCorrupt, Query
+from bot.memory.index import Index, IndexCorrupt, Narrowing, Query
 from bot.memory.paths import is_fit
 from bot.memory.records import (
     FOLDER,
@@ -87,16 +87,14 @@ class Draft(Held):
                     yield record
             tick(len(part))
 
-    def search(
-        self,
-        query: Query,
-        *,
-        limit: int = 200,
-        before: datetime | None = None,
-        keep: Callable[[Entry], bool] | None = None,
-    ) -> list[Hit]:
+    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         """The best hits of the index; a damaged index is made anew from the records and asked again."""
-        return self._ask(lambda index: index.search(query, limit=limit, before=before, keep=keep), [])
+        return self._ask(lambda index: index.search(query, **options), [])
+
+    def rarity(self, terms: Iterable[str], before: datetime | None) -> dict[str, float]:
+        """How rare each term is among the titles and opening texts in the index; nothing when it cannot be had."""
+        wanted = list(terms)
+        return self._ask(lambda index: index.rarity(wanted, before=before), {})
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         """What the index knows of these threads."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from bot.model import Entry, Hit, ThreadId
 
@@ -14,6 +14,11 @@ TEXT = "text"
 
 NOTES = "notes"
 """The field of what was made of the thread: decisions, keywords, files, summary. For a search by words."""
+
+
+ARMS = ("trained", "trained_title", "semantic", "semantic_title")
+"""The kinds of vectors that a document may have beside its terms: of its text and of its title, from the model that the
+repository trained on itself and from an optional one that was downloaded."""
 
 
 class IndexCorrupt(Exception):
@@ -25,23 +30,54 @@ class Document:
     """A thread as it is indexed: its entry, and analysed terms in order, with repetitions.
 
     ``notes`` maps a section (``decisions``, ``keywords``, ``files``, ``summary``; others count least) to its terms.
+    ``vectors`` maps an arm to a vector of signed bytes; all of one arm in an index have one length, at most 1,024.
     """
 
     entry: Entry
     title: Sequence[str]
     body: Sequence[str] = ()
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    vectors: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """What counts in the choice of candidates beside the terms, and how much: one sum for every document.
+
+    ``text`` weighs the score as a share of the best, ``near`` the cosines by arm, ``open`` that the thread was open at
+    that moment, ``age`` and ``closed`` ln(1 + days) since creation and since closing (0 while open), ``length`` and
+    ``duplicates`` ln(1 + characters) and ln(1 + known duplicates).
+    """
+
+    text: float
+    near: Mapping[str, float]
+    open: float = 0.0
+    age: float = 0.0
+    closed: float = 0.0
+    length: float = 0.0
+    duplicates: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """Analysed terms and how much each counts, and the fields to look in and how much each counts.
 
-    Weights are ≥ 0; what weighs nothing is not looked for.
+    Weights are ≥ 0; what weighs nothing is not looked for. ``vectors`` maps an arm to a vector of signed bytes. With a
+    ``blend`` the best are those with the highest sum, without they are those with the highest score.
     """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float] = field(default_factory=lambda: {TEXT: 1.0})
+    vectors: Mapping[str, bytes] = field(default_factory=dict)
+    blend: Blend | None = None
+
+
+class Narrowing(TypedDict, total=False):
+    """The options of ``Index.search``, as those pass them on who do not look at them."""
+
+    limit: int
+    before: datetime | None
+    keep: Callable[[Entry], bool] | None
 
 
 class Index(Protocol):
@@ -55,11 +91,20 @@ class Index(Protocol):
         before: datetime | None = None,
         keep: Callable[[Entry], bool] | None = None,
     ) -> list[Hit]:
-        """The ``limit`` best threads that share a term with ``query``, best first.
+        """The ``limit`` best threads: by their score for the terms of ``query``, or by the sum of its blend.
 
-        Equal scores are ordered by id, numbers before strings. With ``before``, threads that were created then or
-        later do not exist: they are neither found nor counted in term statistics. ``keep`` leaves threads out after
-        they were scored. Raises IndexCorrupt.
+        Ordered by their score for the terms (0 where none is shared), best first; equal scores by id, numbers before
+        strings. Without a blend only threads that share a term are found; a blend needs ``before``, else ValueError.
+        With ``before``, threads that were created then or later do not exist: they are neither found nor counted in
+        term statistics, and duplicates that became known after it are not counted. ``keep`` leaves threads out after
+        they were scored. A vector whose length is not that of its arm is near to nothing. Raises IndexCorrupt.
+        """
+        ...
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
+        """The inverse document frequency (> 0, natural logarithm) of each term in titles and opening texts.
+
+        Raises IndexCorrupt.
         """
         ...
 

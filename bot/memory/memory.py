@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
+from typing import Unpack
 
 from bot.memory.draft import Draft, Progress
-from bot.memory.index import Query
+from bot.memory.index import Narrowing, Query
 from bot.memory.manifest import PATH
 from bot.memory.records import record_path
 from bot.memory.shards import answer_path, digest_path
@@ -83,15 +84,11 @@ class Memory:
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
         return self.draft.entries(ids)
 
-    def search(
-        self,
-        query: Query,
-        *,
-        limit: int = 200,
-        before: datetime | None = None,
-        keep: Callable[[Entry], bool] | None = None,
-    ) -> list[Hit]:
-        return self.draft.search(query, limit=limit, before=before, keep=keep)
+    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+        return self.draft.search(query, **options)
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
+        return self.draft.rarity(terms, before)
 
     def stage(self, changes: Changes, tick: Progress = lambda _: None) -> None:
         """Put changes on top of this state, so that searches see them. Nothing is durable yet."""

@@ -22,6 +22,9 @@ from itertools import accumulate
 from operator import sub
 from typing import IO, NamedTuple
 
+from bot.numeric import scores
+from bot.numeric.scores import Levels, Numbers
+
 _MAGIC = b"PTF1"
 _HEADER = struct.Struct("<4sII")
 _BLOCK = 128
@@ -31,10 +34,10 @@ _SINGLE = struct.Struct("<BHB")
 
 
 class Postings(NamedTuple):
-    """The list of one term: ascending document numbers, and as many levels."""
+    """The list of one term, never empty: ascending document numbers, and as many levels."""
 
-    documents: list[int]
-    levels: bytes
+    documents: Numbers
+    levels: Levels
 
 
 def encode_key(field: str, term: str) -> bytes:
@@ -89,7 +92,7 @@ class Inversion:
 class TermFile:
     """A file of terms, read in place. Whatever the bytes are, a method returns in time linear in their number.
 
-    Raises ValueError (also IndexError, struct.error) when they are not what ``Inversion.write`` writes for
+    Raises ValueError (also IndexError, KeyError, struct.error) when they are not what ``Inversion.write`` writes for
     ``documents`` documents.
     """
 
@@ -123,13 +126,19 @@ class TermFile:
             return None
         number = block * _BLOCK + self._keys.count(0, start, at)
         offset = self._list_at[block] + sum(self._lengths[block * _BLOCK : number])
-        return self._unpack(offset, self._lengths[number])
+        width, gaps, levels = self._parts(offset, self._lengths[number])
+        documents = scores.documents(gaps, width)
+        self._check(int(documents[-1]))
+        return Postings(documents, scores.levels(levels))
 
-    def items(self) -> Iterator[tuple[bytes, Postings]]:
-        """All terms with their lists, sorted by key."""
+    def items(self) -> Iterator[tuple[bytes, list[int], bytes]]:
+        """All terms, sorted by key, with their documents and levels; as lists, because most of them are short."""
         keys = self._keys[1:-1].split(b"\0") if self._count else []
         for key, end, length in zip(keys, accumulate(self._lengths), self._lengths, strict=True):
-            yield key, self._unpack(end - length, length)
+            width, gaps, levels = self._parts(end - length, length)
+            documents = list(accumulate(_little_endian(array(_TYPES[width], gaps.tobytes()))))
+            self._check(documents[-1])
+            yield key, documents, levels.tobytes()
 
     def close(self) -> None:
         self._lists.release()
@@ -137,17 +146,18 @@ class TermFile:
     def _key_from(self, start: int) -> bytes:
         return self._keys[start : self._keys.index(0, start, start + _MAX_KEY + 1)]
 
-    def _unpack(self, offset: int, length: int) -> Postings:
+    def _parts(self, offset: int, length: int) -> tuple[int, memoryview, memoryview]:
+        """Of one list the width of its gaps, the gaps, and the levels."""
         packed = self._lists[offset : offset + length]
         width = packed[0]
         count, rest = divmod(len(packed) - 1, width + 1)
-        if rest or not count or len(packed) != length:
+        if rest or not 0 < count <= self._documents or len(packed) != length:
             raise ValueError("a list is damaged")
-        gaps = array(_TYPES[width], packed[1 : 1 + count * width].tobytes())
-        documents = list(accumulate(_little_endian(gaps)))
-        if documents[-1] >= self._documents:
+        return width, packed[1 : 1 + count * width], packed[1 + count * width :]
+
+    def _check(self, last: int) -> None:
+        if last >= self._documents:
             raise ValueError("a list names a document that is not there")
-        return Postings(documents, packed[1 + count * width :].tobytes())
 
 
 def _pack(documents: array[int], levels: bytearray) -> bytes:

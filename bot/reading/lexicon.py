@@ -20,6 +20,60 @@ yours yourself
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that say nothing about a subject, and what a tokeniser leaves of contractions and of addresses."""
 
+_FUNCTION_WORDS = """
+ao aos após assim até cada com como da das de dela dele depois desde do dos ela elas ele eles em então entre era essa
+esse esta estava este está estão eu foi foram há isso isto já mais mas mesmo meu minha muito na nas nem nenhum no nos
+num numa não os ou para pela pelas pelo pelos pois por porque qual quando que quem se sem sempre ser seu seus sobre sua
+suas são só também tem tenho ter toda todas todo todos tudo um uma você às
+además al algo algunos antes aunque con contra cual cuando del desde donde durante el ella ellos en eran es esto
+estoy están fue ha hace hacia han hasta hay la las le les lo los me mi muy más ni nosotros otra otro pero poco puede
+pueden sea según si siempre sin solo son su sus sí también tengo tiene todos una unas uno unos ya yo él
+alors au aucun aussi autre aux avec avoir car ce cela ces cet cette comme dans des donc dont du elle elles encore est et
+fait ici il ils je leur lors lorsque lui ma même ne nous ont ou où par parce pas peut plus pour pourquoi quand qui quoi
+sans sera ses si sont sous suis sur tous tout toute très un une vers votre vous été être
+aber alle als am auch auf aus bei beim bin bis da damit dann das dass dem den denn der des die diese dieser dieses
+durch ein eine einem einen einer eines er es für gegen gibt haben hat hier ich ihr im immer ist ja jede jetzt kann
+kein keine können man mehr mein meine mich mir mit muss nach nicht nichts noch nur oder ohne schon sehr sein seit sich
+sie sind so soll um und uns unter vom von vor wann war warum was weil wenn werden wie wieder wir wird wo wurde während
+zu zum zur zwischen über
+ad agli ai al alla alle allo anche ancora avere ci che chi col come con contro cosa così cui da dal dalla dalle degli
+dei del della delle dello di dopo dove due ed fa fino già gli ha hanno il in io la le lo loro ma mentre mi mia mio
+molto nei nel nella nelle non ogni per perché però più prima quale quando quella quello questa queste questi questo
+qui sarà se sempre senza si sia solo sono sopra sta stato su sua sul sulla suo tra tutti tutto una uno viene
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""Words of every sentence in Portuguese, Spanish, French, German and Italian, as they are written."""
+
+_RUSSIAN_STOP_WORDS = """
+а без более бы был была были было быть в вам вас весь во вот все всегда всего вы где да даже для до его ее если есть еще
+ещё её же за здесь и из или им их к как какой когда который которая которые ли мне может можно мой мы на над надо нас
+наш не него нет ни но ну о об один однако он она они оно от очень по под после потом потому почему при про просто раз с
+сам себя со так такой также там тем то того тоже только том тут ты у уже хотя чего чем через что чтобы эта эти это этого
+этой этом этот я
+"""
+RUSSIAN_STOP_WORDS = frozenset(_RUSSIAN_STOP_WORDS.split())
+"""Russian words that say nothing about a subject."""
+
+_ALSO_ENGLISH = """
+ad ai al alle am au aus aux bei bin bis car ce cet chi ci col com come con contra cosa da dal del dem den der des di
+die dont dos du due ed el em en encore er era es est et eu fa ha han hat hay hier im io ja je la las le les lo los lui
+ma man mas mi mia mir mit na nas ne ni non nos num os par pas per plus por pour prima que sans sea sem ser sera ses seu
+si sin solo son sous sta su sur sus tem ter todo todos tra un una uns vers vom von vor war wo ya yo
+"""
+ALSO_ENGLISH = frozenset(_ALSO_ENGLISH.split())
+"""Function words that English, names or code write too: they tell nothing about the language of a text."""
+
+_STOP_PAIRS = """
+一个 一些 一下 不会 不是 之后 了一 什么 他们 以及 以后 但是 你们 其他 可以 后来 因为 如果 就是 已经 怎么 我们
+所以 时候 是不 有一 没有 然后 现在 的时 的是 这个 这样 这里 进行 还是 那个
+あり ある いう いて いま いる から きま こと この され した して しま する せん その たい たら った って てい
+です でも とき とし ない なく なっ なり なる ので のに まし ます ませ よう られ りま れる れて
+고있 그런 그리 는데 니다 되는 됩니 때문 면서 습니 아요 어요 에서 었습 으로 으면 이런 입니 있는 있습 지만 하고
+하는 하면 하지 합니 해서 했습
+"""
+STOP_PAIRS = frozenset(_STOP_PAIRS.split())
+"""Pairs of characters of which every Chinese, Japanese and Korean sentence is made."""
+
 _COMMON_WORDS = """
 able actually add added bug case cases change changes code comment correct correctly current currently different
 error errors example expect expected fail failed fails feature file files find first fix fixed found good great

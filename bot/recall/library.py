@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, Unpack
 
-from bot.memory.index import Query
+from bot.memory.index import Narrowing, Query
 from bot.model import Entry, Hit, Record, Thread, ThreadId
+from bot.ranking import Ranking
 
 
 class Library(Protocol):
@@ -21,14 +22,14 @@ class Library(Protocol):
 
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]: ...
 
-    def search(
-        self,
-        query: Query,
-        *,
-        limit: int = 200,
-        before: datetime | None = None,
-        keep: Callable[[Entry], bool] | None = None,
-    ) -> list[Hit]: ...
+    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]: ...
+
+    @property
+    def ranking(self) -> Ranking: ...
+
+    def vectors(self, thread: Thread) -> Mapping[str, bytes]: ...
 
 
 class WithoutWords:
@@ -51,15 +52,18 @@ class WithoutWords:
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
         return self._library.entries(ids)
 
-    def search(
-        self,
-        query: Query,
-        *,
-        limit: int = 200,
-        before: datetime | None = None,
-        keep: Callable[[Entry], bool] | None = None,
-    ) -> list[Hit]:
-        return self._library.search(query, limit=limit, before=before, keep=keep)
+    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+        return self._library.search(query, **options)
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
+        return self._library.rarity(terms, before=before)
+
+    @property
+    def ranking(self) -> Ranking:
+        return self._library.ranking
+
+    def vectors(self, thread: Thread) -> Mapping[str, bytes]:
+        return self._library.vectors(thread)
 
     def _hushed(self, record: Record) -> Record:
         if not isinstance(record, Thread):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bot.model import Thread
+from bot.reading.language import stretch
 from bot.reading.lexicon import COMMON_WORDS
 from bot.reading.signals import normalise_error, read_signals, without_addresses
 from bot.reading.words import token_terms, tokens
@@ -99,9 +100,10 @@ def surface_forms(text: str, wanted: Sequence[str]) -> list[str]:
     A word that also stands there without a capital is written so.
     """
     forms: dict[str, str] = {}
+    asked = frozenset(wanted)
     for token in tokens(text):
-        for term in token_terms(token):
-            known = forms.setdefault(term, token)
+        for term in asked.intersection(token_terms(token)):
+            known = forms.get(term) or forms.setdefault(term, stretch(token, term, asked))
             if known.istitle() and token == known.lower():
                 forms[term] = token
     return list(dict.fromkeys(forms[term] for term in wanted if term in forms))

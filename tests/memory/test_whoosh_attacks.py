@@ -28,7 +28,8 @@ SCRIPT = Path(hostile_index.__file__)
 
 
 def document(number: int, words: str = "crash login") -> Document:
-    return Document(Entry(number, Kind.ISSUE, "A title", "octocat", "open", NOW, NOW), words.split(), ["body"] * number)
+    entry = Entry(number, Kind.ISSUE, "A title", "octocat", "open", NOW, NOW)
+    return Document(entry, words.split(), ["body"] * number, vectors={"trained": bytes([number, 1, 255])})
 
 
 @pytest.fixture
@@ -61,7 +62,8 @@ def use(folder: Path) -> None:
     """Everything that reads: opening, searching, entries, and an update that merges every segment."""
     index = open_index(folder)
     for before in (None, NOW):
-        index.search(Query({"crash": 1.0, "login": 2.0, "absent": 1.0}), before=before)
+        index.search(Query({"crash": 1.0, "login": 2.0, "absent": 1.0}, vectors={"trained": b"\1\1\1"}), before=before)
+        index.rarity(["crash", "absent"], before=before)
     index.entries(range(1, 50))
     for number in range(6):
         index.update([document(number)])
@@ -98,6 +100,15 @@ def toc_with(folder: Path, records: object) -> None:
     head = data[: data.index(b'[{"id"') - 4]
     text = records if isinstance(records, bytes) else json.dumps(records).encode()
     toc.write_bytes(head + len(text).to_bytes(4, "big") + text)
+
+
+def column(name: str) -> str:
+    return f"MAIN_0000000000000000.{name}.col"
+
+
+def pieces(packed: bytes, count: int) -> bytes:
+    """A column that has the same bytes for every document."""
+    return packed * count + struct.pack("<I", len(packed)) * count
 
 
 def records(folder: Path) -> list[dict[str, object]]:
@@ -172,9 +183,9 @@ def test_parts_of_a_poisoned_index_inside_an_honest_one_run_nothing(
         assemble(victim, parts(victim), poison)
     else:
         files = parts(victim)
-        column = zlib.compress(poison)
-        stored = column * 39 + bytes([len(column)] * 39) + b"B"
-        files |= {"MAIN_0000000000000000._stored.col": stored, "MAIN_0000000000000000.trm": poison * 9}
+        packed = zlib.compress(poison)
+        stored = packed * 39 + bytes([len(packed)] * 39) + b"B"
+        files |= {column("_stored"): stored, "MAIN_0000000000000000.trm": poison * 9}
         assemble(victim, {name: data for name, data in files.items() if place != "stored fields" or ".trm" not in name})
     with pytest.raises(IndexCorrupt):
         use(honest)
@@ -183,9 +194,9 @@ def test_parts_of_a_poisoned_index_inside_an_honest_one_run_nothing(
 
 def test_poisoned_stored_fields_are_never_looked_at(honest: Path, canary: Path) -> None:
     victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
-    column = zlib.compress(pickle.dumps(hostile_index.Poison(str(canary))))
+    packed = zlib.compress(pickle.dumps(hostile_index.Poison(str(canary))))
     files = parts(victim)
-    files["MAIN_0000000000000000._stored.col"] = column * 39 + bytes([len(column)] * 39) + b"B"
+    files[column("_stored")] = packed * 39 + bytes([len(packed)] * 39) + b"B"
     assemble(victim, files)
     use(honest)
     assert not canary.exists()
@@ -299,7 +310,7 @@ def test_files_larger_than_any_index_are_refused_unread(honest: Path) -> None:
 
 def test_a_bomb_is_not_unpacked(honest: Path) -> None:
     bomb = zlib.compress(bytes(200 << 20), 9)
-    for name in ("_stored.col", "entry.col", "created.col", "trm"):
+    for name in ("_stored.col", "entry.col", "created.col", "target.col", "trained.col", "trm"):
         folder = honest.with_name(name)
         shutil.copytree(honest, folder)
         victim = max(folder.glob("*.seg"), key=lambda path: path.stat().st_size)
@@ -318,14 +329,91 @@ def test_a_file_of_terms_with_absurd_counts_is_refused(counts: tuple[int, int]) 
         TermFile(memoryview(struct.pack("<4sII", b"PTF1", *counts) + bytes(64)), 10)
 
 
-@pytest.mark.parametrize("position", range(13))
+@pytest.mark.parametrize("position", range(15))
 def test_entries_of_another_shape_are_refused(honest: Path, position: int) -> None:
     victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
     files = parts(victim)
-    entry = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None]
+    entry = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, []]
     entry[position] = {"a": [1e300]}
-    packed = json.dumps(entry).encode()
-    files["MAIN_0000000000000000.entry.col"] = packed * 39 + bytes([len(packed)] * 39) + b"B"
-    assemble(victim, files)
+    assemble(victim, files | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
     with pytest.raises(IndexCorrupt):
         open_index(honest).search(Query({"crash": 1.0}))
+
+
+@pytest.mark.parametrize("position", [9, 14])
+@pytest.mark.parametrize("item", [None, True, "1", [], {}, 1e300, float("nan"), 10**400])
+def test_entries_with_lists_of_another_kind_are_refused(honest: Path, position: int, item: object) -> None:
+    victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
+    entry = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, []]
+    entry[position] = [item if (position, item) != (9, "1") else 1]
+    assemble(victim, parts(victim) | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
+    with pytest.raises(IndexCorrupt):
+        open_index(honest).search(Query({"crash": 1.0}))
+
+
+def with_column(folder: Path, name: str, data: bytes | None) -> None:
+    """The larger segment with another column; None: without it."""
+    victim = max(folder.glob("*.seg"), key=lambda path: path.stat().st_size)
+    files = parts(victim)
+    assert files.pop(column(name))
+    assemble(victim, files if data is None else files | {column(name): data})
+
+
+def rows(width: int, count: int) -> bytes:
+    return struct.pack("<I", width) + bytes(width) * count
+
+
+@pytest.mark.parametrize("name", ["created", "key", "target", "target_at"])
+@pytest.mark.parametrize(
+    "data", [None, b"", b"\0\0\0", rows(8, 38), rows(8, 40), rows(4, 78), rows(4, 39), rows(0, 0), b"\xff" * 316]
+)
+def test_columns_of_numbers_of_another_size_are_refused(honest: Path, name: str, data: bytes | None) -> None:
+    with_column(honest, name, data)
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\3\0\0",
+        rows(3, 38),
+        rows(3, 40),
+        rows(3, 39)[:-1],
+        rows(0, 39),
+        rows(1025, 39),
+        rows(2, 39),
+        struct.pack("<I", 0xFFFFFFFF) + bytes(117),
+    ],
+)
+def test_columns_of_vectors_of_another_size_are_refused(honest: Path, data: bytes) -> None:
+    with_column(honest, "trained", data)
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize("number", [-(1 << 63), -1, (1 << 63) - 1])
+@pytest.mark.parametrize("name", ["created", "key", "target", "target_at"])
+def test_numbers_that_cannot_be_do_no_harm(honest: Path, name: str, number: int) -> None:
+    with_column(honest, name, struct.pack("<I", 8) + struct.pack("<q", number) * 39)
+    use(honest)
+
+
+@pytest.mark.parametrize("lengths", [[0] * 39, [1 << 31] * 39, [0xFFFFFFFF] * 39, [100] * 38, [100] * 40, []])
+def test_entries_of_other_lengths_than_they_have_are_refused(honest: Path, lengths: list[int]) -> None:
+    with_column(honest, "entry", b"x" * 3900 + struct.pack(f"<{len(lengths)}I", *lengths))
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [b"\1" + bytes(22), b"\1\x0a\1", b"\3" + bytes(8), b"\0\1", b"\xff" * 9, b"\2\0\0", b"\4" + bytes(7), b"\1"],
+)
+def test_a_list_that_is_longer_than_the_segment_or_no_list_is_refused(packed: bytes) -> None:
+    head = struct.pack("<4sII", b"PTF1", 1, 3) + struct.pack("<III", 0, 0, len(packed))
+    terms = TermFile(memoryview(head + b"\0k\0" + packed), 10)
+    for look in (lambda: terms.get(b"k"), lambda: list(terms.items())):
+        with pytest.raises((ValueError, KeyError, IndexError)):
+            look()

@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from array import array
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -157,27 +155,38 @@ class Codec(W3Codec):  # type: ignore[misc]
     def terms_reader(self, storage: Storage, segment: Segment) -> Terms:
         return Terms(segment.open_file(storage, self.TERMS_EXT), segment.doc_count_all())
 
-    def per_document_writer(self, storage: Storage, segment: Segment) -> W3PerDocWriter:
-        return W3PerDocWriter(self, storage, segment)
+    def per_document_writer(self, storage: Storage, segment: Segment) -> PerDocumentWriter:
+        return PerDocumentWriter(self, storage, segment)
 
     def per_document_reader(self, storage: Storage, segment: Segment) -> PerDocument:
         return PerDocument(storage, segment)
 
 
+class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
+    """Writes columns, also those of many documents at once."""
+
+    def column(self, field: str, kind: Any) -> Any:
+        """The writer of a column, begun where none of the documents so far had one."""
+        if not self._has_column(field):
+            self._create_column(field, kind)
+        return self._get_column(field)
+
+    def pass_by(self, documents: int) -> None:
+        """Go on behind so many documents, whose columns are written."""
+        self._doccount += documents
+
+    def abandon(self) -> None:
+        self._cols._temp.close()
+
+
 class PerDocument(W3PerDocReader):  # type: ignore[misc]
     """The columns of a segment; stored fields, which would be pickles, are not read."""
 
-    def numbers(self, field: str) -> array[int]:
-        """A column of 64-bit numbers as a whole. Whoosh leaves out the zeros at its end."""
-        file, _, size = self._get_column_file(field)
-        found: array[int] = file.get_array(0, "q", size // 8)
-        found.extend(repeat(0, self._doccount - len(found)))
+    def column(self, field: str) -> memoryview:
+        """The bytes of a column, in place. Raises NameError or OSError where there is none."""
+        file, _, _ = self._get_column_file(field)
+        found: memoryview = file.buffer
         return found
-
-    def size(self, field: str) -> int:
-        """Bytes of a column."""
-        _, _, size = self._get_column_file(field)
-        return int(size)
 
     def stored_fields(self, docnum: int) -> dict[str, Any]:
         return {}
@@ -197,6 +206,8 @@ class TermWriter(FieldWriter):  # type: ignore[misc]
         self._file.close()
         self.is_closed = True
 
+    abandon = close
+
 
 class Terms(TermsReader):  # type: ignore[misc]
     """Reads the file of terms."""
@@ -208,7 +219,7 @@ class Terms(TermsReader):  # type: ignore[misc]
     def get(self, key: bytes) -> Postings | None:
         return self._terms.get(key)
 
-    def items(self) -> Iterator[tuple[bytes, Postings]]:
+    def items(self) -> Iterator[tuple[bytes, list[int], bytes]]:
         return self._terms.items()
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from os import scandir
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from whoosh.reading import SegmentReader
 from bot.memory.index import Document, IndexCorrupt, Query
 from bot.memory.postings import encode_key
 from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
-from bot.memory.whoosh.search import Candidate, Leaf, Search
-from bot.memory.whoosh.writer import LETTERS, SCHEMA, Writer, id_term
+from bot.memory.whoosh.leaf import Leaf
+from bot.memory.whoosh.search import Corpus, Search
+from bot.memory.whoosh.writer import LETTERS, SCHEMA, Writer, check_vectors, id_term
 from bot.model import Entry, Hit, ThreadId
 
 MAX_FILE_BYTES = 512 << 20
@@ -34,6 +36,7 @@ class WhooshIndex:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._leaves: list[Leaf] = []
+        self._widths: dict[str, int] = {}
         self._open()
 
     def search(
@@ -46,17 +49,16 @@ class WhooshIndex:
     ) -> list[Hit]:
         with _damage_is_corruption():
             found = Search(self._leaves, query, before)
-        best, wanted = self._best(found, limit, keep), limit
-        while best is None:
-            wanted *= 4
-            best = self._best(found, wanted, keep, limit)
-        best = sorted(best, key=_by_score)[:limit]
+        is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
+        chosen = _best(found, limit, is_kept)
         with _damage_is_corruption():
-            terms = found.terms([candidate for candidate, _ in best])
-        return [
-            Hit(entry, candidate.score, why, candidate.score / found.most)
-            for (candidate, entry), why in zip(best, terms, strict=True)
-        ]
+            hits = found.hits(chosen)
+        return sorted(hits, key=lambda hit: _place(hit.score, hit.entry))
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
+        asked = list(terms)
+        with _damage_is_corruption():
+            return Corpus(self._leaves, before).rarity(asked)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         found: dict[ThreadId, Entry] = {}
@@ -69,8 +71,10 @@ class WhooshIndex:
         return found
 
     def update(self, documents: Iterable[Document], remove: Iterable[ThreadId] = ()) -> None:
+        """As `bot.memory.index.Index` has it. Raises ValueError for vectors that are not like those of the index."""
         batch = {document.entry.id: document for document in documents}
         self._open()
+        check_vectors(batch.values(), dict(self._widths))
         with _damage_is_corruption():
             with Writer(FileIndex(Storage(str(self._folder)), SCHEMA)) as writer:
                 gone = set(remove)
@@ -84,7 +88,7 @@ class WhooshIndex:
     def close(self) -> None:
         for leaf in self._leaves:
             leaf.close()
-        self._leaves = []
+        self._leaves, self._widths = [], {}
 
     def __len__(self) -> int:
         return sum(leaf.count - len(leaf.deleted) for leaf in self._leaves)
@@ -100,17 +104,10 @@ class WhooshIndex:
             if len(segments) > MAX_SEGMENTS or files != {name for name in storage.list() if name.endswith(".seg")}:
                 raise IndexCorrupt("its files are not those that its table of contents names")
             for segment in segments:
-                self._leaves.append(Leaf(SegmentReader(storage, SCHEMA, segment)))
-
-    def _best(
-        self, found: Search, count: int, keep: Callable[[Entry], bool] | None, limit: int = 0
-    ) -> list[tuple[Candidate, Entry]] | None:
-        """The best ``count`` candidates that are kept; None when too few were and there are more to look at."""
-        with _damage_is_corruption():
-            candidates = found.best(count)
-            pairs = [(candidate, found.entry(candidate)) for candidate in candidates]
-        kept = pairs if keep is None else [(candidate, entry) for candidate, entry in pairs if keep(entry)]
-        return kept if len(kept) >= (limit or count) or len(candidates) < count else None
+                leaf = Leaf(SegmentReader(storage, SCHEMA, segment))
+                self._leaves.append(leaf)
+                if any(self._widths.setdefault(arm, width) != width for arm, width in leaf.widths.items()):
+                    raise IndexCorrupt("its vectors are of several lengths")
 
     def _delete(self, writer: Writer, key: bytes) -> None:
         base = 0
@@ -131,6 +128,7 @@ def build(folder: Path, documents: Iterable[Document]) -> None:
 
     Searches ``before`` a moment are fastest when the documents come in the order of their creation. Of two with one id
     the later one stays. The same documents give the same files, and a name of a file never stands for two contents.
+    Raises ValueError for vectors that are not alike.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -176,6 +174,20 @@ def _id_key(key: ThreadId) -> bytes:
     return encode_key(LETTERS["id"], id_term(key))
 
 
-def _by_score(found: tuple[Candidate, Entry]) -> tuple[float, bool, ThreadId]:
-    candidate, entry = found
-    return -candidate.score, isinstance(entry.id, str), entry.id
+def _best(found: Search, count: int, is_kept: Callable[[int], bool]) -> list[int]:
+    """The ``count`` best documents of those that are kept."""
+    ranking, wanted = found.ranking, count
+    while True:
+        with _damage_is_corruption():
+            places = ranking.best(wanted)
+            entries = {number: found.entry(number) for number in places}
+        kept = [number for number in places if is_kept(number)]
+        if len(kept) > count:
+            return sorted(kept, key=lambda number: _place(float(ranking.values[number]), entries[number]))[:count]
+        if len(kept) == count or len(places) < wanted:
+            return kept
+        wanted *= 4
+
+
+def _place(score: float, entry: Entry) -> tuple[float, bool, ThreadId]:
+    return -score, isinstance(entry.id, str), entry.id

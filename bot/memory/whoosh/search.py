@@ -1,200 +1,181 @@
-"""Scores the documents of all segments for a query, one inverted list after the other."""
+"""Ranks the documents of all segments for a query: by what its terms add up to, and by how close its vectors are."""
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
-from heapq import nlargest
-from itertools import pairwise
-from math import log
-from typing import Any, NamedTuple
+from itertools import accumulate, pairwise
+from math import inf
+from typing import NamedTuple
 
 from bot.memory.bm25f import K1, LEVELS, idf
-from bot.memory.index import Query
+from bot.memory.index import TEXT, Blend, Query
 from bot.memory.postings import Postings, encode_key
-from bot.memory.whoosh import stored
-from bot.memory.whoosh.writer import ENTRY, LETTERS
-from bot.model import Entry
+from bot.memory.whoosh.leaf import Leaf, View
+from bot.memory.whoosh.writer import LETTERS
+from bot.model import Entry, Hit
+from bot.numeric import scores
+from bot.numeric.scores import Numbers, Scores
 
 MAX_LOOKED_UP = 512
 """Terms of a query that are looked up, the heaviest first."""
 
-MAX_SCORED = 128
-"""Terms of a query that are scored, those with the highest (1 + ln weight) · idf first."""
-
 MAX_SHOWN = 8
+"""Terms that a hit names."""
 
 
-class Leaf:
-    """One segment, open for reading."""
+class Lists(NamedTuple):
+    """The lists of one term, each with the number of its view, and how many of their documents exist."""
 
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-        self.count: int = reader.doc_count_all()
-        self.deleted = frozenset(reader.segment().deleted_docs())
-        if self._reader._perdoc.size("entry") < self.count * stored.LEAST_BYTES:
-            raise ValueError("fewer documents than the table of contents says")
-
-    def postings(self, key: bytes) -> Postings | None:
-        found: Postings | None = self._reader._terms.get(key)
-        return found
-
-    def entry(self, document: int) -> Entry:
-        return stored.unpack(self._entries[document])
-
-    def find(self, key: bytes) -> int | None:
-        """The document that holds a key, of several the last."""
-        found = self.postings(key)
-        alive = [number for number in found.documents if number not in self.deleted] if found else []
-        return alive[-1] if alive else None
-
-    def close(self) -> None:
-        self._reader.close()
-
-    @cached_property
-    def created(self) -> array[int]:
-        """When each document was created, in seconds."""
-        numbers: array[int] = self._reader._perdoc.numbers("created")
-        return numbers
-
-    @cached_property
-    def is_chronological(self) -> bool:
-        return all(earlier <= later for earlier, later in pairwise(self.created))
-
-    @cached_property
-    def _entries(self) -> Any:
-        return self._reader.column_reader("entry", ENTRY, translate=False)
+    found: list[tuple[int, Postings]]
+    frequency: int
 
 
-class View:
-    """The documents of a leaf that exist for one search."""
+class Corpus:
+    """The documents that exist for one search, numbered from the first leaf to the last."""
 
-    def __init__(self, leaf: Leaf, before: datetime | None) -> None:
-        self.leaf, self.end = leaf, leaf.count
-        hidden: Iterable[int] = leaf.deleted
-        if before is not None:
-            moment = before.timestamp()
-            if leaf.is_chronological:
-                self.end = bisect_left(leaf.created, moment)
-            else:
-                hidden = leaf.deleted.union(number for number, at in enumerate(leaf.created) if at >= moment)
-        self.hidden = {number for number in hidden if number < self.end}
-        self.count = self.end - len(self.hidden)
-        self._visible = bytearray(b"\1") * self.end
-        for number in self.hidden:
-            self._visible[number] = 0
+    def __init__(self, leaves: Sequence[Leaf], before: datetime | None) -> None:
+        self.views = [View(leaf, before) for leaf in leaves]
+        self.count = sum(view.count for view in self.views)
+        self.borders = list(accumulate((view.end for view in self.views), initial=0))
 
-    def postings(self, key: bytes) -> Postings | None:
-        found = self.leaf.postings(key)
-        if found and found.documents[-1] >= self.end:
-            cut = bisect_left(found.documents, self.end)
-            found = Postings(found.documents[:cut], found.levels[:cut])
-        return found if found and found.documents else None
+    def lists(self, field: str, term: str) -> Lists:
+        key = encode_key(LETTERS[field], term)
+        each = [(number, view.postings(key)) for number, view in enumerate(self.views)]
+        found = [(number, postings) for number, postings in each if postings]
+        return Lists(found, sum(self.views[number].frequency(postings.documents) for number, postings in found))
 
-    def frequency(self, documents: list[int]) -> int:
-        """How many of these documents exist."""
-        return sum(map(self._visible.__getitem__, documents)) if self.hidden else len(documents)
+    def by_view(self, numbers: list[int]) -> list[Numbers]:
+        """Some documents, in ascending order, as each view numbers those that are its own."""
+        ranges = [
+            (start, bisect_left(numbers, start), bisect_left(numbers, end)) for start, end in pairwise(self.borders)
+        ]
+        return [scores.as_numbers(numbers[low:high]) - start for start, low, high in ranges]
+
+    def rarity(self, terms: Iterable[str]) -> dict[str, float]:
+        """The inverse document frequency of each term in titles and opening texts."""
+        return {term: idf(self.lists(TEXT, term).frequency, self.count) for term in terms}
+
+    def entry(self, number: int) -> Entry:
+        view = bisect_right(self.borders, number) - 1
+        return self.views[view].leaf.entry(number - self.borders[view])
 
 
-@dataclass(slots=True)
-class Clue:
-    """A term that the query and some documents share, with the weight of a posting at full saturation."""
+class Clue(NamedTuple):
+    """A term that the query and some documents share: what each level adds to a score, and its lists."""
 
     term: str
-    weight: float
-    rank: float
+    gains: Scores
     lists: list[tuple[int, Postings]]
 
 
-class Candidate(NamedTuple):
-    """A document with its score: the number of its view, and its number there."""
+class Ranking(NamedTuple):
+    """A value for each document, and below it what is no value."""
 
-    score: float
-    view: int
-    document: int
+    values: Scores
+    nothing: float
+
+    def best(self, count: int) -> list[int]:
+        """The ``count`` best documents and all that are as good as the last of them, best first."""
+        return scores.best(self.values, count, above=self.nothing)
 
 
 class Search:
-    """One query, scored, in time linear in the lists of its terms.
+    """One query, answered in time linear in the lists of its terms and in the vectors.
 
-    ``most`` is the score that no document could exceed: every term of the query, also what no document holds, at full
-    saturation.
+    ``ranking`` ranks the documents, by their terms or by the query's blend. ``most`` is the score that no document could
+    exceed: every term of the query, also what no document holds, at full saturation.
     """
 
     def __init__(self, leaves: Sequence[Leaf], query: Query, before: datetime | None) -> None:
-        self._views = [View(leaf, before) for leaf in leaves]
-        self._total = sum(view.count for view in self._views)
-        clues, unseen = self._look_up(query)
-        self._clues = sorted(clues, key=lambda clue: (-clue.rank, clue.term))[:MAX_SCORED]
-        self.most = unseen + sum(clue.weight for clue in self._clues)
-        self._scores = [self._score(number) for number in range(len(self._views))]
+        self._corpus, self._before = Corpus(leaves, before), before
+        self._clues: list[Clue] = []
+        self._entries: dict[int, Entry] = {}
+        self.most = 0.0
+        self._look_up(query)
+        self._scored = self._scores()
+        self._near = {arm: self._cosines(arm, vector) for arm, vector in query.vectors.items()}
+        self._duplicates = self._count_duplicates()
+        self.ranking = self._blended(query.blend) if query.blend else Ranking(self._scored, 0.0)
 
-    def best(self, count: int) -> list[Candidate]:
-        """The ``count`` best documents and all that score like the last of them, best first."""
-        floors = nlargest(count, (score for scores in self._scores for score in scores))
-        floor = max(floors[-1], 5e-324) if floors else 0.0
-        found = [
-            Candidate(score, view, document)
-            for view, scores in enumerate(self._scores)
-            for document, score in enumerate(scores)
-            if score >= floor
+    def entry(self, number: int) -> Entry:
+        if number not in self._entries:
+            self._entries[number] = self._corpus.entry(number)
+        return self._entries[number]
+
+    def hits(self, found: Iterable[int]) -> list[Hit]:
+        """These documents with all that is known of them, in no order that means anything."""
+        places = sorted(found)
+        wanted = self._corpus.by_view(places)
+        near = zip(*(values[places].tolist() for values in self._near.values()), strict=True)
+        closeness = [dict(zip(self._near, values, strict=True)) for values in near] or [{} for _ in places]
+        most = self.most or 1.0
+        known = self._duplicates[places].tolist()
+        found_by = zip(places, self._scored[places].tolist(), self._terms(wanted), closeness, known, strict=True)
+        return [
+            Hit(self.entry(number), score, why, score / most, close, duplicates)
+            for number, score, why, close, duplicates in found_by
         ]
-        return sorted(found, reverse=True)
 
-    def entry(self, candidate: Candidate) -> Entry:
-        return self._views[candidate.view].leaf.entry(candidate.document)
-
-    def terms(self, candidates: Sequence[Candidate]) -> list[tuple[str, ...]]:
-        """For each candidate the query's terms that it holds, what adds most to its score first, at most eight."""
-        shares: dict[tuple[int, int], dict[str, float]] = {(c.view, c.document): {} for c in candidates}
-        wanted = [{c.document for c in candidates if c.view == view} for view in range(len(self._views))]
-        for clue in self._clues:
-            for view, (documents, levels) in clue.lists:
-                for document in wanted[view].intersection(documents):
-                    level = levels[bisect_left(documents, document)]
-                    share = shares[view, document]
-                    share[clue.term] = share.get(clue.term, 0.0) + clue.weight * LEVELS[level]
-        return [_strongest(shares[c.view, c.document]) for c in candidates]
-
-    def _look_up(self, query: Query) -> tuple[list[Clue], float]:
-        """What the documents share with the query, and the weight of what no document holds."""
+    def _look_up(self, query: Query) -> None:
         heaviest = sorted(((-weight, term) for term, weight in query.terms.items() if weight > 0))[:MAX_LOOKED_UP]
-        clues, unseen = [], 0.0
         for field, importance in sorted(query.fields.items()):
             for weight, term in heaviest if importance > 0 else ():
-                clue = self._clue(LETTERS[field], importance, term, -weight)
-                if clue.lists:
-                    clues.append(clue)
-                else:
-                    unseen += clue.weight
-        return clues, unseen
+                found, frequency = self._corpus.lists(field, term)
+                full = importance * -weight * idf(frequency, self._corpus.count) * (K1 + 1)
+                self.most += full
+                if frequency:
+                    self._clues.append(Clue(term, scores.gains(full, LEVELS), found))
 
-    def _clue(self, letter: str, importance: float, term: str, weight: float) -> Clue:
-        key = encode_key(letter, term)
-        found = [(number, view.postings(key)) for number, view in enumerate(self._views)]
-        lists = [(number, postings) for number, postings in found if postings]
-        frequency = sum(self._views[number].frequency(postings.documents) for number, postings in lists)
-        rarity = idf(frequency, self._total)
-        rank = (1 + log(max(weight, 1.0))) * rarity
-        return Clue(term, importance * weight * rarity * (K1 + 1), rank, lists if frequency else [])
+    def _scores(self) -> Scores:
+        borders = self._corpus.borders
+        total = scores.zeros(borders[-1])
+        parts = [total[start:end] for start, end in pairwise(borders)]
+        for _, gains, lists in self._clues:
+            for at, (documents, levels) in lists:
+                scores.add(parts[at], documents, levels, gains)
+        for part, view in zip(parts, self._corpus.views, strict=True):
+            part[view.hidden] = 0.0
+        return total
 
-    def _score(self, number: int) -> list[float]:
-        view = self._views[number]
-        scores = [0.0] * view.end
-        for clue in self._clues:
-            for at, (documents, levels) in clue.lists:
-                if at == number:
-                    gains = [clue.weight * level for level in LEVELS]
-                    for document, level in zip(documents, levels, strict=True):
-                        scores[document] += gains[level]
-        for document in view.hidden:
-            scores[document] = 0.0
-        return scores
+    def _cosines(self, arm: str, vector: bytes) -> Scores:
+        return scores.joined([view.cosines(arm, vector) for view in self._corpus.views])
 
+    def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
+        """For each document the query's terms that it holds, what adds most to its score first, at most eight."""
+        terms = sorted({clue.term for clue in self._clues})
+        rows = {term: row for row, term in enumerate(terms)}
+        borders = list(accumulate(map(len, wanted), initial=0))
+        shares = scores.zeros(len(terms), borders[-1])
+        for term, gains, lists in self._clues:
+            for at, (documents, levels) in lists:
+                part = shares[rows[term], borders[at] : borders[at + 1]]
+                part += scores.gained(documents, levels, gains, wanted[at])
+        return [tuple(terms[row] for row in found) for found in scores.strongest(shares, MAX_SHOWN)]
 
-def _strongest(shares: dict[str, float]) -> tuple[str, ...]:
-    return tuple(sorted(shares, key=lambda term: (-shares[term], term))[:MAX_SHOWN])
+    def _count_duplicates(self) -> Numbers:
+        """For each document how many were known to be duplicates of its thread."""
+        views = self._corpus.views
+        keys = [view.leaf.keys[: view.end] for view in views]
+        return scores.occurrences(keys, [view.targets(self._before) for view in views])
+
+    def _blended(self, blend: Blend) -> Ranking:
+        """The sum that the blend makes of all that is known of each document at the moment of the search."""
+        if self._before is None:
+            raise ValueError("a blend needs a moment")
+        views, now = self._corpus.views, self._before.timestamp()
+        created = scores.joined_numbers([view.leaf.created[: view.end] for view in views])
+        closed = scores.joined_numbers([view.closed(self._before) for view in views])
+        lengths = scores.joined_numbers([view.leaf.lengths[: view.end] for view in views])
+        is_open = closed == 0
+        parts = [
+            (blend.text / max(float(self._scored.max(initial=0.0)), 1e-9), self._scored),
+            *((blend.near.get(arm, 0.0), values) for arm, values in self._near.items()),
+            (blend.open, is_open),
+            (blend.age, scores.log_days(created, now)),
+            (blend.closed, scores.log_days(closed, now) * ~is_open),
+            (blend.length, scores.log_counts(lengths)),
+            (blend.duplicates, scores.log_counts(self._duplicates)),
+        ]
+        return Ranking(scores.weighed(parts, scores.joined_flags([view.hidden for view in views])), -inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from bot.model import Entry, Kind, ThreadId
@@ -11,7 +12,11 @@ from bot.model import Entry, Kind, ThreadId
 LEAST_BYTES = 40
 """No packed entry is shorter."""
 
+_decode = json.JSONDecoder().raw_decode
+_KINDS = {kind.value: kind for kind in Kind}
 _NUMBER = (int, float)
+_TIMES = {*_NUMBER}
+_TEXT = {str}
 _SHAPE: tuple[tuple[type, ...], ...] = (
     (int, str),  # id
     (str,),  # kind
@@ -26,6 +31,8 @@ _SHAPE: tuple[tuple[type, ...], ...] = (
     (int,),  # turn_count
     (int,),  # length
     (int, str, type(None)),  # duplicate_of
+    (*_NUMBER, type(None)),  # duplicate_at
+    (list,),  # flips
 )
 
 
@@ -45,27 +52,36 @@ def pack(entry: Entry) -> bytes:
         entry.turn_count,
         entry.length,
         entry.duplicate_of,
+        entry.duplicate_at and _seconds(entry.duplicate_at),
+        [_seconds(at) for at in entry.flips],
     ]
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def unpack(data: bytes) -> Entry:
-    """The entry that ``pack`` was given. Raises ValueError, OverflowError or RecursionError for other bytes."""
-    values = json.loads(str(data, "utf-8", "surrogatepass"))
-    if type(values) is not list or len(values) != len(_SHAPE):
+    """The entry that ``pack`` was given. Raises ValueError, KeyError, OverflowError, OSError or RecursionError for
+    other bytes."""
+    text = str(data, "utf-8", "surrogatepass")
+    values, end = _decode(text)
+    if end != len(text) or type(values) is not list or len(values) != len(_SHAPE):
         raise ValueError("an entry is damaged")
-    if not all(type(value) in allowed for value, allowed in zip(values, _SHAPE, strict=True)):
+    if not _is_fit(tuple(map(type, values))):
         raise ValueError("an entry is damaged")
     return _entry(*values)
 
 
+@lru_cache(maxsize=1024)
+def _is_fit(shape: tuple[type, ...]) -> bool:
+    return all(kind in allowed for kind, allowed in zip(shape, _SHAPE, strict=True))
+
+
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> Entry:
-    updated_at, closed_at, state_reason, labels, turn_count, length, duplicate_of = rest
-    if not all(type(label) is str for label in labels):
+    updated_at, closed_at, state_reason, labels, turn_count, length, duplicate_of, duplicate_at, flips = rest
+    if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIMES):
         raise ValueError("an entry is damaged")
     return Entry(
         id,
-        Kind(kind),
+        _KINDS[kind],
         title,
         author,
         state,
@@ -77,6 +93,8 @@ def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created
         turn_count,
         length,
         duplicate_of,
+        None if duplicate_at is None else _moment(duplicate_at),
+        tuple(map(_moment, flips)),
     )
 
 
@@ -85,5 +103,7 @@ def _seconds(moment: datetime) -> float:
     return int(seconds) if seconds.is_integer() else seconds
 
 
+@lru_cache(maxsize=1 << 12)
 def _moment(seconds: float) -> datetime:
+    # Remembered, because the last of the flips is when the thread was closed, and often when it was last changed.
     return datetime.fromtimestamp(seconds, UTC)

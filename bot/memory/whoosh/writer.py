@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import shutil
-from collections.abc import Iterator, Mapping
-from itertools import compress
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import accumulate, compress, zip_longest
 from pathlib import Path
 from typing import Any
 
-from whoosh.columns import NumericColumn, VarBytesColumn
 from whoosh.fields import FieldType, Schema
 from whoosh.index import LockError
 from whoosh.reading import SegmentReader
 from whoosh.writing import MERGE_SMALL, SegmentWriter
 
 from bot.memory import bm25f
-from bot.memory.index import NOTES, TEXT, Document
+from bot.memory.index import ARMS, NOTES, TEXT, Document
 from bot.memory.postings import Inversion, encode_key
 from bot.memory.whoosh import stored
 from bot.memory.whoosh.codec import NAME, Codec, Segment, Storage
+from bot.memory.whoosh.columns import FLIPS, NUMBERS, Pieces, Rows
+from bot.memory.whoosh.leaf import Leaf
 from bot.model import ThreadId
+from bot.numeric import vectors
+from bot.numeric.vectors import MAX_LENGTH
 
 LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
 """Field → the letter that its keys begin with."""
 
-ENTRY = VarBytesColumn()
-CREATED = NumericColumn("q")
-"""Seconds since 1970, rounded up: what a search ``before`` a moment sees was created before it."""
+_NUMBER = struct.Struct("<q")
 
 
 class TermsField(FieldType):  # type: ignore[misc]
@@ -58,8 +62,8 @@ class ColumnField(FieldType):  # type: ignore[misc]
 
 
 SCHEMA = Schema(
-    created=ColumnField(CREATED),
-    entry=ColumnField(ENTRY),
+    entry=ColumnField(Pieces()),
+    **{name: ColumnField(Rows()) for name in (*NUMBERS, *ARMS)},
     **{name: TermsField(letter) for name, letter in LETTERS.items()},
 )
 
@@ -82,49 +86,51 @@ class Writer(SegmentWriter):  # type: ignore[misc]
         self.purges = False
         self.pool = Pool()
         self._numbers: dict[ThreadId, int] = {}
+        self._widths: dict[str, int] = {}
 
     def add(self, document: Document) -> None:
-        """Add a document; an earlier one of this batch with the same id goes."""
+        """Add a document; an earlier one of this batch with the same id goes. Raises ValueError, as `check_vectors`."""
+        check_vectors([document], self._widths)
         entry = document.entry
         earlier = self._numbers.get(entry.id)
         if earlier is not None:
             self.newsegment.delete_document(earlier)
         self._numbers[entry.id] = self.docnum
         self.add_document(
-            created=math.ceil(entry.created_at.timestamp()),
+            created=_seconds(entry.created_at),
+            key=_NUMBER.pack(stand_in(entry.id)),
+            target=_NUMBER.pack(0 if entry.duplicate_of is None else stand_in(entry.duplicate_of)),
+            target_at=_seconds(entry.duplicate_at),
+            length=_NUMBER.pack(entry.length),
+            **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
             entry=stored.pack(entry),
             id={id_term(entry.id): 1},
             notes=bm25f.note_levels(document),
             text=bm25f.text_levels(document),
+            **document.vectors,
         )
 
     def add_reader(self, reader: Any) -> None:
         """Take over the documents of a segment that are not deleted."""
         segment, base = reader.segment(), self.docnum
         alive = [not segment.is_deleted(number) for number in range(segment.doc_count_all())]
-        self._copy_columns(reader, alive)
-        number, renumbered = base, []
-        for keep in alive:
-            renumbered.append(number)
-            number += keep
-        for key, (documents, levels) in reader._terms.items():
+        self._copy_columns(Leaf(reader), alive)
+        renumbered = list(accumulate(alive, initial=base))
+        for key, documents, levels in reader._terms.items():
             kept = [alive[document] for document in documents]
             if any(kept):
                 numbers = [renumbered[document] for document in compress(documents, kept)]
                 self.pool.lists.extend(key, numbers, bytes(compress(levels, kept)))
         self._added = self.docnum > 0
 
-    def _copy_columns(self, reader: Any, alive: list[bool]) -> None:
-        columns = [
-            (name, column, reader.column_reader(name, column, translate=False))
-            for name, column in (("created", CREATED), ("entry", ENTRY))
-        ]
-        for number in compress(range(len(alive)), alive):
-            self.perdocwriter.start_doc(self.docnum)
-            for name, column, values in columns:
-                self.perdocwriter.add_column_value(name, column, values[number])
-            self.perdocwriter.finish_doc()
-            self.docnum += 1
+    def _copy_columns(self, leaf: Leaf, alive: list[bool]) -> None:
+        column = {name: self.perdocwriter.column(name, SCHEMA[name].column_type) for name in ("entry", *leaf.rows)}
+        kept = list(compress(range(leaf.count), alive))
+        column["entry"].extend([leaf.piece(number) for number in kept])
+        for name, (rows, width) in leaf.rows.items():
+            column[name].extend(self.docnum, vectors.matrix(rows, width)[kept].tobytes(), width)
+        self.perdocwriter.pass_by(len(kept))
+        self.docnum += len(kept)
 
     def __enter__(self) -> Writer:
         return self
@@ -139,6 +145,7 @@ class Writer(SegmentWriter):  # type: ignore[misc]
                 self.cancel()
         finally:
             if not committed:
+                self._abandon()
                 self._clean_up(self.storage)
 
     def _commit_toc(self, segments: list[Segment]) -> None:
@@ -151,6 +158,12 @@ class Writer(SegmentWriter):  # type: ignore[misc]
     def _finish(self) -> None:
         super()._finish()
         Path(self.storage.folder, f"{NAME}_WRITELOCK").unlink(missing_ok=True)
+
+    def _abandon(self) -> None:
+        # What Whoosh leaves open when a merge fails.
+        for part in (self.fieldwriter, self.perdocwriter):
+            if not part.is_closed:
+                part.abandon()
 
     def _clean_up(self, storage: Storage) -> None:
         # What a writer that fails leaves behind: Whoosh 2.7.4 keeps the lock, and every version some files.
@@ -183,6 +196,29 @@ class Pool:
 def id_term(key: ThreadId) -> str:
     """What the index calls a thread."""
     return f"#{key}" if isinstance(key, int) else f"={key}"
+
+
+def stand_in(key: ThreadId) -> int:
+    """A number in place of a thread: of 63 bits, never 0, and for the same thread always the same."""
+    digest = hashlib.blake2b(id_term(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1 or 1
+
+
+def check_vectors(documents: Iterable[Document], widths: dict[str, int]) -> None:
+    """Raises ValueError for a vector of an unknown arm, or of another length than ``widths`` says.
+
+    What it does not say is what the first document has; that is added to it.
+    """
+    for document in documents:
+        for arm, vector in document.vectors.items():
+            if arm not in ARMS or not 0 < len(vector) <= MAX_LENGTH:
+                raise ValueError(f"a vector of {len(vector)} numbers for {arm!a:.40}")
+            if len(vector) != widths.setdefault(arm, len(vector)):
+                raise ValueError(f"a vector of {len(vector)} numbers for {arm}, where others have {widths[arm]}")
+
+
+def _seconds(moment: datetime | None) -> bytes:
+    return _NUMBER.pack(0 if moment is None else math.ceil(moment.timestamp()))
 
 
 def merge(writer: Writer, segments: list[Segment]) -> list[Segment]:

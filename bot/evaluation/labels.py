@@ -1,0 +1,132 @@
+"""What people did later: which older threads they linked a thread to, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.evaluation.results import Relations
+from bot.model import Thread, ThreadId
+from bot.reading.outcome import outcome
+from bot.reading.references import find_references, find_title_references
+from bot.reading.statements import statements
+from bot.reading.verdict import verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Somebody linked ``thread`` to ``target`` at a moment, calling it a duplicate or not."""
+
+    thread: ThreadId
+    target: ThreadId
+    at: datetime
+    is_duplicate: bool
+
+
+def marks(thread: Thread, repo: str | None = None) -> list[Mark]:
+    """What was linked in a thread after it was opened, by others than its author, in the order in which it was.
+
+    What the opening text itself points at is left out: nobody had to find that. Bots count for nothing.
+    """
+    number = thread.id if isinstance(thread.id, int) else None
+    own = find_title_references(thread.title, repo=repo, number=number)
+    own += find_references(thread.body, repo=repo, number=number)
+    known = {reference.number for reference in own if reference.owner is None}
+    found = [mark for mark in _said(thread, repo) if mark.target not in known and mark.target != thread.id]
+    return sorted(found, key=lambda mark: mark.at)
+
+
+def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
+    number = thread.id if isinstance(thread.id, int) else None
+    for event in thread.events:
+        if event.name == "marked_as_duplicate" and event.source is not None:
+            yield Mark(thread.id, event.source, event.at, True)
+    ending = outcome(thread)
+    if ending.duplicate_of is not None:
+        yield Mark(thread.id, ending.duplicate_of, ending.at or thread.created_at, True)
+    for comment in thread.comments:
+        if comment.is_bot:
+            continue
+        for target in _duplicates(comment.text, thread.id):
+            yield Mark(thread.id, target, comment.created_at, True)
+        if comment.author == thread.author:
+            continue
+        for reference in find_references(comment.text, repo=repo, number=number):
+            if reference.owner is None and reference.kind is None:
+                yield Mark(thread.id, reference.number, comment.created_at, False)
+
+
+def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
+    """What a comment calls the original."""
+    if "dup" not in text.lower():
+        return
+    for sentence in statements(text):
+        for verdict in verdicts(sentence, own)[:1]:
+            if verdict and verdict.duplicate_of is not None:
+                yield verdict.duplicate_of
+
+
+class Links:
+    """All marks of a history, and what follows from them: the duplicates of one thread are related to one another."""
+
+    def __init__(self, created: Mapping[ThreadId, datetime], found: Iterable[Mark]) -> None:
+        self.created = created
+        self._marks: dict[ThreadId, list[Mark]] = {}
+        for mark in found:
+            self._marks.setdefault(mark.thread, []).append(mark)
+        self._group = _groups(mark for mark in self._all() if mark.is_duplicate and mark.target in self.created)
+        self._members: dict[ThreadId, set[ThreadId]] = {}
+        for key, head in self._group.items():
+            self._members.setdefault(head, set()).add(key)
+
+    @classmethod
+    def read(cls, threads: Sequence[Thread], repo: str | None = None) -> Links:
+        """The links that stand in these threads."""
+        created = {thread.id: thread.created_at for thread in threads}
+        return cls(created, (mark for thread in threads for mark in marks(thread, repo)))
+
+    def known_at(self, moment: datetime) -> Links:
+        """The links that had been made before that moment."""
+        return Links(self.created, [mark for mark in self._all() if mark.at < moment])
+
+    def relations(self, thread: Thread) -> Relations:
+        """The threads older than this one that it was linked to, whenever that was."""
+        head = self._group.get(thread.id)
+        duplicates = self._older(self._members.get(head, set()) if head is not None else set(), thread)
+        others = self._older({mark.target for mark in self._marks.get(thread.id, ())}, thread)
+        return Relations(duplicates, others - duplicates)
+
+    def duplicates(self) -> list[ThreadId]:
+        """The threads that were called a duplicate of an older one that is known, oldest first."""
+        marked = {m.thread for m in self._all() if m.is_duplicate and self._is_older(m.target, m.thread)}
+        return sorted(marked, key=lambda key: self.created[key])
+
+    def first_duplicate_mark(self, key: ThreadId) -> datetime | None:
+        """When the thread was first called a duplicate of an older one."""
+        found = (m.at for m in self._marks.get(key, ()) if m.is_duplicate and self._is_older(m.target, key))
+        return min(found, default=None)
+
+    def _all(self) -> Iterator[Mark]:
+        return (mark for found in self._marks.values() for mark in found)
+
+    def _is_older(self, key: ThreadId, than: ThreadId) -> bool:
+        return key in self.created and than in self.created and self.created[key] < self.created[than]
+
+    def _older(self, keys: Iterable[ThreadId], thread: Thread) -> frozenset[ThreadId]:
+        return frozenset(key for key in keys if key in self.created and self.created[key] < thread.created_at)
+
+
+def _groups(found: Iterable[Mark]) -> Mapping[ThreadId, ThreadId]:
+    """Thread → the head of its group; links join groups, whichever way they point."""
+    head: dict[ThreadId, ThreadId] = {}
+
+    def top(key: ThreadId) -> ThreadId:
+        while head.setdefault(key, key) != key:
+            head[key] = head[head[key]]
+            key = head[key]
+        return key
+
+    for mark in found:
+        head[top(mark.thread)] = top(mark.target)
+    return {key: top(key) for key in list(head)}

@@ -1,0 +1,268 @@
+"""The figures of an evaluation: how high the right thread ranks, and how good a sign confidence is that it is right.
+
+Labels understate. A thread counts as related only where people linked it, and mostly nobody does: of 40 hits with high
+confidence that were never linked, read by hand, 29 (about 70 %) were really related. So precision here is a lower
+bound, and what is not linked is "not linked by anyone", never "wrong".
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from bot.evaluation.results import Backtest, Grade, Replayed, Shown
+from bot.numeric.resampling import mean_interval, paired_interval
+
+CUTS = (1, 5, 10, 20)
+BINS = 10
+SEED = 20_150_125
+"""Any number would do; a fixed one gives the same intervals in every run."""
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A mean with the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankMetrics:
+    """How high the first related thread ranked, over ``n`` queries.
+
+    ``figures``: ``rr@k``, the share of queries that have it among the first k (recall rate), and ``mrr``, the mean of
+    1/rank; all in 0..1, and empty when there was no query.
+    """
+
+    n: int
+    figures: Mapping[str, Figure]
+
+    @classmethod
+    def of(cls, ranks: Iterable[int | None], seed: int = SEED) -> RankMetrics:
+        """From ranks that count from 1; None where nothing related was found, which counts as 0."""
+        ranks = list(ranks)
+        if not ranks:
+            return cls(0, {})
+        return cls(len(ranks), {name: _figure(values, seed) for name, values in _credits(ranks).items()})
+
+    def as_dict(self) -> dict[str, object]:
+        """Ready for JSON: ``n``, each figure (None without queries), and ``interval`` with [low, high] for each."""
+        names = list(_credits([]))
+        values = {name: _rounded(self.figures[name].value if self.n else None) for name in names}
+        ends = {name: [_rounded(one.low), _rounded(one.high)] for name, one in self.figures.items()}
+        return {"n": self.n, **values, "interval": ends}
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Hits of similar confidence: their mean confidence, the share that was related, and how many they are."""
+
+    confidence: float
+    share: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a threshold would have done: ``coverage`` is the share of threads that get a comment.
+
+    ``precision``: the share of these comments with at least one related hit.
+    """
+
+    threshold: float
+    coverage: float
+    precision: float
+
+
+def reciprocal_rank(rank: int | None) -> float:
+    """1/rank for a rank from 1, and 0 for None."""
+    return 1 / rank if rank else 0.0
+
+
+def rank_differences(ours: Sequence[int | None], theirs: Sequence[int | None], seed: int = SEED) -> dict[str, Figure]:
+    """For the names of ``RankMetrics.figures``: ours minus theirs on the same queries in the same order.
+
+    Raises ValueError where the two differ in length, or are empty.
+    """
+    left, right = _credits(ours), _credits(theirs)
+    return {name: Figure(*paired_interval(left[name], right[name], seed)) for name in left}
+
+
+def auc(labels: Sequence[bool], scores: Sequence[float]) -> float | None:
+    """The chance that a true case scores above a false one, a tie counting half; None when one class is missing.
+
+    The area under the ROC curve by the ranks of the true cases (Mann-Whitney; Hanley & McNeil 1982).
+    """
+    true = sum(labels)
+    false = len(labels) - true
+    if not true or not false:
+        return None
+    ranks, below = 0.0, 0
+    for _, tied in _by_score(labels, scores):
+        ranks += sum(tied) * (below + (len(tied) + 1) / 2)
+        below += len(tied)
+    return (ranks - true * (true + 1) / 2) / (true * false)
+
+
+def average_precision(labels: Sequence[bool], scores: Sequence[float]) -> float | None:
+    """The precision at each true case, averaged; equal scores are taken together. None when there is no true case."""
+    true, seen, found, total = sum(labels), 0, 0, 0.0
+    for _, tied in reversed(_by_score(labels, scores)):
+        seen += len(tied)
+        found += sum(tied)
+        total += sum(tied) * found / seen
+    return total / true if true else None
+
+
+def calibration_bins(confidences: Sequence[float], labels: Sequence[bool], bins: int = BINS) -> tuple[Bin, ...]:
+    """Cases by ascending confidence in at most ``bins`` parts of about the same size.
+
+    Equal confidences stay together, so that the order of the cases does not matter.
+    """
+    parts: dict[int, list[tuple[float, int, int]]] = {}
+    below = 0
+    for confidence, tied in _by_score(labels, confidences):
+        middle = below + len(tied) / 2
+        parts.setdefault(int(middle * bins / len(labels)), []).append((confidence, sum(tied), len(tied)))
+        below += len(tied)
+    return tuple(_bin(part) for part in parts.values())
+
+
+def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
+    """How far confidence is from what was observed, in 0..1, averaged over bins by their counts; None without bins.
+
+    ECE over bins of equal counts, as Naeini, Cooper & Hauskrecht (2015) define it; Guo et al. (2017) made it common.
+    """
+    count = sum(one.count for one in bins)
+    return sum(abs(one.confidence - one.share) * one.count for one in bins) / count if count else None
+
+
+def precision_coverage(replayed: Sequence[Replayed]) -> tuple[Cut, ...]:
+    """What each threshold at which something changes would have done, the highest first."""
+    best = sorted(max(hit.similarity for hit in one.hits) for one in replayed if one.hits)
+    related = sorted(
+        max(hit.similarity for hit in one.hits if hit.related) for one in replayed if any(h.related for h in one.hits)
+    )
+    cuts = []
+    for threshold in sorted({*best, *related}, reverse=True):
+        commented = _reaching(best, threshold)
+        cuts.append(Cut(threshold, commented / len(replayed), _reaching(related, threshold) / commented))
+    return tuple(cuts)
+
+
+def share_interval(part: int, whole: int) -> tuple[float, float]:
+    """The 95 % interval of a share of ``whole`` cases, which are at least one (Wilson 1927)."""
+    z, share = 1.96, part / whole
+    middle = share + z * z / (2 * whole)
+    spread = z * math.sqrt(share * (1 - share) / whole + (z / (2 * whole)) ** 2)
+    return max(0.0, (middle - spread) / (1 + z * z / whole)), min(1.0, (middle + spread) / (1 + z * z / whole))
+
+
+def hits_of(replayed: Iterable[Replayed]) -> list[Shown]:
+    """All hits that were ranked high enough, shown or not: the cases of the calibration."""
+    return [hit for one in replayed for hit in one.hits]
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The smallest value that at least this share (0..1) of all does not exceed; None without values."""
+    return sorted(values)[max(1, math.ceil(share * len(values))) - 1] if values else None
+
+
+def summary(backtest: Backtest) -> dict[str, object]:
+    """The figures of a replay, ready for JSON; None for what cannot be told from these threads.
+
+    ``n``: threads replayed of ``wanted``; ``threads``: what the memory holds. ``commented_share``: of ``n``.
+    ``precision``: share of comments with at least one related hit, ``hit_precision``: share of shown hits that are
+    related; both are lower bounds (see the top of this module). ``grades``: a count for each. ``rr@1`` … ``mrr`` with
+    ``interval``: over the ``with_relations`` threads that people linked to an older one. ``auc``: whether the highest
+    confidence of a thread tells those with a related hit from the others; ``hit_auc``, ``ece``: of each hit for itself.
+    ``ms_p50``, ``ms_p95``: milliseconds of one answer; ``seconds``: of the replay.
+    """
+    replayed = backtest.replayed
+    times = [one.ms for one in replayed]
+    return {
+        "repo": backtest.repo,
+        "n": len(replayed),
+        "wanted": backtest.wanted,
+        "threads": backtest.threads,
+        "threshold": backtest.threshold,
+        **_speaking(replayed),
+        **_ranking(replayed),
+        **_confidence(replayed),
+        "ms_p50": _rounded(percentile(times, 0.5)),
+        "ms_p95": _rounded(percentile(times, 0.95)),
+        "seconds": _rounded(backtest.seconds),
+        "evidence": dict(backtest.evidence),
+    }
+
+
+def _speaking(replayed: Sequence[Replayed]) -> dict[str, object]:
+    grades = Counter(one.grade for one in replayed)
+    shown = [hit for one in replayed for hit in one.shown]
+    commented = sum(1 for one in replayed if one.shown)
+    return {
+        "commented": commented,
+        "commented_share": _share(commented, len(replayed)),
+        "precision": _share(grades[Grade.SUCCESS] + grades[Grade.ASSIST], commented),
+        "hit_precision": _share(sum(hit.related for hit in shown), len(shown)),
+        "grades": {grade.value: grades[grade] for grade in Grade},
+    }
+
+
+def _ranking(replayed: Sequence[Replayed]) -> dict[str, object]:
+    ranks = RankMetrics.of(one.rank for one in replayed if one.relations.all).as_dict()
+    return {"with_relations": ranks.pop("n"), **ranks}
+
+
+def _confidence(replayed: Sequence[Replayed]) -> dict[str, object]:
+    found = [any(hit.related for hit in one.hits) for one in replayed]
+    highest = [max((hit.confidence for hit in one.hits), default=0.0) for one in replayed]
+    hits = hits_of(replayed)
+    labels, confidences = [hit.related for hit in hits], [hit.confidence for hit in hits]
+    return {
+        "auc": _rounded(auc(found, highest)),
+        "average_precision": _rounded(average_precision(found, highest)),
+        "hit_auc": _rounded(auc(labels, confidences)),
+        "ece": _rounded(expected_calibration_error(calibration_bins(confidences, labels))),
+    }
+
+
+def _credits(ranks: Sequence[int | None]) -> dict[str, list[float]]:
+    found = {f"rr@{cut}": [float(rank is not None and rank <= cut) for rank in ranks] for cut in CUTS}
+    return found | {"mrr": [reciprocal_rank(rank) for rank in ranks]}
+
+
+def _figure(values: Sequence[float], seed: int) -> Figure:
+    return Figure(sum(values) / len(values), *mean_interval(values, seed))
+
+
+def _by_score(labels: Sequence[bool], scores: Sequence[float]) -> list[tuple[float, list[bool]]]:
+    """The labels of each score, by ascending score."""
+    cases = sorted(zip(scores, labels, strict=True))
+    return [(score, [label for _, label in tied]) for score, tied in groupby(cases, key=lambda case: case[0])]
+
+
+def _bin(part: Sequence[tuple[float, int, int]]) -> Bin:
+    count = sum(size for _, _, size in part)
+    confidence = sum(value * size for value, _, size in part) / count
+    return Bin(confidence, sum(true for _, true, _ in part) / count, count)
+
+
+def _reaching(ascending: Sequence[float], threshold: float) -> int:
+    return len(ascending) - bisect_left(ascending, threshold)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return _rounded(part / whole) if whole else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)

@@ -1,0 +1,159 @@
+"""Memory as it was: every thread is asked against the older ones only, with what had been learned from those before.
+
+A replay goes through history in epochs. At the beginning of each the word vectors are trained on the threads before it,
+and an index of the product's own kind is made with them; so the vectors of an epoch are as stale as a repository's are
+that learns anew whenever it has grown by GROWTH.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from bot.memory.documents import bare_document
+from bot.memory.index import Document, Index, Narrowing, Query
+from bot.memory.learned import Embedder, Learned, embedded
+from bot.memory.whoosh import build, open_index
+from bot.model import Entry, Hit, Record, Thread, ThreadId
+from bot.ranking import Ranking, shipped
+
+if TYPE_CHECKING:
+    from bot.numeric.word_vectors import WordVectors
+
+GROWTH = 1.3
+"""Of the number of threads, after which the vectors are trained anew."""
+
+FIRST = 50
+"""Threads before the first training."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class History:
+    """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
+
+    ``arms`` are the vectors of a downloaded model, which knows nothing of this history, by thread.
+    """
+
+    threads: Sequence[Thread]
+    documents: Sequence[Document]
+    arms: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls, threads: Iterable[Thread], embedder: Embedder | None = None, tick: Progress = lambda _: None
+    ) -> History:
+        """The history of these threads; ``tick`` is called with 1 for each."""
+        ordered = sorted(threads, key=lambda thread: (thread.created_at, str(thread.id)))
+        documents, arms = [], {}
+        for thread in ordered:
+            documents.append(bare_document(thread))
+            if embedder:
+                arms[thread.id] = embedded(thread, embedder)
+            tick(1)
+        return cls(ordered, documents, arms)
+
+    def before(self, moment: datetime) -> int:
+        """How many threads were created before that moment."""
+        return bisect_left(self.threads, moment, key=lambda thread: thread.created_at)
+
+
+class Past:
+    """A library of the threads before the end of an epoch; whoever asks says as of when."""
+
+    def __init__(
+        self, history: History, end: int, learned: Learned, index: Index, window: timedelta | None = None
+    ) -> None:
+        self._history, self._end, self._index = history, end, index
+        self._learned, self._window = learned, window
+        self._threads = {thread.id: thread for thread in history.threads[:end]}
+
+    def ranked_by(self, ranking: Ranking) -> Past:
+        """The same library with another ranking."""
+        learned = replace(self._learned, ranking=ranking)
+        return Past(self._history, self._end, learned, self._index, self._window)
+
+    def within(self, window: timedelta | None) -> Past:
+        """The same library, in which a search finds only what was created so short before its moment."""
+        return Past(self._history, self._end, self._learned, self._index, window)
+
+    @property
+    def size(self) -> int:
+        return self._end
+
+    @property
+    def ranking(self) -> Ranking:
+        return self._learned.ranking
+
+    def vectors(self, thread: Thread) -> Mapping[str, bytes]:
+        return self._learned.vectors(thread, self._history.arms.get(thread.id))
+
+    def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
+        return {key: self._threads[key] for key in ids if key in self._threads}
+
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
+        return self._index.entries(ids)
+
+    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+        keep, before = options.get("keep"), options.get("before")
+        if self._window and before:
+            since = before - self._window
+            options["keep"] = lambda entry: entry.created_at >= since and (keep is None or keep(entry))
+        return self._index.search(query, **options)
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
+        return self._index.rarity(terms, before=before)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A part of history: the threads of ``asked`` were created while ``trained_on`` threads had been learned from."""
+
+    trained_on: int
+    asked: tuple[Thread, ...]
+
+
+def epochs(history: History, asked: Iterable[Thread]) -> list[Epoch]:
+    """The threads by epoch, oldest first."""
+    starts, size = [0], float(FIRST)
+    while size < len(history.threads):
+        starts.append(int(size))
+        size *= GROWTH
+    found: dict[int, list[Thread]] = {}
+    for thread in sorted(asked, key=lambda thread: (thread.created_at, str(thread.id))):
+        place = bisect_left(starts, history.before(thread.created_at) + 1) - 1
+        found.setdefault(starts[place], []).append(thread)
+    return [Epoch(start, tuple(threads)) for start, threads in found.items()]
+
+
+def pasts(history: History, parts: Iterable[Epoch]) -> Iterator[tuple[Epoch, Past]]:
+    """Each epoch with its library, which can be asked until the next one is taken."""
+    for epoch in parts:
+        end = history.before(epoch.asked[-1].created_at)
+        learned = Learned(shipped(), _trained(history, epoch.trained_on))
+        with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
+            build(Path(folder), (_encoded(history, number, learned) for number in range(end)))
+            index = open_index(Path(folder))
+            try:
+                yield epoch, Past(history, end, learned, index)
+            finally:
+                index.close()
+
+
+def _trained(history: History, count: int) -> WordVectors | None:
+    """Word vectors from the first threads."""
+    from bot.numeric.towers import train
+
+    return train([(document.title, document.body) for document in history.documents[:count]])
+
+
+def _encoded(history: History, number: int, learned: Learned) -> Document:
+    document = history.documents[number]
+    arms = history.arms.get(document.entry.id, {})
+    return replace(document, vectors={**learned.term_vectors(document.title, document.body), **arms})

@@ -1,0 +1,109 @@
+"""The nouns of a replay: what would have been shown on each thread, and what people linked it to later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from bot.model import ThreadId
+
+
+class Grade(StrEnum):
+    """How a replayed thread went.
+
+    ``SUCCESS``: a duplicate was shown. ``ASSIST``: a thread that people linked to it later was shown. ``NOISE``: what
+    was shown was never linked, which is not to say that it is unrelated. ``MISSED``: nothing was shown, and people
+    linked an older thread later. ``QUIET``: nothing was shown, and nobody linked anything.
+    """
+
+    SUCCESS = "success"
+    ASSIST = "assist"
+    NOISE = "noise"
+    MISSED = "missed"
+    QUIET = "quiet"
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """The older threads that people linked a thread to: as duplicates, or in any other way; the two do not overlap."""
+
+    duplicates: frozenset[ThreadId] = frozenset()
+    others: frozenset[ThreadId] = frozenset()
+
+    @property
+    def all(self) -> frozenset[ThreadId]:
+        return self.duplicates | self.others
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A thread that ranked high enough to be shown if its similarity allows it.
+
+    ``confidence`` is the calibrated probability that people would have linked it, ``similarity`` what the floor is
+    compared with, both in 0..1. ``is_shown``: it reached the floor. ``related``: people did link it.
+    """
+
+    id: ThreadId
+    title: str
+    is_open: bool
+    similarity: float
+    confidence: float
+    is_shown: bool
+    related: bool
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One thread as it was when it was opened, against memory as it was then.
+
+    ``hits``: the closed and open threads that ranked best, shown or not. ``rank``: the place of the first related
+    thread in the ranking, from 1, None where there is none among the candidates. ``ms``: milliseconds that it took.
+    ``markdown``: the comment that would have been written, "" for silence. ``mentions``: how many threads its own text
+    points at.
+    """
+
+    id: ThreadId
+    title: str
+    created_at: datetime
+    hits: tuple[Shown, ...]
+    relations: Relations
+    rank: int | None
+    ms: float
+    markdown: str = ""
+    mentions: int = 0
+
+    @property
+    def shown(self) -> tuple[Shown, ...]:
+        return tuple(hit for hit in self.hits if hit.is_shown)
+
+    @property
+    def grade(self) -> Grade:
+        found = {hit.id for hit in self.shown if hit.related}
+        if found & self.relations.duplicates:
+            return Grade.SUCCESS
+        if found:
+            return Grade.ASSIST
+        if self.shown:
+            return Grade.NOISE
+        return Grade.MISSED if self.relations.all else Grade.QUIET
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """A replay of the newest threads of a repository, oldest first.
+
+    ``threads``: how many the memory holds. ``threshold``: the similarity from which a thread is shown. ``wanted``: how
+    many threads were to be replayed; fewer were when the time was over. ``evidence``: where the ranking and the
+    calibration come from, as names and plain values.
+    """
+
+    replayed: tuple[Replayed, ...]
+    threads: int
+    threshold: float
+    wanted: int
+    seconds: float
+    repo: str = ""
+    evidence: Mapping[str, object] = field(default_factory=dict)

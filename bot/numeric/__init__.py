@@ -1,0 +1,1 @@
+"""Everything that counts with arrays: the only package that imports numpy."""

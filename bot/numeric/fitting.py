@@ -1,0 +1,123 @@
+"""Fits the weights of linear models: one that orders candidates, one that tells how probable a hit is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Weights = dict[str, float]
+Choice = tuple[Sequence[Mapping[str, float]], Sequence[bool]]
+"""The features of the candidates of one question, and which of them are right."""
+
+_ROUNDS = 25
+_STEPS = 12
+_SMALL = 1e-5
+
+
+def fit_order(
+    choices: Sequence[Choice], names: Sequence[str], *, prior: Mapping[str, float] | None = None, strength: float = 1.0
+) -> Weights:
+    """The weights under which the right candidates are most probable: a softmax over the candidates of each question.
+
+    The listwise loss of F. Xia et al., "Listwise approach to learning to rank", ICML 2008, with the probability of any
+    right candidate, made smallest by Newton's method. Weights are drawn towards ``prior`` (0 by default) with
+    ``strength`` × squared distance / 2, in units of each feature's spread. Questions without a right candidate teach
+    nothing; without any question the prior is returned.
+    """
+    taught = [(_matrix(candidates, names), np.array(right, dtype=bool)) for candidates, right in choices if any(right)]
+    start = np.array([(prior or {}).get(name, 0.0) for name in names])
+    if not taught:
+        return dict(zip(names, start.tolist(), strict=True))
+    spread = _spread(np.concatenate([rows for rows, _ in taught]))
+    scaled = [(rows / spread, right) for rows, right in taught]
+    found = _newton(lambda weights: _listwise(scaled, weights), start * spread, np.full(len(names), strength))
+    return dict(zip(names, (found / spread).tolist(), strict=True))
+
+
+def fit_probability(
+    rows: Sequence[Mapping[str, float]],
+    labels: Sequence[bool],
+    names: Sequence[str],
+    *,
+    prior: tuple[Mapping[str, float], float] | None = None,
+    strength: float = 1.0,
+) -> tuple[Weights, float]:
+    """Weights and intercept of a logistic regression of ``labels``; the intercept is not drawn to the prior's."""
+    weights, intercept = prior or ({}, 0.0)
+    start = np.array([*(weights.get(name, 0.0) for name in names), intercept])
+    if not rows:
+        return dict(zip(names, start[:-1].tolist(), strict=True)), intercept
+    matrix = _matrix(rows, names)
+    spread = np.append(_spread(matrix), 1.0)
+    scaled = np.column_stack([matrix, np.ones(len(matrix))]) / spread
+    pull = np.append(np.full(len(names), strength), 0.0)
+    truth = np.array(labels, dtype=float)
+    found = _newton(lambda point: _logistic(scaled, truth, point), start * spread, pull) / spread
+    return dict(zip(names, found[:-1].tolist(), strict=True)), float(found[-1])
+
+
+Loss = tuple[float, Floats, Floats]
+"""A loss with its slope and its curvature."""
+
+
+def _newton(loss: Callable[[Floats], Loss], start: Floats, pull: Floats) -> Floats:
+    """The smallest point of ``loss`` plus the pull towards ``start``; steps are halved until they go down."""
+
+    def pulled(point: Floats) -> Loss:
+        value, slope, curvature = loss(point)
+        away = point - start
+        return value + float(pull @ away**2) / 2, slope + pull * away, curvature + np.diag(pull + 1e-9)
+
+    point = start.copy()
+    value, slope, curvature = pulled(point)
+    for _ in range(_ROUNDS):
+        step = np.linalg.solve(curvature, slope)
+        for _ in range(_STEPS):
+            tried = pulled(point - step)
+            if tried[0] <= value:
+                break
+            step = step / 2
+        else:
+            break
+        point = point - step
+        value, slope, curvature = tried
+        if float(np.abs(step).max()) < _SMALL:
+            break
+    return point
+
+
+def _listwise(taught: Sequence[tuple[Floats, NDArray[np.bool_]]], weights: Floats) -> Loss:
+    size = len(weights)
+    value, slope, curvature = 0.0, np.zeros(size), np.zeros((size, size))
+    for rows, right in taught:
+        scores = rows @ weights
+        powers = np.exp(scores - scores.max())
+        chance = powers / powers.sum()
+        of_right = np.where(right, powers, 0.0)
+        held = max(float(of_right.sum()), 1e-300)
+        mean = chance @ rows
+        value -= float(np.log(held / powers.sum()))
+        slope += mean - (of_right / held) @ rows
+        curvature += (rows * chance[:, None]).T @ rows - np.outer(mean, mean)
+    return value, slope, curvature
+
+
+def _logistic(rows: Floats, truth: Floats, weights: Floats) -> Loss:
+    scores = rows @ weights
+    chance = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
+    value = float((np.logaddexp(0, scores) - truth * scores).sum())
+    return value, rows.T @ (chance - truth), (rows * (chance * (1 - chance))[:, None]).T @ rows
+
+
+def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats:
+    return np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=float).reshape(
+        len(rows), len(names)
+    )
+
+
+def _spread(rows: Floats) -> Floats:
+    spread = rows.std(axis=0)
+    return np.where(spread > 1e-9, spread, 1.0)

@@ -1,0 +1,159 @@
+"""The learned numbers: how candidates are ordered, how sure one may be of a hit, and from where on it is shown.
+
+`ranking.json` beside this module holds the shipped ones; a repository that has learned its own keeps them on its branch
+in the same form. All of it is data from outside: what is not as described is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import exp, isfinite, log
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+LARGEST = 1_000.0
+"""No weight is larger."""
+
+TINY = 1e-9
+SHOWN_FROM = 0.65
+"""The similarity that the cut is mapped to, whatever the repository."""
+
+ORDER = (
+    *("text", "trained", "trained_title", "semantic", "semantic_title"),
+    *("open", "age", "closed", "length", "duplicates"),
+    *("title_found", "title_covered", "title_overlap", "length_ratio", "same_author"),
+)
+"""What the order of candidates is made of; `bot.recall.features` says how each is measured."""
+
+CONFIDENCE = (
+    *("score", "chance", "lead", "share", "text_lead", "trained", "words"),
+    *("same_error", "same_file", "names", "title_covered", "title_wanted", "title_overlap"),
+)
+"""What the confidence in a hit is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """``order``: weight of each feature in the score of a candidate, in log-odds against the other candidates.
+
+    ``confidence`` and ``intercept``: a logistic model of the probability that people would link the hit. ``cut``: the
+    confidence, in 0..1, that stands at a similarity of 0.65.
+    """
+
+    order: Mapping[str, float]
+    confidence: Mapping[str, float]
+    intercept: float
+    cut: float
+
+    def similarity(self, confidence: float) -> float:
+        """A confidence in 0..1 as a similarity in 0..1: the log-odds of both differ by a constant."""
+        return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(SHOWN_FROM))
+
+    def confidence_at(self, similarity: float) -> float:
+        """The inverse of `similarity`."""
+        return _probability(_log_odds(similarity) + _log_odds(self.cut) - _log_odds(SHOWN_FROM))
+
+    def with_cut(self, cut: float) -> Model:
+        """The same with the cut at this confidence, held within 0.001 to 0.999."""
+        return replace(self, cut=min(0.999, max(0.001, cut)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One model for memories whose index has vectors, one for those that go by words alone.
+
+    ``provenance``: what the numbers were learned from, as plain values.
+    """
+
+    with_vectors: Model
+    by_words: Model
+    provenance: Mapping[str, object] = field(default_factory=dict)
+
+    def model(self, has_vectors: bool) -> Model:
+        return self.with_vectors if has_vectors else self.by_words
+
+
+def parse(fields: Any) -> Ranking:
+    """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds."""
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise ValueError("not a ranking of this format")
+    provenance = fields.get("provenance", {})
+    return Ranking(
+        with_vectors=_model(fields, "with_vectors"),
+        by_words=_model(fields, "by_words"),
+        provenance=provenance if isinstance(provenance, dict) else {},
+    )
+
+
+def ranking_fields(ranking: Ranking) -> dict[str, object]:
+    """The inverse of `parse`: weights rounded to 4 digits, zeros left out."""
+    return {
+        "format": FORMAT,
+        "provenance": dict(ranking.provenance),
+        "with_vectors": _model_fields(ranking.with_vectors),
+        "by_words": _model_fields(ranking.by_words),
+    }
+
+
+@cache
+def shipped() -> Ranking:
+    """The numbers that come with this version."""
+    return parse(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")))
+
+
+def _model(fields: Mapping[str, Any], name: str) -> Model:
+    section = fields.get(name)
+    if not isinstance(section, dict):
+        raise ValueError(f"{name}: not an object")
+    cut = _number(section.get("cut"), f"{name}.cut")
+    if not 0 < cut < 1:
+        raise ValueError(f"{name}.cut: {cut} is not between 0 and 1")
+    return Model(
+        order=_weights(section, "order", ORDER),
+        confidence=_weights(section, "confidence", CONFIDENCE),
+        intercept=_number(section.get("intercept"), f"{name}.intercept"),
+        cut=cut,
+    )
+
+
+def _model_fields(model: Model) -> dict[str, object]:
+    return {
+        "order": _rounded(model.order),
+        "confidence": _rounded(model.confidence),
+        "intercept": round(model.intercept, 4),
+        "cut": round(model.cut, 4),
+    }
+
+
+def _weights(fields: Mapping[str, Any], section: str, known: tuple[str, ...]) -> dict[str, float]:
+    given = fields.get(section)
+    if not isinstance(given, dict):
+        raise ValueError(f"{section}: not an object")
+    unknown = sorted(given.keys() - set(known))
+    if unknown:
+        raise ValueError(f"{section}: no feature is called {unknown[0]!r:.60}")
+    return {name: _number(given[name], f"{section}.{name}") for name in known if name in given}
+
+
+def _number(value: object, name: str) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or abs(value) > LARGEST:  # type: ignore[arg-type]
+        raise ValueError(f"{name}: not a number from -{LARGEST:,.0f} to {LARGEST:,.0f}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _rounded(weights: Mapping[str, float]) -> dict[str, float]:
+    return {name: rounded for name, weight in weights.items() if (rounded := round(weight, 4))}
+
+
+def _log_odds(probability: float) -> float:
+    held = min(1 - TINY, max(TINY, probability))
+    return log(held / (1 - held))
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + exp(-max(-LARGEST / 2, min(LARGEST / 2, log_odds))))
