@@ -16,12 +16,16 @@ from bot.comment.render import Renderer
 from bot.comment.seal import fingerprint, seal
 from bot.duty import Look, due, question_of, reason_to_pass
 from bot.errors import UserError
+from bot.evaluation.learn import SECONDS
+from bot.evaluation.report import in_words
+from bot.evaluation.results import Backtest
 from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thread, tombstone
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
 from bot.github.events import Event
 from bot.github.forge import Forge
 from bot.github.history import History
 from bot.github.threads import Own, OwnComment
+from bot.learning import is_due, learn
 from bot.memory.memory import Memory
 from bot.model import Changes, Record, Thread, ThreadId, Tombstone
 from bot.recall.answering import decide, recall
@@ -30,6 +34,12 @@ from bot.settings import Settings
 from bot.voice import Plan, Spoken, look_back, look_for, promise, settle, speak
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+CALM = frozenset({"schedule", "workflow_dispatch"})
+"""Events that nobody waits for."""
+
+EVENT_SECONDS = 20.0
+"""How long a run learns beside the word vectors that was not started for it."""
 
 MAX_ANSWERS = 5
 """Issues that one run answers at most; the next run takes the others."""
@@ -64,6 +74,8 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
     look, mode = look_around(event, bot), bot.settings.mode
     bot.memory.stage(Changes(records=look.news.records, said=tuple(look.settled.values()), cursor=look.news.cursor))
+    if is_due(bot.memory, calm=event.name in CALM):
+        _learn(bot, EVENT_SECONDS)
     plans = plan_all(_due(look, bot), look, bot)
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.commit(_message(event))
@@ -94,16 +106,28 @@ def look_around(event: Event, bot: Bot) -> Look:
     return Look(event, news, bot.now, bot.place, said | settled, settled, late, bot.within)
 
 
-def rebuild(bot: Bot) -> int:
-    """Read the whole history again and make the index anew from it. Returns the number of threads."""
+def rebuild(bot: Bot) -> Backtest:
+    """Read the whole history again, learn from it, and make the index anew. Returns what it would have said."""
     memory = bot.memory.open()
     seen = backfill(memory, bot.history, bot.clock, None, None)
     buried = bury(memory, seen or set(), bot.now)
     if buried:
         bot.note(f"{buried} threads are gone from GitHub: their text was removed.")
-    memory.rebuild_index()
+    backtest = _learn(bot, SECONDS)
     memory.commit(f"Rebuild: {memory.size} threads")
-    return memory.size
+    return backtest
+
+
+def prove(bot: Bot) -> Backtest:
+    """What would have been said on the newest issues, with what memory has learned; nothing is written."""
+    return learn(bot.memory.open(), bot.settings, bot.renderer, bot.place)
+
+
+def _learn(bot: Bot, seconds: float) -> Backtest:
+    bot.clock.tell(f"Learning from {bot.memory.size:,} threads")
+    backtest = learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
+    bot.note(in_words(backtest))
+    return backtest
 
 
 def plan_all(threads: list[Thread], look: Look, bot: Bot) -> list[Plan]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import exp, isfinite, log
+from math import exp, log
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ LARGEST = 1_000.0
 """No weight is larger."""
 
 TINY = 1e-9
+_STEP = 1e-4
 SHOWN_FROM = 0.65
 """The similarity that the cut is mapped to, whatever the repository."""
 
@@ -48,6 +49,11 @@ class Model:
     confidence: Mapping[str, float]
     intercept: float
     cut: float
+
+    def probability(self, evidence: Mapping[str, float]) -> float:
+        """The confidence that these features give, in 0..1; what is missing counts as 0."""
+        weighed = sum(weight * evidence.get(name, 0.0) for name, weight in self.confidence.items())
+        return _probability(self.intercept + weighed)
 
     def similarity(self, confidence: float) -> float:
         """A confidence in 0..1 as a similarity in 0..1: the log-odds of both differ by a constant."""
@@ -82,15 +88,17 @@ def parse(fields: Any) -> Ranking:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise ValueError("not a ranking of this format")
     provenance = fields.get("provenance", {})
+    if not isinstance(provenance, dict):
+        raise ValueError("provenance: not an object")
     return Ranking(
         with_vectors=_model(fields, "with_vectors"),
         by_words=_model(fields, "by_words"),
-        provenance=provenance if isinstance(provenance, dict) else {},
+        provenance=provenance,
     )
 
 
 def ranking_fields(ranking: Ranking) -> dict[str, object]:
-    """The inverse of `parse`: weights rounded to 4 digits, zeros left out."""
+    """The inverse of `parse`: weights rounded to 4 digits and held within what it takes, zeros left out."""
     return {
         "format": FORMAT,
         "provenance": dict(ranking.provenance),
@@ -122,10 +130,10 @@ def _model(fields: Mapping[str, Any], name: str) -> Model:
 
 def _model_fields(model: Model) -> dict[str, object]:
     return {
-        "order": _rounded(model.order),
-        "confidence": _rounded(model.confidence),
-        "intercept": round(model.intercept, 4),
-        "cut": round(model.cut, 4),
+        "order": _without_zeros(model.order),
+        "confidence": _without_zeros(model.confidence),
+        "intercept": _rounded(model.intercept),
+        "cut": min(1 - _STEP, max(_STEP, _rounded(model.cut))),
     }
 
 
@@ -141,13 +149,17 @@ def _weights(fields: Mapping[str, Any], section: str, known: tuple[str, ...]) ->
 
 def _number(value: object, name: str) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not isfinite(value) or abs(value) > LARGEST:  # type: ignore[arg-type]
+    if not is_number or not abs(value) <= LARGEST:  # type: ignore[arg-type]  # nor is NaN
         raise ValueError(f"{name}: not a number from -{LARGEST:,.0f} to {LARGEST:,.0f}")
     return float(value)  # type: ignore[arg-type]
 
 
-def _rounded(weights: Mapping[str, float]) -> dict[str, float]:
-    return {name: rounded for name, weight in weights.items() if (rounded := round(weight, 4))}
+def _without_zeros(weights: Mapping[str, float]) -> dict[str, float]:
+    return {name: rounded for name, weight in weights.items() if (rounded := _rounded(weight))}
+
+
+def _rounded(value: float) -> float:
+    return round(max(-LARGEST, min(LARGEST, value)), 4)
 
 
 def _log_odds(probability: float) -> float:

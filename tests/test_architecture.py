@@ -28,14 +28,22 @@ ARROWS = {
     "github": "reading model errors settings archive",
     "sources": "reading model errors settings archive",
     "evaluation": "recall comment memory numeric ranking reading model errors answer settings archive",
-    "flow": "recall comment memory ranking github sources reading model errors answer settings archive",
+    "flow": "evaluation recall comment memory ranking github sources reading model errors answer settings archive",
     "doors": "flow evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config inputs archive",
     "entry": "doors errors",
 }
 """A room → the rooms that it may import from, beside itself."""
 
-ROOM_OF = {"backfill": "flow", "duty": "flow", "voice": "flow", "__main__": "entry", "__init__": "entry"}
+ROOM_OF = {
+    "indexed": "model",
+    "backfill": "flow",
+    "duty": "flow",
+    "learning": "flow",
+    "voice": "flow",
+    "__main__": "entry",
+    "__init__": "entry",
+}
 """Modules beside the rooms that are part of one."""
 
 CONTRACTS = {"bot.memory.index", "bot.memory.store"}

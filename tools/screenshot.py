@@ -139,12 +139,16 @@ class Tab:
 
     def picture(self, height: int | None = None) -> bytes:
         """A PNG of the page from its top, all of it if no ``height`` is given; the window grows to what is shown."""
-        width, scale = self._size
-        for _ in range(1 if height else 3):  # what is drawn when it comes into view changes the height
+        shot = b""
+        for _ in range(3):  # what is drawn only when it comes into view changes the height, and comes a frame later
             tall = height or math.ceil(self.call("Page.getLayoutMetrics")["cssContentSize"]["height"])
-            self.resize(width, tall, scale)
+            self.resize(self._size[0], tall, self._size[1])
             self.run(_DRAWN)
-        area = {"x": 0, "y": 0, "width": width, "height": tall, "scale": 1}
+            shot = self._shot(tall)
+        return shot
+
+    def _shot(self, height: int) -> bytes:
+        area = {"x": 0, "y": 0, "width": self._size[0], "height": height, "scale": 1}
         shot = self.call("Page.captureScreenshot", format="png", clip=area, captureBeyondViewport=True)
         return base64.b64decode(shot["data"])
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -16,12 +14,13 @@ from urllib.parse import urlsplit
 
 from bot.backfill import Clock
 from bot.comment.links import Links
-from bot.comment.pack import as_markdown
 from bot.comment.render import Renderer, marker
-from bot.comment.summary import RunReport, Said, log_line, summarise
+from bot.comment.summary import RunReport, log_line, summarise
 from bot.config import load_settings
-from bot.errors import PrecedentError, UserError, WorldError
-from bot.flow import Bot, handle, rebuild
+from bot.doors.runner import SERVER, Surroundings, append, context_file, leave, outputs, summary_line, surroundings
+from bot.errors import PrecedentError, UserError
+from bot.evaluation.report import render_report
+from bot.flow import Bot, handle, prove, rebuild
 from bot.github.client import WRITE_GAP, GitHubClient
 from bot.github.events import KNOWN, Event, parse_event
 from bot.github.history import GraphQLHistory
@@ -38,43 +37,6 @@ from bot.voice import Spoken
 
 TEMPLATE_FOLDER = ".github/precedent"
 TEMPLATES = tuple(f"{TEMPLATE_FOLDER}/{name}.md.j2" for name in ("base", "context", "troubleshooting", "reply"))
-SERVER = "https://github.com"
-CONTEXT_FOLDER = ".precedent"
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the runner says. https://docs.github.com/actions/reference/workflows-and-actions/variables"""
-
-    event_name: str
-    event_path: str
-    repository: str
-    api_url: str
-    server_url: str
-    output: str
-    summary: str
-    temp: str
-    workspace: str
-    write_gap: float = WRITE_GAP
-
-
-def surroundings(environ: Mapping[str, str]) -> Surroundings:
-    """The runner's variables; UserError names the one that is missing."""
-    needed = {name: environ.get(name, "") for name in ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY")}
-    for name, value in needed.items():
-        if not value:
-            raise UserError(f"{name} is not set: this command is for a GitHub Actions runner")
-    return Surroundings(
-        event_name=needed["GITHUB_EVENT_NAME"],
-        event_path=needed["GITHUB_EVENT_PATH"],
-        repository=needed["GITHUB_REPOSITORY"],
-        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
-        server_url=(environ.get("GITHUB_SERVER_URL") or SERVER).rstrip("/"),
-        output=environ.get("GITHUB_OUTPUT", ""),
-        summary=environ.get("GITHUB_STEP_SUMMARY", ""),
-        temp=environ.get("RUNNER_TEMP", ""),
-        workspace=environ.get("GITHUB_WORKSPACE", ""),
-    )
 
 
 def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP) -> int:
@@ -129,8 +91,11 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
         report.notes.append(f"The event {event.name} is none that Precedent listens to: nothing was done.")
         return
     with _bot(around, inputs, given, now, report) as bot:
-        if event.name == "workflow_dispatch" and event.input("run") == "rebuild":
-            report.notes.append(f"{rebuild(bot):,} threads are in memory.")
+        by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
+        if by_hand in ("rebuild", "backtest"):
+            backtest = rebuild(bot) if by_hand == "rebuild" else prove(bot)
+            path = leave(around, "backtest.html", render_report(backtest))
+            report.notes.append(f"{backtest.threads:,} threads are in memory; what it would have said: {path}")
             return
         report.said += handle(event, bot)
     for spoken in report.said:
@@ -232,62 +197,12 @@ def _tell(around: Surroundings, report: Report) -> None:
     for note in report.notes:
         say(log_line(note))
     if around.summary:
-        lines = tuple(map(_summary_line, report.said))
-        _append(around.summary, summarise(RunReport(lines, tuple(report.notes), tuple(report.failures))))
+        lines = tuple(map(summary_line, report.said))
+        append(around.summary, summarise(RunReport(lines, tuple(report.notes), tuple(report.failures))))
     if around.output:
         silence = Spoken(0, "", "silent", report.failures[0] if report.failures else "nothing was due")
         first = report.said[0] if report.said else silence
-        _append(around.output, outputs(first, _context_file(around, first)))
-
-
-def _summary_line(spoken: Spoken) -> Said:
-    url = spoken.comment.url if spoken.comment else ""
-    shadow = spoken.text if spoken.action == "would say" else ""
-    return Said(spoken.id, spoken.action, spoken.title, spoken.reason, url, shadow)
-
-
-def outputs(spoken: Spoken, context: str) -> str:
-    """The output file's text: numbers, booleans, our own URLs, paths and reasons of ours; never a stranger's words."""
-    matches = [
-        {"number": match.id, "state": match.state, "similarity": match.similarity}
-        for match in (*spoken.context.seen_before, *spoken.context.open_now)
-    ]
-    values = {
-        "matches": json.dumps(matches),
-        "context": context,
-        "comment-id": str(spoken.comment.id) if spoken.comment else "",
-        "comment-url": spoken.comment.url if spoken.comment else "",
-        "spoke": "true" if spoken.spoke else "false",
-        "reason": " ".join(spoken.reason.split()),
-    }
-    fence = f"precedent_{secrets.token_hex(16)}"
-    return "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in values.items())
-
-
-def _context_file(around: Surroundings, spoken: Spoken) -> str:
-    """The path of a Markdown file for an agent's prompt; "" when there is nothing to tell.
-
-    It lies in the workspace and is named relative to it: a container knows the runner's folders by other names than the
-    steps after it do. Without a workspace it lies beside the runner's temporary files.
-    """
-    if spoken.context.is_empty:
-        return ""
-    root = Path(around.workspace or around.temp or Path(around.output).parent)
-    path = root / CONTEXT_FOLDER / f"context-{spoken.id}.md"
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(as_markdown(spoken.context), encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise WorldError(f"the context file cannot be written to {root}: {error.strerror}") from error
-    return str(path.relative_to(root) if around.workspace else path)
-
-
-def _append(path: str, text: str) -> None:
-    try:
-        with Path(path).open("a", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except OSError as error:
-        raise WorldError(f"the runner's file {path} cannot be written: {error.strerror}") from error
+        append(around.output, outputs(first, context_file(around, first)))
 
 
 def say(line: str) -> None:

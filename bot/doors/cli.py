@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bot import __version__
@@ -16,6 +16,9 @@ from bot.doors import commands
 from bot.errors import PrecedentError
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+
+
+PROOFS = frozenset({"eval", "backtest", "calibrate"})
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,6 +40,9 @@ def parser() -> argparse.ArgumentParser:
     _add_import(doors)
     _add_answer(doors)
     _add_search(doors)
+    _add_eval(doors)
+    _add_backtest(doors)
+    _add_calibrate(doors)
     return top
 
 
@@ -79,11 +85,87 @@ def _add_search(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     command.add_argument("--json", action="store_true", help="print the hits as JSON")
 
 
+def _add_eval(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser(
+        "eval", help="how well known duplicates of an archive are found, each as of its creation"
+    )
+    command.add_argument("--threads", required=True, type=Path, metavar="FILE", help="the archive (.jsonl, .jsonl.gz)")
+    command.add_argument(
+        "--queries",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="one JSON object a line: id, relevant (a list of ids)",
+    )
+    command.add_argument("--window-days", type=_number(1, 100_000), metavar="N", help="candidates no older than N days")
+    command.add_argument("--limit", type=_number(1, 1_000_000), metavar="N", help="N queries, spread evenly over all")
+    command.add_argument(
+        "--ranking",
+        choices=("own", "shipped"),
+        default="own",
+        help="own: refitted on the way, as a repository does once it has 100 marked duplicates (default)",
+    )
+    command.add_argument(
+        "--folds", type=_number(2, 50), metavar="N", help="weights fitted to the other folds of the queries, by time"
+    )
+    command.add_argument("--against", type=Path, metavar="FILE", help="an earlier result (--json) to compare with")
+    command.add_argument("--json", action="store_true", help="print the figures and all ranks as JSON")
+
+
+def _add_backtest(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser("backtest", help="what would have been said on the newest issues of a store")
+    _add_history(command)
+    command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
+
+
+def _add_calibrate(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser("calibrate", help="set from which confidence on a store's hits are shown")
+    _add_history(command)
+    wanted = command.add_mutually_exclusive_group()
+    wanted.add_argument(
+        "--share", type=_share, default=0.125, metavar="X", help="the share of issues that get a hit (default 0.125)"
+    )
+    wanted.add_argument(
+        "--precision", type=_share, metavar="X", help="the share of comments with a hit that people linked later"
+    )
+
+
+def _add_history(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
+    command.add_argument(
+        "--last",
+        type=_number(1, 1_000_000),
+        default=300,
+        metavar="N",
+        help="how many issues are replayed (default 300)",
+    )
+    command.add_argument(
+        "--seconds", type=_number(1, 86_400), metavar="N", help="stop after so long, newest issues first"
+    )
+    command.add_argument("--repo", type=_repository, metavar="OWNER/NAME", help="for links and full references")
+    command.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {low} to {high}")
+        return int(text)
+
+    return number
+
+
+def _share(text: str) -> float:
+    if not re.fullmatch(r"[01]?\.?[0-9]{1,9}", text) or not 0 < float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0, at most 1")
+    return float(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside."""
     given = parser().parse_args(arguments)
     try:
-        _print(getattr(commands, f"run_{given.command}")(given))
+        _print(_runner(given.command)(given))
     except PrecedentError as error:
         print(f"precedent {given.command}: {error}", file=sys.stderr)
         return error.exit_code
@@ -92,6 +174,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
+
+
+def _runner(command: str) -> Callable[[argparse.Namespace], object]:
+    """The function of a command. Those that prove are loaded when they are wanted: they bring more with them."""
+    if command in PROOFS:
+        from bot.doors import proof
+
+        return getattr(proof, f"run_{command}")  # type: ignore[no-any-return]
+    return getattr(commands, f"run_{command}")  # type: ignore[no-any-return]
 
 
 def _print(result: object) -> None:

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import re
 import sys
 import time
-import zlib
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from bot.answer import Answer, Context, Match, Mention, Silent, Speak
-from bot.archive import clean, stamp, thread_from_archive
+from bot.archive import clean, stamp
 from bot.comment.links import Links
 from bot.comment.render import Renderer
+from bot.doors.archives import read_archive
 from bot.doors.progress import progress
+from bot.doors.stores import open_store
 from bot.errors import UserError
+from bot.indexed import Hit
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Changes, Hit, Outcome, Reference, Thread, ThreadId
+from bot.model import Changes, Outcome, Reference, Thread, ThreadId
 from bot.reading.references import find_references
 from bot.recall.answering import decide, recall
 from bot.recall.mentioned import Place
 from bot.recall.query import word_query
 from bot.settings import Settings
 
-MAX_LINE = 16 * 1024 * 1024
 MAX_STDIN = 1024 * 1024
 MAX_ID = 200
 _NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
@@ -50,7 +47,7 @@ def run_import(given: argparse.Namespace) -> object:
     memory = Memory(FolderStore(given.store)).open()
     threads: dict[ThreadId, Thread] = {}
     for path in given.files:
-        for thread in _archive(path):
+        for thread in read_archive(path):
             threads[thread.id] = thread
     with progress("Reading threads", len(threads)) as tick:
         memory.stage(Changes(records=tuple(threads.values())), tick)
@@ -71,7 +68,7 @@ def run_import(given: argparse.Namespace) -> object:
 
 def run_answer(given: argparse.Namespace) -> object:
     """What would be said on a thread."""
-    memory = _memory(given.store)
+    memory = open_store(given.store)
     thread = _thread(memory, given.id)
     started = time.perf_counter()
     before = thread.created_at if given.as_of == "created" else None
@@ -96,7 +93,7 @@ def run_search(given: argparse.Namespace) -> object:
     """The threads that speak of some words."""
     if not 1 <= given.limit <= 1000:
         raise UserError(f"--limit {given.limit}: give a number from 1 to 1000")
-    memory = _memory(given.store)
+    memory = open_store(given.store)
     query = word_query(" ".join(given.words))
     hits = memory.search(query, limit=given.limit, keep=lambda e: given.state in ("all", e.state))
     memory.close()
@@ -122,51 +119,6 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
         "markdown": markdown,
         "ms": round(ms, 2),
     }
-
-
-def _archive(path: Path) -> Iterator[Thread]:
-    """The threads of an archive; UserError with file and line for the first that is none."""
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), b""), 1):
-                if line.strip():
-                    yield _parsed(line, path, number)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path} cannot be read as an archive: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _parsed(line: bytes, path: Path, number: int) -> Thread:
-    try:
-        fields = json.loads(line.decode("utf-8-sig").rstrip())
-        if not isinstance(fields, dict):
-            raise TypeError("each line is one JSON object")
-        return thread_from_archive(fields)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}, line {number}: not a thread ({_fault(error):.120})") from error
-
-
-def _fault(error: Exception) -> str:
-    match error:
-        case json.JSONDecodeError():
-            return f"not JSON: {error.msg} at column {error.colno}"
-        case UnicodeDecodeError():
-            return f"not UTF-8 at byte {error.start}"
-        case RecursionError():
-            return "nested too deeply"
-        case KeyError():
-            return f"no {error}"
-    return str(error)
-
-
-def _memory(folder: Path) -> Memory:
-    if not folder.is_dir():
-        raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
-    memory = Memory(FolderStore(folder)).open()
-    if not memory.size:
-        raise UserError(
-            f"the store at {folder} holds no thread: read some with 'precedent import FILE --store {folder}'"
-        )
-    return memory
 
 
 def _thread(memory: Memory, text: str) -> Thread:

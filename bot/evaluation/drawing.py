@@ -23,11 +23,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A plane between two axes; values become pixels of a drawing that is 360 wide and ``height`` high."""
+    """A plane between two axes; values become places in a drawing, 360 wide and 236 high."""
 
     x: Axis
     y: Axis
-    height: int = HEIGHT
 
     def at_x(self, value: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * min(value / self.x.end, 1.0)
@@ -49,9 +48,17 @@ class Frame:
 
 def axis(label: str, highest: float, suffix: str = "", scale: float = 1.0) -> Axis:
     """An axis that ends at a round number, not below ``highest``; its numbers are values times ``scale``."""
-    step = _round_step(max(highest * scale, 1e-9) / _TICKS)
-    count = max(1, math.ceil(highest * scale / step - 1e-9))
-    ticks = tuple((place * step / scale, number(place * step) + suffix) for place in range(count + 1))
+    return _axis(label, highest * scale, _round_step(max(highest * scale, 1e-9) / _TICKS), suffix, scale)
+
+
+def count_axis(label: str, highest: float) -> Axis:
+    """An axis of whole numbers that does not end below ``highest``."""
+    return _axis(label, highest, math.ceil(_round_step(max(highest, 1e-9) / _TICKS)))
+
+
+def _axis(label: str, highest: float, step: float, suffix: str = "", scale: float = 1.0) -> Axis:
+    steps = max(1, math.ceil(highest / step - 1e-9))
+    ticks = tuple((place * step / scale, number(place * step) + suffix) for place in range(steps + 1))
     return Axis(label, ticks[-1][0], ticks)
 
 

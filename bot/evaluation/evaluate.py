@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from time import perf_counter
+from datetime import datetime, timedelta
+from time import monotonic, perf_counter
 
 from bot.evaluation.examples import MOST_EXAMPLES, Example, example, fit, own_ranking
 from bot.evaluation.labels import Links
@@ -58,13 +58,13 @@ def evaluate(
     asked = [thread for thread in history.threads if thread.id in wanted]
     learns = trial.rankings is None
     links = Links.read(history.threads) if learns else Links({}, ())
-    taught = _taught(links, asked)
+    taught = _taught(history, links, asked)
     lessons = [thread for thread in history.threads if thread.id in taught and thread.id not in wanted]
     found: list[Found] = []
     own: list[Example] = []
     examples: list[Example] = []
     for epoch, past in pasts(history, epochs(history, [*asked, *lessons])):
-        learned = own_ranking(own, shipped(), epoch.asked[0].created_at)
+        learned = own_ranking(own, shipped(), history.threads[epoch.trained_on].created_at)
         for thread in epoch.asked:
             library = past.ranked_by((trial.rankings or {}).get(thread.id, learned)).within(trial.window)
             if thread.id in wanted:
@@ -77,6 +77,18 @@ def evaluate(
     return found, examples
 
 
+def lessons(history: History, links: Links, ranking: Ranking, until: float) -> Iterator[Example]:
+    """What the marked duplicates of a history teach, newest first; it ends at ``until`` (monotonic time)."""
+    marked = set(links.duplicates()[-2 * MOST_EXAMPLES :])
+    parts = epochs(history, [thread for thread in history.threads if thread.id in marked])
+    for epoch, past in pasts(history, reversed(parts)):
+        library = past.ranked_by(ranking)
+        for thread in reversed(epoch.asked):
+            if monotonic() > until:
+                return
+            yield from _lesson(thread, library, links)
+
+
 def by_folds(
     history: History, queries: Sequence[Query], folds: int, window: timedelta | None, tick: Progress = lambda _: None
 ) -> list[Found]:
@@ -84,19 +96,20 @@ def by_folds(
 
     Folds are stretches of time of equal numbers of queries.
     """
-    place = {thread.id: number for number, thread in enumerate(history.threads)}
-    ordered = sorted(queries, key=lambda query: place[query.id])
-    fold_of = {query.id: number * folds // len(ordered) for number, query in enumerate(ordered)}
+    created = {thread.id: thread.created_at for thread in history.threads}
+    ordered = sorted((query for query in queries if query.id in created), key=lambda query: created[query.id])
+    fold_at: dict[datetime, int] = {}  # of one moment all are in one fold: by their moments examples are told apart
+    for number, query in enumerate(ordered):
+        fold_at.setdefault(created[query.id], number * folds // len(ordered))
     _, examples = evaluate(history, ordered, Trial({query.id: shipped() for query in ordered}, window), tick)
-    created = {history.threads[place[query.id]].created_at: fold_of[query.id] for query in ordered}
-    rankings = [fit([one for one in examples if created[one.known_at] != fold], None, 1.0) for fold in range(folds)]
-    trial = Trial({query.id: rankings[fold_of[query.id]] for query in ordered}, window)
+    rankings = [fit([one for one in examples if fold_at[one.known_at] != fold], None, 1.0) for fold in range(folds)]
+    trial = Trial({query.id: rankings[fold_at[created[query.id]]] for query in ordered}, window)
     return evaluate(history, ordered, trial, tick)[0]
 
 
 def masked(thread: Thread, relevant: Iterable[ThreadId]) -> Thread:
-    """The thread as it was opened, without its citations of these threads."""
-    opened = thread.as_of(thread.created_at)
+    """The thread as it was opened, without its citations of these threads and before anybody said a word."""
+    opened = replace(thread.as_of(thread.created_at), comments=())
     citations = [_citation(key) for key in sorted(relevant, key=str, reverse=True)]
     if not citations:
         return opened
@@ -105,7 +118,8 @@ def masked(thread: Thread, relevant: Iterable[ThreadId]) -> Thread:
 
 
 def _citation(key: ThreadId) -> str:
-    return rf"(?:#|\bGH-|/(?:issues|pull)/){key}\b" if isinstance(key, int) else rf"(?<![\w-]){re.escape(key)}\b"
+    name = rf"(?:#|\bGH-|/(?:issues|pull)/){key}" if isinstance(key, int) else rf"(?<![\w-]){re.escape(key)}"
+    return rf"{name}(?!\w)"
 
 
 def _ask(thread: Thread, relevant: frozenset[ThreadId], past: Past) -> tuple[Found, Ranked]:
@@ -117,13 +131,18 @@ def _ask(thread: Thread, relevant: frozenset[ThreadId], past: Past) -> tuple[Fou
     return Found(thread.id, next(places, None), ms), ranked
 
 
-def _taught(links: Links, asked: Sequence[Thread]) -> set[ThreadId]:
-    """The marked duplicates that may teach something before these threads are asked, or while they are."""
+def _taught(history: History, links: Links, asked: Sequence[Thread]) -> set[ThreadId]:
+    """The marked duplicates that may teach something before these threads are asked, or while they are.
+
+    Of those known before the first epoch begins only the newest can count; a mark that came later displaces none.
+    """
     if not asked:
         return set()
-    marked = [key for key in links.duplicates() if links.created[key] < asked[-1].created_at]
-    earlier = [key for key in marked if links.created[key] < asked[0].created_at]
-    return {*earlier[-MOST_EXAMPLES:], *marked[len(earlier) :]}
+    begin = history.threads[epochs(history, asked)[0].trained_on].created_at
+    marked = [(at, key) for key in links.duplicates() if (at := links.first_duplicate_mark(key)) is not None]
+    marked = sorted((one for one in marked if one[0] < asked[-1].created_at), key=lambda one: one[0])
+    early = sum(at < begin for at, _ in marked)
+    return {key for _, key in marked[max(0, early - MOST_EXAMPLES) :]}
 
 
 def _lesson(thread: Thread, past: Past, links: Links) -> list[Example]:

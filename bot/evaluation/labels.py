@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from bot.evaluation.results import Relations
 from bot.model import Thread, ThreadId
@@ -12,6 +12,9 @@ from bot.reading.outcome import outcome
 from bot.reading.references import find_references, find_title_references
 from bot.reading.statements import statements
 from bot.reading.verdict import verdicts
+
+_LATE = timedelta(minutes=2)
+"""How long after a closing a comment may state the ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,12 @@ class Mark:
 
 
 def marks(thread: Thread, repo: str | None = None) -> list[Mark]:
-    """What was linked in a thread after it was opened, by others than its author, in the order in which it was.
+    """What was linked in a thread after it was opened, in the order in which it was.
 
-    What the opening text itself points at is left out: nobody had to find that. Bots count for nothing.
+    Its author counts where they call it a duplicate: they did not know when they opened it. What else they point at,
+    and what the opening text itself points at, nobody had to find. Bots count for nothing.
     """
+    thread = replace(thread, events=tuple(event for event in thread.events if not event.actor.endswith("[bot]")))
     number = thread.id if isinstance(thread.id, int) else None
     own = find_title_references(thread.title, repo=repo, number=number)
     own += find_references(thread.body, repo=repo, number=number)
@@ -42,9 +47,9 @@ def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
     for event in thread.events:
         if event.name == "marked_as_duplicate" and event.source is not None:
             yield Mark(thread.id, event.source, event.at, True)
-    ending = outcome(thread)
-    if ending.duplicate_of is not None:
-        yield Mark(thread.id, ending.duplicate_of, ending.at or thread.created_at, True)
+    original = first_original(thread)
+    if original is not None:
+        yield Mark(thread.id, *original, is_duplicate=True)
     for comment in thread.comments:
         if comment.is_bot:
             continue
@@ -55,6 +60,29 @@ def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
         for reference in find_references(comment.text, repo=repo, number=number):
             if reference.owner is None and reference.kind is None:
                 yield Mark(thread.id, reference.number, comment.created_at, False)
+
+
+def first_original(thread: Thread) -> tuple[ThreadId, datetime] | None:
+    """What the thread was first closed as a duplicate of, and since when that was known.
+
+    Whatever happened later changes nothing of it, also where it was taken back: who looks at a moment in the past must
+    not know the future.
+    """
+    for moment in _endings(thread):
+        # Of the reason why a thread was closed only the newest is known: it may be a later one's.
+        target = outcome(replace(thread.as_of(moment), state_reason=None)).duplicate_of
+        if target is not None:
+            return target, moment
+    return None
+
+
+def _endings(thread: Thread) -> list[datetime]:
+    """When it may have become known how the thread ended: as it was closed, or by what came a little later."""
+    closings = thread.flips[::2]
+    said = (c.created_at for c in thread.comments)
+    late = [at for at in said if any(at - _LATE <= closed <= at for closed in closings)]
+    marked = [event.at for event in thread.events if event.name == "marked_as_duplicate" and closings]
+    return sorted({*closings, *late, *(at for at in marked if at > closings[0])})
 
 
 def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
@@ -90,6 +118,10 @@ class Links:
         """The links that had been made before that moment."""
         return Links(self.created, [mark for mark in self._all() if mark.at < moment])
 
+    def joined(self, found: Iterable[Mark]) -> Links:
+        """These links and others."""
+        return Links(self.created, [*self._all(), *found])
+
     def relations(self, thread: Thread) -> Relations:
         """The threads older than this one that it was linked to, whenever that was."""
         head = self._group.get(thread.id)
@@ -99,8 +131,8 @@ class Links:
 
     def duplicates(self) -> list[ThreadId]:
         """The threads that were called a duplicate of an older one that is known, oldest first."""
-        marked = {m.thread for m in self._all() if m.is_duplicate and self._is_older(m.target, m.thread)}
-        return sorted(marked, key=lambda key: self.created[key])
+        marked = (m.thread for m in self._all() if m.is_duplicate and self._is_older(m.target, m.thread))
+        return sorted(dict.fromkeys(marked), key=lambda key: self.created[key])
 
     def first_duplicate_mark(self, key: ThreadId) -> datetime | None:
         """When the thread was first called a duplicate of an older one."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.comment.wording import count
 from bot.evaluation.drawing import (
     BOTTOM,
     HEIGHT,
@@ -17,6 +18,7 @@ from bot.evaluation.drawing import (
     Frame,
     axis,
     bar,
+    count_axis,
     curve,
     dot,
     drawing,
@@ -58,7 +60,7 @@ class Plot:
 
 def plot_precision(cuts: Sequence[Cut], threshold: float) -> Plot:
     """Precision against coverage for each threshold, with the present one marked."""
-    present = next((cut for cut in reversed(cuts) if cut.threshold >= threshold), None)
+    present = _at(cuts, threshold)
     words = "No threshold would have led to a comment."
     if cuts:
         widest = cuts[-1]
@@ -87,8 +89,8 @@ def plot_calibration(bins: Sequence[Bin], confidences: Sequence[float]) -> Plot:
     words = "There were no hits."
     if error is not None:
         words = (
-            f"{len(confidences):,} hits in {len(bins)} groups of about the same size. Confidence is off by "
-            f"{percent(error)} on average; it is right where a point lies on the diagonal."
+            f"{count(len(confidences), 'hit')} in {count(len(bins), 'group')} of about the same size. Confidence is "
+            f"off by {percent(error)} on average; it is right where a point lies on the diagonal."
         )
     return Plot(
         "Calibration",
@@ -108,8 +110,8 @@ def plot_ranks(ranks: Sequence[int | None]) -> Plot:
     if ranks:
         top = sum(1 for rank in ranks if rank and rank <= 10)
         words = (
-            f"Of {len(ranks):,} issues that people linked to an older one, {counts['1']:,} have it at rank 1, "
-            f"{top:,} among the first ten, and for {counts['not found']:,} it is not among the candidates."
+            f"{count(len(ranks), 'issue')} with a linked thread: it is at rank 1 for {counts['1']:,}, among the first "
+            f"ten for {top:,}, and not among the candidates for {counts['not found']:,}."
         )
     return Plot(
         "Rank of the first linked thread",
@@ -117,7 +119,7 @@ def plot_ranks(ranks: Sequence[int | None]) -> Plot:
         words,
         _ranks_drawing(counts, words) if ranks else "",
         ("Rank", "Issues", "Share"),
-        tuple((name, f"{count:,}", percent(count / len(ranks) if ranks else None)) for name, count in counts.items()),
+        tuple((name, f"{found:,}", percent(found / len(ranks))) for name, found in counts.items() if ranks),
     )
 
 
@@ -140,7 +142,7 @@ def plot_times(times: Sequence[float]) -> Plot:
         words,
         _times_drawing(counts, step, (half, most), words),
         ("Milliseconds", "Issues"),
-        tuple((name, f"{count:,}") for name, count in zip(names, counts, strict=True)),
+        tuple((name, f"{found:,}") for name, found in zip(names, counts, strict=True)),
     )
 
 
@@ -187,11 +189,15 @@ def _precision_drawing(cuts: Sequence[Cut], present: Cut | None, threshold: floa
     return drawing(words, parts)
 
 
+def _at(cuts: Sequence[Cut], threshold: float) -> Cut | None:
+    """What this threshold would have done; None where it would have led to no comment."""
+    return next((cut for cut in reversed(cuts) if cut.threshold >= threshold), None)
+
+
 def _cut_rows(cuts: Sequence[Cut], threshold: float) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for wanted in sorted({*(place / 20 for place in range(4, 20)), threshold}, reverse=True):
-        reached = next((cut for cut in reversed(cuts) if cut.threshold >= wanted), None)
-        if reached:
+        if reached := _at(cuts, wanted):
             name = number(wanted) + (" (present)" if wanted == threshold else "")
             rows.append((name, percent(reached.coverage), percent(reached.precision)))
     return rows
@@ -215,22 +221,22 @@ def _strip(confidences: Sequence[float], end: float) -> list[str]:
         counts[min(9, int(confidence / end * 10))] += 1
     width, floor = (WIDTH - LEFT - RIGHT) / 10, HEIGHT + _STRIP - 4
     parts = [text(LEFT - 6, floor, "Hits", "tick end")]
-    for place, count in enumerate(counts):
-        height, x = 26 * count / max(counts), LEFT + place * width
-        parts.append(bar(x + 1, floor - height, (width - 2, height), "bar-quiet") if count else "")
-        parts.append(text(x + width / 2, floor - height - 4, f"{count:,}", "tick middle small"))
+    for place, found in enumerate(counts):
+        height, x = 26 * found / max(counts), LEFT + place * width
+        parts.append(bar(x + 1, floor - height, (width - 2, height), "bar-quiet") if found else "")
+        parts.append(text(x + width / 2, floor - height - 4, f"{found:,}", "tick middle small"))
     return parts
 
 
 def _ranks_drawing(counts: Mapping[str, int], words: str) -> str:
     slot = (WIDTH - LEFT - RIGHT) / len(counts)
-    frame = Frame(Axis("Rank", 1.0, ()), axis("Issues", max(counts.values()) * _HEADROOM))
+    frame = Frame(Axis("Rank", 1.0, ()), count_axis("Issues", max(counts.values()) * _HEADROOM))
     parts = [frame.axes()]
-    for place, (name, count) in enumerate(counts.items()):
-        top, x = frame.at_y(count), LEFT + place * slot
+    for place, (name, found) in enumerate(counts.items()):
+        top, x = frame.at_y(found), LEFT + place * slot
         style = "bar-quiet" if name == "not found" else "bar-full"
-        parts.append(bar(x + 5, top, (slot - 10, HEIGHT - BOTTOM - top), style) if count else "")
-        parts.append(text(x + slot / 2, top - 5, f"{count:,}", "value middle"))
+        parts.append(bar(x + 5, top, (slot - 10, HEIGHT - BOTTOM - top), style) if found else "")
+        parts.append(text(x + slot / 2, top - 5, f"{found:,}", "value middle"))
         parts.append(text(x + slot / 2, HEIGHT - BOTTOM + 15, name, "tick middle"))
     return drawing(words, parts)
 
@@ -240,12 +246,12 @@ def _times_drawing(counts: Sequence[int], step: float, marks: tuple[float, float
     end = step * len(counts)
     frame = Frame(
         Axis(along.label, end, tuple(tick for tick in along.ticks if tick[0] <= end)),
-        axis("Issues", max(counts) * _HEADROOM),
+        count_axis("Issues", max(counts) * _HEADROOM),
     )
     parts = [frame.axes()]
-    for place, count in enumerate(counts):
-        left, right, top = frame.at_x(place * step), frame.at_x((place + 1) * step), frame.at_y(count)
-        parts.append(bar(left + 1, top, (right - left - 2, HEIGHT - BOTTOM - top), "bar-full") if count else "")
+    for place, found in enumerate(counts):
+        left, right, top = frame.at_x(place * step), frame.at_x((place + 1) * step), frame.at_y(found)
+        parts.append(bar(left + 1, top, (right - left - 2, HEIGHT - BOTTOM - top), "bar-full") if found else "")
     for value, name, y in ((marks[0], "p50", TOP - 4), (marks[1], "p95", TOP + 10)):
         x = frame.at_x(value)
         side, gap = ("start", 5) if x < WIDTH * 0.7 else ("end", -5)

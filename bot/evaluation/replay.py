@@ -10,16 +10,19 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from bot.evaluation.labels import first_original
+from bot.indexed import Entry, Hit
 from bot.memory.documents import bare_document
 from bot.memory.index import Document, Index, Narrowing, Query
 from bot.memory.learned import Embedder, Learned, embedded
 from bot.memory.whoosh import build, open_index
-from bot.model import Entry, Hit, Record, Thread, ThreadId
+from bot.model import Outcome, Record, Thread, ThreadId
 from bot.ranking import Ranking, shipped
 
 if TYPE_CHECKING:
@@ -38,12 +41,14 @@ Progress = Callable[[int], None]
 class History:
     """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
 
-    ``arms`` are the vectors of a downloaded model, which knows nothing of this history, by thread.
+    ``arms`` are the vectors of a downloaded model, which knows nothing of this history, by thread. ``trained`` keeps
+    the word vectors of each number of first threads that were asked for.
     """
 
     threads: Sequence[Thread]
     documents: Sequence[Document]
     arms: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
+    trained: dict[int, WordVectors | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(
@@ -53,7 +58,7 @@ class History:
         ordered = sorted(threads, key=lambda thread: (thread.created_at, str(thread.id)))
         documents, arms = [], {}
         for thread in ordered:
-            documents.append(bare_document(thread))
+            documents.append(_document(thread))
             if embedder:
                 arms[thread.id] = embedded(thread, embedder)
             tick(1)
@@ -76,12 +81,15 @@ class Past:
 
     def ranked_by(self, ranking: Ranking) -> Past:
         """The same library with another ranking."""
-        learned = replace(self._learned, ranking=ranking)
-        return Past(self._history, self._end, learned, self._index, self._window)
+        other = copy(self)
+        other._learned = replace(self._learned, ranking=ranking)
+        return other
 
     def within(self, window: timedelta | None) -> Past:
         """The same library, in which a search finds only what was created so short before its moment."""
-        return Past(self._history, self._end, self._learned, self._index, window)
+        other = copy(self)
+        other._window = window
+        return other
 
     @property
     def size(self) -> int:
@@ -102,7 +110,7 @@ class Past:
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         keep, before = options.get("keep"), options.get("before")
-        if self._window and before:
+        if self._window is not None and before:
             since = before - self._window
             options["keep"] = lambda entry: entry.created_at >= since and (keep is None or keep(entry))
         return self._index.search(query, **options)
@@ -132,11 +140,14 @@ def epochs(history: History, asked: Iterable[Thread]) -> list[Epoch]:
     return [Epoch(start, tuple(threads)) for start, threads in found.items()]
 
 
-def pasts(history: History, parts: Iterable[Epoch]) -> Iterator[tuple[Epoch, Past]]:
-    """Each epoch with its library, which can be asked until the next one is taken."""
+def pasts(history: History, parts: Iterable[Epoch], *, trains: bool = True) -> Iterator[tuple[Epoch, Past]]:
+    """Each epoch with its library, which can be asked until the next one is taken.
+
+    ``trains``: word vectors are made; without them the library goes by words alone.
+    """
     for epoch in parts:
         end = history.before(epoch.asked[-1].created_at)
-        learned = Learned(shipped(), _trained(history, epoch.trained_on))
+        learned = Learned(shipped(), _trained(history, epoch.trained_on) if trains else None)
         with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
             build(Path(folder), (_encoded(history, number, learned) for number in range(end)))
             index = open_index(Path(folder))
@@ -147,10 +158,19 @@ def pasts(history: History, parts: Iterable[Epoch]) -> Iterator[tuple[Epoch, Pas
 
 
 def _trained(history: History, count: int) -> WordVectors | None:
-    """Word vectors from the first threads."""
+    """Word vectors from the first threads, trained once."""
     from bot.numeric.towers import train
 
-    return train([(document.title, document.body) for document in history.documents[:count]])
+    if count not in history.trained:
+        history.trained[count] = train([(one.title, one.body) for one in history.documents[:count]])
+    return history.trained[count]
+
+
+def _document(thread: Thread) -> Document:
+    """What the index holds of a thread, with what it was first known to be a duplicate of: that holds from then on."""
+    found = bare_document(thread, Outcome())
+    target, at = first_original(thread) or (None, None)
+    return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))
 
 
 def _encoded(history: History, number: int, learned: Learned) -> Document:

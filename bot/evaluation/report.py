@@ -19,8 +19,8 @@ GRADES = {
     Grade.SUCCESS: ("Duplicate shown", "people later marked the issue as a duplicate of a thread that was shown"),
     Grade.ASSIST: ("Related shown", "people later linked a thread that was shown in another way"),
     Grade.NOISE: (
-        "Not linked by anyone",
-        "nobody linked what was shown, though most of it proves related when read by hand",
+        "Shown, not linked by anyone",
+        "nobody linked what was shown; in a sample read by hand, most of it was related",
     ),
     Grade.MISSED: ("Missed", "nothing was shown, and people linked an older thread later"),
     Grade.QUIET: ("Quiet", "nothing was shown, and nobody linked anything"),
@@ -62,6 +62,11 @@ def render_report(backtest: Backtest) -> str:
     return page.translate(_UNSEEN).encode("utf-8", "replace").decode()
 
 
+def in_words(backtest: Backtest) -> str:
+    """What came out, in a few sentences."""
+    return " ".join(_sentences(backtest, summary(backtest)))
+
+
 def _grades(backtest: Backtest) -> Counter[Grade]:
     return Counter(one.grade for one in backtest.replayed)
 
@@ -69,7 +74,7 @@ def _grades(backtest: Backtest) -> Counter[Grade]:
 def _subtitle(backtest: Backtest) -> str:
     known = f"a memory of {count(backtest.threads, 'thread')}, shown from a similarity of {number(backtest.threshold)}"
     if not backtest.replayed:
-        return f"Nothing was replayed: {known}."
+        return f"Nothing was replayed against {known}."
     first, last = (day(backtest.replayed[place].created_at) for place in (0, -1))
     days = first if first == last else f"{first} to {last}"
     return (
@@ -78,35 +83,41 @@ def _subtitle(backtest: Backtest) -> str:
 
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
-    """What came out, in plain words; the last ones only where there is something to say."""
+    """What came out, in plain words; the later ones only where there is something to say."""
     asked, spoke = len(backtest.replayed), _whole(figures["commented"])
     if not asked:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]
-    newest = "the newest issue" if asked == 1 else f"the {asked:,} newest issues"
-    said = [f"Of {newest} it would have commented on {spoke:,} ({percent(_share(figures['commented_share']))})."]
+    share = percent(_share(figures["commented_share"]))
+    said = [f"Of the {asked:,} newest issues it would have commented on {spoke:,} ({share})."]
+    if asked == 1:
+        said = [f"On the newest issue it would have {'written a comment' if spoke else 'been silent'}."]
     if spoke:
-        right = _right(figures)
-        where = "On the one" if spoke == 1 else f"In {right:,} of these comments ({percent(right / spoke)})"
-        verb = "it showed" if right or spoke > 1 else "it did not show"
-        said.append(f"{where} {verb} at least one thread that people linked to the issue themselves, later.")
-    linked = _whole(figures["with_relations"])
-    if linked:
+        said.append(_what_was_linked(spoke, _right(figures)))
+    if linked := _whole(figures["with_relations"]):
+        first, ten = (percent(_share(figures[name])) for name in ("rr@1", "rr@10"))
         said.append(
             f"Of the {count(linked, 'issue')} that people linked to an older one, the search put the right thread "
-            f"first for {percent(_share(figures['rr@1']))}, among the first ten for {percent(_share(figures['rr@10']))}."
+            f"first for {first}, and among the first ten for {ten}."
         )
     if asked < backtest.wanted:
         said.append(f"Time was over after {asked:,} of {backtest.wanted:,} issues.")
     return said
 
 
+def _what_was_linked(spoke: int, right: int) -> str:
+    if spoke == 1:
+        return f"{'People' if right else 'Nobody'} linked a thread that it showed to the issue later."
+    whole = f"{right:,} of these comments ({percent(right / spoke)})"
+    return f"In {whole} there is a thread that people linked to the issue themselves, later."
+
+
 def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
     asked, spoke, right = _whole(figures["n"]), _whole(figures["commented"]), _right(figures)
     linked = f"of {count(_whole(figures['with_relations']), 'linked issue')}"
-    sure = _between(*share_interval(right, spoke)) if spoke else "no comment"
+    right_of = f"{right:,} of {count(spoke, 'comment')}; {_between(*share_interval(right, spoke))}" if spoke else ""
     return [
         _tile("Comments", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
-        _tile("Precision", percent(_share(figures["precision"])), f"{right:,} of {count(spoke, 'comment')}; {sure}"),
+        _tile("Precision", percent(_share(figures["precision"])), right_of or "no comment"),
         _tile("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked)),
         _tile("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked)),
         _tile("MRR", _decimal(figures["mrr"], 3), "mean of 1/rank; 1 is best"),
@@ -158,7 +169,7 @@ def _entry(one: Replayed) -> dict[str, object]:
     name, _ = GRADES[one.grade]
     return {
         "id": _name(one.id),
-        "title": _cut(one.title),
+        "title": _cut(one.title) or "(no title)",
         "day": day(one.created_at),
         "iso": one.created_at.date().isoformat(),
         "grade": one.grade.value,
@@ -174,7 +185,7 @@ def _entry(one: Replayed) -> dict[str, object]:
 def _hit(hit: Shown) -> dict[str, object]:
     return {
         "id": _name(hit.id),
-        "title": _cut(hit.title),
+        "title": _cut(hit.title) or "(no title)",
         "state": "open then" if hit.is_open else "closed then",
         "similarity": f"{hit.similarity:.2f}",
         "bar": plots.similarity_bar(hit.similarity),

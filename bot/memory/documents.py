@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from bot.indexed import Digest, Entry
 from bot.memory.index import Document
-from bot.model import Digest, Entry, Outcome, Thread
+from bot.model import Outcome, Thread
 from bot.reading.digest import digest as read_digest
 from bot.reading.outcome import outcome as read_outcome
 from bot.reading.words import body_terms, terms

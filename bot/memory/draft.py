@@ -6,13 +6,16 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TypeVar, Unpack
 
+from bot.indexed import Digest, Entry, Hit
 from bot.memory import manifest as manifests
 from bot.memory.documents import document_of
 from bot.memory.held import Held
-from bot.memory.index import Index, IndexCorrupt, Narrowing, Query
+from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
+from bot.memory.learned import Embedder, Encoder, Lesson
 from bot.memory.paths import is_fit
 from bot.memory.records import (
     FOLDER,
@@ -32,7 +35,7 @@ from bot.memory.shards import (
 )
 from bot.memory.store import Snapshot
 from bot.memory.whoosh import build, open_index
-from bot.model import Changes, Digest, Entry, Hit, Record, Said, Thread, ThreadId, Tombstone
+from bot.model import Changes, Record, Said, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
 
@@ -48,11 +51,19 @@ INDEX = "index"
 class Draft(Held):
     """What a snapshot holds, with changes on top of it; searches see both.
 
-    ``expected`` names files that will be read, so that they are read together.
+    ``expected`` names files that will be read, so that they are read together. ``embedder``: a downloaded model.
     """
 
-    def __init__(self, snapshot: Snapshot, notes: list[str], expected: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        notes: list[str],
+        expected: Iterable[str] = (),
+        embedder: Embedder | None = None,
+    ) -> None:
         super().__init__(snapshot, notes, expected)
+        self._embedder = embedder
+        self._lesson: dict[str, bytes] = {}
         self._begun_with = self.manifest.threads
         self._written: dict[ThreadId, Record] = {}
         self._digests: dict[ThreadId, Digest] = {}
@@ -96,6 +107,15 @@ class Draft(Held):
         wanted = list(terms)
         return self._ask(lambda index: index.rarity(wanted, before=before), {})
 
+    @cached_property
+    def encoder(self) -> Encoder:
+        """What makes vectors of threads, by what this memory has learned."""
+        embedder = self._embedder
+        if embedder and embedder.fingerprint != self.manifest.embedder:
+            self._note("The index has no vectors of the model that the settings name: they are made by a rebuild.")
+            embedder = None
+        return Encoder(replace(self.learned(), embedder=embedder), self._note)
+
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         """What the index knows of these threads."""
         wanted = list(ids)
@@ -136,6 +156,7 @@ class Draft(Held):
             self._ask(lambda _: None, None)
         found: dict[str, bytes | Path | None] = {record_path(key): encode(r) for key, r in self._written.items()}
         found |= self._shard_edits()
+        found |= {path: data or None for path, data in self._lesson.items() if data or self.snapshot.paths(path)}
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
             manifest = manifest.with_index(self._folder, ANALYSER_VERSION)
@@ -147,14 +168,28 @@ class Draft(Held):
             found[manifests.PATH] = data
         return found
 
-    def rebuild_index(self, tick: Progress = lambda _: None) -> Index:
-        """Make the index anew from the records; the stored one is not used. Raises IndexCorrupt, OSError."""
+    def teach(self, lesson: Lesson) -> None:
+        """Put in place what was learned; the index has to be made anew after it."""
+        self._lesson = lesson.files()
+        self._files |= {path: data or None for path, data in self._lesson.items()}
+        known = self.manifest.model | {path: manifests.bytes_hash(data) for path, data in self._lesson.items()}
+        model = {path: digest for path, digest in known.items() if self._lesson.get(path) != b""}
+        self.manifest = replace(self.manifest, model=model, learned_from=lesson.threads)
+        self.__dict__.pop("encoder", None)
+
+    def rebuild_index(self, tick: Progress = lambda _: None, *, embeds: bool = False) -> Index:
+        """Make the index anew from the records; the stored one is not used. Raises IndexCorrupt, OSError.
+
+        ``embeds``: with the vectors of the downloaded model too, which takes its time.
+        """
         if self._index:
             self._index.close()
         self._index, self._behind = None, {}
-        self.manifest = replace(self.manifest, index={})
+        fingerprint = self._embedder.fingerprint if self._embedder and embeds else ""
+        self.manifest = replace(self.manifest, index={}, embedder=fingerprint)
+        self.__dict__.pop("encoder", None)
         self._folder = self.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
-        build(self._folder, (document_of(thread, self._digests.get(thread.id)) for thread in self._living(tick)))
+        build(self._folder, map(self._document, self._living(tick)))
         self._index, self._index_changed = open_index(self._folder), True
         return self._index
 
@@ -221,6 +256,9 @@ class Draft(Held):
         files = {*in_order(self.snapshot.paths(FOLDER)), *map(record_path, self._written)}
         self.manifest = replace(self.manifest, threads=len(files) - gone, tombstones=gone)
 
+    def _document(self, thread: Thread) -> Document:
+        return document_of(thread, self._digests.get(thread.id), self.encoder.vectors(thread))
+
     def _ready(self) -> Index:
         """The index with all in it that was applied."""
         if self._index is None:
@@ -231,7 +269,7 @@ class Draft(Held):
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]
             gone = [record.id for record in self._behind.values() if isinstance(record, Tombstone)]
-            self._index.update([document_of(thread, self._digests[thread.id]) for thread in threads], gone)
+            self._index.update(map(self._document, threads), gone)
             self._behind, self._index_changed = {}, True
         return self._index
 

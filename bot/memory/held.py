@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from bot.memory import manifest as manifests
+from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
 from bot.memory.manifest import FORMAT, Manifest
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import answer_path, is_damaged, parse_said, read_shard
 from bot.memory.store import Snapshot
 from bot.model import Record, Said, ThreadId
+from bot.ranking import shipped
+
+Model = TypeVar("Model")
 
 
 class Held:
@@ -52,6 +57,25 @@ class Held:
                 if answer_path(key) == path and key in lines:
                     found |= _valid_said(key, lines[key])
         return found
+
+    def learned(self) -> Learned:
+        """What this memory has learned, as far as it can be read; the shipped ranking where it has learned none."""
+        files = self._read(sorted({WORDS, RANKING} & self.manifest.model.keys()))
+        words = self._model_file(WORDS, files, read_words)
+        return Learned(self._model_file(RANKING, files, read_ranking) or shipped(), words)
+
+    def _model_file(self, path: str, files: Mapping[str, bytes], read: Callable[[bytes], Model]) -> Model | None:
+        wanted = self.manifest.model.get(path)
+        if wanted is None:
+            return None
+        try:
+            if manifests.bytes_hash(files[path]) != wanted:
+                raise ValueError("it is not what the manifest says")
+            return read(files[path])
+        except (KeyError, ValueError) as error:
+            what = "missing" if isinstance(error, KeyError) else f"damaged ({error!s:.80})"
+            self._note(f"{path} is {what}: the search goes without it until the next rebuild.")
+            return None
 
     def _read_manifest(self) -> Manifest:
         data = self._files[manifests.PATH]

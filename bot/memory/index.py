@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypedDict
 
-from bot.model import Entry, Hit, ThreadId
+from bot.indexed import Entry, Hit
+from bot.model import ThreadId
 
 TEXT = "text"
 """The field of titles and opening texts: what a new thread is compared with."""

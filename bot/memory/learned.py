@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bot.errors import WorldError
@@ -16,8 +16,10 @@ from bot.reading.words import body_terms, terms
 if TYPE_CHECKING:
     from bot.numeric.word_vectors import WordVectors
 
-WORDS = "model/words.bin"
-RANKING = "model/ranking.json"
+FOLDER = "model"
+WORDS = f"{FOLDER}/words.bin"
+RANKING = f"{FOLDER}/ranking.json"
+BACKTEST = f"{FOLDER}/backtest.json"
 
 MAX_EMBEDDED = 4_000
 """Characters of an opening text that are embedded; a model reads fewer words than that."""
@@ -54,8 +56,22 @@ class Learned:
         found = {"trained": self.words.text(title, body), "trained_title": self.words.title(title)}
         return {arm: vector for arm, vector in found.items() if vector}
 
-    def without_embedder(self) -> Learned:
-        return replace(self, embedder=None)
+
+class Encoder:
+    """Encodes threads by what was learned; an arm that fails is left out from then on, and ``note`` tells it once."""
+
+    def __init__(self, learned: Learned, note: Callable[[str], None]) -> None:
+        self.learned = learned
+        self._note = note
+
+    def vectors(self, thread: Thread) -> dict[str, bytes]:
+        """The thread's vectors by arm."""
+        try:
+            return self.learned.vectors(thread)
+        except WorldError as error:
+            self._note(f"Similar threads were looked for without embeddings: {error}")
+            self.learned = replace(self.learned, embedder=None)
+            return self.learned.vectors(thread)
 
 
 def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
@@ -67,6 +83,28 @@ def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
     except Exception as error:  # native code of others: whatever it raises costs the arm, not the run
         raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer goes by words") from error
     return {"semantic": text, "semantic_title": title}
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What was learned from a whole history, to be kept: ``words`` as `read_words` takes them, empty for none.
+
+    None leaves those that are held. ``backtest`` is its proof, as JSON. ``threads``: how many it was learned from.
+    """
+
+    words: bytes | None
+    ranking: Ranking
+    threads: int
+    backtest: Mapping[str, object] = field(default_factory=dict)
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the store that hold it; without content where there is nothing to hold."""
+        found = {RANKING: canonical(ranking_fields(self.ranking))}
+        if self.words is not None:
+            found[WORDS] = self.words
+        if self.backtest:
+            found[BACKTEST] = canonical(dict(self.backtest))
+        return found
 
 
 def read_words(data: bytes) -> WordVectors:
@@ -83,11 +121,6 @@ def read_ranking(data: bytes) -> Ranking:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     return parse(fields)
-
-
-def write_ranking(ranking: Ranking) -> bytes:
-    """The canonical bytes of a ranking."""
-    return canonical(ranking_fields(ranking))
 
 
 def nothing() -> Learned:

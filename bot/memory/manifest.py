@@ -22,7 +22,9 @@ MAX_PENDING = 200
 class Manifest:
     """``cursor``: everything that changed before it is remembered. ``pending``: threads whose comment was promised.
 
-    ``day`` (``2026-01-05``, UTC) is the last one on which new comments were promised, ``promised`` how many.
+    ``day`` (``2026-01-05``, UTC) is the last one on which new comments were promised, ``promised`` how many. ``model``:
+    the SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of
+    the downloaded model whose vectors the index has, empty for none.
     """
 
     format: int = FORMAT
@@ -34,6 +36,9 @@ class Manifest:
     day: str = ""
     promised: int = 0
     index: dict[str, str] = field(default_factory=dict)
+    model: dict[str, str] = field(default_factory=dict)
+    learned_from: int = 0
+    embedder: str = ""
 
     def with_index(self, folder: Path, analyser: str) -> Manifest:
         """The manifest with the hashes of the index files in ``folder``; known files are not read again."""
@@ -55,6 +60,9 @@ def encode(manifest: Manifest) -> bytes:
             "day": manifest.day,
             "promised": manifest.promised,
             "index": manifest.index,
+            "model": manifest.model,
+            "learned_from": manifest.learned_from,
+            "embedder": manifest.embedder,
         }
     )
 
@@ -79,6 +87,9 @@ def decode(data: bytes) -> Manifest:
             day=clean(fields.get("day")),
             promised=_count(fields.get("promised", 0)),
             index={str(name): str(digest) for name, digest in fields.get("index", {}).items()},
+            model={str(name): str(digest) for name, digest in fields.get("model", {}).items()},
+            learned_from=_count(fields.get("learned_from", 0)),
+            embedder=clean(fields.get("embedder")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -88,6 +99,11 @@ def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("no such count")
     return value
+
+
+def bytes_hash(data: bytes) -> str:
+    """SHA-256 of some bytes, as hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def file_hash(path: Path) -> str:

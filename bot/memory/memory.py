@@ -9,13 +9,16 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Unpack
 
-from bot.memory.draft import Draft, Progress
+from bot.indexed import Entry, Hit
+from bot.memory.draft import INDEX, Draft, Progress
 from bot.memory.index import Narrowing, Query
+from bot.memory.learned import FOLDER, Embedder, Lesson
 from bot.memory.manifest import PATH
 from bot.memory.records import record_path
 from bot.memory.shards import answer_path, digest_path
 from bot.memory.store import Moved, Store, StoreError
-from bot.model import Changes, Entry, Hit, Record, Said, ThreadId
+from bot.model import Changes, Record, Said, Thread, ThreadId
+from bot.ranking import Ranking
 
 PATIENCE = 120.0
 """Seconds that a write goes on trying while others write: twenty writers at once, ten times each, land within it."""
@@ -28,9 +31,16 @@ class Memory:
     """One repository's memory. `stage` makes changes searchable, `commit` makes them durable."""
 
     def __init__(
-        self, store: Store, *, patience: float = PATIENCE, sleep: Callable[[float], None] = time.sleep
+        self,
+        store: Store,
+        *,
+        patience: float = PATIENCE,
+        sleep: Callable[[float], None] = time.sleep,
+        embedder: Embedder | None = None,
     ) -> None:
         self._store = store
+        self._embedder = embedder
+        self._lesson: Lesson | None = None
         self._patience = patience
         self._sleep = sleep
         self._staged: list[Changes] = []
@@ -44,8 +54,9 @@ class Memory:
         """Take the newest state; ``want`` names threads that will be read or changed."""
         keys = list(want)
         paths = [path for key in keys for path in (record_path(key), digest_path(key), answer_path(key))]
-        self._draft = Draft(self._store.open([PATH, "index", *paths]), self.notes, paths)
-        self._staged, self._made_anew = [], False
+        snapshot = self._store.open([PATH, INDEX, FOLDER, *paths])
+        self._draft = Draft(snapshot, self.notes, paths, self._embedder)
+        self._staged, self._made_anew, self._lesson = [], False, None
         return self
 
     @property
@@ -90,6 +101,18 @@ class Memory:
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         return self.draft.rarity(terms, before)
 
+    @property
+    def ranking(self) -> Ranking:
+        return self.draft.encoder.learned.ranking
+
+    @property
+    def learned_from(self) -> int:
+        """From how many threads the word vectors and the ranking were learned; 0 where nothing was."""
+        return self.draft.manifest.learned_from
+
+    def vectors(self, thread: Thread) -> Mapping[str, bytes]:
+        return self.draft.encoder.vectors(thread)
+
     def stage(self, changes: Changes, tick: Progress = lambda _: None) -> None:
         """Put changes on top of this state, so that searches see them. Nothing is durable yet."""
         self._staged.append(changes)
@@ -117,7 +140,8 @@ class Memory:
                 wait = min(LONGEST_WAIT, wait * 2)
                 self._reapply()
                 continue
-            self._staged, self._made_anew, self._draft = [], False, Draft(written, self.notes)
+            self._staged, self._made_anew, self._lesson = [], False, None
+            self._draft = Draft(written, self.notes, embedder=self._embedder)
             return True
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
@@ -126,20 +150,27 @@ class Memory:
 
     def rebuild_index(self, tick: Progress = lambda _: None) -> None:
         """Make the index anew from the records (staged; `commit` writes it)."""
-        self.draft.rebuild_index(tick)
+        self.draft.rebuild_index(tick, embeds=True)
         self._made_anew = True
+
+    def teach(self, lesson: Lesson) -> None:
+        """Keep what was learned (staged); the index has to be made anew after it."""
+        self._lesson = lesson
+        self.draft.teach(lesson)
 
     def close(self) -> None:
         self._store.close()
 
     def _reapply(self) -> None:
         """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile."""
-        staged, made_anew = self._staged, self._made_anew
+        staged, made_anew, lesson = self._staged, self._made_anew, self._lesson
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
         before = self.draft.said_before(promised)
         self.open({one.id: None for changes in staged for one in (*changes.records, *changes.said)})
         self.taken |= {key for key, said in self.draft.said_before(promised).items() if said != before.get(key)}
         for changes in staged:
             self.stage(replace(changes, said=tuple(said for said in changes.said if said.id not in self.taken)))
+        if lesson:
+            self.teach(lesson)
         if made_anew:
             self.rebuild_index()

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from bot.archive import clean, parse_key, parse_number, parse_time, stamp
+from bot.indexed import Digest
 from bot.memory.records import folder_of, sort_key
-from bot.model import Digest, Said, ThreadId
+from bot.model import Said, ThreadId
 
 STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
 

@@ -94,13 +94,11 @@ def _listwise(taught: Sequence[tuple[Floats, NDArray[np.bool_]]], weights: Float
     value, slope, curvature = 0.0, np.zeros(size), np.zeros((size, size))
     for rows, right in taught:
         scores = rows @ weights
-        powers = np.exp(scores - scores.max())
-        chance = powers / powers.sum()
-        of_right = np.where(right, powers, 0.0)
-        held = max(float(of_right.sum()), 1e-300)
+        chance, total = _softmax(scores)
+        of_right, held = _softmax(scores[right])
         mean = chance @ rows
-        value -= float(np.log(held / powers.sum()))
-        slope += mean - (of_right / held) @ rows
+        value += total - held
+        slope += mean - of_right @ rows[right]
         curvature += (rows * chance[:, None]).T @ rows - np.outer(mean, mean)
     return value, slope, curvature
 
@@ -110,6 +108,14 @@ def _logistic(rows: Floats, truth: Floats, weights: Floats) -> Loss:
     chance = 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
     value = float((np.logaddexp(0, scores) - truth * scores).sum())
     return value, rows.T @ (chance - truth), (rows * (chance * (1 - chance))[:, None]).T @ rows
+
+
+def _softmax(scores: Floats) -> tuple[Floats, float]:
+    """The share of each in the sum of e^score, and the logarithm of that sum."""
+    largest = float(scores.max())
+    powers = np.exp(scores - largest)
+    total = float(powers.sum())
+    return powers / total, largest + float(np.log(total))
 
 
 def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats:

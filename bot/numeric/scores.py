@@ -124,9 +124,11 @@ def strongest(shares: Scores, count: int) -> list[list[int]]:
 
 def occurrences(keys: Sequence[Numbers], within: Sequence[Numbers]) -> Numbers:
     """How often each of all the ``keys`` is among all the numbers ``within``."""
-    asked, ordered = np.concatenate([_NONE, *keys]), np.sort(np.concatenate([_NONE, *within]))
-    found: Numbers = np.searchsorted(ordered, asked, "right") - np.searchsorted(ordered, asked, "left")
-    return found
+    asked, (known, counts) = joined_numbers(keys), np.unique(joined_numbers(within), return_counts=True)
+    if not len(known):
+        return np.zeros(len(asked), np.int64)
+    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.where(known[place] == asked, counts[place], 0)
 
 
 def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:

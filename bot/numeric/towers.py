@@ -10,7 +10,7 @@ texts, found with random projections (N. Halko, P. Martinsson, J. Tropp, SIAM Re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,9 +113,11 @@ def _one_batch(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, rate: float) ->
     slope = (_softmax(near, 1) + _softmax(near, 0)) / 2
     slope[np.diag_indices(len(pairs))] -= 1
     slope /= len(pairs) * TEMPERATURE
+    to_left: Floats = np.matmul(slope, right)
+    to_right: Floats = np.matmul(slope.T, left)
     trainer.begin()
-    trainer.move(title_words, titles.T @ _through_unit(slope @ right, left, left_length), rate)
-    trainer.move(body_words, bodies.T @ _through_unit(slope.T @ left, right, right_length), rate)
+    trainer.move(title_words, titles.T @ _through_unit(to_left, left, left_length), rate)
+    trainer.move(body_words, bodies.T @ _through_unit(to_right, right, right_length), rate)
 
 
 def _unit(rows: Floats) -> tuple[Floats, Floats]:
@@ -151,10 +153,12 @@ def _latent(bags: Sequence[Bag], words: int, dimensions: int, random: np.random.
     squares, turns = np.linalg.eigh(inner)
     best = np.argsort(-squares)[:dimensions]
     scale = np.maximum(squares[best], 1e-12) ** (-WHITENING / 2)
-    found = (basis @ turns[:, best] * scale).astype(np.float32)
-    return found / max(float(np.linalg.norm(found, axis=1).mean()), 1e-9)
+    found: Floats = (basis @ turns[:, best] * scale).astype(np.float32)
+    found /= max(float(np.linalg.norm(found, axis=1).mean()), 1e-9)
+    return found
 
 
-def _chunks(bags: Sequence[Bag]) -> list[tuple[NDArray[np.int32], Floats]]:
+def _chunks(bags: Sequence[Bag]) -> Iterator[tuple[NDArray[np.int32], Floats]]:
+    """One at a time: all together would take gigabytes."""
     parts = (bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK))
-    return [dense(part) for part in parts]
+    return (dense(part) for part in parts)

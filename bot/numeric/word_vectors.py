@@ -30,6 +30,7 @@ TITLE_WEIGHT = 2
 
 _MAGIC = b"PWV1"
 _HEADER = struct.Struct("<4sIIII")
+_LARGEST = 1e6
 Floats = NDArray[np.float32]
 Bag = tuple[NDArray[np.int32], Floats]
 """The words of a text by number, and their weights: (1 + ln frequency) x rarity, scaled to unit length."""
@@ -84,7 +85,7 @@ def bag(counts: Mapping[str, int], words: Mapping[str, int], rarity: Floats) -> 
 def quantise(vector: Floats) -> bytes:
     """The direction of a vector as signed bytes, the largest part ±127; its length is dropped."""
     largest = float(np.abs(vector).max(initial=0.0))
-    return np.rint(vector * (127 / largest)).astype(np.int8).tobytes() if largest > 0 else b""
+    return np.rint(vector / largest * 127).astype(np.int8).tobytes() if largest > 0 else b""
 
 
 def rarities(texts: Iterable[Iterable[str]], least: int) -> tuple[dict[str, int], Floats]:
@@ -118,12 +119,14 @@ def decode(data: bytes) -> WordVectors:
     at = _HEADER.size + size
     if len(data) != at + 8 * count + count * dimensions:
         raise ValueError("the file of word vectors has another size than it says")
+    if data.count(b"\0", _HEADER.size, at) != count - 1:  # looked at first: a split makes an object of every NUL
+        raise ValueError("the file of word vectors has other words than it says")
     words = str(data[_HEADER.size : at], "utf-8", "surrogatepass").split("\0")
-    numbers = np.frombuffer(data, dtype="<f4", count=2 * count, offset=at)
+    numbers = np.frombuffer(data, dtype="<f4", count=2 * count, offset=at).astype(np.float32)
     directions = np.frombuffer(data, dtype=np.int8, offset=at + 8 * count).reshape(count, dimensions)
-    if len(set(words)) != count or not np.isfinite(numbers).all() or (np.abs(numbers) > 1e6).any():
+    if len(set(words)) != count or not ((numbers >= 0) & (numbers <= _LARGEST)).all():  # nor any NaN
         raise ValueError("the file of word vectors is damaged")
-    matrix = directions.astype(np.float32) * (numbers[count:, None] / 127)
+    matrix = directions.astype(np.float32) * (numbers[count:, None] / np.float32(127))
     return WordVectors(
-        {word: number for number, word in enumerate(words)}, numbers[:count].astype(np.float32), matrix, trained_on
+        {word: number for number, word in enumerate(words)}, numbers[:count], matrix, trained_on
     )

@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from math import log1p
 
-from bot.model import MAINTAINER_ROLES, Decision, Digest, Message, Reference, Thread
+from bot.indexed import Digest
+from bot.model import MAINTAINER_ROLES, Decision, Message, Reference, Thread
 from bot.reading import phrases
 from bot.reading.lexicon import COMMON_WORDS
 from bot.reading.markdown import first_paragraph

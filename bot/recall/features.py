@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import log1p
+from functools import lru_cache
+from math import fsum, log1p
 
-from bot.model import Entry, Hit, Thread
+from bot.indexed import Hit
+from bot.model import Thread
 from bot.reading.words import body_terms, terms
 
 DAY = 86_400.0
 USUAL_RARITY = 0.6
 """Rarity of a word that the question does not hold, as a share of the rarest's: about the mean over titles."""
+
+_REMEMBERED = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,46 +62,55 @@ def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:
     coefficient of both titles.
     """
     entry = hit.entry
+    closed_at = entry.closed_since(asked.at)
+    length = log1p(entry.length)
+    found, covered, overlap = _titles(_words(entry.title), asked)
     return {
         "text": hit.score / best if best > 0 else 0.0,
         **hit.near,
-        **_circumstances(entry, asked),
-        "duplicates": log1p(hit.duplicates),
-        **_titles(entry.title, asked),
-    }
-
-
-def title_wanted(title: str, asked: Question) -> float:
-    """The share of the rarity of the question's title that another title holds, in 0..1."""
-    wanted = sum(asked.rarity.get(term, 0.0) for term in asked.title)
-    return sum(asked.rarity.get(term, 0.0) for term in asked.title & set(terms(title))) / wanted if wanted else 0.0
-
-
-def _circumstances(entry: Entry, asked: Question) -> dict[str, float]:
-    closed_at = entry.closed_since(asked.at)
-    length = log1p(entry.length)
-    return {
         "open": float(closed_at is None),
         "age": _days(entry.created_at, asked.at),
         "closed": _days(closed_at, asked.at) if closed_at else 0.0,
         "length": length,
         "length_ratio": abs(length - log1p(asked.length)),
         "same_author": float(entry.author == asked.author),
+        "duplicates": log1p(hit.duplicates),
+        "title_found": found,
+        "title_covered": covered,
+        "title_overlap": overlap,
     }
 
 
-def _titles(title: str, asked: Question) -> dict[str, float]:
-    words = set(terms(title))
+def title_wanted(title: str, asked: Question) -> float:
+    """The share of the rarity of the question's title that another title holds, in 0..1."""
+    wanted = _weight(asked.title, asked)
+    return _weight(asked.title & _words(title), asked) / wanted if wanted else 0.0
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _words(title: str) -> frozenset[str]:
+    # Remembered, because the titles of a history come up again with every question.
+    return frozenset(terms(title))
+
+
+def _titles(words: frozenset[str], asked: Question) -> tuple[float, float, float]:
+    """How far the words of a title are found in the question's text, covered by the question, and in its title."""
     in_title, in_body = words & asked.title, words & asked.body
+    in_either = in_title | in_body
+    known = _weight(in_either, asked)
+    unknown = USUAL_RARITY * asked.rarest * (len(words) - len(in_either))
+    either = len(words) + len(asked.title) - len(in_title)
+    return (
+        _weight(in_body, asked) / asked.rarest,
+        known / (known + unknown) if words else 0.0,
+        len(in_title) / either if either else 0.0,
+    )
+
+
+def _weight(words: frozenset[str], asked: Question) -> float:
+    # An exact sum, because sets have no order and other sums depend on it.
     rarity = asked.rarity
-    known = sum(rarity.get(term, 0.0) for term in in_title | in_body)
-    unknown = USUAL_RARITY * asked.rarest * len(words - in_title - in_body)
-    either = len(words | asked.title)
-    return {
-        "title_found": sum(rarity.get(term, 0.0) for term in in_body) / asked.rarest,
-        "title_covered": known / (known + unknown) if words else 0.0,
-        "title_overlap": len(in_title) / either if either else 0.0,
-    }
+    return fsum([rarity.get(word, 0.0) for word in words])
 
 
 def _days(since: datetime, until: datetime) -> float:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol, Unpack
 
+from bot.indexed import Entry, Hit
 from bot.memory.index import Narrowing, Query
-from bot.model import Entry, Hit, Record, Thread, ThreadId
+from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
 
 

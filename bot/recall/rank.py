@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from math import exp, log, log1p
 
-from bot.model import Entry, Hit, ThreadId
+from bot.indexed import Entry, Hit
+from bot.model import ThreadId
 from bot.ranking import Model
 from bot.recall.features import Question, order_features, title_wanted
 
@@ -27,7 +29,7 @@ class Candidate:
 
     ``found_as`` is the duplicate that was found in its stead, else its own id; ``folded`` names all threads that count
     for it. ``score`` is in log-odds against the other candidates, ``features`` what it is made of. ``confidence`` is
-    the probability that people would link it.
+    the probability that people would link it, ``evidence`` what that is made of.
     """
 
     entry: Entry
@@ -37,6 +39,7 @@ class Candidate:
     folded: tuple[ThreadId, ...]
     confidence: float = 0.0
     similarity: float = 0.0
+    evidence: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def found_as(self) -> ThreadId:
@@ -60,14 +63,12 @@ class Ranked:
 
     def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
         """The candidate with its confidence and similarity. ``signals``: `same_error`, `same_file`, `names`."""
-        if len(candidate.hit.terms) < LEAST_TERMS:
-            return replace(candidate, confidence=0.0, similarity=0.0)
-        evidence = self.evidence(candidate, signals)
-        weighed = sum(weight * evidence[name] for name, weight in self.model.confidence.items() if name in evidence)
-        confidence = 1 / (1 + exp(-max(-500.0, min(500.0, self.model.intercept + weighed))))
-        return replace(candidate, confidence=confidence, similarity=self.model.similarity(confidence))
+        evidence = self._evidence(candidate, signals)
+        confidence = self.model.probability(evidence)
+        similarity = self.model.similarity(confidence)
+        return replace(candidate, confidence=confidence, similarity=similarity, evidence=evidence)
 
-    def evidence(self, candidate: Candidate, signals: Mapping[str, float]) -> dict[str, float]:
+    def _evidence(self, candidate: Candidate, signals: Mapping[str, float]) -> dict[str, float]:
         """The features of `bot.ranking.CONFIDENCE`.
 
         ``score`` is the candidate's, ``chance`` the logarithm of its share among all, ``lead`` its distance to the best
@@ -93,24 +94,26 @@ class Ranked:
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Best first. Ties go to the higher score for terms, then to the older thread, then to the smaller id."""
-    return sorted(candidates, key=lambda c: (-c.score, -c.hit.score, c.entry.created_at, *_id_order(c.entry.id)))
+    return sorted(candidates, key=_place)
 
 
-def _id_order(key: ThreadId) -> tuple[int, str]:
-    return (key, "") if isinstance(key, int) else (sys.maxsize, key)
+def _place(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
+    key = candidate.entry.id
+    number, name = (key, "") if isinstance(key, int) else (sys.maxsize, key)
+    return -candidate.score, -candidate.hit.score, candidate.entry.created_at, number, name
 
 
 def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Question, model: Model) -> Ranked:
     """One candidate for each thread; a duplicate counts for the thread that ``canonical`` names for it."""
     scores = sorted((hit.score for hit in hits), reverse=True)
-    best: dict[ThreadId, list[Candidate]] = {}
+    groups: dict[ThreadId, list[Candidate]] = {}
     for hit in hits:
         features = order_features(hit, asked, scores[0])
-        score = sum(weight * features[name] for name, weight in model.order.items() if name in features)
+        score = sum([weight * features[name] for name, weight in model.order.items() if name in features])
         entry = canonical.get(hit.entry.id, hit.entry)
-        best.setdefault(entry.id, []).append(Candidate(entry, hit, score, features, ()))
-    groups = [(in_order(group)[0], tuple(one.found_as for one in group)) for group in best.values()]
-    candidates = in_order(replace(first, folded=folded) for first, folded in groups)
+        found = Candidate(entry, hit, score, features, (hit.entry.id,))
+        groups.setdefault(entry.id, []).append(found)
+    candidates = in_order(map(_folded, groups.values()))
     return Ranked(
         tuple(candidates),
         asked,
@@ -119,6 +122,13 @@ def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Ques
         rival=candidates[min(FIELD, len(candidates) - 1)].score if candidates else 0.0,
         field_score=scores[min(FIELD, len(scores)) - 1] if scores else 0.0,
     )
+
+
+def _folded(group: Sequence[Candidate]) -> Candidate:
+    """The best of the candidates for one thread, which counts for all of them."""
+    if len(group) == 1:
+        return group[0]
+    return replace(min(group, key=_place), folded=tuple(one.found_as for one in group))
 
 
 def _log_sum(scores: Sequence[float]) -> float:

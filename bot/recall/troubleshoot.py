@@ -10,7 +10,8 @@ from datetime import datetime
 from math import log1p
 
 from bot.answer import Match
-from bot.model import Entry, Hit, Kind, Thread, ThreadId
+from bot.indexed import Entry, Hit
+from bot.model import Kind, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import terms
 from bot.recall.condense import condense, share_budget

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.indexed import Entry
 from bot.memory import bm25f
 from bot.memory.index import NOTES, TEXT, Document, Query
 from bot.memory.whoosh import WhooshIndex, build, open_index
-from bot.model import Entry, Kind, ThreadId
+from bot.model import Kind, ThreadId
 from tests.examples import examples
 
 START = datetime(2020, 1, 1, tzinfo=UTC)

@@ -16,11 +16,12 @@ from random import Random
 
 import pytest
 
+from bot.indexed import Entry
 from bot.memory.index import Document, IndexCorrupt, Query
 from bot.memory.postings import TermFile
 from bot.memory.whoosh import build, open_index
 from bot.memory.whoosh.index import MAX_SEGMENTS
-from bot.model import Entry, Kind
+from bot.model import Kind
 from tests.memory import hostile_index
 
 NOW = datetime(2020, 1, 1, tzinfo=UTC)

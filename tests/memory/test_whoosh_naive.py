@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.indexed import Hit
 from bot.memory.bm25f import K1, LEVELS, idf, note_levels, text_levels
 from bot.memory.index import NOTES, TEXT, Document, Query
 from bot.memory.whoosh.search import MAX_LOOKED_UP
-from bot.model import Hit
 from tests.examples import examples
 from tests.memory.test_whoosh import START, document, entry, index_of
 

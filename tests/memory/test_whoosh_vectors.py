@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.indexed import Hit
 from bot.memory.index import ARMS, Document, Query
 from bot.memory.whoosh import WhooshIndex, build, open_index
-from bot.model import Hit, ThreadId
+from bot.model import ThreadId
 from tests.examples import examples
 from tests.memory.test_whoosh import START, document, entry, index_of, names
 from tests.memory.test_whoosh_attacks import parts

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.indexed import Entry, Hit
 from bot.memory.documents import entry_of
-from bot.model import Entry, Hit, ThreadId
+from bot.model import ThreadId
 from bot.reading.digest import digest
 from bot.recall.rank import Candidate, in_order, ranked, text_evidence, with_signals, within_reach
 from tests.recall.samples import thread

@@ -14,13 +14,14 @@ from pathlib import Path
 from whoosh.index import TOC, FileIndex
 from whoosh.reading import SegmentReader
 
+from bot.indexed import Entry, Hit
 from bot.memory.index import Document, IndexCorrupt, Query
 from bot.memory.postings import encode_key
 from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
 from bot.memory.whoosh.leaf import Leaf
 from bot.memory.whoosh.search import Corpus, Search
 from bot.memory.whoosh.writer import LETTERS, SCHEMA, Writer, check_vectors, id_term
-from bot.model import Entry, Hit, ThreadId
+from bot.model import ThreadId
 
 MAX_FILE_BYTES = 512 << 20
 MAX_TOC_BYTES = 16 << 20
@@ -37,6 +38,7 @@ class WhooshIndex:
         self._folder = folder
         self._leaves: list[Leaf] = []
         self._widths: dict[str, int] = {}
+        self._searched: Corpus | None = None
         self._open()
 
     def search(
@@ -48,7 +50,8 @@ class WhooshIndex:
         keep: Callable[[Entry], bool] | None = None,
     ) -> list[Hit]:
         with _damage_is_corruption():
-            found = Search(self._leaves, query, before)
+            self._searched = Corpus(self._leaves, before)
+            found = Search(self._searched, query)
         is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
         chosen = _best(found, limit, is_kept)
         with _damage_is_corruption():
@@ -57,8 +60,10 @@ class WhooshIndex:
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
         asked = list(terms)
+        known = self._searched  # whoever asks has mostly just searched for these terms
         with _damage_is_corruption():
-            return Corpus(self._leaves, before).rarity(asked)
+            corpus = known if known and known.before == before else Corpus(self._leaves, before)
+            return corpus.rarity(asked)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         found: dict[ThreadId, Entry] = {}
@@ -88,7 +93,7 @@ class WhooshIndex:
     def close(self) -> None:
         for leaf in self._leaves:
             leaf.close()
-        self._leaves, self._widths = [], {}
+        self._leaves, self._widths, self._searched = [], {}, None
 
     def __len__(self) -> int:
         return sum(leaf.count - len(leaf.deleted) for leaf in self._leaves)

@@ -6,11 +6,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from bot.indexed import Entry
 from bot.memory.index import ARMS
 from bot.memory.postings import Postings
 from bot.memory.whoosh import stored
 from bot.memory.whoosh.columns import NUMBERS, Pieces, Rows
-from bot.model import Entry
 from bot.numeric import scores, vectors
 from bot.numeric.scores import Flags, Numbers, Scores
 from bot.numeric.vectors import Matrix, Squares

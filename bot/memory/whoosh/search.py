@@ -9,12 +9,12 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
+from bot.indexed import Entry, Hit
 from bot.memory.bm25f import K1, LEVELS, idf
 from bot.memory.index import TEXT, Blend, Query
 from bot.memory.postings import Postings, encode_key
 from bot.memory.whoosh.leaf import Leaf, View
 from bot.memory.whoosh.writer import LETTERS
-from bot.model import Entry, Hit
 from bot.numeric import scores
 from bot.numeric.scores import Numbers, Scores
 
@@ -36,15 +36,19 @@ class Corpus:
     """The documents that exist for one search, numbered from the first leaf to the last."""
 
     def __init__(self, leaves: Sequence[Leaf], before: datetime | None) -> None:
+        self.before = before
         self.views = [View(leaf, before) for leaf in leaves]
         self.count = sum(view.count for view in self.views)
         self.borders = list(accumulate((view.end for view in self.views), initial=0))
+        self._frequencies: dict[tuple[str, str], int] = {}
 
     def lists(self, field: str, term: str) -> Lists:
         key = encode_key(LETTERS[field], term)
         each = [(number, view.postings(key)) for number, view in enumerate(self.views)]
         found = [(number, postings) for number, postings in each if postings]
-        return Lists(found, sum(self.views[number].frequency(postings.documents) for number, postings in found))
+        frequency = sum(self.views[number].frequency(postings.documents) for number, postings in found)
+        self._frequencies[field, term] = frequency
+        return Lists(found, frequency)
 
     def by_view(self, numbers: list[int]) -> list[Numbers]:
         """Some documents, in ascending order, as each view numbers those that are its own."""
@@ -54,12 +58,16 @@ class Corpus:
         return [scores.as_numbers(numbers[low:high]) - start for start, low, high in ranges]
 
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
-        """The inverse document frequency of each term in titles and opening texts."""
-        return {term: idf(self.lists(TEXT, term).frequency, self.count) for term in terms}
+        """The inverse document frequency of each term in titles and opening texts; known at once for a query's."""
+        return {term: idf(self._frequency(term), self.count) for term in terms}
 
     def entry(self, number: int) -> Entry:
         view = bisect_right(self.borders, number) - 1
         return self.views[view].leaf.entry(number - self.borders[view])
+
+    def _frequency(self, term: str) -> int:
+        known = self._frequencies.get((TEXT, term))
+        return self.lists(TEXT, term).frequency if known is None else known
 
 
 class Clue(NamedTuple):
@@ -84,12 +92,12 @@ class Ranking(NamedTuple):
 class Search:
     """One query, answered in time linear in the lists of its terms and in the vectors.
 
-    ``ranking`` ranks the documents, by their terms or by the query's blend. ``most`` is the score that no document could
-    exceed: every term of the query, also what no document holds, at full saturation.
+    ``ranking`` ranks the documents, by their terms or by the query's blend. ``most`` is the score that no document
+    could exceed: every term of the query, also what no document holds, at full saturation.
     """
 
-    def __init__(self, leaves: Sequence[Leaf], query: Query, before: datetime | None) -> None:
-        self._corpus, self._before = Corpus(leaves, before), before
+    def __init__(self, corpus: Corpus, query: Query) -> None:
+        self._corpus, self._before = corpus, corpus.before
         self._clues: list[Clue] = []
         self._entries: dict[int, Entry] = {}
         self.most = 0.0

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from bot.model import Entry, Kind, ThreadId
+from bot.indexed import Entry
+from bot.model import Kind, ThreadId
 
 LEAST_BYTES = 40
 """No packed entry is shorter."""
@@ -17,6 +18,8 @@ _KINDS = {kind.value: kind for kind in Kind}
 _NUMBER = (int, float)
 _TIMES = {*_NUMBER}
 _TEXT = {str}
+_REMEMBERED = 1 << 13
+_MAX_COUNT = 1 << 53
 _SHAPE: tuple[tuple[type, ...], ...] = (
     (int, str),  # id
     (str,),  # kind
@@ -58,6 +61,7 @@ def pack(entry: Entry) -> bytes:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def unpack(data: bytes) -> Entry:
     """The entry that ``pack`` was given. Raises ValueError, KeyError, OverflowError, OSError or RecursionError for
     other bytes."""
@@ -78,6 +82,8 @@ def _is_fit(shape: tuple[type, ...]) -> bool:
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> Entry:
     updated_at, closed_at, state_reason, labels, turn_count, length, duplicate_of, duplicate_at, flips = rest
     if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIMES):
+        raise ValueError("an entry is damaged")
+    if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
         raise ValueError("an entry is damaged")
     return Entry(
         id,

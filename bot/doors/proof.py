@@ -1,0 +1,196 @@
+"""The commands that prove: eval on known duplicates, backtest and calibrate on a store's own history."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from bot.answer import Context
+from bot.archive import parse_key
+from bot.comment.links import Links as CommentLinks
+from bot.comment.render import Renderer
+from bot.doors.archives import read_archive
+from bot.doors.progress import progress
+from bot.doors.stores import open_store
+from bot.errors import UserError, WorldError
+from bot.evaluation.backtest import Seen, Watch
+from bot.evaluation.calibrate import Calibration, by_precision, by_share
+from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate
+from bot.evaluation.labels import Links
+from bot.evaluation.learn import Learner
+from bot.evaluation.metrics import RankMetrics, percentile, rank_differences, summary
+from bot.evaluation.replay import History
+from bot.evaluation.report import render_report
+from bot.memory.learned import Lesson
+from bot.memory.memory import Memory
+from bot.model import Thread, ThreadId
+from bot.ranking import Ranking, shipped
+from bot.recall.mentioned import Place
+from bot.settings import Settings
+
+
+def run_eval(given: argparse.Namespace) -> object:
+    """How well known duplicates are found."""
+    started = time.monotonic()
+    threads = {thread.id: thread for thread in read_archive(given.threads)}
+    asked = _limited(_queries(given.queries, threads), given.limit)
+    with progress("Reading threads", len(threads)) as tick:
+        history = History.read(threads.values(), tick=tick)
+    window = timedelta(days=given.window_days) if given.window_days else None
+    with progress("Queries", len(asked) * (2 if given.folds else 1)) as tick:
+        if given.folds:
+            found = by_folds(history, asked, given.folds, window, tick)
+        else:
+            rankings = {query.id: shipped() for query in asked} if given.ranking == "shipped" else None
+            found, _ = evaluate(history, asked, Trial(rankings, window), tick)
+    figures = _figures(found, given) | {"threads": len(threads), "seconds": round(time.monotonic() - started, 1)}
+    if given.against:
+        figures["difference"] = _difference(found, given.against)
+    if not given.json:
+        return _table(figures)
+    return figures
+
+
+def run_backtest(given: argparse.Namespace) -> object:
+    """What would have been said on the newest threads."""
+    memory, learner = _learner(given)
+    with progress("Replaying", given.last) as tick:
+        backtest = learner.backtest(memory.ranking, given.last, given.seconds, tick)
+    memory.close()
+    if given.html:
+        _write(given.html, render_report(backtest))
+    figures = summary(backtest)
+    if given.json:
+        return figures
+    return "".join(f"{name}: {_plain(value)}\n" for name, value in figures.items())
+
+
+def run_calibrate(given: argparse.Namespace) -> object:
+    """Set the cut of a store from its own history."""
+    memory, learner = _learner(given)
+
+    def calibrated(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
+        model = ranking.model(any("trained" in c.hit.near for one in seen for c in one.candidates))
+        replayed = [one.replayed for one in seen]
+        if given.precision is not None:
+            return by_precision(replayed, model, given.precision)
+        return by_share(replayed, model, given.share)
+
+    ranking, found = learner.own_cut(memory.ranking, calibrated, given.last, given.seconds)
+    if found.is_own:
+        memory.teach(Lesson(None, ranking, memory.learned_from))
+        memory.commit("Calibrate")
+    memory.close()
+    result = {"is_own": found.is_own, "reason": found.reason, "confidence_at_0.65": round(found.model.cut, 4)}
+    return result if given.json else f"{found.reason}; similarity 0.65 is a confidence of {found.model.cut:.3f}\n"
+
+
+def _learner(given: argparse.Namespace) -> tuple[Memory, Learner]:
+    """The memory of a store and its history."""
+    memory = open_store(given.store)
+    with progress("Reading threads", memory.size) as tick:
+        threads = [record for record in memory.every_record() if isinstance(record, Thread)]
+        history = History.read(threads, tick=tick)
+    renderer = Renderer(links=CommentLinks(repo=given.repo or ""), commands=False)
+
+    def rendered(thread: Thread, context: Context) -> str:
+        return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
+
+    watch = Watch(memory.ranking, Settings(), Place(given.repo), rendered)
+    return memory, Learner(history, Links.read(history.threads, given.repo), watch)
+
+
+def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[Query]:
+    """The queries of a file; UserError with file and line for the first that is none."""
+    found = []
+    for number, row in enumerate(_lines(path), 1):
+        try:
+            key, relevant = parse_key(row["id"]), frozenset(map(parse_key, row["relevant"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{path}, line {number}: a query needs id and relevant ({error!s:.80})") from error
+        if key not in threads:
+            raise UserError(f"{path}, line {number}: no thread {key!s:.80} in the archive")
+        older = frozenset(k for k in relevant if k in threads and threads[k].created_at < threads[key].created_at)
+        found.append(Query(key, older))
+    if not found:
+        raise UserError(f"{path} holds no query")
+    return found
+
+
+def _lines(path: Path) -> Iterator[Any]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _json(line, path, number)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+
+
+def _json(line: str, path: Path, number: int) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}, line {number}: not JSON ({error!s:.80})") from error
+
+
+def _limited(queries: list[Query], limit: int | None) -> list[Query]:
+    """At most ``limit`` of the queries, evenly spread over all."""
+    if limit is None or limit >= len(queries):
+        return queries
+    return [queries[place * len(queries) // limit] for place in range(limit)]
+
+
+def _figures(found: Sequence[Found], given: argparse.Namespace) -> dict[str, object]:
+    times = [one.ms for one in found]
+    ranks = {str(one.id): one.rank for one in found}
+    return {
+        **RankMetrics.of(ranks.values()).as_dict(),
+        "candidates_recall": round(sum(one.rank is not None for one in found) / len(found), 4),
+        "ms_p50": round(percentile(times, 0.5) or 0.0, 2),
+        "ms_p95": round(percentile(times, 0.95) or 0.0, 2),
+        "ranking": f"{given.folds} folds" if given.folds else given.ranking,
+        "window_days": given.window_days,
+        "ranks": ranks,
+    }
+
+
+def _difference(found: Sequence[Found], path: Path) -> dict[str, object]:
+    """Ours minus theirs on the queries that both have, with the ends of a 95 % interval."""
+    try:
+        theirs = json.loads(path.read_text(encoding="utf-8"))["ranks"]
+        shared = [one for one in found if str(one.id) in theirs]
+        pairs = [(one.rank, theirs[str(one.id)]) for one in shared]
+        differences = rank_differences([ours for ours, _ in pairs], [other for _, other in pairs])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is no result of eval --json: {error!s:.80}") from error
+    intervals = {
+        name: [round(one.value, 4), round(one.low, 4), round(one.high, 4)] for name, one in differences.items()
+    }
+    return {"n": len(pairs), **intervals}
+
+
+def _table(figures: dict[str, Any]) -> str:
+    lines = [f"{figures['n']} queries, {figures['threads']:,} threads, ranking {figures['ranking']}"]
+    for name, (low, high) in figures["interval"].items():
+        lines.append(f"{name:18}{figures[name]:.3f}   [{low:.3f}, {high:.3f}]")
+    lines += [f"{name:18}{figures[name]}" for name in ("candidates_recall", "ms_p50", "ms_p95", "seconds")]
+    if "difference" in figures:
+        lines += [f"{name:18}{value}" for name, value in figures["difference"].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise WorldError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,108 @@
+"""What the runner tells a run, and what a run leaves for the runner: outputs, summary lines, files of the workspace."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.comment.pack import as_markdown
+from bot.comment.summary import Said
+from bot.errors import UserError, WorldError
+from bot.github.client import WRITE_GAP
+from bot.voice import Spoken
+
+SERVER = "https://github.com"
+FOLDER = ".precedent"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the runner says. https://docs.github.com/actions/reference/workflows-and-actions/variables"""
+
+    event_name: str
+    event_path: str
+    repository: str
+    api_url: str
+    server_url: str
+    output: str
+    summary: str
+    temp: str
+    workspace: str
+    write_gap: float = WRITE_GAP
+
+
+def surroundings(environ: Mapping[str, str]) -> Surroundings:
+    """The runner's variables; UserError names the one that is missing."""
+    needed = {name: environ.get(name, "") for name in ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY")}
+    for name, value in needed.items():
+        if not value:
+            raise UserError(f"{name} is not set: this command is for a GitHub Actions runner")
+    return Surroundings(
+        event_name=needed["GITHUB_EVENT_NAME"],
+        event_path=needed["GITHUB_EVENT_PATH"],
+        repository=needed["GITHUB_REPOSITORY"],
+        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+        server_url=(environ.get("GITHUB_SERVER_URL") or SERVER).rstrip("/"),
+        output=environ.get("GITHUB_OUTPUT", ""),
+        summary=environ.get("GITHUB_STEP_SUMMARY", ""),
+        temp=environ.get("RUNNER_TEMP", ""),
+        workspace=environ.get("GITHUB_WORKSPACE", ""),
+    )
+
+
+def summary_line(spoken: Spoken) -> Said:
+    url = spoken.comment.url if spoken.comment else ""
+    shadow = spoken.text if spoken.action == "would say" else ""
+    return Said(spoken.id, spoken.action, spoken.title, spoken.reason, url, shadow)
+
+
+def outputs(spoken: Spoken, context: str) -> str:
+    """The output file's text: numbers, booleans, our own URLs, paths and reasons of ours; never a stranger's words."""
+    matches = [
+        {"number": match.id, "state": match.state, "similarity": match.similarity}
+        for match in (*spoken.context.seen_before, *spoken.context.open_now)
+    ]
+    values = {
+        "matches": json.dumps(matches),
+        "context": context,
+        "comment-id": str(spoken.comment.id) if spoken.comment else "",
+        "comment-url": spoken.comment.url if spoken.comment else "",
+        "spoke": "true" if spoken.spoke else "false",
+        "reason": " ".join(spoken.reason.split()),
+    }
+    fence = f"precedent_{secrets.token_hex(16)}"
+    return "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in values.items())
+
+
+def context_file(around: Surroundings, spoken: Spoken) -> str:
+    """The path of a Markdown file for an agent's prompt; "" when there is nothing to tell."""
+    if spoken.context.is_empty:
+        return ""
+    return leave(around, f"context-{spoken.id}.md", as_markdown(spoken.context))
+
+
+def leave(around: Surroundings, name: str, text: str) -> str:
+    """Write a file for the steps that follow, and return its path as they know it.
+
+    It lies in the workspace and is named relative to it: a container knows the runner's folders by other names than the
+    steps after it do. Without a workspace it lies beside the runner's temporary files.
+    """
+    root = Path(around.workspace or around.temp or Path(around.output).parent)
+    path = root / FOLDER / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise WorldError(f"{name} cannot be written to {root}: {error.strerror}") from error
+    return str(path.relative_to(root) if around.workspace else path)
+
+
+def append(path: str, text: str) -> None:
+    try:
+        with Path(path).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        raise WorldError(f"the runner's file {path} cannot be written: {error.strerror}") from error

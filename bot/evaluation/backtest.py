@@ -1,0 +1,124 @@
+"""Replays the newest threads of a history: what would have been shown on each, and what people linked it to later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
+
+from bot.answer import Context, Speak
+from bot.evaluation.labels import Links
+from bot.evaluation.replay import History, Past, epochs, pasts
+from bot.evaluation.results import Relations, Replayed, Shown
+from bot.model import Thread
+from bot.ranking import Ranking
+from bot.reading.words import terms
+from bot.recall.answering import decide, recall
+from bot.recall.mentioned import Place, referenced
+from bot.recall.rank import Candidate
+from bot.recall.troubleshoot import candidates, judged
+from bot.settings import Settings
+
+Progress = Callable[[int], None]
+Render = Callable[[Thread, Context], str]
+"""A thread and what there is to say about it → the comment."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How threads are replayed: with which ranking and settings, and whether word vectors are trained for it.
+
+    ``render`` None leaves the comments out.
+    """
+
+    ranking: Ranking
+    settings: Settings
+    place: Place = field(default_factory=Place)
+    render: Render | None = None
+    trains: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A replayed thread and the candidates behind its hits, in the same order."""
+
+    replayed: Replayed
+    candidates: tuple[Candidate, ...]
+
+
+def replay(
+    history: History,
+    links: Links,
+    asked: Sequence[Thread],
+    watch: Watch,
+    tick: Progress = lambda _: None,
+    until: float | None = None,
+) -> Iterator[Seen]:
+    """These threads, newest first, each against the older ones as they were; it ends at ``until`` (monotonic time)."""
+    for epoch, past in pasts(history, reversed(epochs(history, asked)), trains=watch.trains):
+        library = past.ranked_by(watch.ranking)
+        for thread in reversed(epoch.asked):
+            if until is not None and monotonic() > until:
+                return
+            yield _one(thread, library, links.relations(thread), watch)
+            tick(1)
+
+
+def newest(history: History, count: int) -> list[Thread]:
+    """The newest issues that a person opened, oldest first."""
+    fit = [thread for thread in history.threads if thread.kind == "issue" and not thread.is_bot]
+    return fit[-count:]
+
+
+def _one(thread: Thread, library: Past, relations: Relations, watch: Watch) -> Seen:
+    opened = thread.as_of(thread.created_at)
+    started = perf_counter()
+    best = _best(opened, library, watch)
+    related = relations.all
+    hits = tuple(
+        Shown(
+            id=c.entry.id,
+            title=c.entry.title,
+            is_open=c.entry.open_at(thread.created_at),
+            similarity=c.similarity,
+            confidence=c.confidence,
+            is_shown=c.similarity >= watch.settings.troubleshooting.similarity_threshold,
+            related=bool(related.intersection((c.entry.id, *c.folded))),
+            why=why,
+        )
+        for c, why in best.hits
+    )
+    ms = 1000 * (perf_counter() - started)
+    places = (n for n, c in enumerate(best.order, 1) if related.intersection((c.entry.id, *c.folded)))
+    markdown, mentions = _comment(opened, library, watch)
+    one = Replayed(
+        thread.id, thread.title, thread.created_at, hits, relations, next(places, None), ms, markdown, mentions
+    )
+    return Seen(one, tuple(c for c, _ in best.hits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    order: tuple[Candidate, ...]
+    hits: tuple[tuple[Candidate, tuple[str, ...]], ...]
+
+
+def _best(opened: Thread, library: Past, watch: Watch) -> _Best:
+    """All candidates in order, and those that fill the places of a comment."""
+    ranked = candidates(opened, library, opened.created_at, referenced(opened, watch.place))
+    if not terms(opened.title):
+        return _Best(ranked.candidates, ())
+    limits = watch.settings.troubleshooting
+    found = judged(opened, ranked, library, opened.created_at)
+    closed = [one for one in found if one.thread.is_closed][: limits.max_results]
+    still_open = [one for one in found if not one.thread.is_closed][: limits.open_results]
+    return _Best(ranked.candidates, tuple((one.candidate, one.why) for one in (*closed, *still_open)))
+
+
+def _comment(opened: Thread, library: Past, watch: Watch) -> tuple[str, int]:
+    if watch.render is None:
+        return "", 0
+    answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at))
+    if not isinstance(answer, Speak):
+        return "", 0
+    return watch.render(opened, answer.context), len(answer.context.mentioned)

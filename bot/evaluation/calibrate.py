@@ -1,0 +1,100 @@
+"""From what was seen in a replay to the confidence from which on a hit is worth showing in this repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bot.evaluation.backtest import Seen
+from bot.evaluation.results import Replayed
+from bot.ranking import CONFIDENCE, Model
+
+USUAL_SHARE = 0.125
+"""Of the issues, which the shipped cut lets through on the development data."""
+
+LEAST_THREADS = 100
+"""Replayed threads from which a share means something."""
+
+LEAST_SPOKEN = 20
+"""Comments from which a precision means something."""
+
+LEAST_RELATED = 50
+"""Related hits from which a repository's own confidences are fitted."""
+
+STRENGTH = 20.0
+"""How strongly own confidences are drawn to the shipped ones, in units of each feature's spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A model with a cut of its own, and in plain words why; ``is_own``: the cut is not the shipped one."""
+
+    model: Model
+    reason: str
+    is_own: bool
+
+
+def refitted(seen: Sequence[Seen], model: Model) -> Model:
+    """The model with confidences fitted to what was seen, where people linked enough of it."""
+    from bot.numeric.fitting import fit_probability
+
+    pairs = [
+        (candidate.evidence, hit.related)
+        for one in seen
+        for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True)
+    ]
+    if sum(related for _, related in pairs) < LEAST_RELATED:
+        return model
+    used = [name for name in CONFIDENCE if name in model.confidence]
+    prior = (model.confidence, model.intercept)
+    rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
+    weights, intercept = fit_probability(rows, labels, used, prior=prior, strength=STRENGTH)
+    return replace(model, confidence=weights, intercept=intercept)
+
+
+def by_share(replayed: Sequence[Replayed], model: Model, share: float) -> Calibration:
+    """The cut at which this share of the threads has a hit to show."""
+    if len(replayed) < LEAST_THREADS:
+        return _kept(model, f"only {len(replayed)} issues could be replayed, {LEAST_THREADS} are needed")
+    best = sorted((_best(one) for one in replayed), reverse=True)
+    cut = best[min(len(best) - 1, max(0, round(share * len(best)) - 1))]
+    if cut <= 0:
+        return _kept(model, f"fewer than {share:.0%} of the issues have any candidate")
+    return Calibration(model.with_cut(cut), f"{share:.1%} of {len(replayed)} replayed issues have a hit", True)
+
+
+def by_precision(replayed: Sequence[Replayed], model: Model, precision: float) -> Calibration:
+    """The lowest cut at which this share of the comments shows something that people linked later.
+
+    Links understate, see `bot.evaluation.metrics`: 0.3 of the comments with a link is about 0.8 of them worth reading.
+    """
+    commented = sorted((one for one in replayed if one.hits), key=_best, reverse=True)
+    found, good = None, 0
+    for count, one in enumerate(commented, 1):
+        cut = _best(one)
+        good += any(hit.related and hit.confidence >= cut for hit in one.hits)
+        if count >= LEAST_SPOKEN and good / count >= precision:
+            found = (cut, count)
+    if found is None:
+        return _kept(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
+    cut, count = found
+    return Calibration(model.with_cut(cut), f"{count} comments of {len(replayed)} issues at {precision:.0%}", True)
+
+
+def recut(one: Seen, model: Model, threshold: float) -> Seen:
+    """What was seen, with the similarities of another model."""
+    hits = []
+    for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True):
+        confidence = model.probability(candidate.evidence)
+        similarity = model.similarity(confidence)
+        shown = similarity >= threshold
+        hits.append(replace(hit, confidence=confidence, similarity=similarity, is_shown=shown))
+    return replace(one, replayed=replace(one.replayed, hits=tuple(hits)))
+
+
+def _best(one: Replayed) -> float:
+    return max((hit.confidence for hit in one.hits), default=0.0)
+
+
+def _kept(model: Model, why: str) -> Calibration:
+    return Calibration(model, f"the shipped cut is kept: {why}", False)

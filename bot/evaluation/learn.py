@@ -1,0 +1,117 @@
+"""What a whole history teaches: word vectors, an order and a cut of the repository's own, and the proof of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from bot.evaluation.backtest import Seen, Watch, newest, replay
+from bot.evaluation.calibrate import USUAL_SHARE, Calibration, by_share, recut, refitted
+from bot.evaluation.evaluate import lessons
+from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit
+from bot.evaluation.labels import Links
+from bot.evaluation.metrics import summary
+from bot.evaluation.replay import History
+from bot.evaluation.results import Backtest
+from bot.memory.learned import Lesson
+from bot.model import Thread
+from bot.ranking import Ranking, shipped
+
+Progress = Callable[[int], None]
+Calibrate = Callable[[Sequence[Seen], Ranking], Calibration]
+
+REPLAYED = 300
+"""How many of the newest issues a rebuild replays."""
+
+SECONDS = 60.0
+"""How long a rebuild learns beside the word vectors: a third of it for the order, a third for the cut, the rest for the
+comments that it shows."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A history to learn from. ``seconds``: how long; ``watch``: how threads are replayed, with the shipped ranking."""
+
+    history: History
+    links: Links
+    watch: Watch
+    seconds: float = SECONDS
+
+    def lesson(self, tick: Progress = lambda _: None) -> tuple[Lesson, Backtest]:
+        """Everything, with the comments that would have been written."""
+        from bot.numeric.towers import train
+        from bot.numeric.word_vectors import encode
+
+        texts = [(document.title, document.body) for document in self.history.documents]
+        words = train(texts, tick=tick)
+        ranking = self.own_order(self.seconds / 3)
+        ranking, _ = self.own_cut(ranking, usual_cut, REPLAYED, self.seconds / 3)
+        backtest = self.backtest(ranking, REPLAYED, self.seconds / 3)
+        data = encode(words) if words else b""
+        return Lesson(data, ranking, len(self.history.threads), summary(backtest)), backtest
+
+    def own_order(self, seconds: float) -> Ranking:
+        """The shipped ranking, or one fitted to the marked duplicates where they are enough; the newest come first."""
+        until, found = monotonic() + seconds, list[Example]()
+        for one in lessons(self.history, self.links, shipped(), until):
+            found.append(one)
+            if len(found) == MOST_EXAMPLES:
+                break
+        return fit(found, shipped()) if len(found) >= LEAST_EXAMPLES else shipped()
+
+    def own_cut(
+        self, ranking: Ranking, calibrate: Calibrate, count: int, seconds: float
+    ) -> tuple[Ranking, Calibration]:
+        """The ranking with confidences and a cut that suit what is seen in a replay."""
+        seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds))
+        has_vectors = any("trained" in c.hit.near for one in seen for c in one.candidates)
+        found = calibrate(seen, ranking)
+        evidence = {"cut": found.reason, "replayed": len(seen)}
+        part = {"with_vectors": found.model} if has_vectors else {"by_words": found.model}
+        return replace(ranking, **part, provenance={**ranking.provenance, **evidence}), found
+
+    def backtest(
+        self, ranking: Ranking, count: int, seconds: float | None, tick: Progress = lambda _: None
+    ) -> Backtest:
+        """The newest issues as they would have been answered with this ranking; the newest first while time lasts."""
+        started = monotonic()
+        watch = replace(self.watch, ranking=ranking)
+        seen = [one.replayed for one in self._replayed(watch, count, seconds, tick)]
+        return Backtest(
+            replayed=tuple(sorted(seen, key=lambda one: (one.created_at, str(one.id)))),
+            threads=len(self.history.threads),
+            threshold=watch.settings.troubleshooting.similarity_threshold,
+            wanted=len(newest(self.history, count)),
+            seconds=monotonic() - started,
+            repo=watch.place.repo or "",
+            evidence=ranking.provenance,
+        )
+
+    def _replayed(
+        self, watch: Watch, count: int, seconds: float | None, tick: Progress = lambda _: None
+    ) -> Iterator[Seen]:
+        until = None if seconds is None else monotonic() + seconds
+        return replay(self.history, self.links, newest(self.history, count), watch, tick, until)
+
+
+def usual_cut(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
+    """The cut for the usual share of issues, but never below the shipped confidence: a repository in which little
+    repeats itself gets fewer comments, not worse ones."""
+    model = ranking.model(any("trained" in c.hit.near for one in seen for c in one.candidates))
+    own = refitted(seen, model)
+    replayed = [recut(one, own, 0.0).replayed for one in seen]
+    found = by_share(replayed, own, USUAL_SHARE)
+    if found.model.cut < model.cut:
+        return replace(
+            found,
+            model=found.model.with_cut(model.cut),
+            reason=f"the shipped one; at it fewer than {USUAL_SHARE:.1%} of {len(seen)} replayed issues have a hit",
+        )
+    return found
+
+
+def read(threads: Sequence[Thread], watch: Watch, seconds: float = SECONDS, tick: Progress = lambda _: None) -> Learner:
+    """A learner of these threads."""
+    history = History.read(threads, tick=tick)
+    return Learner(history, Links.read(history.threads, watch.place.repo), watch, seconds)

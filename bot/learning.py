@@ -1,0 +1,55 @@
+"""When a memory learns from its own history, and what it then does with it."""
+
+from __future__ import annotations
+
+from bot.answer import Context
+from bot.comment.render import Renderer
+from bot.evaluation.backtest import Watch
+from bot.evaluation.labels import Links
+from bot.evaluation.learn import SECONDS, Learner
+from bot.evaluation.replay import History
+from bot.evaluation.results import Backtest
+from bot.memory.learned import Embedder
+from bot.memory.memory import Memory
+from bot.model import Thread
+from bot.recall.mentioned import Place
+from bot.settings import Settings
+
+LEAST_THREADS = 50
+"""Fewer teach nothing."""
+
+CALM_GROWTH, GROWTH = 1.3, 2.0
+"""How much a memory has grown since it last learned when it is time again: in a run nobody waits for, and in any."""
+
+
+def is_due(memory: Memory, *, calm: bool) -> bool:
+    """Whether the memory has grown so much that it should learn anew. ``calm``: nobody waits for this run."""
+    growth = CALM_GROWTH if calm else GROWTH
+    return memory.size >= LEAST_THREADS and memory.size >= growth * memory.learned_from
+
+
+def learn(
+    memory: Memory,
+    settings: Settings,
+    renderer: Renderer,
+    place: Place,
+    *,
+    seconds: float = SECONDS,
+    embedder: Embedder | None = None,
+) -> Backtest:
+    """Learn from everything that is in memory, and make the index anew with it; staged, `commit` writes it.
+
+    ``seconds`` bound what is learned beside the word vectors. Returns the proof: the newest issues as they would have
+    been answered.
+    """
+
+    def rendered(thread: Thread, context: Context) -> str:
+        return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
+
+    threads = [record for record in memory.every_record() if isinstance(record, Thread)]
+    history = History.read(threads, embedder)
+    watch = Watch(memory.ranking, settings, place, rendered)
+    lesson, backtest = Learner(history, Links.read(history.threads, place.repo), watch, seconds).lesson()
+    memory.teach(lesson)
+    memory.rebuild_index()
+    return backtest

@@ -1,0 +1,262 @@
+"""The report holds every figure and every thread, loads nothing, and takes hostile texts for text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.evaluation.metrics import calibration_bins, precision_coverage, summary
+from bot.evaluation.plots import grade_bar, plot_calibration, plot_precision, plot_ranks, plot_times
+from bot.evaluation.report import GRADES, NOTE, render_report
+from bot.evaluation.results import Backtest, Grade, Relations
+from tests.evaluation.samples import backtest, generated, of_every_grade, replayed, shown
+from tests.examples import examples
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</style><script>alert(1)</script>",
+    "</pre></details></article><h1>not the page's heading</h1>",
+    "<img src=https://evil.example/x.png onerror=alert(1)>",
+    '" onmouseover="alert(1)" x="',
+    "' style='background:url(https://evil.example)",
+    "{{ 7 * 7 }}{% for x in range(9) %}{{ x }}{% endfor %}{# gone #}",
+    "<!-- ]]> --><![CDATA[",
+    "&lt;b&gt; &amp;amp; &#0;",
+    "\x00\x1b[31m\x7f",
+    "\ud800 and \udfff",
+    "\u202eright to left\u2066",
+    "[" * 65_536,
+    "",
+]
+VOID = {"meta", "input", "line", "circle", "rect", "polyline"}
+BACKTESTS = {
+    "empty": backtest(wanted=300),
+    "one thread": backtest(replayed(1, shown(11, 0.9, True), rank=1)),
+    "one silent thread": backtest(replayed(1)),
+    "each grade": of_every_grade(),
+    "sixty threads": generated(60),
+}
+
+
+class Page(HTMLParser):
+    """A page read strictly: every element is closed where it should be, and no attribute is there twice."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), (tag, attrs)
+        self.tags.append((tag, dict(attrs)))
+        self.texts.setdefault(tag, []).append("")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        for tag in set(self._open):
+            self.texts[tag][-1] += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def hostile(text: str) -> Backtest:
+    """A replay in which a stranger has written this text wherever strangers write."""
+    hit = shown(11, 0.9, True, title=text, why=(text, text))
+    key = replace(replayed(1, hit, title=text, markdown=f"### {text}\n"), id=text)
+    return backtest(key, repo=f"octocat/{text}", evidence={text: {text: [text]}})
+
+
+@pytest.mark.parametrize("sample", BACKTESTS.values(), ids=BACKTESTS)
+def test_the_page_is_well_formed_and_the_same_each_time(sample: Backtest) -> None:
+    html = render_report(sample)
+    page = Page(html)
+    assert html == render_report(sample)
+    assert [page.tags[0][0], len(page.named("h1"))] == ["html", 1]
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert sorted(set(ids)) == sorted(ids)
+
+
+@pytest.mark.parametrize("sample", BACKTESTS.values(), ids=BACKTESTS)
+def test_nothing_is_loaded_from_anywhere(sample: Backtest) -> None:
+    html = render_report(sample)
+    page = Page(html)
+    assert re.findall(r"(?i)https?:|//\w|url\(|@import|@font-face|\bfetch\b|XMLHttp|\beval\b", html) == []
+    assert {attributes["href"] for _, attributes in page.tags if "href" in attributes} == {"#comments"}
+    assert not {"link", "img", "iframe", "object", "embed", "base", "form", "use"} & {tag for tag, _ in page.tags}
+    assert not [name for _, attributes in page.tags for name in attributes if name == "src" or name.startswith("on")]
+
+
+def test_only_our_own_style_and_script_are_allowed() -> None:
+    page = Page(render_report(generated(3)))
+    policy = next(meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
+    for tag in ("style", "script"):
+        (text,) = page.texts[tag]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules.pop(f"{tag}-src") == f"'sha256-{digest}'"
+    assert rules == {"default-src": "'none'", "base-uri": "'none'", "form-action": "'none'"}
+    assert not [tag for tag, attributes in page.tags if "style" in attributes]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:24]))
+def test_what_strangers_wrote_stays_text(text: str) -> None:
+    html = render_report(hostile(text))
+    html.encode("utf-8")
+    expected = [tag for tag, _ in Page(render_report(hostile("harmless"))).tags]
+    assert [tag for tag, _ in Page(html).tags] == expected
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", html)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.text(max_size=80))
+def test_no_text_changes_the_elements_of_the_page(text: str) -> None:
+    known = [tag for tag, _ in Page(render_report(hostile("harmless"))).tags]
+    assert [tag for tag, _ in Page(render_report(hostile(text))).tags] == known
+
+
+def test_the_comment_is_shown_as_it_was_written() -> None:
+    markdown = "\n### Seen before <now>\n\n- #3 & *more*\n  > `x < y`\n"
+    page = Page(render_report(backtest(replayed(1, shown(11, 0.9), markdown=markdown))))
+    assert page.texts["pre"] == [f"\n{markdown}"]  # a browser drops the first line end of a pre
+
+
+def test_all_figures_of_the_summary_are_present() -> None:
+    sample = generated(60)
+    page = Page(render_report(sample))
+    cells = set(page.texts["th"])
+    for name, value in summary(sample).items():
+        names = [f"{name}.{inner}" for inner in value] if isinstance(value, dict) else [name]
+        assert set(names) <= cells
+    for value in ("evidence.calibration", "this repository, 212 labels", "[0."):
+        assert value in "".join(page.texts["table"])
+
+
+def test_the_opening_sentences_count_what_was_replayed() -> None:
+    (lead,) = (text for text in Page(render_report(of_every_grade())).texts["p"] if text.startswith("Of the 5 newest"))
+    assert lead.replace("\u00a0", " ") == (
+        "Of the 5 newest issues it would have commented on 3 (60.0 %). "
+        "In 2 of these comments (66.7 %) there is a thread that people linked to the issue themselves, later. "
+        "Of the 3 issues that people linked to an older one, the search put the right thread first for 33.3 %, and "
+        "among the first ten for 100.0 %. "
+    )
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (backtest(wanted=300), "There is no issue to replay yet."),
+        (backtest(replayed(1)), "On the newest issue it would have been silent. </p>"),
+        (backtest(replayed(1, shown(11, 0.9))), "written a comment. Nobody linked a thread that it showed"),
+        (backtest(replayed(1), replayed(2), wanted=300), "Time was over after 2 of 300 issues."),
+        (backtest(replayed(1, rank=None, relations=Relations(frozenset({9})))), "#9 (duplicate) · not found by the"),
+    ],
+)
+def test_small_replays_read_well(sample: Backtest, expected: str) -> None:
+    assert expected in render_report(sample)
+
+
+def test_every_page_says_that_labels_understate_and_never_calls_a_hit_wrong() -> None:
+    html = render_report(generated(60))
+    assert NOTE in html
+    assert re.findall(r"(?i)\bwrong\b|false positive|\bbad\b", html.replace(NOTE, "")) == []
+
+
+def test_each_thread_has_an_entry_with_its_grade_the_newest_first() -> None:
+    sample = generated(60)
+    page = Page(render_report(sample))
+    grades = [attributes["data-grade"] for attributes in page.named("li") if "data-grade" in attributes]
+    assert grades == [one.grade.value for one in reversed(sample.replayed)]
+    badges = [text for text in page.texts["span"] if text in {name for name, _ in GRADES.values()}]
+    assert badges == [GRADES[one.grade][0] for one in reversed(sample.replayed)]
+    assert len(page.texts["pre"]) == sum(1 for one in sample.replayed if one.markdown)
+
+
+def test_an_entry_tells_what_was_shown_why_and_whether_it_was_linked() -> None:
+    hit = shown(11, 0.734, True, title="Import stops", confidence=0.5, is_open=True, why=("same file: x.py", "title"))
+    page = Page(render_report(backtest(replayed(1, hit, shown(12, 0.4, title="Not so similar")))))
+    above, below = page.texts["ul"]
+    assert " ".join(above.split()) == (
+        "0.73 Import stops #11 · open then · confidence 50.0 % same file: x.py · title ✓ linked later"
+    )
+    assert "Not so similar" in below
+    assert "not linked by anyone" in below
+
+
+def test_without_a_script_everything_is_visible_and_no_dead_control_is() -> None:
+    page = Page(render_report(generated(30)))
+    hidden = [attributes["id"] for _, attributes in page.tags if "hidden" in attributes]
+    assert hidden == ["controls", "nothing"]
+
+
+def test_the_plots_say_in_words_and_numbers_what_they_show() -> None:
+    page = Page(render_report(generated(60)))
+    plots = [attributes for attributes in page.named("svg") if attributes.get("role") == "img"]
+    assert len(plots) == len(page.texts["figure"]) == 4
+    for attributes, text in zip(plots, page.texts["figure"], strict=True):
+        assert str(attributes["aria-label"]) in text
+        assert "The numbers" in text
+    decorative = [attributes for attributes in page.named("svg") if attributes.get("role") != "img"]
+    assert all(attributes["aria-hidden"] == "true" for attributes in decorative)
+
+
+def test_the_present_threshold_is_marked_and_in_the_table() -> None:
+    cuts = precision_coverage(of_every_grade().replayed)
+    plot = plot_precision(cuts, 0.65)
+    assert ("0.65 (present)", "60.0\u00a0%", "66.7\u00a0%") in plot.rows
+    assert plot.svg.count('class="mark"') == 1
+    assert "threshold 0.65" in plot.svg
+    assert "mark" not in plot_precision(cuts, 0.95).svg
+
+
+def test_the_rank_plot_has_a_bar_for_each_range() -> None:
+    plot = plot_ranks([1, 1, 2, 3, 5, 6, 10, 11, 20, 21, 999, None])
+    counts = [("1", "2"), ("2–3", "2"), ("4–5", "1"), ("6–10", "2"), ("11–20", "2"), ("> 20", "2"), ("not found", "1")]
+    assert [row[:2] for row in plot.rows] == counts
+    assert plot.svg.count("<rect") == 7
+
+
+def test_the_calibration_plot_has_a_point_for_each_bin_and_counts_every_hit() -> None:
+    confidences = [place / 100 for place in range(100)]
+    plot = plot_calibration(calibration_bins(confidences, [value > 0.5 for value in confidences]), confidences)
+    assert plot.svg.count("<circle") == len(plot.rows) == 10
+    assert [int(found) for found in re.findall(r'small"[^>]*>(\d+)<', plot.svg)] == [10] * 10
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=60))
+def test_every_time_is_in_a_bar_and_inside_the_drawing(times: list[float]) -> None:
+    plot = plot_times(times)
+    assert sum(int(row[1]) for row in plot.rows) == len(times)
+    assert all(0 <= float(x) <= 360 for x in re.findall(r'\bx[12]?="(-?[\d.]+)"', plot.svg))
+
+
+def test_a_time_far_beyond_the_others_does_not_squeeze_them() -> None:
+    plot = plot_times([10.0] * 50 + [12.0] * 49 + [9_000.0])
+    assert plot.rows[-1][0].endswith("and more")
+    assert "The last bar holds all longer times." in plot.about
+
+
+def test_nothing_to_draw_is_said_in_words() -> None:
+    plots = [plot_precision([], 0.65), plot_calibration([], []), plot_ranks([]), plot_times([])]
+    assert [plot.svg for plot in plots] == [""] * 4
+    assert all(plot.words for plot in plots)
+    assert grade_bar({}) == grade_bar(dict.fromkeys(Grade, 0)) == ""

@@ -1,0 +1,182 @@
+"""The report in Chromium: nothing for axe to blame, no errors, no scrolling to the side, and controls that work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.evaluation.report import render_report
+from bot.evaluation.results import Backtest
+from tests.evaluation.samples import backtest, generated, replayed, shown
+from tools.screenshot import Browser, Tab, find_chromium, running
+
+pytestmark = pytest.mark.browser
+
+WINDOWS = {"light": (1200, 900, False), "dark": (1200, 900, True), "phone": (390, 844, False)}
+AXE_PACKAGES = ("axe_playwright_python", "axe_core_python")
+WATCH = """
+window.problems = [];
+for (const name of ["error", "unhandledrejection", "securitypolicyviolation"])
+  addEventListener(name, event => problems.push(`${name}: ${event.message || event.reason || event.blockedURI}`), true);
+for (const name of ["error", "warn"]) console[name] = (...parts) => problems.push(parts.join(" "));
+"""
+AXE = """
+axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(found =>
+  found.violations.map(one => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html} ${one.nodes[0].failureSummary}`))
+"""
+SHOWN = "[...document.querySelectorAll('.entry')].filter(entry => entry.checkVisibility()).map(e => e.dataset.grade)"
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def axe() -> str:
+    """The source of axe-core: of the file that the variable AXE names, else of an installed package that has it."""
+    if named := os.environ.get("AXE"):
+        return Path(named).read_text(encoding="utf-8")
+    for package in AXE_PACKAGES:
+        if (spec := find_spec(package)) and spec.origin:
+            return (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+    raise FileNotFoundError("axe-core: install axe-core-python, or name an axe.min.js in the variable AXE")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running(find_chromium()) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Any:
+    def open_report(sample: Backtest, window: str) -> Tab:
+        width, height, dark = WINDOWS[window]
+        file = tmp_path / "report.html"
+        file.write_text(render_report(sample), encoding="utf-8")
+        tab = Tab(browser, dark)
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        tab.resize(width, height)
+        tab.open(file)
+        return tab
+
+    return open_report
+
+
+def hostile() -> Backtest:
+    """What is hard to lay out: words without an end, text from right to left, and a title that is empty."""
+    word = "x" * 5_000
+    hits = (shown(11, 0.9, True, title=word, why=(word, "\u202eback")), shown(12, 0.4, title="\u05d0" * 300))
+    return backtest(
+        replayed(1, *hits, title=word, markdown=word),
+        replayed(2, title=""),
+        repo=f"octocat/{word}",
+        evidence={word: word},
+    )
+
+
+def press(tab: Tab, key: str, code: int, text: str = "") -> None:
+    for kind in ("keyDown", "keyUp"):
+        tab.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("sample", [generated(60), backtest(), hostile()], ids=["sixty", "empty", "hostile"])
+def test_axe_finds_nothing_and_nothing_goes_wrong(opened: Any, sample: Backtest, window: str) -> None:
+    tab = opened(sample, window)
+    tab.run("for (const part of document.querySelectorAll('details')) part.open = true")
+    tab.picture()
+    tab.run(axe())
+    assert tab.run(AXE) == []
+    assert tab.run(TOO_WIDE) == 0
+    assert tab.run("problems") == []
+
+
+def test_axe_would_find_a_colour_that_is_too_pale(opened: Any) -> None:
+    tab = opened(generated(3), "light")
+    tab.run("document.querySelector('h1').style.color = '#ccc'")
+    tab.run(axe())
+    assert [found.split(":")[0] for found in tab.run(AXE)] == ["color-contrast"]
+
+
+def test_the_policy_is_in_force(opened: Any) -> None:
+    tab = opened(generated(3), "light")
+    tab.run("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+    tab.run("document.body.append(Object.assign(document.createElement('img'), {src: 'https://example.com/x.png'}))")
+    assert tab.run("window.ran || 0") == 0
+    assert [found for found in tab.run("problems") if found.startswith("securitypolicyviolation: ")]
+
+
+def test_nothing_is_wider_than_the_smallest_phone(opened: Any) -> None:
+    tab = opened(generated(30), "phone")
+    tab.resize(360, 640)
+    tab.run("for (const part of document.querySelectorAll('details')) part.open = true")
+    tab.picture()
+    assert tab.run(TOO_WIDE) == 0
+
+
+def test_filters_show_their_grade_and_say_how_many(opened: Any) -> None:
+    sample = generated(60)
+    grades = [one.grade.value for one in reversed(sample.replayed)]
+    tab = opened(sample, "light")
+    for place, wanted in enumerate(["", "success assist noise", "success", "assist", "noise", "missed", "quiet"]):
+        tab.run(f"document.querySelectorAll('[data-show]')[{place}].click()")
+        expected = [grade for grade in grades if not wanted or grade in wanted.split()]
+        assert tab.run(SHOWN) == expected
+        assert tab.run("document.getElementById('count').textContent") == f"{len(expected)} of 60 issues"
+        assert tab.run("[...document.querySelectorAll('[aria-pressed=true]')].map(b => b.dataset.show)") == [wanted]
+
+
+def test_it_opens_with_the_comments_or_with_everything_where_there_is_none(opened: Any) -> None:
+    assert set(opened(generated(60), "light").run(SHOWN)) <= {"success", "assist", "noise"}
+    assert opened(backtest(replayed(1), replayed(2)), "light").run(SHOWN) == ["quiet", "quiet"]
+
+
+def test_search_and_filter_work_with_the_keyboard_alone(opened: Any) -> None:
+    threads = [replayed(key, shown(key + 90, 0.9), title=f"Snapshot {key}") for key in (1, 2, 3)]
+    tab = opened(backtest(*threads, replayed(4, title="Backup stops")), "light")
+    for _ in range(40):
+        press(tab, "Tab", 9)
+        if tab.run("document.activeElement.id") == "search":
+            break
+    tab.call("Input.insertText", text="SNAPSHOT  2")
+    assert tab.run(SHOWN) == ["noise"]
+    tab.call("Input.insertText", text=" nowhere")
+    assert tab.run("document.getElementById('nothing').checkVisibility()") is True
+    press(tab, "Tab", 9)
+    press(tab, "Enter", 13, "\r")
+    assert tab.run("[document.activeElement.id, document.getElementById('search').value]") == ["search", ""]
+    assert tab.run(SHOWN) == ["quiet", "noise", "noise", "noise"]
+
+
+def test_reasons_and_comments_are_searched_but_not_the_words_of_the_page(opened: Any) -> None:
+    tab = opened(backtest(replayed(1, shown(9, 0.9, why=("same file: worker.py",)), markdown="an *answer*")), "light")
+    for words, expected in (("worker.py", 1), ("*answer*", 1), ("confidence", 0), ("#9", 1)):
+        script = f"search.value = {words!r}; search.dispatchEvent(new Event('input'))"
+        tab.run(f"var search = document.getElementById('search'); {script}")
+        assert len(tab.run(SHOWN)) == expected
+
+
+def test_a_thousand_threads_are_searched_while_one_types(opened: Any) -> None:
+    tab = opened(generated(1000), "phone")
+    tab.run("document.querySelector('[data-show=\"\"]').click()")
+    took = tab.run(
+        "new Promise(done => { const start = performance.now(); const search = document.getElementById('search');"
+        "search.value = 'import enospc'; search.dispatchEvent(new Event('input'));"
+        "requestAnimationFrame(() => setTimeout(() => done(performance.now() - start))); })"
+    )
+    assert 0 < len(tab.run(SHOWN)) < 1000
+    assert took < 1000
+
+
+def test_without_a_script_every_entry_is_there_and_no_control_is(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(render_report(generated(30)), encoding="utf-8")
+    tab = Tab(browser)
+    tab.resize(1200, 900)
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    tab.open(file)
+    tab.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert len(tab.run(SHOWN)) == 30
+    assert tab.run("document.getElementById('controls').checkVisibility()") is False
