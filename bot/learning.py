@@ -9,7 +9,6 @@ from bot.evaluation.labels import Links
 from bot.evaluation.learn import SECONDS, Learner
 from bot.evaluation.replay import History
 from bot.evaluation.results import Backtest
-from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
 from bot.model import Thread
 from bot.recall.mentioned import Place
@@ -35,7 +34,6 @@ def learn(
     place: Place,
     *,
     seconds: float = SECONDS,
-    embedder: Embedder | None = None,
 ) -> Backtest:
     """Learn from everything that is in memory, and make the index anew with it; staged, `commit` writes it.
 
@@ -47,7 +45,7 @@ def learn(
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     threads = [record for record in memory.every_record() if isinstance(record, Thread)]
-    history = History.read(threads, embedder)
+    history = History.read(threads, memory.embedder)
     watch = Watch(memory.ranking, settings, place, rendered)
     lesson, backtest = Learner(history, Links.read(history.threads, place.repo), watch, seconds).lesson()
     memory.teach(lesson)

@@ -139,13 +139,11 @@ class Thread:
         for event in sorted(self.events, key=lambda event: event.at):
             if event.name == ("reopened" if len(known) % 2 else "closed"):
                 known.append(event.at)
-        if self.is_closed and self.closed_at and len(known) % 2 == 0:
+        if self.is_closed and self.closed_at:
             known = [at for at in known if at < self.closed_at]
             known = [*known[: len(known) // 2 * 2], self.closed_at]
         elif not self.is_closed and len(known) % 2:
             known.pop()  # it was reopened, nobody knows when
-        elif self.is_closed and self.closed_at:
-            known[-1] = self.closed_at
         return tuple(known)
 
 

@@ -31,8 +31,8 @@ ORDER = (
 """What the order of candidates is made of; `bot.recall.features` says how each is measured."""
 
 CONFIDENCE = (
-    *("score", "chance", "lead", "share", "text_lead", "trained", "words"),
-    *("same_error", "same_file", "names", "title_covered", "title_wanted", "title_overlap"),
+    *("likeness", "lead", "share", "trained", "words", "title_covered"),
+    *("same_error", "same_file", "names", "open", "recent_age", "recent_closed"),
 )
 """What the confidence in a hit is made of."""
 

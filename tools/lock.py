@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = {
     "requirements.lock": ["pyproject.toml"],
+    "requirements-semantic.lock": ["pyproject.toml", "--extra=semantic"],
     "requirements-dev.lock": ["pyproject.toml", "--extra=dev"],
     "requirements-checks.lock": ["--group=checks"],
 }

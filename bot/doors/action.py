@@ -28,6 +28,7 @@ from bot.github.threads import Own
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
 from bot.memory.branch import BranchStore
 from bot.memory.head import read_head_files
+from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.store import Store
@@ -149,7 +150,7 @@ def _bot(
     own = Own(settings.comment.author, marker())
     forge = GitHubClient(around.api_url, inputs.token, around.repository, write_gap=around.write_gap)
     store = _store(around, settings, inputs)
-    memory = Memory(store)
+    memory = Memory(store, embedder=_embedder(settings, around, report))
     try:
         yield Bot(
             memory=memory,
@@ -168,6 +169,21 @@ def _bot(
         memory.close()
         report.notes += memory.notes
         report.notes.append(f"API: {forge.reads} reads, {forge.writes} writes.")
+
+
+def _embedder(settings: Settings, around: Surroundings, report: Report) -> Embedder | None:
+    """The text model that the settings name; without one that can be used the run goes by words."""
+    if not settings.semantic.model:
+        return None
+    from bot.numeric.embedder import EmbeddingsUnavailable, model_folder, open_embedder
+
+    try:
+        return open_embedder(model_folder(settings.semantic.model, Path(around.workspace or ".")))
+    except EmbeddingsUnavailable as error:
+        report.notes.append(f"Similar threads are looked for without embeddings: {error}")
+    except UserError as error:
+        report.fail(str(error), error.exit_code)
+    return None
 
 
 def _store(around: Surroundings, settings: Settings, inputs: Inputs) -> Store:

@@ -108,6 +108,9 @@ def _add_eval(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     command.add_argument(
         "--folds", type=_number(2, 50), metavar="N", help="weights fitted to the other folds of the queries, by time"
     )
+    command.add_argument(
+        "--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings beside the words"
+    )
     command.add_argument("--against", type=Path, metavar="FILE", help="an earlier result (--json) to compare with")
     command.add_argument("--json", action="store_true", help="print the figures and all ranks as JSON")
 

@@ -26,7 +26,7 @@ from bot.evaluation.learn import Learner
 from bot.evaluation.metrics import RankMetrics, percentile, rank_differences, summary
 from bot.evaluation.replay import History
 from bot.evaluation.report import render_report
-from bot.memory.learned import Lesson
+from bot.memory.learned import Embedder, Lesson
 from bot.memory.memory import Memory
 from bot.model import Thread, ThreadId
 from bot.ranking import Ranking, shipped
@@ -40,7 +40,7 @@ def run_eval(given: argparse.Namespace) -> object:
     threads = {thread.id: thread for thread in read_archive(given.threads)}
     asked = _limited(_queries(given.queries, threads), given.limit)
     with progress("Reading threads", len(threads)) as tick:
-        history = History.read(threads.values(), tick=tick)
+        history = History.read(threads.values(), _embedder(given.semantic), tick)
     window = timedelta(days=given.window_days) if given.window_days else None
     with progress("Queries", len(asked) * (2 if given.folds else 1)) as tick:
         if given.folds:
@@ -103,6 +103,12 @@ def _learner(given: argparse.Namespace) -> tuple[Memory, Learner]:
 
     watch = Watch(memory.ranking, Settings(), Place(given.repo), rendered)
     return memory, Learner(history, Links.read(history.threads, given.repo), watch)
+
+
+def _embedder(folder: Path | None) -> Embedder | None:
+    from bot.numeric.embedder import open_embedder
+
+    return open_embedder(folder) if folder else None
 
 
 def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[Query]:

@@ -12,7 +12,7 @@ from bot.evaluation.examples import MOST_EXAMPLES, Example, example, fit, own_ra
 from bot.evaluation.labels import Links
 from bot.evaluation.replay import History, Past, epochs, pasts
 from bot.model import Thread, ThreadId
-from bot.ranking import Ranking, shipped
+from bot.ranking import ORDER, Ranking, shipped
 from bot.recall.mentioned import Place, referenced
 from bot.recall.rank import Ranked
 from bot.recall.troubleshoot import candidates
@@ -90,11 +90,16 @@ def lessons(history: History, links: Links, ranking: Ranking, until: float) -> I
 
 
 def by_folds(
-    history: History, queries: Sequence[Query], folds: int, window: timedelta | None, tick: Progress = lambda _: None
+    history: History,
+    queries: Sequence[Query],
+    folds: int,
+    window: timedelta | None,
+    tick: Progress = lambda _: None,
+    names: Sequence[str] = ORDER,
 ) -> list[Found]:
     """Like `evaluate`, each query ranked with weights that were fitted to the other folds only, from nothing.
 
-    Folds are stretches of time of equal numbers of queries.
+    Folds are stretches of time of equal numbers of queries. Of the features only those in ``names`` are weighed.
     """
     created = {thread.id: thread.created_at for thread in history.threads}
     ordered = sorted((query for query in queries if query.id in created), key=lambda query: created[query.id])
@@ -102,7 +107,9 @@ def by_folds(
     for number, query in enumerate(ordered):
         fold_at.setdefault(created[query.id], number * folds // len(ordered))
     _, examples = evaluate(history, ordered, Trial({query.id: shipped() for query in ordered}, window), tick)
-    rankings = [fit([one for one in examples if fold_at[one.known_at] != fold], None, 1.0) for fold in range(folds)]
+    rankings = [
+        fit([one for one in examples if fold_at[one.known_at] != fold], None, 1.0, names) for fold in range(folds)
+    ]
     trial = Trial({query.id: rankings[fold_at[created[query.id]]] for query in ordered}, window)
     return evaluate(history, ordered, trial, tick)[0]
 

@@ -37,12 +37,17 @@ def example(found: Ranked, right: frozenset[ThreadId], known_at: datetime) -> Ex
     return Example(tuple(c.features for c in found.candidates), is_right, known_at) if any(is_right) else None
 
 
-def fit(examples: Sequence[Example], base: Ranking | None, strength: float = STRENGTH) -> Ranking:
-    """The ranking that these examples teach, drawn to ``base``; confidences and cuts stay those of ``base``."""
+def fit(
+    examples: Sequence[Example], base: Ranking | None, strength: float = STRENGTH, names: Sequence[str] = ORDER
+) -> Ranking:
+    """The ranking that these examples teach, drawn to ``base``; confidences and cuts stay those of ``base``.
+
+    Of the features only those in ``names`` are weighed.
+    """
     known = base or _blank()
     return Ranking(
-        _fitted(examples, known.with_vectors, strength, ORDER),
-        _fitted(examples, known.by_words, strength, [name for name in ORDER if name not in VECTORS]),
+        _fitted(examples, known.with_vectors, strength, names),
+        _fitted(examples, known.by_words, strength, [name for name in names if name not in VECTORS]),
         {**known.provenance, "order": f"{len(examples)} marked duplicates of this repository"},
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bot.evaluation.results import Relations
-from bot.model import Thread, ThreadId
+from bot.model import Thread, ThreadId, TimelineEvent
 from bot.reading.outcome import outcome
 from bot.reading.references import find_references, find_title_references
 from bot.reading.statements import statements
@@ -33,7 +33,7 @@ def marks(thread: Thread, repo: str | None = None) -> list[Mark]:
     Its author counts where they call it a duplicate: they did not know when they opened it. What else they point at,
     and what the opening text itself points at, nobody had to find. Bots count for nothing.
     """
-    thread = replace(thread, events=tuple(event for event in thread.events if not event.actor.endswith("[bot]")))
+    thread = replace(thread, events=tuple(event for event in thread.events if not _is_mark_of_bot(event)))
     number = thread.id if isinstance(thread.id, int) else None
     own = find_title_references(thread.title, repo=repo, number=number)
     own += find_references(thread.body, repo=repo, number=number)
@@ -44,9 +44,10 @@ def marks(thread: Thread, repo: str | None = None) -> list[Mark]:
 
 def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
     number = thread.id if isinstance(thread.id, int) else None
-    for event in thread.events:
+    for event in thread.events if thread.flips else ():
         if event.name == "marked_as_duplicate" and event.source is not None:
-            yield Mark(thread.id, event.source, event.at, True)
+            # What happened to a thread is kept from its first closing on: before, nobody knows of it.
+            yield Mark(thread.id, event.source, max(event.at, thread.flips[0]), True)
     original = first_original(thread)
     if original is not None:
         yield Mark(thread.id, *original, is_duplicate=True)
@@ -83,6 +84,10 @@ def _endings(thread: Thread) -> list[datetime]:
     late = [at for at in said if any(at - _LATE <= closed <= at for closed in closings)]
     marked = [event.at for event in thread.events if event.name == "marked_as_duplicate" and closings]
     return sorted({*closings, *late, *(at for at in marked if at > closings[0])})
+
+
+def _is_mark_of_bot(event: TimelineEvent) -> bool:
+    return event.name.endswith("marked_as_duplicate") and event.actor.endswith("[bot]")
 
 
 def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:

@@ -237,7 +237,7 @@ def _ranks_drawing(counts: Mapping[str, int], words: str) -> str:
         style = "bar-quiet" if name == "not found" else "bar-full"
         parts.append(bar(x + 5, top, (slot - 10, HEIGHT - BOTTOM - top), style) if found else "")
         parts.append(text(x + slot / 2, top - 5, f"{found:,}", "value middle"))
-        parts.append(text(x + slot / 2, HEIGHT - BOTTOM + 15, name, "tick middle"))
+        parts.append(text(x + slot / 2, HEIGHT - BOTTOM + 15, name, "tick middle small"))
     return drawing(words, parts)
 
 

@@ -41,13 +41,14 @@ Progress = Callable[[int], None]
 class History:
     """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
 
-    ``arms`` are the vectors of a downloaded model, which knows nothing of this history, by thread. ``trained`` keeps
-    the word vectors of each number of first threads that were asked for.
+    ``arms`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by thread.
+    ``trained`` keeps the word vectors of each number of first threads that were asked for.
     """
 
     threads: Sequence[Thread]
     documents: Sequence[Document]
     arms: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
+    embedder: Embedder | None = None
     trained: dict[int, WordVectors | None] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -62,7 +63,7 @@ class History:
             if embedder:
                 arms[thread.id] = embedded(thread, embedder)
             tick(1)
-        return cls(ordered, documents, arms)
+        return cls(ordered, documents, arms, embedder)
 
     def before(self, moment: datetime) -> int:
         """How many threads were created before that moment."""
@@ -100,7 +101,7 @@ class Past:
         return self._learned.ranking
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
-        return self._learned.vectors(thread, self._history.arms.get(thread.id))
+        return self._learned.vectors(thread)
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key] for key in ids if key in self._threads}
@@ -147,7 +148,8 @@ def pasts(history: History, parts: Iterable[Epoch], *, trains: bool = True) -> I
     """
     for epoch in parts:
         end = history.before(epoch.asked[-1].created_at)
-        learned = Learned(shipped(), _trained(history, epoch.trained_on) if trains else None)
+        words = _trained(history, epoch.trained_on) if trains else None
+        learned = Learned(shipped(), words, history.embedder)
         with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
             build(Path(folder), (_encoded(history, number, learned) for number in range(end)))
             index = open_index(Path(folder))

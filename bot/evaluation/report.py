@@ -226,7 +226,7 @@ def _ends(figures: Mapping[str, object], name: str, about: str) -> str:
 
 
 def _between(low: float, high: float) -> str:
-    return f"95\u00a0% interval {100 * low:.0f}–{100 * high:.0f}\u00a0%"
+    return f"95\u00a0%\u00a0interval {100 * low:.0f}–{100 * high:.0f}\u00a0%"
 
 
 def _decimal(value: object, digits: int) -> str:

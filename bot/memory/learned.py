@@ -42,10 +42,10 @@ class Learned:
     words: WordVectors | None = None
     embedder: Embedder | None = None
 
-    def vectors(self, thread: Thread, arms: Mapping[str, bytes] | None = None) -> dict[str, bytes]:
-        """The thread's vectors by arm; empty ones are left out. ``arms``: those that are known already."""
-        found = {**(arms or {}), **self.term_vectors(terms(thread.title), body_terms(thread.body))}
-        if self.embedder and "semantic" not in found:
+    def vectors(self, thread: Thread) -> dict[str, bytes]:
+        """The thread's vectors by arm; empty ones are left out."""
+        found = self.term_vectors(terms(thread.title), body_terms(thread.body))
+        if self.embedder:
             found |= embedded(thread, self.embedder)
         return {arm: vector for arm, vector in found.items() if vector}
 

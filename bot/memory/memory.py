@@ -39,7 +39,7 @@ class Memory:
         embedder: Embedder | None = None,
     ) -> None:
         self._store = store
-        self._embedder = embedder
+        self.embedder = embedder
         self._lesson: Lesson | None = None
         self._patience = patience
         self._sleep = sleep
@@ -55,7 +55,7 @@ class Memory:
         keys = list(want)
         paths = [path for key in keys for path in (record_path(key), digest_path(key), answer_path(key))]
         snapshot = self._store.open([PATH, INDEX, FOLDER, *paths])
-        self._draft = Draft(snapshot, self.notes, paths, self._embedder)
+        self._draft = Draft(snapshot, self.notes, paths, self.embedder)
         self._staged, self._made_anew, self._lesson = [], False, None
         return self
 
@@ -141,7 +141,7 @@ class Memory:
                 self._reapply()
                 continue
             self._staged, self._made_anew, self._lesson = [], False, None
-            self._draft = Draft(written, self.notes, embedder=self._embedder)
+            self._draft = Draft(written, self.notes, embedder=self.embedder)
             return True
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:

@@ -146,7 +146,8 @@ def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
 
 def log_days(since: Numbers, until: float) -> Scores:
     """ln(1 + days) from each time in seconds to ``until``, never below 0."""
-    return np.log1p(np.maximum(0.0, until - since) / 86_400)
+    found: Scores = np.log1p(np.maximum(0.0, until - since) / 86_400)
+    return found
 
 
 def log_counts(values: Numbers) -> Scores:

@@ -127,6 +127,4 @@ def decode(data: bytes) -> WordVectors:
     if len(set(words)) != count or not ((numbers >= 0) & (numbers <= _LARGEST)).all():  # nor any NaN
         raise ValueError("the file of word vectors is damaged")
     matrix = directions.astype(np.float32) * (numbers[count:, None] / np.float32(127))
-    return WordVectors(
-        {word: number for number, word in enumerate(words)}, numbers[:count], matrix, trained_on
-    )
+    return WordVectors({word: number for number, word in enumerate(words)}, numbers[:count], matrix, trained_on)

@@ -6,21 +6,23 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from math import exp, log, log1p
+from math import log1p
 
 from bot.indexed import Entry, Hit
 from bot.model import ThreadId
 from bot.ranking import Model
-from bot.recall.features import Question, order_features, title_wanted
+from bot.recall.features import Question, order_features
 
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
 
 FIELD = 10
-"""A hit is compared with the tenth best: what stands out from its field is more than a shared subject."""
+"""A hit is compared with the one after the ten best: what stands out from its field is more than a shared subject."""
 
-WEAKEST = 0.05
-"""Least share of the tenth best score that is told apart from none."""
+CIRCUMSTANCES = frozenset({"open", "age", "closed"})
+"""Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
+
+MONTH = log1p(30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +30,15 @@ class Candidate:
     """A thread that may be shown, as one of the hits found it.
 
     ``found_as`` is the duplicate that was found in its stead, else its own id; ``folded`` names all threads that count
-    for it. ``score`` is in log-odds against the other candidates, ``features`` what it is made of. ``confidence`` is
-    the probability that people would link it, ``evidence`` what that is made of.
+    for it. ``score`` is in log-odds against the other candidates, ``features`` what it is made of; ``likeness`` is the
+    part of it that has nothing to do with the candidate's age and state. ``confidence`` is the probability that people
+    would link it, ``evidence`` what that is made of.
     """
 
     entry: Entry
     hit: Hit
     score: float
+    likeness: float
     features: Mapping[str, float]
     folded: tuple[ThreadId, ...]
     confidence: float = 0.0
@@ -50,16 +54,13 @@ class Candidate:
 class Ranked:
     """All candidates, best first, with what is needed to tell how one stands out among them.
 
-    ``total`` is the logarithm of the sum of e^score, ``rival`` the score after the best FIELD ones, ``field_score`` the
-    tenth best score for the terms.
+    ``rival`` is the likeness after the FIELD most alike.
     """
 
     candidates: tuple[Candidate, ...]
     asked: Question
     model: Model
-    total: float = 0.0
     rival: float = 0.0
-    field_score: float = 0.0
 
     def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
         """The candidate with its confidence and similarity. ``signals``: `same_error`, `same_file`, `names`."""
@@ -71,23 +72,22 @@ class Ranked:
     def _evidence(self, candidate: Candidate, signals: Mapping[str, float]) -> dict[str, float]:
         """The features of `bot.ranking.CONFIDENCE`.
 
-        ``score`` is the candidate's, ``chance`` the logarithm of its share among all, ``lead`` its distance to the best
-        ones' rival; ``share`` of the query's weight and ``text_lead`` over the tenth best are of its terms alone;
-        ``words`` is ln(1 + terms of the question); the other ones are as in `bot.recall.features`.
+        ``likeness`` is the candidate's and ``lead`` its distance to the rival of the most alike; ``share`` is that of
+        the query's weight, ``words`` ln(1 + terms of the question). ``recent_age`` and ``recent_closed`` are ln(1 + days)
+        up to MONTH: people link what is fresh, but an answer of three years ago is as good as one of last year. The
+        others are as in `bot.recall.features`.
         """
-        hit = candidate.hit
-        lead = hit.score / self.field_score if self.field_score > 0 else 1.0
+        features = candidate.features
         return {
-            "score": candidate.score,
-            "chance": candidate.score - self.total,
-            "lead": candidate.score - self.rival,
-            "share": hit.share,
-            "text_lead": log(max(WEAKEST, lead)),
-            "trained": hit.near.get("trained", 0.0),
+            "likeness": candidate.likeness,
+            "lead": candidate.likeness - self.rival,
+            "share": candidate.hit.share,
+            "trained": candidate.hit.near.get("trained", 0.0),
             "words": log1p(self.asked.words),
-            "title_covered": candidate.features["title_covered"],
-            "title_wanted": title_wanted(hit.entry.title, self.asked),
-            "title_overlap": candidate.features["title_overlap"],
+            "title_covered": features["title_covered"],
+            "open": features["open"],
+            "recent_age": min(features["age"], MONTH),
+            "recent_closed": min(features["closed"], MONTH),
             **signals,
         }
 
@@ -95,6 +95,11 @@ class Ranked:
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Best first. Ties go to the higher score for terms, then to the older thread, then to the smaller id."""
     return sorted(candidates, key=_place)
+
+
+def surest_first(candidate: Candidate) -> tuple[float, float, float, datetime, int, str]:
+    """The key that puts the most similar first; ties as in `in_order`."""
+    return -candidate.confidence, *_place(candidate)
 
 
 def _place(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
@@ -105,23 +110,18 @@ def _place(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
 
 def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Question, model: Model) -> Ranked:
     """One candidate for each thread; a duplicate counts for the thread that ``canonical`` names for it."""
-    scores = sorted((hit.score for hit in hits), reverse=True)
+    best = max((hit.score for hit in hits), default=0.0)
     groups: dict[ThreadId, list[Candidate]] = {}
     for hit in hits:
-        features = order_features(hit, asked, scores[0])
-        score = sum([weight * features[name] for name, weight in model.order.items() if name in features])
+        features = order_features(hit, asked, best)
+        weighed = {name: weight * features[name] for name, weight in model.order.items() if name in features}
+        likeness = sum([part for name, part in weighed.items() if name not in CIRCUMSTANCES])
         entry = canonical.get(hit.entry.id, hit.entry)
-        found = Candidate(entry, hit, score, features, (hit.entry.id,))
+        found = Candidate(entry, hit, sum(weighed.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(found)
     candidates = in_order(map(_folded, groups.values()))
-    return Ranked(
-        tuple(candidates),
-        asked,
-        model,
-        total=_log_sum([candidate.score for candidate in candidates]),
-        rival=candidates[min(FIELD, len(candidates) - 1)].score if candidates else 0.0,
-        field_score=scores[min(FIELD, len(scores)) - 1] if scores else 0.0,
-    )
+    alike = sorted((candidate.likeness for candidate in candidates), reverse=True)
+    return Ranked(tuple(candidates), asked, model, alike[min(FIELD, len(alike) - 1)] if alike else 0.0)
 
 
 def _folded(group: Sequence[Candidate]) -> Candidate:
@@ -129,10 +129,3 @@ def _folded(group: Sequence[Candidate]) -> Candidate:
     if len(group) == 1:
         return group[0]
     return replace(min(group, key=_place), folded=tuple(one.found_as for one in group))
-
-
-def _log_sum(scores: Sequence[float]) -> float:
-    if not scores:
-        return 0.0
-    largest = max(scores)
-    return largest + log(sum(exp(score - largest) for score in scores))

@@ -19,13 +19,12 @@ from bot.recall.features import question
 from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
-from bot.recall.rank import LEAST_TERMS, Candidate, Ranked, in_order, ranked
+from bot.recall.rank import LEAST_TERMS, Candidate, Ranked, ranked, surest_first
 from bot.recall.why import reasons, shared_signals
 
 CANDIDATES = 200
-MOST_READ = 60
 READ = 8
-"""How many of the best closed candidates are read, and how many open ones, none of them below the best MOST_READ."""
+"""How many of the closed candidates most alike are read, and how many open ones."""
 
 NOWHERE = "\0"
 """A term that no text has."""
@@ -124,14 +123,13 @@ class Found:
 
 
 def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime | None) -> list[Found]:
-    """The best candidates of each state with their confidence, in order.
+    """The candidates most alike of each state with their confidence, the surest first.
 
     Those whose text is gone are left out, and those for which no reason can be told: they share a form or a link.
     """
-    best = [c for c in ranking.candidates[:MOST_READ] if len(c.hit.terms) >= LEAST_TERMS]
-    closed = [c for c in best if not c.entry.open_at(before)][:READ]
-    still_open = [c for c in best if c.entry.open_at(before)][:READ]
-    near = in_order([*closed, *still_open])
+    alike = sorted(ranking.candidates, key=lambda c: -c.likeness)
+    near = [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and not c.entry.open_at(before)][:READ]
+    near += [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and c.entry.open_at(before)][:READ]
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)
     found = []
     for candidate in near:
@@ -146,7 +144,7 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
                 "names": log1p(len(both.names)),
             }
             found.append(Found(ranking.judged(candidate, signals), texts[candidate.entry.id], why))
-    return found
+    return sorted(found, key=lambda one: surest_first(one.candidate))
 
 
 def _canonical(hits: list[Hit], library: Library, before: datetime | None) -> dict[ThreadId, Entry]:

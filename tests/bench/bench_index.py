@@ -15,7 +15,8 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median, quantiles
 from time import perf_counter
@@ -25,19 +26,23 @@ from whoosh.fields import TEXT, Schema
 from whoosh.index import create_in
 
 from bot.archive import thread_from_archive
+from bot.evaluation.replay import History, Past
 from bot.memory.documents import document_of
-from bot.memory.index import Query
+from bot.memory.learned import Learned
 from bot.memory.whoosh import build, open_index
 from bot.model import Thread, ThreadId
+from bot.numeric.towers import train
+from bot.numeric.word_vectors import encode
+from bot.ranking import shipped
 from bot.reading.digest import digest
+from bot.reading.words import body_terms, terms
 from bot.recall.query import similar_query
+from bot.recall.troubleshoot import candidates
 
 ARCHIVE = Path(__file__).resolve().parents[3] / "shared/data/rust_pre2015"
 QUERIES = 300
 SEED = 20150101
-CHANCE = random.Random(SEED)
-ARMS_USED = ("trained", "trained_title")
-LENGTH = 128
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def main() -> None:
@@ -66,55 +71,71 @@ def print_costs(folder: Path, threads: Sequence[Thread]) -> None:
     ours, plain = folder / "ours", folder / "plain"
     ours_seconds = seconds(lambda: build(ours, (document_of(thread, digests[thread.id]) for thread in threads)))
     plain_seconds = seconds(lambda: build_plain(plain, threads))
-    table = build_fts(threads)
     print(f"{len(threads):,} threads, {QUERIES} queries (title × 3 + body)")
     report("build, s (plain Whoosh)", ours_seconds, plain_seconds, 1.0)
     report("size, MB (plain Whoosh)", size(ours), size(plain), 0.75)
-    print(f"{'size, MB, deflated as git does':34}{packed_size(ours):9.2f}   target ≤ 11")
-    asked = [similar_query(thread) for thread in random.Random(SEED).sample(list(threads), QUERIES)]
-    index = open_index(ours)
-    index_times = [seconds(lambda query=query: index.search(query)) for query in asked]
-    fts_times = [seconds(lambda terms=list(query.terms): search_fts(table, terms)) for query in asked]
-    report("search p50, ms (FTS5, same terms)", 1e3 * median(index_times), 1e3 * median(fts_times), 1.0)
-    report("search p90, ms", 1e3 * quantiles(index_times, n=10)[-1], 1e3 * quantiles(fts_times, n=10)[-1], 1.0)
-    index.close()
-    print_with_vectors(folder / "vectors", threads, [replace(query, vectors=vectors()) for query in asked])
+    tell("size, MB, deflated as git does", packed_size(ours), "target ≤ 11")
+    learned = trained(threads)
+    everything = folder / "everything"
+    build(everything, (document_of(thread, digests[thread.id], learned.vectors(thread)) for thread in threads))
+    print_sizes(everything, learned)
+    asked = random.Random(SEED).sample(list(threads), QUERIES)
+    print_searches(ours, everything, asked, learned, build_fts(threads))
+    print_candidates(everything, threads, asked, learned)
+    print_updates(everything, threads, learned)
 
 
-def print_with_vectors(folder: Path, threads: Sequence[Thread], asked: Sequence[Query]) -> None:
-    """The costs of everything; the vectors are noise: what is close shares no terms, so there are most hits."""
-    build(folder, (replace(document_of(thread), vectors=vectors()) for thread in threads))
-    print(f"with vectors of {LENGTH} numbers on {len(ARMS_USED)} arms")
-    print(f"{'size, MB':34}{size(folder):9.2f}   target ≤ 60")
-    print(f"{'size, MB, deflated as git does':34}{packed_size(folder):9.2f}")
+def trained(threads: Sequence[Thread]) -> Learned:
+    """What a repository of these threads learns; its ranking is the shipped one."""
+    texts = [(terms(thread.title), body_terms(thread.body)) for thread in threads]
+    start = perf_counter()
+    words = train(texts)
+    tell("train the vectors, s", perf_counter() - start, "target ≤ 15")
+    return Learned(shipped(), words)
+
+
+def print_sizes(folder: Path, learned: Learned) -> None:
+    words = b"" if learned.words is None else encode(learned.words)
+    print("with the vectors of texts and titles")
+    tell("size with the words, MB", size(folder) + len(words) / 1e6, "target ≤ 60")
+    tell("size, MB, deflated as git does", packed_size(folder) + len(zlib.compress(words)) / 1e6)
     opened = [1e3 * seconds(lambda: open_index(folder).close()) for _ in range(50)]
-    print(f"{'open, ms':34}{median(opened):9.2f}   target ≤ 10")
-    print_searches("search", folder, asked, None)
-    print_updates(folder, threads)
-    print_searches("search after the updates", folder, asked, threads[-1].created_at)
+    tell("open, ms", median(opened), "target ≤ 10")
 
 
-def print_searches(what: str, folder: Path, asked: Sequence[Query], before: datetime | None) -> None:
+def print_searches(
+    bare: Path, everything: Path, asked: Sequence[Thread], learned: Learned, table: sqlite3.Connection
+) -> None:
+    """By terms alone, and with the blend of a question as it is asked, beside the same terms in FTS5."""
+    model = learned.ranking.model(has_vectors=True)
+    by_terms = [similar_query(thread) for thread in asked]
+    blended = [similar_query(thread, learned.vectors(thread), model) for thread in asked]
+    theirs = [1e3 * seconds(lambda found=list(query.terms): search_fts(table, found)) for query in by_terms]
+    for what, folder, queries in (("search", bare, by_terms), ("blend of two arms", everything, blended)):
+        search = partial(open_index(folder).search, before=LATER)
+        ours = [1e3 * seconds(partial(search, query)) for query in queries]
+        report(f"{what} p50, ms (FTS5)", median(ours), median(theirs), 1.0)
+        report(f"{what} p90, ms (FTS5)", quantiles(ours, n=10)[-1], quantiles(theirs, n=10)[-1], 1.0)
+
+
+def print_candidates(folder: Path, threads: Sequence[Thread], asked: Sequence[Thread], learned: Learned) -> None:
+    """The whole way from a thread to its candidates in order, among those that were there before it."""
     index = open_index(folder)
-    times = [1e3 * seconds(lambda query=query: index.search(query, before=before)) for query in asked]
-    hits = fmean(len(index.search(query, before=before)) for query in asked)
+    past = Past(History(threads, ()), len(threads), learned, index)
+    times = [1e3 * seconds(lambda thread=thread: candidates(thread, past, thread.created_at, ())) for thread in asked]
     index.close()
-    p50, p90 = median(times), quantiles(times, n=10)[-1]
-    print(f"{what + ' p50, ms':34}{p50:9.2f}   target ≤ 8 (p90 {p90:.1f}, {hits:.0f} hits)")
+    tell("candidates p50, ms", median(times), f"target ≤ 20 (p90 {quantiles(times, n=10)[-1]:.1f})")
 
 
-def print_updates(folder: Path, threads: Sequence[Thread]) -> None:
+def print_updates(folder: Path, threads: Sequence[Thread], learned: Learned) -> None:
     times = []
     for thread in random.Random(SEED).sample(list(threads), 200):
-        document = replace(document_of(replace(thread, title=thread.title + " again")), vectors=vectors())
+        changed = replace(thread, title=thread.title + " again")
+        document = document_of(changed, vectors=learned.vectors(changed))
         index = open_index(folder)
         times.append(1e3 * seconds(lambda document=document, index=index: index.update([document])))
         index.close()
-    print(f"{'update + commit p50, ms':34}{median(times):9.2f}   target ≤ 20 (p95 {quantiles(times, n=20)[-1]:.1f})")
-
-
-def vectors() -> dict[str, bytes]:
-    return {arm: CHANCE.randbytes(LENGTH) for arm in ARMS_USED}
+    tell("update + commit p50, ms", median(times), f"target ≤ 20 (p95 {quantiles(times, n=20)[-1]:.1f})")
 
 
 def print_quality(folder: Path, threads: Sequence[Thread]) -> None:
@@ -157,8 +178,8 @@ def build_fts(threads: Sequence[Thread]) -> sqlite3.Connection:
     return table
 
 
-def search_fts(table: sqlite3.Connection, terms: Sequence[str]) -> list[tuple[int]]:
-    words = " OR ".join(f'"{term}"' for term in terms)
+def search_fts(table: sqlite3.Connection, wanted: Sequence[str]) -> list[tuple[int]]:
+    words = " OR ".join(f'"{term}"' for term in wanted)
     found = "select rowid from threads where threads match ? order by bm25(threads, 8.0, 1.0) limit 200"
     return table.execute(found, (words,)).fetchall()
 
@@ -175,6 +196,10 @@ def size(folder: Path) -> float:
 
 def packed_size(folder: Path) -> float:
     return sum(len(zlib.compress(path.read_bytes())) for path in folder.iterdir()) / 1e6
+
+
+def tell(what: str, value: float, remark: str = "") -> None:
+    print(f"{what:34}{value:9.2f}   {remark}".rstrip())
 
 
 def report(what: str, ours: float, theirs: float, target: float) -> None:

@@ -8,23 +8,31 @@ import subprocess
 import sys
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from bot.indexed import Entry
-from bot.memory.index import Document, IndexCorrupt, Query
+from bot.indexed import Entry, Hit
+from bot.memory.index import Blend, Document, IndexCorrupt, Query
 from bot.memory.postings import TermFile
 from bot.memory.whoosh import build, open_index
+from bot.memory.whoosh.columns import FLIPS, NUMBERS
 from bot.memory.whoosh.index import MAX_SEGMENTS
 from bot.model import Kind
 from tests.memory import hostile_index
 
 NOW = datetime(2020, 1, 1, tzinfo=UTC)
+LATER = datetime(2020, 1, 9, tzinfo=UTC)
+QUERY = Query(
+    {"crash": 1.0, "login": 2.0, "absent": 1.0},
+    vectors={"trained": b"\1\1\1"},
+    blend=Blend(2.0, {"trained": 1.0}, open=1.0, age=-0.3, closed=-0.2, length=0.1, duplicates=0.7),
+)
 SCRIPT = Path(hostile_index.__file__)
 
 
@@ -62,8 +70,8 @@ def plain(place: str, folder: Path, canary: Path) -> Path:
 def use(folder: Path) -> None:
     """Everything that reads: opening, searching, entries, and an update that merges every segment."""
     index = open_index(folder)
-    for before in (None, NOW):
-        index.search(Query({"crash": 1.0, "login": 2.0, "absent": 1.0}, vectors={"trained": b"\1\1\1"}), before=before)
+    for asked, before in ((replace(QUERY, blend=None), None), (QUERY, NOW), (QUERY, LATER)):
+        index.search(asked, before=before)
         index.rarity(["crash", "absent"], before=before)
     index.entries(range(1, 50))
     for number in range(6):
@@ -311,7 +319,7 @@ def test_files_larger_than_any_index_are_refused_unread(honest: Path) -> None:
 
 def test_a_bomb_is_not_unpacked(honest: Path) -> None:
     bomb = zlib.compress(bytes(200 << 20), 9)
-    for name in ("_stored.col", "entry.col", "created.col", "target.col", "trained.col", "trm"):
+    for name in ("_stored.col", "entry.col", "created.col", "target.col", "flip4.col", "trained.col", "trm"):
         folder = honest.with_name(name)
         shutil.copytree(honest, folder)
         victim = max(folder.glob("*.seg"), key=lambda path: path.stat().st_size)
@@ -341,6 +349,17 @@ def test_entries_of_another_shape_are_refused(honest: Path, position: int) -> No
         open_index(honest).search(Query({"crash": 1.0}))
 
 
+@pytest.mark.parametrize("position", [10, 11])
+@pytest.mark.parametrize("number", [-1, 1 << 53, 10**400])
+def test_entries_with_counts_that_cannot_be_are_refused(honest: Path, position: int, number: int) -> None:
+    victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
+    entry = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, []]
+    entry[position] = number
+    assemble(victim, parts(victim) | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
+    with pytest.raises(IndexCorrupt):
+        open_index(honest).search(Query({"crash": 1.0}))
+
+
 @pytest.mark.parametrize("position", [9, 14])
 @pytest.mark.parametrize("item", [None, True, "1", [], {}, 1e300, float("nan"), 10**400])
 def test_entries_with_lists_of_another_kind_are_refused(honest: Path, position: int, item: object) -> None:
@@ -364,7 +383,7 @@ def rows(width: int, count: int) -> bytes:
     return struct.pack("<I", width) + bytes(width) * count
 
 
-@pytest.mark.parametrize("name", ["created", "key", "target", "target_at"])
+@pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize(
     "data", [None, b"", b"\0\0\0", rows(8, 38), rows(8, 40), rows(4, 78), rows(4, 39), rows(0, 0), b"\xff" * 316]
 )
@@ -394,11 +413,53 @@ def test_columns_of_vectors_of_another_size_are_refused(honest: Path, data: byte
         open_index(honest)
 
 
-@pytest.mark.parametrize("number", [-(1 << 63), -1, (1 << 63) - 1])
-@pytest.mark.parametrize("name", ["created", "key", "target", "target_at"])
+def numbers(values: Sequence[int]) -> bytes:
+    return struct.pack("<I", 8) + struct.pack(f"<{len(values)}q", *values)
+
+
+def search_all(folder: Path) -> list[Hit]:
+    """What a search finds that leaves nothing out."""
+    index = open_index(folder)
+    found = index.search(QUERY, limit=1000, before=LATER)
+    index.close()
+    return found
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [-(1 << 63), -1, 0, 1, (1 << 63) - 1])
+@pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_that_cannot_be_do_no_harm(honest: Path, name: str, number: int) -> None:
-    with_column(honest, name, struct.pack("<I", 8) + struct.pack("<q", number) * 39)
+    before = [hit.entry.id for hit in search_all(honest)]
+    with_column(honest, name, numbers([number] * 39))
+    after = [hit.entry.id for hit in search_all(honest)]
+    is_later = name == "created" and number > LATER.timestamp()
+    assert after == ([3, 99] if is_later else before)  # of the other segment, which is as it was
     use(honest)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(20))
+def test_all_columns_full_of_noise_do_no_harm(honest: Path, seed: int) -> None:
+    chance = Random(seed)
+    likely = int(NOW.timestamp())
+    usual = (0, 1, -1, likely, likely + 86_400, -(1 << 63), (1 << 63) - 1)
+    for name in NUMBERS[1:]:
+        with_column(honest, name, numbers([chance.choice((*usual, chance.getrandbits(62))) for _ in range(39)]))
+    found = search_all(honest)
+    assert sorted(int(hit.entry.id) for hit in found) == [*range(1, 40), 99]
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert all(hit.duplicates >= 0 and abs(hit.near["trained"]) <= 1 + 1e-15 for hit in found)
+    use(honest)
+
+
+@pytest.mark.filterwarnings("error")
+def test_flips_that_do_not_ascend_are_answered_the_same_each_time(honest: Path) -> None:
+    at = int(NOW.timestamp())
+    for name, moment in zip(FLIPS, (at + 300, at + 100, 0, at + 200), strict=True):
+        with_column(honest, name, numbers([moment] * 39))
+    first = search_all(honest)
+    assert len(first) == 40
+    assert search_all(honest) == first
 
 
 @pytest.mark.parametrize("lengths", [[0] * 39, [1 << 31] * 39, [0xFFFFFFFF] * 39, [100] * 38, [100] * 40, []])

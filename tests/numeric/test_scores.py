@@ -1,8 +1,9 @@
-"""Scores as arrays: lists unpacked and added up, the best of them, the strongest terms, counts."""
+"""Scores as arrays: lists unpacked and added up, the best of them, the strongest terms, counts, weighed sums."""
 
 from array import array
 from collections import Counter
 from itertools import accumulate
+from math import inf, log1p
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_nothing_is_strongest_where_there_is_nothing() -> None:
 def test_occurrences_are_counted_over_all_parts(keys: list[list[int]], within: list[list[int]]) -> None:
     counted = Counter(number for part in within for number in part)
     found = scores.occurrences([*map(scores.as_numbers, keys)], [*map(scores.as_numbers, within)])
-    assert found == [counted[key] for part in keys for key in part]
+    assert found.tolist() == [counted[key] for part in keys for key in part]
 
 
 def test_numbers_and_ends_are_read_as_they_are_written() -> None:
@@ -106,3 +107,80 @@ def test_numbers_and_ends_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize(("values", "expected"), [([], True), ([1], True), ([1, 1, 2], True), ([1, 2, 1], False)])
 def test_what_is_ascending_is_seen(values: list[int], expected: bool) -> None:
     assert scores.is_ascending(scores.as_numbers(values)) is expected
+
+
+DAY = 86_400
+STEPS = st.lists(st.one_of(st.just(0), st.integers(1, 9)), min_size=4, max_size=4)
+
+
+def steps(*documents: list[int]) -> list[scores.Numbers]:
+    """The columns of documents, each of which has four steps."""
+    return [scores.as_numbers(column) for column in zip(*documents, strict=True)]
+
+
+def test_after_an_odd_step_its_time_is_known_and_after_an_even_one_nothing() -> None:
+    found = {until: scores.last_odd(steps([2, 5, 7, 0], [0, 0, 0, 0]), until).tolist() for until in range(9)}
+    assert {until: first for until, [first, _] in found.items()} == {
+        **dict.fromkeys((0, 1), 0),
+        **dict.fromkeys((2, 3, 4), 2),
+        **dict.fromkeys((5, 6), 0),
+        **dict.fromkeys((7, 8), 7),
+    }
+    assert {second for _, second in found.values()} == {0}
+
+
+def test_what_happens_at_the_moment_has_happened_and_what_comes_within_its_second_has_not() -> None:
+    assert scores.last_odd(steps([4, 0, 0, 0]), 4.0).tolist() == [4]
+    assert scores.last_odd(steps([4, 0, 0, 0]), 3.999).tolist() == [0]
+
+
+@given(st.lists(st.lists(st.integers(1, 9), max_size=4).map(sorted)), st.integers(0, 10))
+def test_the_last_odd_step_is_the_one_that_counting_finds(documents: list[list[int]], until: int) -> None:
+    passed = [[step for step in taken if step <= until] for taken in documents]
+    found = scores.last_odd(steps(*(taken + [0] * (4 - len(taken)) for taken in documents), [0] * 4), until)
+    assert found.tolist() == [*(taken[-1] if len(taken) % 2 else 0 for taken in passed), 0]
+
+
+@given(STEPS, st.integers(0, 10), st.integers(1, 9))
+def test_later_steps_change_nothing(taken: list[int], until: int, later: int) -> None:
+    first = sorted(step for step in taken if step and step <= until)
+    then = first + [0] * (4 - len(first))
+    now = (first + [until + later] * 4)[:4]
+    assert scores.last_odd(steps(then), until).tolist() == scores.last_odd(steps(now), until).tolist()
+
+
+def test_steps_of_any_value_and_order_are_answered() -> None:
+    lowest, highest = -(1 << 63), (1 << 63) - 1
+    found = scores.last_odd(steps([lowest, highest, 3, 1], [-1, 0, 0, 0], [highest] * 4), 5)
+    assert found.tolist() == [3, 0, 0]
+
+
+def test_days_count_as_their_logarithm_and_never_below_nothing() -> None:
+    found = scores.log_days(scores.as_numbers([0, 9 * DAY, 10 * DAY, 11 * DAY]), 10.0 * DAY)
+    assert found.tolist() == pytest.approx([log1p(10), log1p(1), 0.0, 0.0])
+
+
+def test_counts_count_as_their_logarithm_and_never_below_nothing() -> None:
+    assert scores.log_counts(scores.as_numbers([0, 1, 999, -5])).tolist() == pytest.approx([0, log1p(1), log1p(999), 0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [-(1 << 63), -1, 0, (1 << 63) - 1])
+def test_logarithms_of_any_number_are_finite(number: int) -> None:
+    values = scores.as_numbers([number])
+    assert np.isfinite(scores.log_days(values, 1.5e9)).all()
+    assert np.isfinite(scores.log_days(values, -1.5e9)).all()
+    assert np.isfinite(scores.log_counts(values)).all()
+
+
+def test_parts_are_weighed_and_added_and_hidden_documents_are_below_all() -> None:
+    values, held = np.array([1.0, 2.0, 3.0]), scores.flags(3, [0])
+    assert scores.weighed([(2.0, values), (-0.5, held)], scores.flags(3, [1])).tolist() == [1.5, -inf, 6.0]
+    assert scores.weighed([], scores.flags(2, [])).tolist() == [0.0, 0.0]
+
+
+def test_parts_are_joined_in_their_order() -> None:
+    assert scores.joined([scores.zeros(1), np.array([2.0])]).tolist() == [0.0, 2.0]
+    assert scores.joined_flags([scores.flags(2, [1]), scores.flags(1, [])]).tolist() == [False, True, False]
+    assert scores.joined_numbers([scores.as_numbers([1 << 62]), scores.as_numbers([])]).tolist() == [1 << 62]
+    assert [len(join([])) for join in (scores.joined, scores.joined_flags, scores.joined_numbers)] == [0, 0, 0]

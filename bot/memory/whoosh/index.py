@@ -49,6 +49,8 @@ class WhooshIndex:
         before: datetime | None = None,
         keep: Callable[[Entry], bool] | None = None,
     ) -> list[Hit]:
+        if query.blend and before is None:
+            raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
             self._searched = Corpus(self._leaves, before)
             found = Search(self._searched, query)

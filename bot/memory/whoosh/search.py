@@ -92,12 +92,12 @@ class Ranking(NamedTuple):
 class Search:
     """One query, answered in time linear in the lists of its terms and in the vectors.
 
-    ``ranking`` ranks the documents, by their terms or by the query's blend. ``most`` is the score that no document
-    could exceed: every term of the query, also what no document holds, at full saturation.
+    ``ranking`` ranks the documents, by their terms or, as of a moment, by the query's blend. ``most`` is the score that
+    no document could exceed: every term of the query, also what no document holds, at full saturation.
     """
 
     def __init__(self, corpus: Corpus, query: Query) -> None:
-        self._corpus, self._before = corpus, corpus.before
+        self._corpus = corpus
         self._clues: list[Clue] = []
         self._entries: dict[int, Entry] = {}
         self.most = 0.0
@@ -105,7 +105,8 @@ class Search:
         self._scored = self._scores()
         self._near = {arm: self._cosines(arm, vector) for arm, vector in query.vectors.items()}
         self._duplicates = self._count_duplicates()
-        self.ranking = self._blended(query.blend) if query.blend else Ranking(self._scored, 0.0)
+        blend = query.blend
+        self.ranking = self._blended(blend, corpus.before) if blend and corpus.before else Ranking(self._scored, 0.0)
 
     def entry(self, number: int) -> Entry:
         if number not in self._entries:
@@ -166,15 +167,13 @@ class Search:
         """For each document how many were known to be duplicates of its thread."""
         views = self._corpus.views
         keys = [view.leaf.keys[: view.end] for view in views]
-        return scores.occurrences(keys, [view.targets(self._before) for view in views])
+        return scores.occurrences(keys, [view.targets(self._corpus.before) for view in views])
 
-    def _blended(self, blend: Blend) -> Ranking:
-        """The sum that the blend makes of all that is known of each document at the moment of the search."""
-        if self._before is None:
-            raise ValueError("a blend needs a moment")
-        views, now = self._corpus.views, self._before.timestamp()
+    def _blended(self, blend: Blend, moment: datetime) -> Ranking:
+        """The sum that the blend makes of all that is known of each document at that moment."""
+        views, now = self._corpus.views, moment.timestamp()
         created = scores.joined_numbers([view.leaf.created[: view.end] for view in views])
-        closed = scores.joined_numbers([view.closed(self._before) for view in views])
+        closed = scores.joined_numbers([view.closed(moment) for view in views])
         lengths = scores.joined_numbers([view.leaf.lengths[: view.end] for view in views])
         is_open = closed == 0
         parts = [
