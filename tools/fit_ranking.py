@@ -1,6 +1,6 @@
 """Fits the shipped ranking to the development data and writes bot/ranking.json.
 
-    python -m tools.fit_ranking [--check]
+    python -m tools.fit_ranking [--check] [--keep-orders]
 
 The order is fitted to the queries whose earlier duplicate is known, the confidence to the hits of replayed issues and
 to what people linked later. `--check` fits them and says how far they are from what is shipped, without writing.
@@ -124,10 +124,11 @@ def fit_model(seen: Sequence[Seen], of_large: Sequence[Seen], model: Model) -> M
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--check", action="store_true")
+    options.add_argument("--keep-orders", action="store_true", help="fit the confidences alone")
     chosen = options.parse_args()
     large, *small = archives()
     asked = queries()
-    ranking = fit_orders(large, asked)
+    ranking = shipped() if chosen.keep_orders else fit_orders(large, asked)
     for has_vectors in (True, False):
         name = "with_vectors" if has_vectors else "by_words"
         of_large = replayed(large, ranking, has_vectors)

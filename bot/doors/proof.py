@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from bot.evaluation.labels import Links
 from bot.evaluation.learn import Learner
 from bot.evaluation.metrics import RankMetrics, percentile, rank_differences, summary
 from bot.evaluation.replay import History
-from bot.evaluation.report import render_report
+from bot.evaluation.report import in_words, render_report
 from bot.memory.learned import Embedder, Lesson
 from bot.memory.memory import Memory
 from bot.model import Thread, ThreadId
@@ -65,9 +65,7 @@ def run_backtest(given: argparse.Namespace) -> object:
     if given.html:
         _write(given.html, render_report(backtest))
     figures = summary(backtest)
-    if given.json:
-        return figures
-    return "".join(f"{name}: {_plain(value)}\n" for name, value in figures.items())
+    return figures if given.json else _replay_table(in_words(backtest), figures)
 
 
 def run_calibrate(given: argparse.Namespace) -> object:
@@ -91,7 +89,7 @@ def run_calibrate(given: argparse.Namespace) -> object:
 
 
 def _learner(given: argparse.Namespace) -> tuple[Memory, Learner]:
-    """The memory of a store and its history."""
+    """The memory of a store and its history, which is replayed as the store answers: with vectors where it has them."""
     memory = open_store(given.store)
     with progress("Reading threads", memory.size) as tick:
         threads = [record for record in memory.every_record() if isinstance(record, Thread)]
@@ -101,7 +99,8 @@ def _learner(given: argparse.Namespace) -> tuple[Memory, Learner]:
     def rendered(thread: Thread, context: Context) -> str:
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
-    watch = Watch(memory.ranking, Settings(), Place(given.repo), rendered)
+    has_words = memory.draft.encoder.learned.words is not None
+    watch = Watch(memory.ranking, Settings(), Place(given.repo), rendered, trains=has_words)
     return memory, Learner(history, Links.read(history.threads, given.repo), watch)
 
 
@@ -114,8 +113,10 @@ def _embedder(folder: Path | None) -> Embedder | None:
 def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[Query]:
     """The queries of a file; UserError with file and line for the first that is none."""
     found = []
-    for number, row in enumerate(_lines(path), 1):
+    for number, row in _lines(path):
         try:
+            if not isinstance(row["relevant"], list):
+                raise TypeError("relevant is a list of ids")
             key, relevant = parse_key(row["id"]), frozenset(map(parse_key, row["relevant"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path}, line {number}: a query needs id and relevant ({error!s:.80})") from error
@@ -128,14 +129,17 @@ def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[Query]:
     return found
 
 
-def _lines(path: Path) -> Iterator[Any]:
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Each line's number and what it holds; empty ones are left out."""
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield _json(line, path, number)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from error
+                    yield number, _json(line, path, number)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} cannot be read: not UTF-8 at byte {error.start}") from error
 
 
 def _json(line: str, path: Path, number: int) -> Any:
@@ -173,26 +177,42 @@ def _difference(found: Sequence[Found], path: Path) -> dict[str, object]:
         shared = [one for one in found if str(one.id) in theirs]
         pairs = [(one.rank, theirs[str(one.id)]) for one in shared]
         differences = rank_differences([ours for ours, _ in pairs], [other for _, other in pairs])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no result of eval --json: {error!s:.80}") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{path} is no result of eval --json on these queries ({error!s:.80})") from error
     intervals = {
         name: [round(one.value, 4), round(one.low, 4), round(one.high, 4)] for name, one in differences.items()
     }
     return {"n": len(pairs), **intervals}
 
 
-def _table(figures: dict[str, Any]) -> str:
+def _table(figures: Mapping[str, Any]) -> str:
     lines = [f"{figures['n']} queries, {figures['threads']:,} threads, ranking {figures['ranking']}"]
-    for name, (low, high) in figures["interval"].items():
-        lines.append(f"{name:18}{figures[name]:.3f}   [{low:.3f}, {high:.3f}]")
+    lines += _ranks(figures)
     lines += [f"{name:18}{figures[name]}" for name in ("candidates_recall", "ms_p50", "ms_p95", "seconds")]
-    if "difference" in figures:
-        lines += [f"{name:18}{value}" for name, value in figures["difference"].items()]
+    difference = dict(figures.get("difference", {}))
+    if difference:
+        lines.append(f"difference on the {difference.pop('n')} queries that both have")
+        lines += [
+            f"{name:16}{value:+8.3f}  [{low:+.3f}, {high:+.3f}]" for name, (value, low, high) in difference.items()
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _plain(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+def _replay_table(words: str, figures: Mapping[str, Any]) -> str:
+    """What came out in words, and the figures that can be told."""
+    names = ("precision", "hit_precision", "auc", "ece", "ms_p50", "ms_p95", "seconds")
+    lines = [words.replace("\u00a0", " "), *_ranks(figures)]
+    lines += [f"{name:18}{figures[name]:.3f}" for name in names if figures[name] is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _ranks(figures: Mapping[str, Any]) -> list[str]:
+    """How high the right thread ranked, with the ends of the 95 % intervals."""
+    return [
+        f"{name:18}{figures[name]:.3f}   [{low:.3f}, {high:.3f}]" for name, (low, high) in figures["interval"].items()
+    ]
 
 
 def _write(path: Path, text: str) -> None:

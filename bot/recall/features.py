@@ -81,13 +81,6 @@ def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:
     }
 
 
-def title_wanted(title: str, asked: Question) -> float:
-    """The share of the rarity of the question's title that another title holds, in 0..1."""
-    wanted = _weight(asked.title, asked)
-    return _weight(asked.title & _words(title), asked) / wanted if wanted else 0.0
-
-
-@lru_cache(maxsize=_REMEMBERED)
 def _words(title: str) -> frozenset[str]:
     # Remembered, because the titles of a history come up again with every question.
     return frozenset(terms(title))

@@ -73,9 +73,9 @@ class Ranked:
         """The features of `bot.ranking.CONFIDENCE`.
 
         ``likeness`` is the candidate's and ``lead`` its distance to the rival of the most alike; ``share`` is that of
-        the query's weight, ``words`` ln(1 + terms of the question). ``recent_age`` and ``recent_closed`` are ln(1 + days)
-        up to MONTH: people link what is fresh, but an answer of three years ago is as good as one of last year. The
-        others are as in `bot.recall.features`.
+        the query's weight, ``words`` ln(1 + terms of the question). ``recent_age`` and ``recent_closed`` are ln(1 +
+        days) up to MONTH: people link what is fresh, but an answer of three years ago is as good as one of last year.
+        The others are as in `bot.recall.features`.
         """
         features = candidate.features
         return {
