@@ -81,6 +81,7 @@ def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:
     }
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _words(title: str) -> frozenset[str]:
     # Remembered, because the titles of a history come up again with every question.
     return frozenset(terms(title))
