@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from bot.doors.cli import parser
-from bot.inputs import INPUTS
-from bot.recall import rank
-from bot.settings import describe
+from bot.inputs import INPUTS, Inputs
+from bot.settings import describe, rules
+from tools.settings_docs import WEIGHTS_BEGIN, WEIGHTS_END
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -154,7 +154,9 @@ def test_the_workflow_of_the_readme_does_what_the_one_of_this_repository_does() 
     # YAML reads the key `on` as true.
     assert set(shown[True]["issues"]["types"]) <= set(ours[True]["issues"]["types"])
     assert shown[True]["issue_comment"] == ours[True]["issue_comment"]
-    assert shown[True]["workflow_dispatch"]["inputs"]["run"]["options"] == ["catch-up", "rebuild", "answer"]
+    options = [choice for choice in rules(Inputs)["run"][0].choices if choice]
+    assert shown[True]["workflow_dispatch"]["inputs"]["run"]["options"] == options
+    assert ours[True]["workflow_dispatch"]["inputs"]["mode"]["options"] == options
 
 
 # -- commands ------------------------------------------------------------------------------------------------------
@@ -220,14 +222,24 @@ def test_getting_started_explains_all_inputs_and_outputs(part: str) -> None:
     assert table(section("docs/getting-started.md", part.capitalize())) == set(declared)
 
 
-def test_the_threshold_and_the_weights_are_those_of_the_code() -> None:
-    page = text("docs/evaluation.md").partition("## What was measured")[0]
-    weights = (rank.SHARE_WEIGHT, rank.MARGIN_WEIGHT, rank.LENGTH_WEIGHT, rank.SAME_ERROR, rank.SAME_FILE)
-    told = re.findall(r"\| (−?\d+\.\d+) \|$", page, re.MULTILINE)
-    assert [float(number.replace("−", "-")) for number in told] == [*weights, rank.INTERCEPT]
+def test_the_threshold_is_that_of_the_code() -> None:
     threshold = SETTINGS["troubleshooting.similarity_threshold"].default
-    assert f"`troubleshooting.similarity_threshold` of {threshold} " in page
+    assert f"`troubleshooting.similarity_threshold` of {threshold} " in text("docs/evaluation.md")
     assert f"similarity of {threshold}," in text("README.md")
+
+
+@pytest.mark.parametrize("part", ["order", "confidence"])
+def test_the_weights_are_those_that_are_shipped(part: str) -> None:
+    tables = text("docs/evaluation.md").partition(WEIGHTS_BEGIN)[2].partition(WEIGHTS_END)[0]
+    assert tables, f"docs/evaluation.md has no {WEIGHTS_BEGIN} … {WEIGHTS_END} for `make docs` to fill"
+    told = tables.split("The confidence in a hit:")[part == "confidence"]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines() if line.startswith("| `")]
+    models = json.loads(text("bot/ranking.json"))
+    one, other = models["with_vectors"][part], models["by_words"][part]
+    assert {name.strip("`"): tuple(cells) for name, *cells in rows} == {
+        name: tuple(f"{model[name]:.2f}".replace("-", "−") if name in model else "–" for model in (one, other))
+        for name in {*one, *other}
+    }
 
 
 # -- examples ------------------------------------------------------------------------------------------------------
@@ -267,6 +279,25 @@ def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path) -> No
     assert len(examples) >= 8
     for command, expected in examples:
         assert run(command, shell).strip("\n") == DECIMAL.sub("0.0", expected).strip("\n"), command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "eval --threads sample/history.jsonl --queries keys.jsonl",
+        "backtest --store keys --last 20",
+        "calibrate --store keys --last 20",
+    ],
+)
+def test_every_key_of_what_proves_is_explained(shell: Path, command: str) -> None:
+    (shell / "keys.jsonl").write_text('{"id": 42, "relevant": [26]}', encoding="utf-8")
+    run("precedent import sample/history.jsonl --store keys", shell)
+    run("precedent eval --threads sample/history.jsonl --queries keys.jsonl --json > before.json", shell)
+    against = " --against before.json" if command.startswith("eval") else ""
+    run(f"precedent {command}{against} --json > given.json", shell)
+    given = json.loads((shell / "given.json").read_text(encoding="utf-8"))
+    told = set(CODE.findall(section("docs/command-line.md", command.partition(" ")[0])))
+    assert {*given, *given.get("grades", ())} <= told
 
 
 def test_the_answer_as_json_has_the_shape_that_is_shown(shell: Path) -> None:

@@ -1,13 +1,19 @@
-"""Writes config.example.yml and docs/settings.md from the settings in the code; with --check it only compares."""
+"""Writes what the documentation repeats of the code: settings, and the weights of the ranking; --check only compares.
+
+Settings fill config.example.yml and docs/settings.md, the weights a part of docs/evaluation.md between two comments.
+"""
 
 import json
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
 from bot.config import CONFIG_PATH
 from bot.inputs import INPUTS
+from bot.ranking import CONFIDENCE, ORDER, SHOWN_FROM, shipped
 from bot.settings import Described, Value, describe
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,6 +54,11 @@ OUTPUTS_HEAD = """\
 Numbers, truth values, addresses of its own and file paths only: what people wrote goes into the file that `context`
 names, never into an output.
 """
+
+WEIGHTS_BEGIN, WEIGHTS_END = "<!-- weights -->", "<!-- /weights -->"
+"""What the tables of the weights stand between in docs/evaluation.md."""
+
+NO_WEIGHT = "–"
 
 
 def yaml_value(value: Value) -> str:
@@ -125,15 +136,62 @@ def page() -> str:
     return "\n".join([*parts, action_tables()])
 
 
+def number(value: float) -> str:
+    """The number with two digits behind the point and a sign that typesetters know."""
+    return f"{value:.2f}".replace("-", "−")
+
+
+def weights_table(names: tuple[str, ...], by_vectors: Mapping[str, float], by_words: Mapping[str, float]) -> str:
+    """The weights of the features that count in one of the models, in this order."""
+    rows = [
+        (f"`{name}`", *(number(part[name]) if name in part else NO_WEIGHT for part in (by_vectors, by_words)))
+        for name in names
+        if name in by_vectors or name in by_words
+    ]
+    return table(("feature", "with vectors", "by words"), rows)
+
+
+def weights() -> str:
+    """The shipped ranking: the weights of the order, and those of the confidence with what it begins with."""
+    one, other = shipped().with_vectors, shipped().by_words
+    rest = [
+        ("to begin with", number(one.intercept), number(other.intercept)),
+        (f"confidence at a similarity of {SHOWN_FROM}", f"{one.cut:.3f}", f"{other.cut:.3f}"),
+    ]
+    return "\n".join(
+        [
+            "The order of candidates:\n",
+            weights_table(ORDER, one.order, other.order),
+            "The confidence in a hit:\n",
+            weights_table(CONFIDENCE, one.confidence, other.confidence) + table(("", "", ""), rest).split("\n", 2)[2],
+        ]
+    )
+
+
+def with_weights(text: str) -> str:
+    """The page with the tables of the weights between the two comments; as it is where these are missing."""
+    between = re.compile(f"(?<={WEIGHTS_BEGIN}\n).*?(?={WEIGHTS_END})", re.DOTALL)
+    return between.sub(lambda _: f"\n{weights()}\n", text)
+
+
+def pages() -> dict[Path, str]:
+    """The files that are written from the code, whole or in part, as they should be."""
+    evaluation = ROOT / "docs/evaluation.md"
+    return {
+        ROOT / "config.example.yml": example(),
+        ROOT / "docs/settings.md": page(),
+        evaluation: with_weights(evaluation.read_text(encoding="utf-8")),
+    }
+
+
 def main() -> int:
-    """Write both files; with ``--check`` write nothing and return 1 where one differs."""
+    """Write the files; with ``--check`` write nothing and return 1 where one differs."""
     stale = 0
-    for path, text in ((ROOT / "config.example.yml", example()), (ROOT / "docs/settings.md", page())):
+    for path, text in pages().items():
         if "--check" not in sys.argv:
-            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            print(f"{path.relative_to(ROOT)} differs from the settings in the code: run `make docs`", file=sys.stderr)
+            print(f"{path.relative_to(ROOT)} differs from what the code says: run `make docs`", file=sys.stderr)
             stale = 1
     return stale
 

@@ -1,0 +1,98 @@
+"""How well confidence tells hits that people linked from those that nobody did, on all issues of 2014.
+
+python -m tests.bench.bench_silence [--issues N]
+
+The order comes from queries of before 2014, the confidence from five folds by time; then follows what the shipped ranking
+shows in each archive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bot.evaluation.backtest import Seen, Watch, newest, replay
+from bot.evaluation.calibrate import recut
+from bot.evaluation.evaluate import evaluate
+from bot.evaluation.examples import fit
+from bot.evaluation.metrics import auc, average_precision, expected_calibration_error
+from bot.model import Thread
+from bot.numeric.fitting import fit_probability
+from bot.ranking import CONFIDENCE, Model, Ranking, shipped
+from bot.settings import Settings
+from tests.bench.bench_ranking import one_ranking
+from tools.fit_ranking import SEED, SKIPPED, Archive, archives, queries
+
+YEAR = 2014
+FOLDS = 5
+SHARES = (0.05, 0.1, 0.125, 0.2)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--issues", type=int, default=100_000, help="how many issues of each archive, a random sample")
+    chosen = options.parse_args()
+    large, *small = archives()
+    year = {thread.id: thread.created_at.year for thread in large.history.threads}
+    early = [query for query in queries() if year[query.id] < YEAR]
+    _, examples = evaluate(large.history, early, one_ranking(early, shipped()))
+    of_year = [thread for thread in newest(large.history, len(year)) if thread.created_at.year == YEAR]
+    seen = replayed(large, some(of_year, chosen.issues), fit(examples, None, 1.0))
+    figures("2014, five folds by time", by_folds(seen))
+    figures("2014, as shipped", replayed(large, some(of_year, chosen.issues), shipped()))
+    for archive in small:
+        issues = newest(archive.history, 100_000)[SKIPPED:]
+        figures(f"{archive.name}, as shipped", replayed(archive, some(issues, chosen.issues), shipped()))
+
+
+def some(issues: Sequence[Thread], count: int) -> list[Thread]:
+    return random.Random(SEED).sample(issues, min(count, len(issues)))
+
+
+def replayed(archive: Archive, issues: Sequence[Thread], ranking: Ranking) -> list[Seen]:
+    found = list(replay(archive.history, archive.links, issues, Watch(ranking, Settings())))
+    return sorted(found, key=lambda one: one.replayed.created_at)
+
+
+def by_folds(seen: Sequence[Seen]) -> list[Seen]:
+    """The same with confidences that were fitted to the other folds."""
+    found: list[Seen] = []
+    for fold in range(FOLDS):
+        held = range(fold * len(seen) // FOLDS, (fold + 1) * len(seen) // FOLDS)
+        model = fitted([one for place, one in enumerate(seen) if place not in held])
+        found += [recut(seen[place], model, Settings().troubleshooting.similarity_threshold) for place in held]
+    return found
+
+
+def fitted(seen: Sequence[Seen]) -> Model:
+    pairs = [
+        (c.evidence, hit.related) for one in seen for c, hit in zip(one.candidates, one.replayed.hits, strict=True)
+    ]
+    weights, intercept = fit_probability([e for e, _ in pairs], [related for _, related in pairs], CONFIDENCE)
+    return replace(shipped().with_vectors, confidence=weights, intercept=intercept)
+
+
+def figures(name: str, seen: Sequence[Seen]) -> None:
+    hits = [hit for one in seen for hit in one.replayed.hits]
+    labels, confidences = [hit.related for hit in hits], [hit.confidence for hit in hits]
+    best = [max((hit.confidence for hit in one.replayed.hits), default=0.0) for one in seen]
+    right = [any(hit.related for hit in one.replayed.hits) for one in seen]
+    order = sorted(range(len(seen)), key=lambda place: -best[place])
+    tops = [order[: max(1, round(share * len(seen)))] for share in SHARES]
+    precisions = "  ".join(f"{sum(right[place] for place in top) / len(top):.2f}" for top in tops)
+    shown = [one for one in seen if one.replayed.shown]
+    good = sum(any(hit.related for hit in one.replayed.shown) for one in shown)
+    print(f"{name}: {len(seen):,} issues, {len(hits):,} hits, {sum(labels) / max(1, len(hits)):.3f} of them linked")
+    print(
+        f"  AUC of a hit {auc(labels, confidences) or 0:.3f}, of an issue {auc(right, best) or 0:.3f}, average "
+        f"precision {average_precision(right, best) or 0:.3f}, calibration error "
+        f"{expected_calibration_error(confidences, labels) or 0:.4f}"
+    )
+    print(f"  linked among the surest 5, 10, 12.5, 20 % of the issues: {precisions}")
+    print(f"  shown on {len(shown) / max(1, len(seen)):.3f} of the issues, with a linked one on {good}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
