@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic, perf_counter
 
 from bot.answer import Context, Speak
+from bot.evaluation.evaluate import masked
 from bot.evaluation.labels import Links
 from bot.evaluation.replay import History, Past, epochs, pasts
 from bot.evaluation.results import Relations, Replayed, Shown
@@ -71,7 +72,7 @@ def newest(history: History, count: int) -> list[Thread]:
 
 
 def _one(thread: Thread, library: Past, relations: Relations, watch: Watch) -> Seen:
-    opened = thread.as_of(thread.created_at)
+    opened = masked(thread, ())
     started = perf_counter()
     best = _best(opened, library, watch)
     related = relations.all

@@ -12,12 +12,16 @@ from bot.evaluation.examples import MOST_EXAMPLES, Example, example, fit, own_ra
 from bot.evaluation.labels import Links
 from bot.evaluation.replay import History, Past, epochs, pasts
 from bot.model import Thread, ThreadId
-from bot.ranking import ORDER, Ranking, shipped
+from bot.ranking import ORDER, Model, Ranking, shipped
 from bot.recall.mentioned import Place, referenced
 from bot.recall.rank import Ranked
 from bot.recall.troubleshoot import candidates
 
 Progress = Callable[[int], None]
+
+_PLAIN = Model({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
+UNTAUGHT = Ranking(_PLAIN, _PLAIN)
+"""What picks candidates where nothing may be known of the queries: likeness alone, every arm as much as the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def by_folds(
     fold_at: dict[datetime, int] = {}  # of one moment all are in one fold: by their moments examples are told apart
     for number, query in enumerate(ordered):
         fold_at.setdefault(created[query.id], number * folds // len(ordered))
-    _, examples = evaluate(history, ordered, Trial({query.id: shipped() for query in ordered}, window), tick)
+    _, examples = evaluate(history, ordered, Trial({query.id: UNTAUGHT for query in ordered}, window), tick)
     rankings = [
         fit([one for one in examples if fold_at[one.known_at] != fold], None, 1.0, names) for fold in range(folds)
     ]

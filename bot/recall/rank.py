@@ -125,7 +125,8 @@ def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Ques
 
 
 def _folded(group: Sequence[Candidate]) -> Candidate:
-    """The best of the candidates for one thread, which counts for all of them."""
+    """The most alike of the candidates for one thread, in the place of the best of them."""
     if len(group) == 1:
         return group[0]
-    return replace(min(group, key=_place), folded=tuple(one.found_as for one in group))
+    alike = min(group, key=lambda one: (-one.likeness, *_place(one)))
+    return replace(alike, score=max(one.score for one in group), folded=tuple(one.found_as for one in group))

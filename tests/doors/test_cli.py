@@ -8,14 +8,12 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.doors.cli import main
+from tests.doors.console import Ended, Run
 
 ROOT = Path(__file__).resolve().parents[2]
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
@@ -23,22 +21,6 @@ ANSWER_KEYS = {"spoke", "reason", "mentioned", "seen_before", "open_now", "pages
 HIT_KEYS = {"id", "title", "similarity", "state", "outcome", "why"}
 
 Fields = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Ended]
 
 
 def run(*arguments: str | Path, text: str | bytes = "", **environment: str) -> Ended:
@@ -53,21 +35,6 @@ def run(*arguments: str | Path, text: str | bytes = "", **environment: str) -> E
         check=False,
     )
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Gives a function that runs a command in this process."""
-
-    def inside(*arguments: str | Path) -> Ended:
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        told = capsys.readouterr()
-        return Ended(code, told.out, told.err)
-
-    return inside
 
 
 def issue(key: int | str, title: str, body: str | None = BODY, day: int = 1, **rest: Any) -> Fields:
@@ -193,7 +160,7 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         assert program.wait() == 1
 
 
-@pytest.mark.parametrize("command", ["references", "import", "answer", "search"])
+@pytest.mark.parametrize("command", ["references", "import", "answer", "search", "eval", "backtest", "calibrate"])
 def test_every_command_has_help(call: Run, command: str) -> None:
     told = call(command, "--help")
     assert told.code == 0
@@ -202,7 +169,8 @@ def test_every_command_has_help(call: Run, command: str) -> None:
 
 def test_help_names_every_command(call: Run) -> None:
     told = call("--help").out
-    assert all(command in told for command in ("action", "references", "import", "answer", "search"))
+    named = ("action", "references", "import", "answer", "search", "eval", "backtest", "calibrate")
+    assert all(command in told for command in named)
     assert call("--version").out.startswith("precedent ")
 
 
