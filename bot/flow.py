@@ -120,7 +120,8 @@ def rebuild(bot: Bot) -> Backtest:
 
 def prove(bot: Bot) -> Backtest:
     """What would have been said on the newest issues, with what memory has learned; nothing is written."""
-    return learn(bot.memory.open(), bot.settings, bot.renderer, bot.place)
+    bot.memory.open()
+    return _learn(bot, SECONDS)
 
 
 def _learn(bot: Bot, seconds: float) -> Backtest:

@@ -161,7 +161,7 @@ def _bot(
             renderer=Renderer(overrides=templates, links=_links(around, settings), commands=False),
             place=Place(around.repository, (urlsplit(around.server_url).hostname or "github.com",)),
             now=now,
-            clock=Clock(time.monotonic, lambda line: say(log_line(line))),
+            clock=Clock(time.monotonic, lambda line: say(plain(line))),
             note=report.notes.append,
             muted=muted,
         )
@@ -209,9 +209,9 @@ def _tell(around: Surroundings, report: Report) -> None:
     for line in report.failures:
         say(f"::error::{log_line(line)}")
     for spoken in report.said:
-        say(log_line(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})"))
+        say(plain(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})"))
     for note in report.notes:
-        say(log_line(note))
+        say(plain(note))
     if around.summary:
         lines = tuple(map(summary_line, report.said))
         append(around.summary, summarise(RunReport(lines, tuple(report.notes), tuple(report.failures))))
@@ -219,6 +219,11 @@ def _tell(around: Surroundings, report: Report) -> None:
         silence = Spoken(0, "", "silent", report.failures[0] if report.failures else "nothing was due")
         first = report.said[0] if report.said else silence
         append(around.output, outputs(first, context_file(around, first)))
+
+
+def plain(text: str) -> str:
+    """One line of the log that is no command; there a per cent sign stands for itself."""
+    return log_line(text).replace("%25", "%")
 
 
 def say(line: str) -> None:

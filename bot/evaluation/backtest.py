@@ -15,7 +15,8 @@ from bot.model import Thread
 from bot.ranking import Ranking
 from bot.reading.words import terms
 from bot.recall.answering import decide, recall
-from bot.recall.mentioned import Place, referenced
+from bot.recall.library import WithoutWords
+from bot.recall.mentioned import Place, canonical_chain, referenced
 from bot.recall.rank import Candidate
 from bot.recall.troubleshoot import candidates, judged
 from bot.settings import Settings
@@ -105,12 +106,14 @@ class _Best:
 
 
 def _best(opened: Thread, library: Past, watch: Watch) -> _Best:
-    """All candidates in order, and those that fill the places of a comment."""
-    ranked = candidates(opened, library, opened.created_at, referenced(opened, watch.place))
+    """All candidates in order, and those that fill the places of a comment, as `recall` has them."""
+    before = opened.created_at
+    known = [key for one in referenced(opened, watch.place) for key in canonical_chain(one, library, before)]
+    ranked = candidates(opened, library, before, known)
     if not terms(opened.title):
         return _Best(ranked.candidates, ())
     limits = watch.settings.troubleshooting
-    found = judged(opened, ranked, library, opened.created_at)
+    found = judged(opened, ranked, WithoutWords(library, watch.settings.ignore.people), before)
     closed = [one for one in found if one.thread.is_closed][: limits.max_results]
     still_open = [one for one in found if not one.thread.is_closed][: limits.open_results]
     return _Best(ranked.candidates, tuple((one.candidate, one.why) for one in (*closed, *still_open)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -68,17 +69,21 @@ def by_precision(replayed: Sequence[Replayed], model: Model, precision: float) -
 
     Links understate, see `bot.evaluation.metrics`: 0.3 of the comments with a link is about 0.8 of them worth reading.
     """
-    commented = sorted((one for one in replayed if one.hits), key=_best, reverse=True)
-    found, good = None, 0
-    for count, one in enumerate(commented, 1):
-        cut = _best(one)
-        good += any(hit.related and hit.confidence >= cut for hit in one.hits)
+    best = sorted(_best(one) for one in replayed if one.hits)
+    related = sorted(
+        max(hit.confidence for hit in one.hits if hit.related) for one in replayed if any(h.related for h in one.hits)
+    )
+    for cut in sorted({*best, *related}):
+        count, good = _reaching(best, cut), _reaching(related, cut)
         if count >= LEAST_SPOKEN and good / count >= precision:
-            found = (cut, count)
-    if found is None:
-        return _kept(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
-    cut, count = found
-    return Calibration(model.with_cut(cut), f"{count} comments of {len(replayed)} issues at {precision:.0%}", True)
+            reason = f"{count} comments of {len(replayed)} issues at {precision:.0%}"
+            return Calibration(model.with_cut(cut), reason, True)
+    return _kept(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
+
+
+def has_vectors(seen: Sequence[Seen]) -> bool:
+    """Whether anything was found by vectors, of whichever arm."""
+    return any(candidate.hit.near for one in seen for candidate in one.candidates)
 
 
 def recut(one: Seen, model: Model, threshold: float) -> Seen:
@@ -94,6 +99,10 @@ def recut(one: Seen, model: Model, threshold: float) -> Seen:
 
 def _best(one: Replayed) -> float:
     return max((hit.confidence for hit in one.hits), default=0.0)
+
+
+def _reaching(ascending: Sequence[float], cut: float) -> int:
+    return len(ascending) - bisect_left(ascending, cut)
 
 
 def _kept(model: Model, why: str) -> Calibration:

@@ -19,6 +19,7 @@ from bot.recall.troubleshoot import candidates
 
 Progress = Callable[[int], None]
 
+ROUNDS = 2
 _PLAIN = Model({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
 UNTAUGHT = Ranking(_PLAIN, _PLAIN)
 """What picks candidates where nothing may be known of the queries: likeness alone, every arm as much as the other."""
@@ -103,19 +104,42 @@ def by_folds(
 ) -> list[Found]:
     """Like `evaluate`, each query ranked with weights that were fitted to the other folds only, from nothing.
 
-    Folds are stretches of time of equal numbers of queries. Of the features only those in ``names`` are weighed.
+    Folds are stretches of time of equal numbers of queries. Weights are fitted ROUNDS times, each time among the
+    candidates that the weights before them pick. Of the features only those in ``names`` are weighed.
     """
     created = {thread.id: thread.created_at for thread in history.threads}
     ordered = sorted((query for query in queries if query.id in created), key=lambda query: created[query.id])
     fold_at: dict[datetime, int] = {}  # of one moment all are in one fold: by their moments examples are told apart
     for number, query in enumerate(ordered):
         fold_at.setdefault(created[query.id], number * folds // len(ordered))
-    _, examples = evaluate(history, ordered, Trial({query.id: UNTAUGHT for query in ordered}, window), tick)
-    rankings = [
-        fit([one for one in examples if fold_at[one.known_at] != fold], None, 1.0, names) for fold in range(folds)
-    ]
+    held = [frozenset(query.id for query in ordered if fold_at[created[query.id]] == fold) for fold in range(folds)]
+    rankings = [UNTAUGHT] * folds
+    for _ in range(ROUNDS):
+        taught = _folds_taught(history, ordered, rankings, held, window)
+        rankings = [fit(examples, None, 1.0, names) for examples in taught]
     trial = Trial({query.id: rankings[fold_at[created[query.id]]] for query in ordered}, window)
     return evaluate(history, ordered, trial, tick)[0]
+
+
+def _folds_taught(
+    history: History,
+    queries: Sequence[Query],
+    rankings: Sequence[Ranking],
+    held: Sequence[frozenset[ThreadId]],
+    window: timedelta | None,
+) -> list[list[Example]]:
+    """For each fold the examples of the queries that it does not hold, among the candidates that its ranking picks."""
+    wanted = {query.id: query.relevant for query in queries}
+    asked = [thread for thread in history.threads if thread.id in wanted]
+    found: list[list[Example]] = [[] for _ in rankings]
+    for epoch, past in pasts(history, epochs(history, asked)):
+        libraries = [past.ranked_by(ranking).within(window) for ranking in rankings]
+        for thread in epoch.asked:
+            for fold, library in enumerate(libraries):
+                if thread.id not in held[fold]:
+                    ranked = _ask(thread, wanted[thread.id], library)[1]
+                    found[fold] += _kept(example(ranked, wanted[thread.id], thread.created_at))
+    return found
 
 
 def masked(thread: Thread, relevant: Iterable[ThreadId]) -> Thread:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from bot.evaluation.backtest import Seen, Watch, newest, replay
-from bot.evaluation.calibrate import USUAL_SHARE, Calibration, by_share, recut, refitted
+from bot.evaluation.calibrate import USUAL_SHARE, Calibration, by_share, has_vectors, recut, refitted
 from bot.evaluation.evaluate import lessons
 from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit
 from bot.evaluation.labels import Links
@@ -65,10 +65,9 @@ class Learner:
     ) -> tuple[Ranking, Calibration]:
         """The ranking with confidences and a cut that suit what is seen in a replay."""
         seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds))
-        has_vectors = any("trained" in c.hit.near for one in seen for c in one.candidates)
         found = calibrate(seen, ranking)
         evidence = {"cut": found.reason, "replayed": len(seen)}
-        part = {"with_vectors": found.model} if has_vectors else {"by_words": found.model}
+        part = {"with_vectors": found.model} if has_vectors(seen) else {"by_words": found.model}
         return replace(ranking, **part, provenance={**ranking.provenance, **evidence}), found
 
     def backtest(
@@ -98,7 +97,7 @@ class Learner:
 def usual_cut(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
     """The cut for the usual share of issues, but never below the shipped confidence: a repository in which little
     repeats itself gets fewer comments, not worse ones."""
-    model = ranking.model(any("trained" in c.hit.near for one in seen for c in one.candidates))
+    model = ranking.model(has_vectors(seen))
     own = refitted(seen, model)
     replayed = [recut(one, own, 0.0).replayed for one in seen]
     found = by_share(replayed, own, USUAL_SHARE)
@@ -107,6 +106,7 @@ def usual_cut(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
             found,
             model=found.model.with_cut(model.cut),
             reason=f"the shipped one; at it fewer than {USUAL_SHARE:.1%} of {len(seen)} replayed issues have a hit",
+            is_own=False,
         )
     return found
 

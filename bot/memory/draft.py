@@ -156,7 +156,7 @@ class Draft(Held):
             self._ask(lambda _: None, None)
         found: dict[str, bytes | Path | None] = {record_path(key): encode(r) for key, r in self._written.items()}
         found |= self._shard_edits()
-        found |= {path: data or None for path, data in self._lesson.items() if data or self.snapshot.paths(path)}
+        found |= {path: data or None for path, data in self._lesson.items() if data or self.snapshot.read([path])}
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
             manifest = manifest.with_index(self._folder, ANALYSER_VERSION)

@@ -96,7 +96,7 @@ def _titles(words: frozenset[str], asked: Question) -> tuple[float, float, float
     either = len(words) + len(asked.title) - len(in_title)
     return (
         _weight(in_body, asked) / asked.rarest,
-        known / (known + unknown) if words else 0.0,
+        known / (known + unknown) if known > 0 else 0.0,
         len(in_title) / either if either else 0.0,
     )
 

@@ -351,6 +351,60 @@ def test_a_rebuild_reads_everything_again_and_buries_what_is_gone(stage: Stage) 
     assert len(stage.comments(number)) == 1
 
 
+def test_a_rebuild_leaves_a_report_of_what_it_would_have_said(stage: Stage) -> None:
+    open_issue(stage)
+    workspace = stage.folder / "workspace"
+    workspace.mkdir()
+    stage.github.write_event(stage.folder / "event.json", "workflow_dispatch")
+    given = stage.environment("workflow_dispatch", {"run": "rebuild"}) | {"GITHUB_WORKSPACE": str(workspace)}
+    assert run(given, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    report = (workspace / ".precedent/backtest.html").read_text(encoding="utf-8")
+    assert "Everybody is logged out" in report
+    told = stage.summary.read_text(encoding="utf-8")
+    assert "3 threads are in memory; what it would have said: .precedent/backtest.html" in told
+    assert "Of the 3 newest issues it would have commented on 0" in told
+    assert {"model/ranking.json", "model/backtest.json"} <= set(tip(stage))
+    assert "model/words.bin" not in tip(stage)
+
+
+def test_a_backtest_by_hand_shows_what_it_would_have_said_and_writes_nothing(
+    stage: Stage, capfd: pytest.CaptureFixture[str]
+) -> None:
+    open_issue(stage)
+    before = tip(stage)
+    assert act(stage, "workflow_dispatch", run="backtest") == 0
+    assert tip(stage) == before
+    assert stage.github.writes == 0
+    assert "Everybody is logged out" in (stage.folder / ".precedent/backtest.html").read_text(encoding="utf-8")
+    assert "Of the 3 newest issues" in stage.summary.read_text(encoding="utf-8")
+    assert "it would have commented on 0 (0.0\u00a0%)." in capfd.readouterr().out
+
+
+def test_a_backtest_of_an_empty_memory_says_that_there_is_nothing_yet(stage: Stage) -> None:
+    assert act(stage, "workflow_dispatch", run="backtest") == 0
+    assert "There is no issue to replay yet" in stage.summary.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_memory_that_has_grown_learns_and_goes_on_answering(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, validate=False)
+    for count in range(60):
+        thing, trouble = ("sync", "import", "login", "theme")[count % 4], ("crashes", "hangs", "is slow")[count % 3]
+        body = f"The {thing} {trouble} after the upgrade, with a snapshot on drive {count}."
+        opened = f"2025-09-{1 + count // 3:02}T10:00:00Z"
+        stage.github.open_issue("monalisa", f"{thing} {trouble} again", body, at=opened)
+    act(stage, "schedule")
+    memory = stage.memory()
+    assert memory.learned_from == memory.size == 60
+    assert "model/words.bin" in tip(stage)
+    assert "Of the 60 newest issues" in stage.summary.read_text(encoding="utf-8")
+    number = open_issue(stage)
+    assert len(stage.comments(number)) == 1
+    assert stage.memory().learned_from == 60
+    assert "newest issues" not in stage.summary.read_text(encoding="utf-8")
+    stage.close()
+
+
 def test_a_catch_up_by_hand_answers_what_was_missed_and_leaves_bots_alone(stage: Stage) -> None:
     open_issue(stage, "zyx")
     missed = stage.github.open_issue("hubot", "Logged out", "As in #1.")

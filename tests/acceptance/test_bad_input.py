@@ -499,7 +499,7 @@ def test_a_folder_for_the_context_that_is_not_there(day: Day, capfd: pytest.Capt
     day.environment["RUNNER_TEMP"] = str(day.stage.folder / "absent")
     assert day.act("issues", "opened", number) == 1
     (line,) = errors(day, capfd)
-    assert "context file" in line
+    assert f"context-{number}.md cannot be written" in line
     assert day.answered(number)
 
 

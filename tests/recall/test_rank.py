@@ -1,86 +1,59 @@
-"""From hits to candidates: a similarity that means the same everywhere, and an order with a written rule."""
+"""From hits to candidates: an order with a written rule, and a similarity that means the same everywhere."""
 
 from dataclasses import replace
+from math import isclose, log1p
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.indexed import Entry, Hit
-from bot.memory.documents import entry_of
-from bot.model import ThreadId
-from bot.reading.digest import digest
-from bot.recall.rank import Candidate, in_order, ranked, text_evidence, with_signals, within_reach
-from tests.recall.samples import thread
+from bot.model import Kind, ThreadId
+from bot.ranking import CONFIDENCE, SHOWN_FROM, Model, shipped
+from bot.recall.features import Question, order_features, question
+from bot.recall.rank import CIRCUMSTANCES, FIELD, LEAST_TERMS, MONTH, Candidate, Ranked, in_order, ranked, surest_first
+from bot.recall.troubleshoot import Limits, candidates, judged, similar
+from tests.recall.conftest import Remember
+from tests.recall.samples import at, closed, thread
+
+TITLE = "Cookie lost"
+ASKED: Question = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)
+BY_WORDS = shipped().by_words
+PLAIN = Model({"text": 4.0, "age": -1.0, "open": 2.0}, {"likeness": 1.0}, -2.0, 0.25)
+NO_SIGNALS = {"same_error": 0.0, "same_file": 0.0, "names": 0.0}
 
 
-def entry(key: ThreadId, days: float = 1) -> Entry:
-    one = thread(key, days=days)
-    return entry_of(one, digest(one))
+def entry(key: ThreadId, days: float = 1, **rest: Any) -> Entry:
+    values: dict[str, Any] = {"title": TITLE, "author": "octocat", "state": "open", "updated_at": at(days), **rest}
+    return Entry(key, Kind.ISSUE, created_at=at(days), **values)
 
 
-def hit(key: ThreadId, score: float = 10.0, share: float = 0.5, terms: int = 5, days: float = 1) -> Hit:
-    return Hit(entry(key, days), score, tuple(f"term{n}" for n in range(terms)), share)
+def hit(key: ThreadId, score: float = 10.0, days: float = 1, **rest: Any) -> Hit:
+    return Hit(entry(key, days), score, ("one", "two", "three"), **rest)
 
 
-def candidate(key: ThreadId, evidence: float = 1.0, score: float = 10.0, days: float = 1) -> Candidate:
-    return Candidate(entry(key, days), evidence, score, (), key)
+def candidate(key: ThreadId, score: float = 1.0, found: float = 10.0, days: float = 1, sure: float = 0.0) -> Candidate:
+    return Candidate(entry(key, days), hit(key, found), score, score, {}, (key,), sure)
 
 
-@given(st.floats(-700, 700))
-def test_similarity_lies_between_nothing_and_one(evidence: float) -> None:
-    assert 0.0 <= candidate(1, evidence).similarity <= 1.0
+def rank(*hits: Hit, model: Model = PLAIN, canonical: dict[ThreadId, Entry] | None = None) -> Ranked:
+    return ranked(hits, canonical or {}, ASKED, model)
 
 
-def test_no_evidence_either_way_is_one_half() -> None:
-    assert candidate(1, 0.0).similarity == 0.5
+def ids(found: Ranked) -> list[ThreadId]:
+    return [c.entry.id for c in found.candidates]
 
 
-@pytest.mark.parametrize("found", [hit(1, terms=2), hit(1, share=0.0), hit(1, score=0.0)])
-def test_a_coincidence_is_no_candidate(found: Hit) -> None:
-    assert ranked([found], {}, 20) == []
+# Order.
 
 
-@given(st.floats(0.01, 1.0), st.floats(0.01, 1.0), st.floats(0.1, 100), st.integers(1, 400))
-def test_more_of_the_question_covered_is_more_alike(one: float, other: float, field: float, terms: int) -> None:
-    less, more = sorted((one, other))
-    assert text_evidence(hit(1, share=less), field, terms) <= text_evidence(hit(1, share=more), field, terms)
-
-
-@given(st.floats(0.1, 100), st.floats(0.1, 100))
-def test_what_stands_out_of_its_field_is_more_alike(one: float, other: float) -> None:
-    less, more = sorted((one, other))
-    assert text_evidence(hit(1, score=less), 1.0, 20) <= text_evidence(hit(1, score=more), 1.0, 20)
-
-
-def test_a_repository_of_one_thread_has_no_field_to_stand_out_of() -> None:
-    only = ranked([hit(1)], {}, 20)[0]
-    assert only.evidence == text_evidence(hit(1), 10.0, 20)
-
-
-def test_signals_add_evidence() -> None:
-    plain = candidate(1)
-    error = with_signals(plain, same_error=True, same_file=False)
-    file = with_signals(plain, same_error=False, same_file=True)
-    both = with_signals(plain, same_error=True, same_file=True)
-    assert plain.similarity < file.similarity < error.similarity < both.similarity
-    assert with_signals(plain, same_error=False, same_file=False) == plain
-
-
-def test_only_what_signals_could_lift_over_the_floor_is_within_reach() -> None:
-    sure, near, hopeless = candidate(1, 5.0), candidate(2, -1.0), candidate(3, -8.0)
-    assert within_reach([sure, near, hopeless], 0.65) == [sure, near]
-
-
-def test_only_the_best_ten_are_within_reach() -> None:
-    assert len(within_reach([candidate(n) for n in range(1, 30)], 0.0)) == 10
-
-
-def test_ties_go_to_the_higher_score_then_to_the_older_then_by_id() -> None:
+def test_ties_go_to_the_higher_score_for_terms_then_to_the_older_then_by_id() -> None:
     wanted = [
-        candidate(9, 2.0),
-        candidate(8, score=20.0),
+        candidate("Z-9", 2.0),
+        candidate(8, found=20.0, days=3),
         candidate(7, days=1),
+        candidate(100, days=2),
         candidate("B-1", days=2),
         candidate("B-2", days=2),
     ]
@@ -92,21 +65,196 @@ def test_numbers_of_equal_age_are_ordered_as_numbers() -> None:
     assert [c.entry.id for c in in_order([candidate(n) for n in (10, 9, 100)])] == [9, 10, 100]
 
 
-def test_a_duplicate_counts_for_its_canonical_thread_with_the_better_evidence() -> None:
-    folded = ranked([hit(1, share=0.4), hit(2, share=0.8)], {2: entry(1)}, 20)
-    assert [(c.entry.id, c.found_as) for c in folded] == [(1, 2)]
-    assert folded[0].evidence == ranked([hit(2, share=0.8)], {}, 20)[0].evidence
+def test_the_surest_is_first_whatever_the_order_was_and_ties_are_as_in_order() -> None:
+    wanted = [candidate(1, 0.0, sure=0.9), candidate(2, 5.0, sure=0.5), candidate(3, 4.0, sure=0.5)]
+    assert sorted(reversed(wanted), key=surest_first) == wanted
 
 
-def test_a_canonical_thread_that_is_the_better_hit_is_found_as_itself() -> None:
-    folded = ranked([hit(1, share=0.8), hit(2, share=0.4)], {2: entry(1)}, 20)
-    assert [(c.entry.id, c.found_as) for c in folded] == [(1, 1)]
+def test_candidates_are_in_the_order_of_their_scores() -> None:
+    found = rank(hit(1, 5.0), hit(2, 10.0), hit(3, 10.0, days=400))
+    assert ids(found) == [3, 2, 1]
+    assert found.candidates == tuple(in_order(found.candidates))
+
+
+@given(st.permutations([hit(key, score) for key, score in ((1, 9.0), (2, 9.0), (3, 8.0), (4, 1.0), (5, 0.0))]))
+def test_the_order_does_not_depend_on_that_of_the_hits(hits: list[Hit]) -> None:
+    assert ids(rank(*hits, model=BY_WORDS)) == ids(rank(*sorted(hits, key=lambda one: str(one.entry.id))))
 
 
 def test_no_hits_are_no_candidates() -> None:
-    assert ranked([], {}, 20) == []
+    assert rank() == Ranked((), ASKED, PLAIN, 0.0)
 
 
-def test_an_entry_is_taken_as_it_is() -> None:
-    renamed = replace(entry(1), title="Renamed")
-    assert ranked([hit(2)], {2: renamed}, 20)[0].entry is renamed
+def test_a_score_is_the_weighed_sum_of_the_features() -> None:
+    (found,) = rank(hit(1, near={"trained": 0.5}), model=shipped().with_vectors).candidates
+    order = shipped().with_vectors.order
+    assert found.features == order_features(found.hit, ASKED, 10.0)
+    weighed = {name: weight * found.features[name] for name, weight in order.items() if name in found.features}
+    assert "trained" in weighed
+    assert isclose(found.score, sum(weighed.values()))
+    assert isclose(found.likeness, sum(value for name, value in weighed.items() if name not in CIRCUMSTANCES))
+
+
+TIMES = st.tuples(st.integers(-3000, 499), st.lists(st.integers(-3000, 499), max_size=4).map(sorted))
+
+
+@given(TIMES, TIMES, st.sampled_from([shipped().by_words, shipped().with_vectors, PLAIN]))
+def test_when_a_candidate_was_opened_and_closed_has_no_part_in_its_likeness(
+    one: tuple[int, list[int]], other: tuple[int, list[int]], model: Model
+) -> None:
+    first, second = (
+        rank(replace(hit(1), entry=entry(1, days, flips=tuple(map(at, flips)))), model=model).candidates[0]
+        for days, flips in (one, other)
+    )
+    assert first.likeness == second.likeness
+    changed = [name for name in CIRCUMSTANCES if first.features[name] != second.features[name]]
+    if not changed:
+        assert first.score == second.score
+
+
+def test_when_a_candidate_was_opened_and_closed_changes_its_place() -> None:
+    def score(days: float, *flips: float) -> float:
+        found = replace(hit(1), entry=entry(1, days, flips=tuple(map(at, flips))))
+        return rank(found, model=PLAIN).candidates[0].score
+
+    assert score(400) > score(100)
+    assert score(100) > score(100, 150)
+
+
+# Duplicates.
+
+
+def test_a_duplicate_counts_for_its_canonical_thread() -> None:
+    canonical = replace(entry(1), title="Renamed")
+    (found,) = rank(hit(2), canonical={2: canonical}).candidates
+    assert found.entry is canonical
+    assert (found.found_as, found.folded) == (2, (2,))
+
+
+def test_the_most_alike_stands_for_all_with_the_best_score_among_them() -> None:
+    alike, fresh = hit(2, 10.0), hit(1, 8.0, days=499)
+    alone = {c.entry.id: c for c in rank(alike, fresh).candidates}
+    assert alone[2].likeness > alone[1].likeness
+    assert alone[2].score < alone[1].score
+    for hits in ((alike, fresh), (fresh, alike)):
+        (found,) = rank(*hits, canonical={2: entry(1, 499)}).candidates
+        assert (found.entry.id, found.found_as, set(found.folded)) == (1, 2, {1, 2})
+        assert (found.likeness, found.score) == (alone[2].likeness, alone[1].score)
+        assert found.features == alone[2].features
+
+
+def test_of_equally_alike_ones_that_which_ranks_higher_stands_for_all() -> None:
+    (found,) = rank(hit(3, days=1), hit(2, days=400), hit(4, days=1), canonical=dict.fromkeys((2, 4), entry(3))).candidates
+    assert found.found_as == 2
+    assert set(found.folded) == {2, 3, 4}
+
+
+def test_folding_takes_the_group_to_the_place_of_its_best() -> None:
+    hits = (hit(1, 1.0), hit(2, 10.0), hit(3, 7.0))
+    assert ids(rank(*hits)) == [2, 3, 1]
+    assert ids(rank(*hits, canonical={2: entry(1)})) == [1, 3]
+
+
+# Confidence.
+
+
+def test_the_evidence_is_what_it_is_said_to_be() -> None:
+    hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4}) for key in range(1, 15)]
+    found = rank(*hits, model=shipped().with_vectors)
+    first = next(c for c in found.candidates if c.entry.id == 1)
+    signals = {"same_error": 1.0, "same_file": 0.0, "names": 0.7}
+    evidence = found.judged(first, signals).evidence
+    assert set(evidence) == set(CONFIDENCE)
+    assert evidence["likeness"] == first.likeness
+    alike = sorted((c.likeness for c in found.candidates), reverse=True)
+    assert found.rival == alike[FIELD]
+    assert evidence["lead"] == first.likeness - alike[FIELD]
+    assert (evidence["share"], evidence["trained"], evidence["words"]) == (0.3, 0.4, log1p(ASKED.words))
+    assert (evidence["title_covered"], evidence["open"]) == (first.features["title_covered"], 1.0)
+    assert {name: evidence[name] for name in signals} == signals
+
+
+def test_what_was_not_found_by_vectors_has_no_nearness() -> None:
+    found = rank(hit(1))
+    assert found.judged(found.candidates[0], NO_SIGNALS).evidence["trained"] == 0.0
+
+
+def test_of_few_the_least_alike_is_the_rival_and_the_only_one_has_no_lead() -> None:
+    two = rank(hit(1, 10.0), hit(2, 5.0))
+    assert two.rival == min(c.likeness for c in two.candidates)
+    one = rank(hit(1))
+    assert one.judged(one.candidates[0], NO_SIGNALS).evidence["lead"] == 0.0
+
+
+def test_after_a_month_time_tells_nothing_more() -> None:
+    def evidence(days: float, ended: float) -> tuple[float, float]:
+        found = rank(replace(hit(1), entry=entry(1, days, flips=(at(ended),))))
+        judged_ = found.judged(found.candidates[0], NO_SIGNALS).evidence
+        return judged_["recent_age"], judged_["recent_closed"]
+
+    assert evidence(100, 200) == evidence(-2000, -1000) == (MONTH, MONTH)
+    fresh = evidence(490, 495)
+    assert isclose(fresh[0], log1p(10))
+    assert isclose(fresh[1], log1p(5))
+
+
+def test_judging_changes_nothing_but_what_it_finds() -> None:
+    found = rank(hit(1))
+    one = found.judged(found.candidates[0], NO_SIGNALS)
+    assert one.confidence == PLAIN.probability(one.evidence)
+    assert one.similarity == PLAIN.similarity(one.confidence)
+    assert replace(one, confidence=0.0, similarity=0.0, evidence={}) == found.candidates[0]
+
+
+@given(
+    st.lists(st.floats(-60, 60), min_size=2, max_size=2).map(sorted),
+    st.floats(0.001, 0.999),
+)
+def test_the_surer_the_more_similar(likeness: list[float], cut: float) -> None:
+    found = rank(hit(1), model=PLAIN.with_cut(cut))
+    less, more = (found.judged(replace(found.candidates[0], likeness=each), NO_SIGNALS) for each in likeness)
+    assert 0 <= less.confidence <= more.confidence <= 1
+    assert 0 <= less.similarity <= more.similarity <= 1
+    for one in (less, more):
+        if abs(one.confidence - cut) > 1e-9:
+            assert (one.similarity >= SHOWN_FROM) == (one.confidence >= cut)
+
+
+# What is shown of it.
+
+SCARCE = ("Zephyr gadget", "Quokka marmot on the walrus.")
+EVERYTHING = Limits(floor=0.0, closed=9, open=9, budget=9_000)
+
+
+@pytest.mark.parametrize(("body", "is_shown"), [("marmot", True), ("", False)])
+def test_what_shares_fewer_than_three_terms_is_never_shown(remember: Remember, body: str, is_shown: bool) -> None:
+    other = [thread(n, f"Table {n}", f"Sorting row {n} is slow") for n in range(2, 9)]
+    memory = remember(closed(1, SCARCE[0], body), thread(9, SCARCE[0], body), *other)
+    asked = thread(500, *SCARCE)
+    found = {c.entry.id: c for c in candidates(asked, memory, None, ()).candidates}
+    assert {1, 9} <= set(found), "they are found"
+    assert (len(found[1].hit.terms) >= LEAST_TERMS) is is_shown
+    shown = [match.id for part in similar(asked, memory, None, (), EVERYTHING) for match in part]
+    assert shown == ([1, 9] if is_shown else [])
+
+
+def test_what_was_found_by_nearness_alone_has_no_reason_and_is_left_out(remember: Remember) -> None:
+    """Nor is there one of a text that shares nothing but words which no reader would see in both."""
+    memory = remember(closed(1, "Sessions expire", "Nobody can log in."), closed(2, *SCARCE))
+    asked = thread(500, *SCARCE)
+    near = [
+        replace(hit(1), entry=entry(1, flips=(at(2),)), score=0.0, terms=(), near={"trained": 0.99}),
+        replace(hit(2), entry=entry(2, flips=(at(3),)), score=1.0, terms=tuple(ASKED.title), near={"trained": 0.98}),
+    ]
+    found = ranked(near, {}, ASKED, shipped().with_vectors)
+    assert {c.entry.id for c in found.candidates} == {1, 2}
+    assert judged(asked, found, memory, None) == []
+
+
+def test_what_was_found_mostly_by_nearness_has_a_reason_in_plain_words(remember: Remember) -> None:
+    memory = remember(closed(1, "Walrus", "A marmot, a quokka and many other words."))
+    asked = thread(500, *SCARCE)
+    shared = candidates(asked, memory, None, ()).candidates[0].hit.terms
+    near = Hit(entry(1, flips=(at(2),)), 0.1, shared, near={"trained": 0.99})
+    (found,) = judged(asked, ranked([near], {}, ASKED, shipped().with_vectors), memory, None)
+    assert set(found.why[0].removeprefix("both speak of ").lower().split(", ")) == {"quokka", "marmot", "walrus"}

@@ -120,3 +120,17 @@ def test_backticks_inside_code_do_not_end_it() -> None:
 def test_hostile_text_gives_no_more_than_three_reasons(text: str) -> None:
     one = Thread(2, text[:1000], text, "monalisa", thread(2).created_at)
     assert len(reasons(one, shared_signals(one, one), terms(text)[:50])) <= 3
+
+
+def test_an_error_code_is_told_by_itself() -> None:
+    assert why("The backup ends with ENOSPC at night", "We see ENOSPC since Monday")[0] == "same error `ENOSPC`"
+
+
+def test_words_of_the_titles_are_a_reason() -> None:
+    one, other = thread(2, "Snapshot worker stops", "It is idle."), thread(1, "Worker of snapshots stops", "No room.")
+    assert reasons(one, shared_signals(one, other), terms("snapshot worker")) == ("both speak of Snapshot, worker",)
+
+
+def test_what_shares_nothing_that_can_be_told_has_no_reason() -> None:
+    one, other = thread(2, "Snapshot worker stops"), thread(1, "Archive is full")
+    assert reasons(one, shared_signals(one, other), ()) == ()
