@@ -19,7 +19,7 @@ from bot.doors.progress import progress
 from bot.doors.stores import open_store
 from bot.errors import UserError, WorldError
 from bot.evaluation.backtest import Seen, Watch
-from bot.evaluation.calibrate import Calibration, by_precision, by_share
+from bot.evaluation.calibrate import Calibration, by_precision, by_share, has_vectors
 from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate
 from bot.evaluation.labels import Links
 from bot.evaluation.learn import Learner
@@ -73,7 +73,7 @@ def run_calibrate(given: argparse.Namespace) -> object:
     memory, learner = _learner(given)
 
     def calibrated(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
-        model = ranking.model(any("trained" in c.hit.near for one in seen for c in one.candidates))
+        model = ranking.model(has_vectors(seen))
         replayed = [one.replayed for one in seen]
         if given.precision is not None:
             return by_precision(replayed, model, given.precision)

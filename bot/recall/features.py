@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -11,10 +11,14 @@ from math import fsum, log1p
 from bot.indexed import Hit
 from bot.model import Thread
 from bot.reading.words import body_terms, terms
+from bot.recall.why import Shared
 
 DAY = 86_400.0
 USUAL_RARITY = 0.6
 """Rarity of a word that the question does not hold, as a share of the rarest's: about the mean over titles."""
+
+TELLING = 0.5
+"""Least rarity of a word that tells something, as a share of the rarest's: of N threads about √N may hold it."""
 
 _REMEMBERED = 1 << 14
 
@@ -50,6 +54,25 @@ def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Ques
         author=thread.author,
         at=thread.created_at,
     )
+
+
+def telling(both: Shared, asked: Question) -> Shared:
+    """Of what both texts hold the part with a rare word: half of all reports may name ``main.rs`` or the same banner."""
+
+    def rare(values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(value for value in values if _rarest(terms(value), asked) >= TELLING)
+
+    return Shared(rare(both.errors), rare(both.files), rare(both.names))
+
+
+def rare_terms(hit: Hit, asked: Question) -> float:
+    """How rare the three rarest of the strongest shared terms are on average, as a share of the rarest, in 0..1."""
+    found = sorted((asked.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]
+    return sum(found) / (3 * asked.rarest)
+
+
+def _rarest(words: Iterable[str], asked: Question) -> float:
+    return max((asked.rarity.get(word, 0.0) for word in words), default=0.0) / asked.rarest
 
 
 def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:

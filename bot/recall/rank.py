@@ -11,7 +11,7 @@ from math import log1p
 from bot.indexed import Entry, Hit
 from bot.model import ThreadId
 from bot.ranking import Model
-from bot.recall.features import Question, order_features
+from bot.recall.features import Question, order_features, rare_terms
 
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
@@ -82,6 +82,7 @@ class Ranked:
             "likeness": candidate.likeness,
             "lead": candidate.likeness - self.rival,
             "share": candidate.hit.share,
+            "rare_terms": rare_terms(candidate.hit, self.asked),
             "trained": candidate.hit.near.get("trained", 0.0),
             "words": log1p(self.asked.words),
             "title_covered": features["title_covered"],

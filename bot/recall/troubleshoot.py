@@ -15,7 +15,7 @@ from bot.model import Kind, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import terms
 from bot.recall.condense import condense, share_budget
-from bot.recall.features import question
+from bot.recall.features import question, telling
 from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
@@ -135,7 +135,7 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
     for candidate in near:
         if candidate.entry.id not in texts:
             continue
-        both = shared_signals(thread, texts.get(candidate.found_as, texts[candidate.entry.id]))
+        both = telling(shared_signals(thread, texts.get(candidate.found_as, texts[candidate.entry.id])), ranking.asked)
         why = reasons(thread, both, candidate.hit.terms)
         if why:
             signals = {

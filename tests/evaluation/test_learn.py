@@ -1,0 +1,203 @@
+"""What a whole history teaches, within its time, and the proof of it."""
+
+import json
+from dataclasses import replace
+from random import Random
+from time import monotonic, sleep
+
+import pytest
+
+from bot.answer import Context
+from bot.evaluation.backtest import Seen, Watch
+from bot.evaluation.calibrate import LEAST_RELATED, LEAST_THREADS, USUAL_SHARE, Calibration, recut, refitted
+from bot.evaluation.examples import LEAST_EXAMPLES
+from bot.evaluation.learn import Learner, read, usual_cut
+from bot.evaluation.metrics import summary
+from bot.memory.learned import BACKTEST, RANKING, WORDS, read_ranking, read_words
+from bot.model import Thread
+from bot.ranking import SHOWN_FROM, Ranking, parse, ranking_fields, shipped
+from bot.recall.mentioned import Place
+from bot.settings import Settings
+from tests.evaluation.test_calibrate import MODEL, seen
+from tests.evaluation.timelines import generated
+from tests.recall.samples import duplicate, thread
+
+RANKING_OF_SAMPLES = Ranking(replace(MODEL, cut=0.4), MODEL)
+"""By words the cut is at 0.3."""
+
+
+def rendered(one: Thread, context: Context) -> str:
+    return f"{len(context.seen_before)} like {one.id}"
+
+
+def learner(count: int, seconds: float = 600, trains: bool = False) -> Learner:
+    threads = [life.thread() for life in generated(count, Random(3))]
+    return read(threads, Watch(shipped(), Settings(), Place("octocat/linkbarn"), rendered, trains), seconds)
+
+
+# The cut.
+
+
+def replays(*likeness: float, near: float | None = None) -> list[Seen]:
+    return [seen((each, False), near=near) for each in likeness]
+
+
+def commented(cases: list[Seen], found: Calibration) -> int:
+    again = [recut(one, found.model, SHOWN_FROM).replayed for one in cases]
+    return sum(bool(one.shown) for one in again)
+
+
+def test_where_much_repeats_itself_the_usual_share_gets_a_comment() -> None:
+    cases = replays(*(key / 50 for key in range(200)))
+    found = usual_cut(cases, RANKING_OF_SAMPLES)
+    assert found.is_own
+    assert found.model.cut > MODEL.cut
+    assert commented(cases, found) == USUAL_SHARE * 200
+
+
+def test_where_little_repeats_itself_comments_are_fewer_and_not_worse() -> None:
+    cases = replays(*(-key / 50 for key in range(50, 250)), 2.0)
+    found = usual_cut(cases, RANKING_OF_SAMPLES)
+    assert (found.model, found.is_own) == (MODEL, False)
+    assert commented(cases, found) == 1
+    assert "fewer than 12.5% of 201" in found.reason
+
+
+@pytest.mark.parametrize("middle", [-6.0, -2.0, -0.5, 0.0, 1.0, 4.0])
+def test_the_cut_is_never_below_the_shipped_one_also_where_confidences_are_refitted(middle: float) -> None:
+    chance = Random(5)
+    cases = [seen((chance.gauss(middle, 1), key < 2 * LEAST_RELATED)) for key in range(6 * LEAST_RELATED)]
+    assert refitted(cases, MODEL) != MODEL
+    found = usual_cut(cases, RANKING_OF_SAMPLES)
+    assert found.model.confidence != MODEL.confidence
+    assert found.model.cut >= MODEL.cut
+
+
+def test_of_too_few_the_shipped_cut_is_kept() -> None:
+    found = usual_cut(replays(*[1.0] * (LEAST_THREADS - 1)), RANKING_OF_SAMPLES)
+    assert (found.model, found.is_own) == (MODEL, False)
+
+
+def test_what_was_found_with_vectors_sets_the_cut_with_vectors() -> None:
+    assert usual_cut(replays(1.0, near=0.5), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.with_vectors
+    assert usual_cut(replays(1.0), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.by_words
+
+
+def test_a_cut_is_put_where_it_was_measured_with_what_it_comes_from() -> None:
+    def calibrated(cases: list[Seen], ranking: Ranking) -> Calibration:
+        assert ranking is shipped()
+        return Calibration(ranking.by_words.with_cut(0.77), f"{len(cases)} seen", True)
+
+    found, calibration = learner(30).own_cut(shipped(), calibrated, 10, 600)
+    assert found.by_words == calibration.model
+    assert found.with_vectors == shipped().with_vectors
+    assert found.provenance == {**shipped().provenance, "cut": "10 seen", "replayed": 10}
+
+
+# The order.
+
+
+def marked(count: int) -> list[Thread]:
+    """Each second thread is a duplicate of the one before it."""
+    found = []
+    for key in range(1, 2 * count, 2):
+        name = "".join(chr(97 + int(digit)) for digit in f"{key:03}")
+        title, body = f"Odd{name} breaks wall{name}", f"The odd{name} thing and the wall{name}"
+        found += [thread(key, title, body), duplicate(key + 1, key, title, body)]
+    return found
+
+
+def test_an_order_of_its_own_needs_so_many_marked_duplicates() -> None:
+    watch = Watch(shipped(), Settings(), trains=False)
+    assert read(marked(LEAST_EXAMPLES - 1), watch).own_order(600) is shipped()
+    own = read(marked(LEAST_EXAMPLES), watch).own_order(600)
+    assert own.by_words.order != shipped().by_words.order
+    assert own.by_words.confidence == shipped().by_words.confidence
+    assert own.provenance["order"] == f"{LEAST_EXAMPLES} marked duplicates of this repository"
+
+
+def test_without_time_the_order_is_the_shipped_one() -> None:
+    assert read(marked(LEAST_EXAMPLES), Watch(shipped(), Settings(), trains=False)).own_order(-1) is shipped()
+
+
+# The proof.
+
+
+def test_a_backtest_is_in_the_order_of_time_and_says_what_it_is_of() -> None:
+    ticks: list[int] = []
+    one = learner(40)
+    found = one.backtest(shipped(), 12, None, ticks.append)
+    assert [each.id for each in found.replayed] == list(range(29, 41))
+    assert (found.threads, found.wanted, found.repo) == (40, 12, "octocat/linkbarn")
+    assert found.threshold == Settings().troubleshooting.similarity_threshold
+    assert found.evidence == shipped().provenance
+    assert ticks == [1] * 12
+
+
+def test_a_backtest_goes_by_the_ranking_that_it_is_given() -> None:
+    one = learner(40)
+    never = Ranking(shipped().with_vectors.with_cut(0.999), shipped().by_words.with_cut(0.999))
+    always = Ranking(shipped().with_vectors.with_cut(0.001), shipped().by_words.with_cut(0.001))
+    quiet, loud = (one.backtest(ranking, 20, None) for ranking in (never, always))
+    assert not any(each.shown for each in quiet.replayed)
+    assert sum(bool(each.shown) for each in loud.replayed) > 10
+    assert all(bool(each.markdown) == bool(each.shown) for each in (*quiet.replayed, *loud.replayed))
+
+
+def test_when_time_is_short_the_newest_are_replayed() -> None:
+    started = monotonic()
+    found = learner(30).backtest(shipped(), 25, 0.4, lambda _: sleep(0.15))
+    assert monotonic() - started < 5
+    assert 0 < len(found.replayed) <= 3
+    assert [each.id for each in found.replayed] == list(range(31 - len(found.replayed), 31))
+    assert found.wanted == 25
+
+
+def test_without_time_nothing_is_replayed_and_it_says_so() -> None:
+    found = learner(30).backtest(shipped(), 25, -1)
+    assert (found.replayed, found.wanted) == ((), 25)
+    assert summary(found)["n"] == 0
+
+
+# All of it.
+
+
+def test_a_lesson_has_words_a_ranking_with_its_provenance_and_a_proof() -> None:
+    rounds: list[int] = []
+    lesson, backtest = learner(70, trains=True).lesson(rounds.append)
+    assert lesson.threads == 70
+    assert lesson.words
+    words = read_words(lesson.words)
+    assert words.trained_on == 70
+    assert words.text(["import"], ["crash"])
+    assert sum(rounds) > 1, "who waits sees that it goes on"
+    assert set(lesson.ranking.provenance) >= {*shipped().provenance, "cut", "replayed"}
+    assert lesson.ranking.provenance["replayed"] == 70
+    assert parse(json.loads(json.dumps(ranking_fields(lesson.ranking)))).provenance == lesson.ranking.provenance
+    assert lesson.backtest == summary(backtest)
+    assert (lesson.backtest["n"], lesson.backtest["threads"]) == (70, 70)
+    assert lesson.backtest["evidence"] == lesson.ranking.provenance
+    files = lesson.files()
+    assert set(files) == {WORDS, RANKING, BACKTEST}
+    assert read_ranking(files[RANKING]).provenance == lesson.ranking.provenance
+
+
+def test_a_small_history_teaches_no_words_and_keeps_what_is_shipped() -> None:
+    lesson, backtest = learner(20).lesson()
+    assert lesson.words == b""
+    assert lesson.ranking.model(True) == shipped().model(True)
+    assert lesson.ranking.model(False) == shipped().model(False)
+    assert len(backtest.replayed) == 20
+
+
+def test_no_history_teaches_nothing() -> None:
+    lesson, backtest = read([], Watch(shipped(), Settings())).lesson()
+    assert (lesson.words, lesson.threads, backtest.replayed) == (b"", 0, ())
+    assert "only 0 issues" in str(lesson.ranking.provenance["cut"])
+
+
+def test_a_lesson_without_time_still_has_the_words() -> None:
+    lesson, backtest = learner(60, seconds=-1, trains=True).lesson()
+    assert lesson.words
+    assert backtest.replayed == ()
+    assert lesson.ranking.with_vectors == shipped().with_vectors
