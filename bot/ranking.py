@@ -30,10 +30,7 @@ ORDER = (
 )
 """What the order of candidates is made of; `bot.recall.features` says how each is measured."""
 
-CONFIDENCE = (
-    *("likeness", "lead", "share", "rare_terms", "trained", "words", "title_covered"),
-    *("same_error", "same_file", "names", "open", "recent_age", "recent_closed"),
-)
+CONFIDENCE = ("likeness", "lead", "share", "words", "title_covered", "same_error", "same_file", "names")
 """What the confidence in a hit is made of."""
 
 

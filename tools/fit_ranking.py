@@ -33,7 +33,7 @@ from bot.settings import Settings
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared/data"
 TARGET = ROOT / "bot/ranking.json"
-SHARE = 0.125
+SHARE = 1 / 12
 CUT_YEAR = 2014
 """The cut is set on the last year of the large archive, when there was most to be compared with."""
 
@@ -140,7 +140,7 @@ def main() -> None:
         "order": f"{len(asked)} queries of {len(large.history.threads):,} Rust issues up to 2015, listwise softmax",
         "confidence": f"hits of {SAMPLE:,} of these issues and of all of "
         + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in small),
-        "cut": f"{SHARE:.1%} of the Rust issues of {CUT_YEAR} have a hit",
+        "cut": f"one in {1 / SHARE:.0f} of the Rust issues of {CUT_YEAR} has a hit",
         "not fitted": "semantic, semantic_title",
     }
     text = json.dumps(ranking_fields(replace(ranking, provenance=provenance)), indent=1) + "\n"

@@ -57,7 +57,7 @@ def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Ques
 
 
 def telling(both: Shared, asked: Question) -> Shared:
-    """Of what both texts hold the part with a rare word: half of all reports may name ``main.rs`` or the same banner."""
+    """Of what both texts hold the part with a rare word: every other report may name ``main.rs`` or one banner."""
 
     def rare(values: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(value for value in values if _rarest(terms(value), asked) >= TELLING)

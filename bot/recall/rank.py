@@ -11,7 +11,7 @@ from math import log1p
 from bot.indexed import Entry, Hit
 from bot.model import ThreadId
 from bot.ranking import Model
-from bot.recall.features import Question, order_features, rare_terms
+from bot.recall.features import Question, order_features
 
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
@@ -21,8 +21,6 @@ FIELD = 10
 
 CIRCUMSTANCES = frozenset({"open", "age", "closed"})
 """Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
-
-MONTH = log1p(30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +71,15 @@ class Ranked:
         """The features of `bot.ranking.CONFIDENCE`.
 
         ``likeness`` is the candidate's and ``lead`` its distance to the rival of the most alike; ``share`` is that of
-        the query's weight, ``words`` ln(1 + terms of the question). ``recent_age`` and ``recent_closed`` are ln(1 +
-        days) up to MONTH: people link what is fresh, but an answer of three years ago is as good as one of last year.
-        The others are as in `bot.recall.features`.
+        the query's weight, ``words`` ln(1 + terms of the question), ``title_covered`` as in `bot.recall.features`. How
+        old the candidate is and whether it is open has no part in it.
         """
-        features = candidate.features
         return {
             "likeness": candidate.likeness,
             "lead": candidate.likeness - self.rival,
             "share": candidate.hit.share,
-            "rare_terms": rare_terms(candidate.hit, self.asked),
-            "trained": candidate.hit.near.get("trained", 0.0),
             "words": log1p(self.asked.words),
-            "title_covered": features["title_covered"],
-            "open": features["open"],
-            "recent_age": min(features["age"], MONTH),
-            "recent_closed": min(features["closed"], MONTH),
+            "title_covered": candidate.features["title_covered"],
             **signals,
         }
 

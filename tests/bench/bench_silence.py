@@ -2,8 +2,8 @@
 
 python -m tests.bench.bench_silence [--issues N]
 
-The order comes from queries of before 2014, the confidence from five folds by time; then follows what the shipped ranking
-shows in each archive.
+The order comes from queries of before 2014, the confidence from five folds by time; then follows what the shipped
+ranking shows in each archive.
 """
 
 from __future__ import annotations

@@ -177,18 +177,15 @@ def test_a_comment_counts_what_it_mentions() -> None:
 # What the shipped ranking is held to.
 
 
-TOO_UNSURE = pytest.mark.xfail(reason="the shipped ranking is not sure enough of so short a text", strict=False)
-
-
 @pytest.mark.parametrize(
     ("body", "trains"),
     [
         (LONG, False),
         (LONG, True),
         (BODY, False),
-        pytest.param(BODY, True, marks=TOO_UNSURE),
-        pytest.param(PLAIN, False, marks=TOO_UNSURE),
-        pytest.param(PLAIN, True, marks=TOO_UNSURE),
+        (BODY, True),
+        (PLAIN, False),
+        (PLAIN, True),
     ],
 )
 def test_the_same_issue_of_years_ago_is_shown_among_unrelated_ones(body: str, trains: bool) -> None:

@@ -12,7 +12,8 @@ from bot.indexed import Entry, Hit
 from bot.model import Kind
 from bot.ranking import ORDER
 from bot.reading.words import terms
-from bot.recall.features import USUAL_RARITY, Question, order_features, question
+from bot.recall.features import TELLING, USUAL_RARITY, Question, order_features, question, rare_terms, telling
+from bot.recall.why import Shared
 from tests.recall.samples import at, thread
 
 TITLE = "Cookie lost behind the proxy"
@@ -134,3 +135,17 @@ def test_what_was_opened_and_closed_at_the_moment_of_the_question_has_no_age() -
     found = features(entry(days=500, flips=(at(500),)))
     assert (found["age"], found["closed"], found["open"]) == (0.0, 0.0, 0.0)
     assert features(entry(days=500, flips=(at(500) + timedelta(microseconds=1),)))["open"] == 1.0
+
+
+def test_what_every_other_report_names_tells_nothing() -> None:
+    rare, common = RAREST * TELLING, RAREST * TELLING * 0.9
+    found = asked("", "", cookie=rare, main=common, backtrace=common)
+    both = Shared(("cookie refused", "main failed"), ("cookie.py", "main.py"), ("COOKIE", "BACKTRACE", "unheard_of"))
+    assert telling(both, found) == Shared(("cookie refused",), ("cookie.py",), ("COOKIE",))
+
+
+def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
+    found = asked("", "", cookie=5.0, proxy=4.0, session=3.0, error=1.0)
+    assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), found) == pytest.approx(4.0 / RAREST)
+    assert rare_terms(Hit(entry(), 1.0, ("cooki",)), found) == pytest.approx(1 / 3), "a single term is not three"
+    assert rare_terms(Hit(entry(), 1.0, ()), found) == 0.0

@@ -12,7 +12,7 @@ from bot.indexed import Entry, Hit
 from bot.model import Kind, ThreadId
 from bot.ranking import CONFIDENCE, SHOWN_FROM, Model, shipped
 from bot.recall.features import Question, order_features, question
-from bot.recall.rank import CIRCUMSTANCES, FIELD, LEAST_TERMS, MONTH, Candidate, Ranked, in_order, ranked, surest_first
+from bot.recall.rank import CIRCUMSTANCES, FIELD, LEAST_TERMS, Candidate, Ranked, in_order, ranked, surest_first
 from bot.recall.troubleshoot import Limits, candidates, judged, similar
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
@@ -171,14 +171,17 @@ def test_the_evidence_is_what_it_is_said_to_be() -> None:
     alike = sorted((c.likeness for c in found.candidates), reverse=True)
     assert found.rival == alike[FIELD]
     assert evidence["lead"] == first.likeness - alike[FIELD]
-    assert (evidence["share"], evidence["trained"], evidence["words"]) == (0.3, 0.4, log1p(ASKED.words))
-    assert (evidence["title_covered"], evidence["open"]) == (first.features["title_covered"], 1.0)
+    assert (evidence["share"], evidence["words"]) == (0.3, log1p(ASKED.words))
+    assert evidence["title_covered"] == first.features["title_covered"]
     assert {name: evidence[name] for name in signals} == signals
 
 
-def test_what_was_not_found_by_vectors_has_no_nearness() -> None:
-    found = rank(hit(1))
-    assert found.judged(found.candidates[0], NO_SIGNALS).evidence["trained"] == 0.0
+def test_neither_age_nor_state_is_evidence() -> None:
+    fresh, old = (
+        replace(hit(1), entry=entry(1, days, flips=ended)) for days, ended in ((499, ()), (-900, (at(-800),)))
+    )
+    of_both = [rank(one).judged(rank(one).candidates[0], NO_SIGNALS).evidence for one in (fresh, old)]
+    assert of_both[0] == of_both[1]
 
 
 def test_of_few_the_least_alike_is_the_rival_and_the_only_one_has_no_lead() -> None:
@@ -186,18 +189,6 @@ def test_of_few_the_least_alike_is_the_rival_and_the_only_one_has_no_lead() -> N
     assert two.rival == min(c.likeness for c in two.candidates)
     one = rank(hit(1))
     assert one.judged(one.candidates[0], NO_SIGNALS).evidence["lead"] == 0.0
-
-
-def test_after_a_month_time_tells_nothing_more() -> None:
-    def evidence(days: float, ended: float) -> tuple[float, float]:
-        found = rank(replace(hit(1), entry=entry(1, days, flips=(at(ended),))))
-        judged_ = found.judged(found.candidates[0], NO_SIGNALS).evidence
-        return judged_["recent_age"], judged_["recent_closed"]
-
-    assert evidence(100, 200) == evidence(-2000, -1000) == (MONTH, MONTH)
-    fresh = evidence(490, 495)
-    assert isclose(fresh[0], log1p(10))
-    assert isclose(fresh[1], log1p(5))
 
 
 def test_judging_changes_nothing_but_what_it_finds() -> None:
@@ -258,5 +249,6 @@ def test_what_was_found_mostly_by_nearness_has_a_reason_in_plain_words(remember:
     asked = thread(500, *SCARCE)
     shared = candidates(asked, memory, None, ()).candidates[0].hit.terms
     near = Hit(entry(1, flips=(at(2),)), 0.1, shared, near={"trained": 0.99})
-    (found,) = judged(asked, ranked([near], {}, ASKED, shipped().with_vectors), memory, None)
+    rare = question(asked, dict.fromkeys(shared, 5.0), 5.0)
+    (found,) = judged(asked, ranked([near], {}, rare, shipped().with_vectors), memory, None)
     assert set(found.why[0].removeprefix("both speak of ").lower().split(", ")) == {"quokka", "marmot", "walrus"}
