@@ -30,7 +30,7 @@ ORDER = (
 )
 """What the order of candidates is made of; `bot.recall.features` says how each is measured."""
 
-CONFIDENCE = ("likeness", "lead", "share", "words", "title_covered", "same_error", "same_file", "names")
+CONFIDENCE = ("likeness", "lead", "share", "words", "title_covered", "same_error", "same_file", "names", "closed")
 """What the confidence in a hit is made of."""
 
 

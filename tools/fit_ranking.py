@@ -44,6 +44,11 @@ SKIPPED = 20
 """The first issues of an archive have nothing to be compared with."""
 
 SEED = 20_150_101
+READ_BY_HAND = {"closed": -0.6}
+"""By what people link, an issue that was closed a month ago is hardly ever related: they link what is open, so it says
+little. Of 124 shown pairs that were read by hand 77 % of the open ones and 42 % of the closed ones were related, at the
+same confidence; this weight makes them alike."""
+
 NOT_FITTED = {"semantic": 4.0, "semantic_title": 1.0}
 """No downloaded model was at hand: a guess, until a repository's own history says better."""
 
@@ -113,12 +118,13 @@ def fit_model(seen: Sequence[Seen], of_large: Sequence[Seen], model: Model) -> M
     pairs = [
         (c.evidence, hit.related) for one in seen for c, hit in zip(one.candidates, one.replayed.hits, strict=True)
     ]
-    names = [name for name in CONFIDENCE if any(name in evidence for evidence, _ in pairs)]
+    names = [name for name in CONFIDENCE if name not in READ_BY_HAND]
     rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
     weights, intercept = fit_probability(rows, labels, names)
     fitted = replace(model, confidence=weights, intercept=intercept)
     late = [recut(one, fitted, 0.0).replayed for one in of_large if one.replayed.created_at.year == CUT_YEAR]
-    return by_share(late, fitted, SHARE).model
+    found = by_share(late, fitted, SHARE).model
+    return replace(found, confidence={**found.confidence, **READ_BY_HAND})
 
 
 def main() -> None:
@@ -140,7 +146,8 @@ def main() -> None:
         "order": f"{len(asked)} queries of {len(large.history.threads):,} Rust issues up to 2015, listwise softmax",
         "confidence": f"hits of {SAMPLE:,} of these issues and of all of "
         + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in small),
-        "cut": f"one in {1 / SHARE:.0f} of the Rust issues of {CUT_YEAR} has a hit",
+        "cut": f"one in {1 / SHARE:.0f} of the Rust issues of {CUT_YEAR} has a hit if closed ones count as open",
+        "closed": "124 pairs that were read by hand",
         "not fitted": "semantic, semantic_title",
     }
     text = json.dumps(ranking_fields(replace(ranking, provenance=provenance)), indent=1) + "\n"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from math import fsum, log1p
+from math import exp, fsum, log1p
 
 from bot.indexed import Hit
 from bot.model import Thread
@@ -17,6 +17,7 @@ DAY = 86_400.0
 USUAL_RARITY = 0.6
 """Rarity of a word that the question does not hold, as a share of the rarest's: about the mean over titles."""
 
+FEW = 12
 TELLING = 0.5
 """Least rarity of a word that tells something, as a share of the rarest's: of N threads about √N may hold it."""
 
@@ -42,6 +43,12 @@ class Question:
     def words(self) -> int:
         return len(self.title | self.body)
 
+    def is_rare(self, rarity: float, share: float) -> bool:
+        """Whether this is such a share of the rarest word's rarity; what at most FEW threads hold is rare anyhow."""
+        threads = (exp(self.rarest) - 1) / 2 - 0.5
+        few = log1p(max(0.0, threads - FEW + 0.5) / (FEW + 0.5))
+        return rarity >= min(share * self.rarest, few)
+
 
 def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Question:
     """The question that a thread asks at the moment of its creation."""
@@ -60,19 +67,18 @@ def telling(both: Shared, asked: Question) -> Shared:
     """Of what both texts hold the part with a rare word: every other report may name ``main.rs`` or one banner."""
 
     def rare(values: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(value for value in values if _rarest(terms(value), asked) >= TELLING)
+        return tuple(value for value in values if asked.is_rare(_rarest(terms(value), asked), TELLING))
 
     return Shared(rare(both.errors), rare(both.files), rare(both.names))
 
 
 def rare_terms(hit: Hit, asked: Question) -> float:
-    """How rare the three rarest of the strongest shared terms are on average, as a share of the rarest, in 0..1."""
-    found = sorted((asked.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]
-    return sum(found) / (3 * asked.rarest)
+    """How rare the three rarest of the strongest shared terms are on average."""
+    return sum(sorted((asked.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]) / 3
 
 
 def _rarest(words: Iterable[str], asked: Question) -> float:
-    return max((asked.rarity.get(word, 0.0) for word in words), default=0.0) / asked.rarest
+    return max((asked.rarity.get(word, 0.0) for word in words), default=0.0)
 
 
 def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:

@@ -71,8 +71,8 @@ class Ranked:
         """The features of `bot.ranking.CONFIDENCE`.
 
         ``likeness`` is the candidate's and ``lead`` its distance to the rival of the most alike; ``share`` is that of
-        the query's weight, ``words`` ln(1 + terms of the question), ``title_covered`` as in `bot.recall.features`. How
-        old the candidate is and whether it is open has no part in it.
+        the query's weight, ``words`` ln(1 + terms of the question), ``title_covered`` as in `bot.recall.features`.
+        ``closed`` is 1 for what was closed, however long ago: the age of a candidate has no part in it.
         """
         return {
             "likeness": candidate.likeness,
@@ -80,6 +80,7 @@ class Ranked:
             "share": candidate.hit.share,
             "words": log1p(self.asked.words),
             "title_covered": candidate.features["title_covered"],
+            "closed": 1.0 - candidate.features["open"],
             **signals,
         }
 

@@ -142,7 +142,8 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
             continue
         both = telling(shared_signals(thread, texts.get(candidate.found_as, texts[candidate.entry.id])), ranking.asked)
         why = reasons(thread, both, candidate.hit.terms)
-        if why and (both != Shared() or rare_terms(candidate.hit, ranking.asked) >= LEAST_RARITY):
+        is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
+        if why and (both != Shared() or is_rare):
             signals = {
                 "same_error": float(bool(both.errors)),
                 "same_file": float(bool(both.files)),

@@ -77,9 +77,15 @@ def generated(count: int, chance: random.Random) -> list[Life]:
     for key in range(1, count + 1):
         about = [chance.choice(THINGS), chance.choice(TROUBLES), *chance.sample(PLACES, 3)]
         title, body = f"{about[0]} {about[1]} on {about[2]}", " ".join(chance.sample(about * 2, 8))
+        body = f"{body} {_name(key // 4)} {_name(500 + key // 4)} {_name(900 - key // 4)}"
         opening = Thread(key, title, body, chance.choice(PEOPLE[:4]), at(key))
         lives.append(Life(opening, steps(opening, opening.created_at, False, chance), ("now",) * chance.randrange(3)))
     return lives
+
+
+def _name(number: int) -> str:
+    """A word of its own for every number below 1,000."""
+    return "".join("bdfgklmnpr"[int(digit)] + "aeiouaeiou"[int(digit)] for digit in f"{number:03}") + "x"
 
 
 def steps(opening: Thread, since: datetime, is_closed: bool, chance: random.Random) -> tuple[Step, ...]:

@@ -138,7 +138,7 @@ def test_what_was_opened_and_closed_at_the_moment_of_the_question_has_no_age() -
 
 
 def test_what_every_other_report_names_tells_nothing() -> None:
-    rare, common = RAREST * TELLING, RAREST * TELLING * 0.9
+    rare, common = 2.0, 1.5  # of 73 threads, of which 12 may hold what is telling
     found = asked("", "", cookie=rare, main=common, backtrace=common)
     both = Shared(("cookie refused", "main failed"), ("cookie.py", "main.py"), ("COOKIE", "BACKTRACE", "unheard_of"))
     assert telling(both, found) == Shared(("cookie refused",), ("cookie.py",), ("COOKIE",))
@@ -146,6 +146,15 @@ def test_what_every_other_report_names_tells_nothing() -> None:
 
 def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
     found = asked("", "", cookie=5.0, proxy=4.0, session=3.0, error=1.0)
-    assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), found) == pytest.approx(4.0 / RAREST)
-    assert rare_terms(Hit(entry(), 1.0, ("cooki",)), found) == pytest.approx(1 / 3), "a single term is not three"
+    assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), found) == pytest.approx(4.0)
+    assert rare_terms(Hit(entry(), 1.0, ("cooki",)), found) == pytest.approx(5 / 3), "a single term is not three"
     assert rare_terms(Hit(entry(), 1.0, ()), found) == 0.0
+
+
+def test_in_a_large_memory_what_stands_in_more_than_the_root_of_all_threads_is_not_rare() -> None:
+    def rarity(frequency: int, threads: int = 10_000) -> float:
+        return log1p((threads - frequency + 0.5) / (frequency + 0.5))
+
+    large = question(thread(500, "", ""), {}, rarity(0))
+    assert large.is_rare(rarity(50), TELLING)
+    assert not large.is_rare(rarity(200), TELLING)

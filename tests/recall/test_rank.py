@@ -176,12 +176,11 @@ def test_the_evidence_is_what_it_is_said_to_be() -> None:
     assert {name: evidence[name] for name in signals} == signals
 
 
-def test_neither_age_nor_state_is_evidence() -> None:
-    fresh, old = (
-        replace(hit(1), entry=entry(1, days, flips=ended)) for days, ended in ((499, ()), (-900, (at(-800),)))
-    )
+def test_how_long_ago_something_was_opened_or_closed_is_no_evidence() -> None:
+    fresh, old = (replace(hit(1), entry=entry(1, days, flips=(at(days + 1),))) for days in (490, -900))
     of_both = [rank(one).judged(rank(one).candidates[0], NO_SIGNALS).evidence for one in (fresh, old)]
     assert of_both[0] == of_both[1]
+    assert of_both[0]["closed"] == 1.0
 
 
 def test_of_few_the_least_alike_is_the_rival_and_the_only_one_has_no_lead() -> None:
