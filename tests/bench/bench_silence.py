@@ -23,7 +23,7 @@ from bot.numeric.fitting import fit_probability
 from bot.ranking import CONFIDENCE, Model, Ranking, shipped
 from bot.settings import Settings
 from tests.bench.bench_ranking import one_ranking
-from tools.fit_ranking import SEED, SKIPPED, Archive, archives, queries
+from tools.fit_ranking import READ_BY_HAND, SEED, SKIPPED, Archive, archives, queries
 
 YEAR = 2014
 FOLDS = 5
@@ -70,8 +70,9 @@ def fitted(seen: Sequence[Seen]) -> Model:
     pairs = [
         (c.evidence, hit.related) for one in seen for c, hit in zip(one.candidates, one.replayed.hits, strict=True)
     ]
-    weights, intercept = fit_probability([e for e, _ in pairs], [related for _, related in pairs], CONFIDENCE)
-    return replace(shipped().with_vectors, confidence=weights, intercept=intercept)
+    names = [name for name in CONFIDENCE if name not in READ_BY_HAND]
+    weights, intercept = fit_probability([e for e, _ in pairs], [related for _, related in pairs], names)
+    return replace(shipped().with_vectors, confidence={**weights, **READ_BY_HAND}, intercept=intercept)
 
 
 def figures(name: str, seen: Sequence[Seen]) -> None:
