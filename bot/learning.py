@@ -5,9 +5,7 @@ from __future__ import annotations
 from bot.answer import Context
 from bot.comment.render import Renderer
 from bot.evaluation.backtest import Watch
-from bot.evaluation.labels import Links
-from bot.evaluation.learn import SECONDS, Learner
-from bot.evaluation.replay import History
+from bot.evaluation.learn import SECONDS, read
 from bot.evaluation.results import Backtest
 from bot.memory.memory import Memory
 from bot.model import Thread
@@ -45,9 +43,8 @@ def learn(
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     threads = [record for record in memory.every_record() if isinstance(record, Thread)]
-    history = History.read(threads, memory.embedder)
     watch = Watch(memory.ranking, settings, place, rendered)
-    lesson, backtest = Learner(history, Links.read(history.threads, place.repo), watch, seconds).lesson()
+    lesson, backtest = read(threads, watch, seconds, memory.embedder).lesson()
     memory.teach(lesson)
     memory.rebuild_index()
     return backtest

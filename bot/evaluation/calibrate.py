@@ -22,6 +22,9 @@ LEAST_SPOKEN = 20
 LEAST_RELATED = 50
 """Related hits from which a repository's own confidences are fitted."""
 
+READ_BY_HAND = frozenset({"closed"})
+"""Features whose weight does not come from links: people link what is open, however alike."""
+
 STRENGTH = 20.0
 """How strongly own confidences are drawn to the shipped ones, in units of each feature's spread."""
 
@@ -46,11 +49,11 @@ def refitted(seen: Sequence[Seen], model: Model) -> Model:
     ]
     if sum(related for _, related in pairs) < LEAST_RELATED:
         return model
-    used = [name for name in CONFIDENCE if name in model.confidence]
+    used = [name for name in CONFIDENCE if name in model.confidence and name not in READ_BY_HAND]
     prior = (model.confidence, model.intercept)
     rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
     weights, intercept = fit_probability(rows, labels, used, prior=prior, strength=STRENGTH)
-    return replace(model, confidence=weights, intercept=intercept)
+    return replace(model, confidence={**model.confidence, **weights}, intercept=intercept)
 
 
 def by_share(replayed: Sequence[Replayed], model: Model, share: float) -> Calibration:

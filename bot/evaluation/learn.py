@@ -14,7 +14,7 @@ from bot.evaluation.labels import Links
 from bot.evaluation.metrics import summary
 from bot.evaluation.replay import History
 from bot.evaluation.results import Backtest
-from bot.memory.learned import Lesson
+from bot.memory.learned import Embedder, Lesson
 from bot.model import Thread
 from bot.ranking import Ranking, shipped
 
@@ -111,7 +111,9 @@ def usual_cut(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
     return found
 
 
-def read(threads: Sequence[Thread], watch: Watch, seconds: float = SECONDS, tick: Progress = lambda _: None) -> Learner:
+def read(
+    threads: Sequence[Thread], watch: Watch, seconds: float = SECONDS, embedder: Embedder | None = None
+) -> Learner:
     """A learner of these threads."""
-    history = History.read(threads, tick=tick)
+    history = History.read(threads, embedder)
     return Learner(history, Links.read(history.threads, watch.place.repo), watch, seconds)

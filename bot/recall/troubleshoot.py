@@ -67,7 +67,7 @@ def candidates(thread: Thread, library: Library, before: datetime | None, skip: 
         keep=lambda entry: entry.kind is Kind.ISSUE and entry.id not in left_out,
     )
     rarity = library.rarity([*query.terms, NOWHERE], before=thread.created_at)
-    found = ranked(hits, _canonical(hits, library, before), question(thread, rarity, rarity[NOWHERE]), model)
+    found = ranked(hits, _canonical(hits, library, before), question(thread, rarity, rarity.get(NOWHERE, 0.0)), model)
     fit = (c for c in found.candidates if c.entry.id not in left_out and not is_next_in_series(thread, c.entry))
     return replace(found, candidates=tuple(fit))
 

@@ -17,7 +17,7 @@ from bot.evaluation.backtest import Seen, Watch, newest, replay
 from bot.evaluation.calibrate import recut
 from bot.evaluation.evaluate import evaluate
 from bot.evaluation.examples import fit
-from bot.evaluation.metrics import auc, average_precision, expected_calibration_error
+from bot.evaluation.metrics import auc, average_precision, calibration_bins, expected_calibration_error
 from bot.model import Thread
 from bot.numeric.fitting import fit_probability
 from bot.ranking import CONFIDENCE, Model, Ranking, shipped
@@ -89,7 +89,7 @@ def figures(name: str, seen: Sequence[Seen]) -> None:
     print(
         f"  AUC of a hit {auc(labels, confidences) or 0:.3f}, of an issue {auc(right, best) or 0:.3f}, average "
         f"precision {average_precision(right, best) or 0:.3f}, calibration error "
-        f"{expected_calibration_error(confidences, labels) or 0:.4f}"
+        f"{expected_calibration_error(calibration_bins(confidences, labels)) or 0:.4f}"
     )
     print(f"  linked among the surest 5, 10, 12.5, 20 % of the issues: {precisions}")
     print(f"  shown on {len(shown) / max(1, len(seen)):.3f} of the issues, with a linked one on {good}", flush=True)

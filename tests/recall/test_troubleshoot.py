@@ -1,14 +1,20 @@
 """Similar threads: those that ended apart from the open ones, duplicates folded, nothing shown twice."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from itertools import pairwise
+from typing import Unpack
 
 import pytest
 
 from bot.answer import Match
+from bot.indexed import Hit
 from bot.memory.documents import entry_of
+from bot.memory.index import Narrowing, Query
 from bot.memory.memory import Memory
 from bot.model import Kind, Thread, Tombstone
 from bot.reading.digest import digest
+from bot.recall.library import WithoutWords
 from bot.recall.troubleshoot import Limits, is_next_in_series, similar
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, thread
@@ -84,6 +90,21 @@ def test_an_answer_of_years_ago_is_found_as_well_as_one_of_last_month(remember: 
     for one in (old, fresh):
         seen, _ = ask(remember(one, *FILLER), thread(5000, TITLE, BODY, days=1500))
         assert seen[0].similarity >= LIMITS.floor
+
+
+class WithoutIndex(WithoutWords):
+    """A library whose index cannot be had: it knows its records, and nothing by likeness."""
+
+    def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
+        return []
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
+        return {}
+
+
+def test_an_index_that_cannot_be_had_costs_the_matches_and_no_more(remember: Remember) -> None:
+    library = WithoutIndex(remember(closed(1, TITLE, BODY), *FILLER), ())
+    assert similar(thread(500, TITLE, BODY), library, None, (), LIMITS) == ((), ())
 
 
 def test_the_same_question_has_the_same_answer(remember: Remember) -> None:
