@@ -201,6 +201,7 @@ def test_learning_again_mends_what_was_damaged(copied: Path, name: str) -> None:
 # Races
 
 
+@pytest.mark.slow
 def test_what_was_learned_is_put_on_top_of_what_others_wrote_meanwhile(tmp_path: Path) -> None:
     remembering(tmp_path, HISTORY)
     memory = opened(tmp_path)
@@ -214,6 +215,7 @@ def test_what_was_learned_is_put_on_top_of_what_others_wrote_meanwhile(tmp_path:
     assert memory.notes == []
 
 
+@pytest.mark.slow
 def test_of_two_lessons_at_once_the_later_one_stays_whole(tmp_path: Path) -> None:
     remembering(tmp_path, HISTORY)
     one, two = opened(tmp_path), opened(tmp_path)

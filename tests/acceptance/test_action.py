@@ -181,6 +181,7 @@ def test_a_comment_without_anything_new_is_remembered_only(stage: Stage) -> None
     assert [comment.text for comment in thread.comments] == ["It happens to me too, see #1."]
 
 
+@pytest.mark.slow
 def test_every_event_repeated_changes_nothing(stage: Stage) -> None:
     number = open_issue(stage)
     comment = say(stage, number, "And #2.")
@@ -197,6 +198,7 @@ def test_every_event_repeated_changes_nothing(stage: Stage) -> None:
     assert tip(stage) == files
 
 
+@pytest.mark.slow
 def test_a_comment_that_a_person_deleted_is_not_written_again(stage: Stage) -> None:
     number = open_issue(stage)
     say(stage, number, "Thanks.")
@@ -448,6 +450,7 @@ def test_how_old_an_issue_may_be_is_a_setting(stage: Stage) -> None:
     assert len(stage.comments(old)) == 1
 
 
+@pytest.mark.slow
 def test_an_old_issue_is_answered_though_another_run_remembered_the_news_first(stage: Stage) -> None:
     old = stage.github.open_issue("hubot", "Logged out", "zyx", at="2025-09-01T10:00:00Z")
     act(stage, "schedule")
@@ -472,6 +475,7 @@ def test_a_post_whose_answer_is_lost_makes_one_comment(stage: Stage) -> None:
     assert (len(stage.comments(number)), state(stage, number)) == (1, "said")
 
 
+@pytest.mark.slow
 def test_a_comment_that_could_not_be_posted_is_posted_by_the_next_run(stage: Stage) -> None:
     stage.github.faults.add(POST, "drop")
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
@@ -482,6 +486,7 @@ def test_a_comment_that_could_not_be_posted_is_posted_by_the_next_run(stage: Sta
     assert (len(stage.comments(number)), state(stage, number)) == (1, "said")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["Now as in #2.", "zyx wvu tsr"])
 def test_an_update_that_could_not_be_made_is_made_by_the_next_run(stage: Stage, body: str) -> None:
     number = open_issue(stage)
@@ -641,6 +646,7 @@ def test_a_day_has_so_many_comments_and_no_more(stage: Stage) -> None:
     assert [len(stage.comments(number)) for number in numbers] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_more_changes_than_one_run_reads_are_read_as_history(tmp_path: Path) -> None:
     stage = Stage(tmp_path, validate=False)
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")

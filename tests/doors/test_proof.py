@@ -233,6 +233,7 @@ def cut_of(store: Path) -> Any:
     return parse(json.loads((store / RANKING).read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_a_share_sets_the_cut_that_the_next_replay_uses(store: Path, call: Run) -> None:
     ended = call("calibrate", "--store", store, "--share", "0.3", "--json")
     assert (ended.code, ended.data["is_own"]) == (0, True)
@@ -245,6 +246,7 @@ def test_a_share_sets_the_cut_that_the_next_replay_uses(store: Path, call: Run) 
     assert data["evidence"]["cut"] == ended.data["reason"]
 
 
+@pytest.mark.slow
 def test_the_next_answer_goes_by_the_cut(store: Path, call: Run) -> None:
     def speaking() -> int:
         asked = range(SIZE - 9, SIZE + 1)
@@ -259,6 +261,7 @@ def test_the_next_answer_goes_by_the_cut(store: Path, call: Run) -> None:
     assert speaking() >= 3
 
 
+@pytest.mark.slow
 def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, call: Run) -> None:
     memory = opened(store)
     words = train([(terms(thread.title), body_terms(thread.body)) for thread in THREADS])

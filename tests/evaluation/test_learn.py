@@ -107,6 +107,7 @@ def marked(count: int) -> list[Thread]:
     return found
 
 
+@pytest.mark.slow
 def test_an_order_of_its_own_needs_so_many_marked_duplicates() -> None:
     watch = Watch(shipped(), Settings(), trains=False)
     assert read(marked(LEAST_EXAMPLES - 1), watch).own_order(600) is shipped()

@@ -44,6 +44,7 @@ def test_a_run_asks_for_the_tip_once_for_all_contents_once_and_pushes_once(hoste
         assert hosted.asked == ["GET refs", "POST git-upload-pack"]
 
 
+@pytest.mark.slow
 def test_a_push_sends_little_of_a_large_branch(hosted: Hosted) -> None:
     rng = random.Random(7)
     words = [f"word{number}" for number in range(5000)]
@@ -214,6 +215,7 @@ def test_a_push_whose_answer_was_lost_is_found_done(hosted: Hosted) -> None:
     assert contents(hosted) == {"a": b"3"}
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_is_reported_and_the_store_works_again_later(hosted: Hosted) -> None:
     with opened(hosted) as store:
         first = store.write(store.open(), {"a": b"1"}, "first")

@@ -188,6 +188,7 @@ def test_a_write_without_a_search_mends_the_index_too(full: Place) -> None:
     is_whole(full)
 
 
+@pytest.mark.slow
 def test_an_index_of_one_segment_is_put_back_under_the_very_same_names(place: Place) -> None:
     remember(place.memory(), *(issue(number) for number in HELD))
     before = place.files("index")

@@ -277,6 +277,7 @@ class Contested:
         self._store.close()
 
 
+@pytest.mark.slow
 def test_changes_are_applied_again_until_they_land(place: Place) -> None:
     waits: list[float] = []
     contested = Contested(place.store(), place.store(), 6)

@@ -245,6 +245,7 @@ def mutations(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield path.name, data[:at] + chance.randbytes(16) + data[at + 16 :]
 
 
+@pytest.mark.slow
 def test_damage_of_any_kind_is_refused_or_does_no_harm(honest: Path, tmp_path: Path) -> None:
     refused = 0
     for number, (name, data) in enumerate(mutations(honest)):
