@@ -20,9 +20,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.archive import thread_from_archive
+from bot.comment.links import Links
+from bot.comment.render import Renderer
+from bot.learning import learn
 from bot.memory.branch import BranchStore
 from bot.memory.memory import Memory
 from bot.model import Changes, Thread
+from bot.recall.mentioned import Place
+from bot.settings import Settings
 from tests.acceptance.stage import REPOSITORY, Stage
 from tests.bench.launcher import Launcher
 
@@ -48,10 +53,11 @@ def threads() -> Iterator[Thread]:
 
 
 def fill(stage: Stage, remembered: list[Thread]) -> None:
-    """The branch with all records, digests and the index, as one run leaves it."""
+    """The branch with all records, digests, what was learned of them and the index, as one run leaves it."""
     memory = Memory(BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token)).open()
     newest = max(thread.created_at for thread in remembered)
     memory.stage(Changes(records=tuple(remembered), cursor=max(newest, datetime(2015, 1, 1, tzinfo=UTC))))
+    learn(memory, Settings(), Renderer(links=Links(repo=REPOSITORY), commands=False), Place(REPOSITORY), seconds=3)
     memory.commit("Begin")
     memory.close()
     subprocess.run(["git", "-C", str(stage.bare), "repack", "-adq"], check=True)
