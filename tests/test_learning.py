@@ -123,6 +123,7 @@ def test_a_thread_that_comes_later_has_vectors_too(copied: Path) -> None:
     assert found.hit.near["trained"] == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.slow
 def test_nothing_is_written_before_it_is_committed(tmp_path: Path) -> None:
     memory = remembering(tmp_path, HISTORY)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

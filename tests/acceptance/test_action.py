@@ -151,6 +151,7 @@ def test_an_edit_after_which_nothing_is_true_takes_the_comment_back(stage: Stage
     assert state(stage, number) == "withdrawn"
 
 
+@pytest.mark.slow
 def test_a_comment_that_was_taken_back_comes_back_unfolded(stage: Stage) -> None:
     number = open_issue(stage)
     edit(stage, number, "zyx wvu tsr")
@@ -212,6 +213,7 @@ def test_a_comment_that_a_person_deleted_is_not_written_again(stage: Stage) -> N
     assert state(stage, number) == "removed"
 
 
+@pytest.mark.slow
 def test_a_comment_that_a_person_deleted_at_once_is_not_written_again(stage: Stage) -> None:
     number = open_issue(stage)
     gone = comment_id(stage, number)
@@ -280,6 +282,7 @@ def test_pull_requests_are_neither_remembered_nor_answered(stage: Stage) -> None
     assert remembered(stage, number) is None
 
 
+@pytest.mark.slow
 def test_pull_requests_are_answered_where_that_is_wanted(stage: Stage) -> None:
     configure(stage, "pulls: true")
     open_issue(stage)
@@ -299,6 +302,7 @@ def test_changed_pull_requests_do_not_hold_the_cursor_back(stage: Stage) -> None
     assert cursor > datetime.fromisoformat("2026-01-05T12:59:00Z")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["deleted", "transferred"])
 def test_what_is_gone_leaves_a_tombstone_and_no_text(stage: Stage, action: str) -> None:
     number = stage.github.open_issue("hubot", "Canarytitle logs out", "Canarybody, see #1. canary_identifier")
@@ -342,6 +346,7 @@ def test_an_edit_of_a_closed_issue_leaves_the_comment_alone(stage: Stage) -> Non
     assert stage.comments(number) == [before]
 
 
+@pytest.mark.slow
 def test_a_rebuild_reads_everything_again_and_buries_what_is_gone(stage: Stage) -> None:
     number = open_issue(stage)
     lost = open_issue(stage, "zyx")
@@ -415,6 +420,7 @@ def test_a_catch_up_by_hand_answers_what_was_missed_and_leaves_bots_alone(stage:
     assert [len(stage.comments(number)) for number in (missed, robot)] == [1, 0]
 
 
+@pytest.mark.slow
 def test_an_answer_by_hand_comes_however_old_the_issue_is(stage: Stage) -> None:
     old = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2025-09-01T10:00:00Z")
     act(stage, "schedule")
@@ -502,6 +508,7 @@ def test_an_update_that_could_not_be_made_is_made_by_the_next_run(stage: Stage, 
     assert state(stage, number) in ("said", "withdrawn")
 
 
+@pytest.mark.slow
 def test_a_promise_is_given_up_after_a_day(stage: Stage) -> None:
     stage.github.faults.add(POST, "drop", None)
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
@@ -511,6 +518,7 @@ def test_a_promise_is_given_up_after_a_day(stage: Stage) -> None:
     assert (stage.memory().pending, state(stage, number)) == ((), "silent")
 
 
+@pytest.mark.slow
 def test_a_comment_in_the_same_second_is_not_written_twice(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
     for hours in (0, 0, 1, 1, 1):
@@ -539,6 +547,7 @@ def test_another_workflows_comment_that_quotes_our_marker_is_not_ours(stage: Sta
     assert stage.github.comment_by_id(other).body.startswith("Copied")
 
 
+@pytest.mark.slow
 def test_our_comment_is_found_on_the_third_page(tmp_path: Path) -> None:
     stage = Stage(tmp_path, validate=False)
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
@@ -558,6 +567,7 @@ def test_our_comment_is_found_on_the_third_page(tmp_path: Path) -> None:
     stage.close()
 
 
+@pytest.mark.slow
 def test_the_shadow_mode_says_it_in_the_summary_only_and_once(stage: Stage) -> None:
     configure(stage, "mode: summary")
     number = open_issue(stage)
@@ -623,6 +633,7 @@ def test_a_companys_own_server_is_reached_below_its_api_path(stage: Stage) -> No
     assert stage.github.comment_by_id(comment_id(stage, number)).minimized == "OUTDATED"
 
 
+@pytest.mark.slow
 def test_one_run_answers_five_issues_and_the_next_runs_the_others(stage: Stage) -> None:
     act(stage, "schedule")
     numbers = [stage.github.open_issue("hubot", f"Logged out {n}", "As in #1.") for n in range(7)]

@@ -198,6 +198,7 @@ def test_an_earlier_result_that_is_none_is_named(
 # Backtest
 
 
+@pytest.mark.slow
 def test_a_replay_as_data_and_in_words(store: Path, call: Run) -> None:
     ended = call("backtest", "--store", store, "--last", "30", "--repo", "octo-org/hello-world", "--json")
     assert (ended.code, ended.err) == (0, "")

@@ -163,6 +163,7 @@ def test_without_time_nothing_is_replayed_and_it_says_so() -> None:
 # All of it.
 
 
+@pytest.mark.slow
 def test_a_lesson_has_words_a_ranking_with_its_provenance_and_a_proof() -> None:
     rounds: list[int] = []
     lesson, backtest = learner(70, trains=True).lesson(rounds.append)

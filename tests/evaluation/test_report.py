@@ -126,6 +126,7 @@ def test_what_strangers_wrote_stays_text(text: str) -> None:
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", html)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=80))
 def test_no_text_changes_the_elements_of_the_page(text: str) -> None:

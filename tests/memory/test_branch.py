@@ -194,6 +194,7 @@ def test_a_token_that_may_only_read_reads_and_names_the_permission_when_it_write
     assert contents(hosted) == {"a": b"1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "match"), [("5xx", "*info/refs"), ("drop", "*git-upload-pack"), ("429", "*git-upload-pack")]
 )
@@ -205,6 +206,7 @@ def test_a_server_that_stumbles_once_is_asked_again(hosted: Hosted, kind: str, m
     assert len(hosted.server.faults.injected) == 1
 
 
+@pytest.mark.slow
 def test_a_push_whose_answer_was_lost_is_found_done(hosted: Hosted) -> None:
     with opened(hosted) as store:
         first = store.write(store.open(), {"a": b"1"}, "first")

@@ -248,6 +248,7 @@ NAMES = st.sampled_from(["a", "b/c", "b/d", "e/f/g", "e/f/h"])
 WRITES = st.lists(st.dictionaries(NAMES, st.none() | st.binary(max_size=4), max_size=3), max_size=6)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(4),
     deadline=None,

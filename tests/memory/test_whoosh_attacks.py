@@ -318,6 +318,7 @@ def test_files_larger_than_any_index_are_refused_unread(honest: Path) -> None:
         open_index(honest)
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked(honest: Path) -> None:
     bomb = zlib.compress(bytes(200 << 20), 9)
     for name in ("_stored.col", "entry.col", "created.col", "target.col", "flip4.col", "trained.col", "trm"):
