@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from bot import learning
 from bot.answer import Silent
 from bot.archive import parse_time
 from bot.backfill import FIRST_SECONDS, Clock, backfill, bury
@@ -25,7 +26,6 @@ from bot.github.events import Event
 from bot.github.forge import Forge
 from bot.github.history import History
 from bot.github.threads import Own, OwnComment
-from bot.learning import is_due, learn
 from bot.memory.memory import Memory
 from bot.model import Changes, Record, Thread, ThreadId, Tombstone
 from bot.recall.answering import decide, recall
@@ -74,7 +74,7 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
     look, mode = look_around(event, bot), bot.settings.mode
     bot.memory.stage(Changes(records=look.news.records, said=tuple(look.settled.values()), cursor=look.news.cursor))
-    if is_due(bot.memory, calm=event.name in CALM):
+    if learning.is_due(bot.memory, calm=event.name in CALM):
         _learn(bot, EVENT_SECONDS)
     plans = plan_all(_due(look, bot), look, bot)
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
@@ -120,13 +120,14 @@ def rebuild(bot: Bot) -> Backtest:
 
 def prove(bot: Bot) -> Backtest:
     """What would have been said on the newest issues, with what memory has learned; nothing is written."""
-    bot.memory.open()
-    return _learn(bot, SECONDS)
+    backtest = learning.prove(bot.memory.open(), bot.settings, bot.renderer, bot.place)
+    bot.note(in_words(backtest))
+    return backtest
 
 
 def _learn(bot: Bot, seconds: float) -> Backtest:
     bot.clock.tell(f"Learning from {bot.memory.size:,} threads")
-    backtest = learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
+    backtest = learning.learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
     bot.note(in_words(backtest))
     return backtest
 

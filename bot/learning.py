@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.answer import Context
 from bot.comment.render import Renderer
 from bot.evaluation.backtest import Watch
-from bot.evaluation.learn import SECONDS, read
+from bot.evaluation.learn import REPLAYED, SECONDS, Learner, read
 from bot.evaluation.results import Backtest
 from bot.memory.memory import Memory
 from bot.model import Thread
@@ -39,12 +39,30 @@ def learn(
     been answered.
     """
 
+    lesson, backtest = learner(memory, settings, renderer, place, seconds).lesson()
+    memory.teach(lesson)
+    memory.rebuild_index()
+    return backtest
+
+
+def prove(memory: Memory, settings: Settings, renderer: Renderer, place: Place) -> Backtest:
+    """The newest issues as they would have been answered with what memory has learned; nothing is staged."""
+    return learner(memory, settings, renderer, place).backtest(memory.ranking, REPLAYED, SECONDS)
+
+
+def learner(
+    memory: Memory,
+    settings: Settings,
+    renderer: Renderer,
+    place: Place,
+    seconds: float = SECONDS,
+    *,
+    trains: bool = True,
+) -> Learner:
+    """The whole memory as a history to learn from. ``trains``: it is replayed with word vectors."""
+
     def rendered(thread: Thread, context: Context) -> str:
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     threads = [record for record in memory.every_record() if isinstance(record, Thread)]
-    watch = Watch(memory.ranking, settings, place, rendered)
-    lesson, backtest = read(threads, watch, seconds, memory.embedder).lesson()
-    memory.teach(lesson)
-    memory.rebuild_index()
-    return backtest
+    return read(threads, Watch(memory.ranking, settings, place, rendered, trains), seconds, memory.embedder)

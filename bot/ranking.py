@@ -33,6 +33,10 @@ ORDER = (
 CONFIDENCE = ("likeness", "lead", "share", "words", "title_covered", "same_error", "same_file", "names", "closed")
 """What the confidence in a hit is made of."""
 
+LINKED = tuple(name for name in CONFIDENCE if name != "closed")
+"""The part of it whose weights are fitted to what people link. They link what is open, however alike, so the weight of
+``closed`` comes from pairs that were read by hand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

@@ -27,7 +27,7 @@ from bot.evaluation.labels import Links, Mark
 from bot.evaluation.replay import History
 from bot.model import Thread, ThreadId
 from bot.numeric.fitting import fit_probability
-from bot.ranking import CONFIDENCE, Model, Ranking, ranking_fields, shipped
+from bot.ranking import LINKED, Model, Ranking, ranking_fields, shipped
 from bot.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -118,9 +118,8 @@ def fit_model(seen: Sequence[Seen], of_large: Sequence[Seen], model: Model) -> M
     pairs = [
         (c.evidence, hit.related) for one in seen for c, hit in zip(one.candidates, one.replayed.hits, strict=True)
     ]
-    names = [name for name in CONFIDENCE if name not in READ_BY_HAND]
     rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
-    weights, intercept = fit_probability(rows, labels, names)
+    weights, intercept = fit_probability(rows, labels, LINKED)
     fitted = replace(model, confidence=weights, intercept=intercept)
     late = [recut(one, fitted, 0.0).replayed for one in of_large if one.replayed.created_at.year == CUT_YEAR]
     found = by_share(late, fitted, SHARE).model

@@ -10,22 +10,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.answer import Context
 from bot.archive import parse_key
-from bot.comment.links import Links as CommentLinks
+from bot.comment.links import Links
 from bot.comment.render import Renderer
 from bot.doors.archives import read_archive
 from bot.doors.progress import progress
 from bot.doors.stores import open_store
 from bot.errors import UserError, WorldError
-from bot.evaluation.backtest import Seen, Watch
+from bot.evaluation.backtest import Seen
 from bot.evaluation.calibrate import Calibration, by_precision, by_share, has_vectors
 from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate
-from bot.evaluation.labels import Links
 from bot.evaluation.learn import Learner
 from bot.evaluation.metrics import RankMetrics, percentile, rank_differences, summary
 from bot.evaluation.replay import History
 from bot.evaluation.report import in_words, render_report
+from bot.learning import learner
 from bot.memory.learned import Embedder, Lesson
 from bot.memory.memory import Memory
 from bot.model import Thread, ThreadId
@@ -91,17 +90,8 @@ def run_calibrate(given: argparse.Namespace) -> object:
 def _learner(given: argparse.Namespace) -> tuple[Memory, Learner]:
     """The memory of a store and its history, which is replayed as the store answers: with vectors where it has them."""
     memory = open_store(given.store)
-    with progress("Reading threads", memory.size) as tick:
-        threads = [record for record in memory.every_record() if isinstance(record, Thread)]
-        history = History.read(threads, tick=tick)
-    renderer = Renderer(links=CommentLinks(repo=given.repo or ""), commands=False)
-
-    def rendered(thread: Thread, context: Context) -> str:
-        return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
-
-    has_words = memory.draft.encoder.learned.words is not None
-    watch = Watch(memory.ranking, Settings(), Place(given.repo), rendered, trains=has_words)
-    return memory, Learner(history, Links.read(history.threads, given.repo), watch)
+    renderer = Renderer(links=Links(repo=given.repo or ""), commands=False)
+    return memory, learner(memory, Settings(), renderer, Place(given.repo), trains=memory.has_words)
 
 
 def _embedder(folder: Path | None) -> Embedder | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.evaluation.backtest import Seen
+from bot.evaluation.metrics import reaching
 from bot.evaluation.results import Replayed
-from bot.ranking import CONFIDENCE, Model
+from bot.ranking import LINKED, Model
 
 USUAL_SHARE = 0.125
-"""Of the issues, which the shipped cut lets through on the development data."""
+"""Of the issues: a repository of its own cut gives a hit to no more than these by itself."""
 
 LEAST_THREADS = 100
 """Replayed threads from which a share means something."""
@@ -21,9 +21,6 @@ LEAST_SPOKEN = 20
 
 LEAST_RELATED = 50
 """Related hits from which a repository's own confidences are fitted."""
-
-READ_BY_HAND = frozenset({"closed"})
-"""Features whose weight does not come from links: people link what is open, however alike."""
 
 STRENGTH = 20.0
 """How strongly own confidences are drawn to the shipped ones, in units of each feature's spread."""
@@ -49,7 +46,7 @@ def refitted(seen: Sequence[Seen], model: Model) -> Model:
     ]
     if sum(related for _, related in pairs) < LEAST_RELATED:
         return model
-    used = [name for name in CONFIDENCE if name in model.confidence and name not in READ_BY_HAND]
+    used = [name for name in LINKED if name in model.confidence]
     prior = (model.confidence, model.intercept)
     rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
     weights, intercept = fit_probability(rows, labels, used, prior=prior, strength=STRENGTH)
@@ -77,7 +74,7 @@ def by_precision(replayed: Sequence[Replayed], model: Model, precision: float) -
         max(hit.confidence for hit in one.hits if hit.related) for one in replayed if any(h.related for h in one.hits)
     )
     for cut in sorted({*best, *related}):
-        count, good = _reaching(best, cut), _reaching(related, cut)
+        count, good = reaching(best, cut), reaching(related, cut)
         if count >= LEAST_SPOKEN and good / count >= precision:
             reason = f"{count} comments of {len(replayed)} issues at {precision:.0%}"
             return Calibration(model.with_cut(cut), reason, True)
@@ -102,10 +99,6 @@ def recut(one: Seen, model: Model, threshold: float) -> Seen:
 
 def _best(one: Replayed) -> float:
     return max((hit.confidence for hit in one.hits), default=0.0)
-
-
-def _reaching(ascending: Sequence[float], cut: float) -> int:
-    return len(ascending) - bisect_left(ascending, cut)
 
 
 def _kept(model: Model, why: str) -> Calibration:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from bot.memory.index import ARMS
 from bot.model import ThreadId
 from bot.ranking import ORDER, Model, Ranking
 from bot.recall.rank import Ranked
@@ -18,8 +19,6 @@ MOST_EXAMPLES = 500
 
 STRENGTH = 10.0
 """How strongly own weights are drawn to the shipped ones, in units of each feature's spread."""
-
-VECTORS = frozenset({"trained", "trained_title", "semantic", "semantic_title"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def fit(
     known = base or _blank()
     return Ranking(
         _fitted(examples, known.with_vectors, strength, names),
-        _fitted(examples, known.by_words, strength, [name for name in names if name not in VECTORS]),
+        _fitted(examples, known.by_words, strength, [name for name in names if name not in ARMS]),
         {**known.provenance, "order": f"{len(examples)} marked duplicates of this repository"},
     )
 

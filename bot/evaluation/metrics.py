@@ -153,8 +153,8 @@ def precision_coverage(replayed: Sequence[Replayed]) -> tuple[Cut, ...]:
     )
     cuts = []
     for threshold in sorted({*best, *related}, reverse=True):
-        commented = _reaching(best, threshold)
-        cuts.append(Cut(threshold, commented / len(replayed), _reaching(related, threshold) / commented))
+        commented = reaching(best, threshold)
+        cuts.append(Cut(threshold, commented / len(replayed), reaching(related, threshold) / commented))
     return tuple(cuts)
 
 
@@ -256,7 +256,8 @@ def _bin(part: Sequence[tuple[float, int, int]]) -> Bin:
     return Bin(confidence, sum(true for _, true, _ in part) / count, count)
 
 
-def _reaching(ascending: Sequence[float], threshold: float) -> int:
+def reaching(ascending: Sequence[float], threshold: float) -> int:
+    """How many of these ascending values are not below the threshold."""
     return len(ascending) - bisect_left(ascending, threshold)
 
 

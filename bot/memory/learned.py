@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bot.errors import WorldError
 from bot.memory.records import canonical
 from bot.model import Thread
-from bot.ranking import Ranking, parse, ranking_fields, shipped
+from bot.ranking import Ranking, parse, ranking_fields
 from bot.reading.words import body_terms, terms
 
 if TYPE_CHECKING:
@@ -121,8 +121,3 @@ def read_ranking(data: bytes) -> Ranking:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     return parse(fields)
-
-
-def nothing() -> Learned:
-    """What a memory knows that has learned nothing: what is shipped."""
-    return Learned(shipped())

@@ -106,6 +106,11 @@ class Memory:
         return self.draft.encoder.learned.ranking
 
     @property
+    def has_words(self) -> bool:
+        """Whether word vectors were trained."""
+        return self.draft.encoder.learned.words is not None
+
+    @property
     def learned_from(self) -> int:
         """From how many threads the word vectors and the ranking were learned; 0 where nothing was."""
         return self.draft.manifest.learned_from

@@ -20,7 +20,7 @@ from bot.evaluation.examples import fit
 from bot.evaluation.metrics import auc, average_precision, calibration_bins, expected_calibration_error
 from bot.model import Thread
 from bot.numeric.fitting import fit_probability
-from bot.ranking import CONFIDENCE, Model, Ranking, shipped
+from bot.ranking import LINKED, Model, Ranking, shipped
 from bot.settings import Settings
 from tests.bench.bench_ranking import one_ranking
 from tools.fit_ranking import READ_BY_HAND, SEED, SKIPPED, Archive, archives, queries
@@ -70,8 +70,7 @@ def fitted(seen: Sequence[Seen]) -> Model:
     pairs = [
         (c.evidence, hit.related) for one in seen for c, hit in zip(one.candidates, one.replayed.hits, strict=True)
     ]
-    names = [name for name in CONFIDENCE if name not in READ_BY_HAND]
-    weights, intercept = fit_probability([e for e, _ in pairs], [related for _, related in pairs], names)
+    weights, intercept = fit_probability([e for e, _ in pairs], [related for _, related in pairs], LINKED)
     return replace(shipped().with_vectors, confidence={**weights, **READ_BY_HAND}, intercept=intercept)
 
 

@@ -21,7 +21,6 @@ from bot.memory.learned import (
     Learned,
     Lesson,
     embedded,
-    nothing,
     read_ranking,
     read_words,
 )
@@ -71,12 +70,12 @@ class Mute:
 
 
 def test_a_memory_that_learned_nothing_goes_by_what_is_shipped() -> None:
-    assert nothing().ranking is shipped()
-    assert nothing().vectors(thread()) == {}
+    assert Learned(shipped()).ranking is shipped()
+    assert Learned(shipped()).vectors(thread()) == {}
 
 
 def test_a_thread_has_a_vector_of_its_text_and_one_of_its_title() -> None:
-    learned = replace(nothing(), words=WORDS_OF_TWO)
+    learned = replace(Learned(shipped()), words=WORDS_OF_TWO)
     found = {arm: np.frombuffer(vector, np.int8).tolist() for arm, vector in learned.vectors(thread()).items()}
     assert found["trained_title"] == [127, 0]
     assert 0 < found["trained"][1] < found["trained"][0] == 127
@@ -84,7 +83,7 @@ def test_a_thread_has_a_vector_of_its_text_and_one_of_its_title() -> None:
 
 
 def test_vectors_without_a_direction_are_left_out() -> None:
-    learned = replace(nothing(), words=WORDS_OF_TWO)
+    learned = replace(Learned(shipped()), words=WORDS_OF_TWO)
     assert learned.vectors(thread("Something odd", "else")) == {}
     assert set(learned.vectors(thread("Something odd", "The disk"))) == {"trained"}
 
