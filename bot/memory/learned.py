@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bot.errors import WorldError
@@ -72,6 +73,25 @@ class Encoder:
             self._note(f"Similar threads were looked for without embeddings: {error}")
             self.learned = replace(self.learned, embedder=None)
             return self.learned.vectors(thread)
+
+
+class Remembering:
+    """An embedder that reads each text once: a rebuild wants a thread's vectors for its replay and for its index, an
+    event those of its issue for the index and for the search."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[bytes, bytes] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        return self._embedder.fingerprint
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        self._known |= zip(missing, self._embedder.encode(list(missing.values())), strict=True)
+        return [self._known[key] for key in keys]
 
 
 def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from typing import Unpack
 from bot.indexed import Entry, Hit
 from bot.memory.draft import INDEX, Draft, Progress
 from bot.memory.index import Narrowing, Query
-from bot.memory.learned import FOLDER, Embedder, Lesson
+from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH
 from bot.memory.records import record_path
 from bot.memory.shards import answer_path, digest_path
@@ -39,7 +39,7 @@ class Memory:
         embedder: Embedder | None = None,
     ) -> None:
         self._store = store
-        self.embedder = embedder
+        self.embedder = Remembering(embedder) if embedder else None
         self._lesson: Lesson | None = None
         self._patience = patience
         self._sleep = sleep

@@ -20,6 +20,7 @@ from bot.memory.learned import (
     Encoder,
     Learned,
     Lesson,
+    Remembering,
     embedded,
     read_ranking,
     read_words,
@@ -164,3 +165,22 @@ def test_bytes_of_a_stranger_raise_nothing_but_a_value_error(data: bytes) -> Non
     for read in (read_words, read_ranking):
         with pytest.raises(ValueError, match=r".+"):
             read(data)
+
+
+class Reader:
+    """An embedder that says how many texts it read; a vector is the text's length."""
+
+    fingerprint = "reader"
+    read = 0
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        self.read += len(texts)
+        return [bytes([len(text)]) for text in texts]
+
+
+def test_each_text_is_embedded_once() -> None:
+    reader = Reader()
+    remembering = Remembering(reader)
+    assert remembering.encode(["a", "bb", "a"]) == [b"\x01", b"\x02", b"\x01"]
+    assert remembering.encode(["bb", "ccc"]) == [b"\x02", b"\x03"]
+    assert (reader.read, remembering.fingerprint) == (3, "reader")
