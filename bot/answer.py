@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from bot.kept import Fix
 from bot.model import Decision, Kind, Outcome, ThreadId
 
 
@@ -20,6 +21,8 @@ class Mention:
     state: str = ""
     state_reason: str | None = None
     kind: Kind = Kind.ISSUE
+    draft: bool = False
+    merged_at: datetime | None = None
     created_at: datetime | None = None
     closed_at: datetime | None = None
     outcome: Outcome = field(default_factory=Outcome)
@@ -29,11 +32,16 @@ class Mention:
     conversation: str = ""
     chain: tuple[ThreadId, ...] = ()
     missing: str = ""
+    fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A similar thread that is worth showing. ``similarity`` is in 0..1; ``why`` holds short plain reasons."""
+    """A similar thread that is worth showing. ``similarity`` is in 0..1; ``why`` holds short plain reasons.
+
+    ``fix`` is the change that ended it, where that is known. ``asked_on`` is the version that the question names, empty
+    unless it can be compared with the release of the fix; ``may_be_back`` says that it is that release or a later one.
+    """
 
     id: ThreadId
     title: str
@@ -48,11 +56,14 @@ class Match:
     why: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     conversation: str = ""
+    fix: Fix | None = None
+    asked_on: str = ""
+    may_be_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PageHit:
-    """A section of a wiki or documentation page."""
+    """A section of a wiki or documentation page, or a release: ``title`` names both, ``url`` leads to it."""
 
     title: str
     url: str
@@ -62,13 +73,17 @@ class PageHit:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything that memory has to say about one thread."""
+    """Everything that memory has to say about one thread.
+
+    ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``.
+    """
 
     mentioned: tuple[Mention, ...] = ()
     also_mentioned: tuple[Mention, ...] = ()
     seen_before: tuple[Match, ...] = ()
     open_now: tuple[Match, ...] = ()
     pages: tuple[PageHit, ...] = ()
+    elsewhere: tuple[str, ...] = ()
     searched: int = 0
 
     @property

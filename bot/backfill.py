@@ -9,8 +9,9 @@ from datetime import datetime
 from bot.github.catch_up import News
 from bot.github.errors import ForgeError
 from bot.github.history import History
+from bot.kept import Changes
 from bot.memory.memory import Memory
-from bot.model import Changes, Kind, Record, Thread, ThreadId, Tombstone
+from bot.model import Kind, Record, Thread, ThreadId, Tombstone
 
 CHECKPOINT_THREADS = 1_000
 CHECKPOINT_SECONDS = 60.0

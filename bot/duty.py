@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 from bot.github.catch_up import News
 from bot.github.events import Event
-from bot.model import Kind, Said, Thread, ThreadId
+from bot.kept import Said
+from bot.model import Kind, Thread, ThreadId
 from bot.recall.mentioned import Place, referenced
 from bot.settings import Settings
 

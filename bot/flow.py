@@ -5,15 +5,14 @@ event → what changed → memory → what is worth saying → memory is durable
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from bot import learning
 from bot.answer import Silent
 from bot.archive import parse_time
-from bot.backfill import FIRST_SECONDS, Clock, backfill, bury
-from bot.comment.render import Renderer
+from bot.backfill import FIRST_SECONDS, backfill, bury
 from bot.comment.seal import fingerprint, seal
 from bot.duty import Look, due, question_of, reason_to_pass
 from bot.errors import UserError
@@ -23,14 +22,12 @@ from bot.evaluation.results import Backtest
 from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thread, tombstone
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
 from bot.github.events import Event
-from bot.github.forge import Forge
-from bot.github.history import History
-from bot.github.threads import Own, OwnComment
-from bot.memory.memory import Memory
-from bot.model import Changes, Record, Thread, ThreadId, Tombstone
+from bot.github.threads import OwnComment
+from bot.kept import Changes
+from bot.model import Record, Thread, ThreadId, Tombstone
+from bot.parts import Bot
 from bot.recall.answering import decide, recall
-from bot.recall.mentioned import Place, referenced
-from bot.settings import Settings
+from bot.recall.mentioned import referenced
 from bot.voice import Plan, Spoken, look_back, look_for, promise, settle, speak
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,31 +40,6 @@ EVENT_SECONDS = 20.0
 
 MAX_ANSWERS = 5
 """Issues that one run answers at most; the next run takes the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bot:
-    """Everything that handling an event needs. ``now`` is the time of the run.
-
-    ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
-    """
-
-    memory: Memory
-    forge: Forge
-    history: History
-    own: Own
-    settings: Settings
-    renderer: Renderer
-    place: Place
-    now: datetime
-    clock: Clock
-    note: Callable[[str], None]
-    muted: str = ""
-
-    @property
-    def within(self) -> timedelta:
-        """How old an issue, or a promise, may be to be answered after the fact."""
-        return timedelta(hours=self.settings.comment.answer_within_hours)
 
 
 def handle(event: Event, bot: Bot) -> list[Spoken]:

@@ -78,7 +78,10 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A conversation: an opening text and the messages after it, oldest first."""
+    """A conversation: an opening text and the messages after it, oldest first.
+
+    ``draft`` and ``merged_at`` are told of pull requests only.
+    """
 
     id: ThreadId
     title: str
@@ -94,6 +97,8 @@ class Thread:
     closed_at: datetime | None = None
     closed_by: str | None = None
     locked: bool = False
+    draft: bool = False
+    merged_at: datetime | None = None
     labels: tuple[str, ...] = ()
     reactions: tuple[tuple[str, int], ...] = ()
     comments: tuple[Message, ...] = ()
@@ -127,6 +132,7 @@ class Thread:
             state_reason=self.state_reason if is_last else None,
             closed_at=closed_at,
             closed_by=self.closed_by if is_last else next(closers, None),
+            merged_at=self.merged_at if is_last else None,
             reactions=(),
             comments=tuple(c.as_of(moment) for c in self.comments if c.created_at <= moment),
             events=tuple(e for e in self.events if e.at <= moment),
@@ -196,8 +202,8 @@ class Outcome:
     """How a thread ended, with its evidence.
 
     ``comment`` is the index of the comment that states the ending and ``quote`` one or two of its sentences (raw
-    Markdown of a stranger). ``fix`` is a reference to what fixed it (``#12`` or a commit SHA). ``confidence`` is in
-    0..1.
+    Markdown of a stranger). ``fix`` is a reference to what fixed it (``#12`` or a commit SHA), ``release`` the version
+    that the thread's own words name as the first one with the fix. ``confidence`` is in 0..1.
     """
 
     kind: OutcomeKind = OutcomeKind.UNKNOWN
@@ -208,43 +214,10 @@ class Outcome:
     role: str | None = None
     at: datetime | None = None
     fix: str | None = None
+    release: str | None = None
     duplicate_of: ThreadId | None = None
     evidence: tuple[str, ...] = ()
     confidence: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What was said on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
-
-    ``state`` is ``pending`` (memory is written, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or
-    ``removed`` (a person deleted the comment: it is not written again). ``question`` identifies what was answered: the
-    thread's text and references as they were then, empty where nobody looked for an answer. ``at`` is when it was first
-    promised, ``trying_since`` when the run began that is writing the comment, None once it is known how that went.
-    """
-
-    id: ThreadId
-    state: str
-    at: datetime
-    reason: str = ""
-    text_hash: str = ""
-    comment_id: int | None = None
-    matches: tuple[tuple[ThreadId, float], ...] = ()
-    question: str = ""
-    trying_since: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What one run wants to be remembered. Applied on any tip with the same result: the newer revision wins."""
-
-    records: tuple[Record, ...] = ()
-    said: tuple[Said, ...] = ()
-    cursor: datetime | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.records or self.said or self.cursor)
 
 
 def by_id(records: Mapping[ThreadId, Record], key: ThreadId) -> Thread | None:

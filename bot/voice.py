@@ -14,7 +14,8 @@ from bot.github.catch_up import comments_of
 from bot.github.errors import CannotComment, ForgeError, Gone, Unreachable
 from bot.github.forge import Forge
 from bot.github.threads import Own, OwnComment, split_own
-from bot.model import Said, Thread, ThreadId
+from bot.kept import Said
+from bot.model import Thread, ThreadId
 
 NOTHING = "0" * 16
 """The fingerprint of a comment that says nothing any more."""

@@ -37,9 +37,11 @@ ARROWS = {
 
 ROOM_OF = {
     "indexed": "model",
+    "kept": "model",
     "backfill": "flow",
     "duty": "flow",
     "learning": "flow",
+    "parts": "flow",
     "voice": "flow",
     "__main__": "entry",
     "__init__": "entry",

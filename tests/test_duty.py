@@ -10,7 +10,8 @@ import pytest
 from bot.duty import Look, due, question_of, reason_to_pass
 from bot.github.catch_up import News
 from bot.github.events import Event
-from bot.model import Kind, Message, Said, Thread
+from bot.kept import Said
+from bot.model import Kind, Message, Thread
 from bot.recall.mentioned import Place
 from bot.settings import Ignore, Settings
 

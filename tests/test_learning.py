@@ -12,11 +12,12 @@ import pytest
 
 from bot.comment.render import Renderer
 from bot.evaluation.results import Backtest
+from bot.kept import Changes
 from bot.learning import CALM_GROWTH, GROWTH, LEAST_THREADS, is_due, learn
 from bot.memory.folder import FolderStore
 from bot.memory.learned import BACKTEST, RANKING, WORDS, Lesson
 from bot.memory.memory import Memory
-from bot.model import Changes, Thread
+from bot.model import Thread
 from bot.ranking import parse, shipped
 from bot.recall.mentioned import Place
 from bot.recall.troubleshoot import candidates

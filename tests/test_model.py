@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model import Changes, Kind, Message, OutcomeKind, Said, Thread, TimelineEvent, Tombstone, by_id
+from bot.kept import Changes, Said
+from bot.model import Kind, Message, OutcomeKind, Thread, TimelineEvent, Tombstone, by_id
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 

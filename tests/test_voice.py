@@ -14,7 +14,8 @@ from bot.comment.seal import fingerprint, seal
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
 from bot.github.threads import Own, OwnComment, own_comment
-from bot.model import Said, Thread
+from bot.kept import Said
+from bot.model import Thread
 from bot.voice import DELETED, EDITED, NOTHING, Plan, look_back, look_for, own_instance, promise, settle, speak
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub

@@ -20,7 +20,7 @@ from bot.config import load_settings
 from bot.doors.runner import SERVER, Surroundings, append, context_file, leave, outputs, summary_line, surroundings
 from bot.errors import PrecedentError, UserError
 from bot.evaluation.report import render_report
-from bot.flow import Bot, handle, prove, rebuild
+from bot.flow import handle, prove, rebuild
 from bot.github.client import WRITE_GAP, GitHubClient
 from bot.github.events import KNOWN, Event, parse_event
 from bot.github.history import GraphQLHistory
@@ -32,6 +32,7 @@ from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.store import Store
+from bot.parts import Bot
 from bot.recall.mentioned import Place
 from bot.settings import Settings, SettingsError
 from bot.voice import Spoken
@@ -159,7 +160,7 @@ def _bot(
             own=own,
             settings=settings,
             renderer=Renderer(overrides=templates, links=_links(around, settings), commands=False),
-            place=Place(around.repository, (urlsplit(around.server_url).hostname or "github.com",)),
+            place=Place(around.repository, (urlsplit(around.server_url).hostname or "github.com",), around.server_url),
             now=now,
             clock=Clock(time.monotonic, lambda line: say(plain(line))),
             note=report.notes.append,

@@ -18,9 +18,10 @@ from bot.doors.progress import progress
 from bot.doors.stores import open_store
 from bot.errors import UserError
 from bot.indexed import Hit
+from bot.kept import Changes
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Changes, Outcome, Reference, Thread, ThreadId
+from bot.model import Outcome, Reference, Thread, ThreadId
 from bot.reading.references import find_references
 from bot.recall.answering import decide, recall
 from bot.recall.mentioned import Place

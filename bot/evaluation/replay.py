@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from bot.evaluation.labels import first_original
 from bot.indexed import Entry, Hit
+from bot.kept import Fix, Wish
 from bot.memory.documents import bare_document
 from bot.memory.index import Document, Index, Narrowing, Query
 from bot.memory.learned import Embedder, Learned, embedded
@@ -102,6 +103,14 @@ class Past:
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self._learned.vectors(thread)
+
+    def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, Fix]:
+        """None: what was looked up since is not known of the past."""
+        return {}
+
+    def wishes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
+        """None, as above."""
+        return {}
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key] for key in ids if key in self._threads}

@@ -64,7 +64,7 @@ class GitHubClient:
         query: dict[str, Any] = {"state": "all", "sort": "updated", "direction": "asc", "per_page": PER_PAGE}
         if since:
             query["since"] = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        return self._pages(f"{self._repo}/issues", query, pages)
+        return self.pages(f"{self._repo}/issues", query, pages)
 
     def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
         """Comments on any issue changed since then, oldest change first, and whether these are all."""
@@ -74,11 +74,11 @@ class GitHubClient:
             "per_page": PER_PAGE,
             "since": f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
         }
-        return self._pages(f"{self._repo}/issues/comments", query, pages)
+        return self.pages(f"{self._repo}/issues/comments", query, pages)
 
     def issue(self, number: int) -> Json:
         """One issue or pull request; Gone when it was deleted, moved or is out of sight."""
-        data: Json = _shaped(self._get(f"{self._repo}/issues/{number}", {})[1], dict)
+        data: Json = _shaped(self.get(f"{self._repo}/issues/{number}", {})[1], dict)
         home = str(data.get("repository_url") or "")
         if data.get("number") != number or not self._is_home(home):
             moved = f"{'/'.join(home.split('/')[-2:])}#{data.get('number')}"
@@ -87,15 +87,15 @@ class GitHubClient:
 
     def comments(self, number: int) -> list[Json]:
         """All comments of an issue, oldest first."""
-        return self._pages(f"{self._repo}/issues/{number}/comments", {"per_page": PER_PAGE}, 26)[0]
+        return self.pages(f"{self._repo}/issues/{number}/comments", {"per_page": PER_PAGE}, 26)[0]
 
     def timeline(self, number: int) -> list[Json]:
         """Everything that happened to an issue, its comments (event ``commented``) among it, oldest first."""
-        return self._pages(f"{self._repo}/issues/{number}/timeline", {"per_page": PER_PAGE}, 52)[0]
+        return self.pages(f"{self._repo}/issues/{number}/timeline", {"per_page": PER_PAGE}, 52)[0]
 
     def permission(self, login: str) -> str:
         """``admin``, ``write``, ``read`` or ``none``, as the API says at this moment."""
-        return str(self._get(f"{self._repo}/collaborators/{login}/permission", {})[1].get("permission", "none"))
+        return str(self.get(f"{self._repo}/collaborators/{login}/permission", {})[1].get("permission", "none"))
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -119,10 +119,11 @@ class GitHubClient:
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def _pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[Json], bool]:
+    def pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[Json], bool]:
+        """The items of a list, at most so many pages of it, and whether these are all."""
         items: list[Json] = []
         for _ in range(most):
-            headers, data = self._get(path, query)
+            headers, data = self.get(path, query)
             items += [item for item in _shaped(data, list) if isinstance(item, dict)]
             link = _NEXT.search(str(headers.get("link") or ""))
             if not link:
@@ -135,10 +136,11 @@ class GitHubClient:
         """Whether an issue lives in this repository, which may bear a new name since it was asked for."""
         if not home or home.lower().endswith(self._repo.lower()):
             return True
-        name = _shaped(self._get(self._repo, {})[1], dict).get("full_name")
+        name = _shaped(self.get(self._repo, {})[1], dict).get("full_name")
         return home.lower().endswith(f"/repos/{name}".lower())
 
-    def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+    def get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+        """Headers and JSON of one read; raises a ForgeError."""
         self.reads += 1
         return self._call(lambda: self._requester.requestJsonAndCheck("GET", path, parameters=dict(query)))
 

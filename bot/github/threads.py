@@ -77,6 +77,8 @@ def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()
             "closed_at": issue.get("closed_at"),
             "closed_by": (issue.get("closed_by") or {}).get("login"),
             "locked": issue.get("locked"),
+            "draft": issue.get("draft"),
+            "merged_at": (issue.get("pull_request") or {}).get("merged_at"),
             "labels": [label if isinstance(label, str) else label.get("name") for label in issue.get("labels") or ()],
             "reactions": _reactions(issue),
             "comments": [message_fields(comment) for comment in comments],

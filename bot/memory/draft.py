@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar, Unpack
 
 from bot.indexed import Digest, Entry, Hit
+from bot.kept import Changes, Said
 from bot.memory import manifest as manifests
 from bot.memory.documents import document_of
 from bot.memory.held import Held
@@ -35,7 +36,7 @@ from bot.memory.shards import (
 )
 from bot.memory.store import Snapshot
 from bot.memory.whoosh import build, open_index
-from bot.model import Changes, Record, Said, Thread, ThreadId, Tombstone
+from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
 

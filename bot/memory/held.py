@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from bot.kept import Fix, Said, Wish
 from bot.memory import manifest as manifests
 from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
 from bot.memory.manifest import FORMAT, Manifest
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import answer_path, is_damaged, parse_said, read_shard
 from bot.memory.store import Snapshot
-from bot.model import Record, Said, ThreadId
+from bot.model import Record, ThreadId
 from bot.ranking import shipped
 
 Model = TypeVar("Model")
@@ -57,6 +58,14 @@ class Held:
                 if answer_path(key) == path and key in lines:
                     found |= _valid_said(key, lines[key])
         return found
+
+    def wishes(self, _: Iterable[ThreadId]) -> dict[ThreadId, tuple[Wish, ...]]:
+        """What people asked of the bot on these threads, oldest first, as far as it can be read."""
+        return {}
+
+    def fixes(self, _: Iterable[ThreadId]) -> dict[ThreadId, Fix]:
+        """Where the fixes of these threads are, as far as that was looked up."""
+        return {}
 
     def learned(self) -> Learned:
         """What this memory has learned, as far as it can be read; the shipped ranking where it has learned none."""

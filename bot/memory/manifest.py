@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.archive import clean, parse_key, parse_time, stamp
+from bot.kept import Said
 from bot.memory.records import canonical
-from bot.model import Said, ThreadId
+from bot.model import ThreadId
 
 FORMAT = 1
 PATH = "manifest.json"

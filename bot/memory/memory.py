@@ -10,6 +10,7 @@ from datetime import date, datetime
 from typing import Unpack
 
 from bot.indexed import Entry, Hit
+from bot.kept import Changes, Fix, Said, Wish
 from bot.memory.draft import INDEX, Draft, Progress
 from bot.memory.index import Narrowing, Query
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
@@ -17,7 +18,7 @@ from bot.memory.manifest import PATH
 from bot.memory.records import record_path
 from bot.memory.shards import answer_path, digest_path
 from bot.memory.store import Moved, Store, StoreError
-from bot.model import Changes, Record, Said, Thread, ThreadId
+from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
 
 PATIENCE = 120.0
@@ -114,6 +115,12 @@ class Memory:
     def learned_from(self) -> int:
         """From how many threads the word vectors and the ranking were learned; 0 where nothing was."""
         return self.draft.manifest.learned_from
+
+    def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Fix]:
+        return self.draft.fixes(ids)
+
+    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
+        return self.draft.wishes(ids)
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)

@@ -10,8 +10,9 @@ from typing import Any
 
 from bot.archive import clean, parse_key, parse_number, parse_time, stamp
 from bot.indexed import Digest
+from bot.kept import Said
 from bot.memory.records import folder_of, sort_key
-from bot.model import Said, ThreadId
+from bot.model import ThreadId
 
 STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
 

@@ -10,22 +10,19 @@ from itertools import chain, islice
 from math import log1p
 
 from bot.indexed import Digest
-from bot.model import MAINTAINER_ROLES, Decision, Message, Reference, Thread
-from bot.reading import phrases
+from bot.model import Reference, Thread
+from bot.reading.decisions import decisions
 from bot.reading.lexicon import COMMON_WORDS
 from bot.reading.markdown import first_paragraph
 from bot.reading.outcome import outcome
 from bot.reading.references import find_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
-from bot.reading.statements import statements
 from bot.reading.words import token_terms, tokens
 
 MAX_SUMMARY = 500
 MAX_KEYWORDS = 20
 
 # A digest is to be 500 bytes to 2 KB: these lists are cut, first come first kept, and long lines with them.
-_MAX_DECISIONS = 3
-_MAX_DECISION = 240
 _MAX_ERRORS = 4
 _MAX_ERROR = 120
 _MAX_FILES = 8
@@ -68,7 +65,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         summary=_summary(thread, opening),
         keywords=_keywords(texts),
         files=_gather(map(find_files, texts), _MAX_FILES),
-        decisions=_decisions(thread),
+        decisions=decisions(thread),
         errors=_gather((_shortened(find_errors(text)) for text in texts), _MAX_ERRORS),
         versions=_gather(map(find_versions, texts), _MAX_VERSIONS),
         outcome=ending,
@@ -135,35 +132,6 @@ def _gather(found: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
 
 def _shortened(lines: Iterable[str]) -> Iterator[str]:
     return (line if len(line) <= _MAX_ERROR else line[: _MAX_ERROR - 1] + "…" for line in lines)
-
-
-def _decisions(thread: Thread) -> tuple[Decision, ...]:
-    """At most three, in order of time: where there are more, maintainers' before others' and later before earlier."""
-    opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
-    found = [d for index, said in enumerate((opening, *thread.comments), -1) for d in _decided(said, index)]
-    if len(found) > _MAX_DECISIONS:
-        ranked = sorted(range(len(found)), key=lambda i: (found[i].role in MAINTAINER_ROLES, i), reverse=True)
-        found = [found[i] for i in sorted(ranked[:_MAX_DECISIONS])]
-    return tuple(found)
-
-
-def _decided(said: Message, index: int) -> Iterator[Decision]:
-    """The decisions in one message, which stands at ``index`` of the comments, -1 for the opening text."""
-    if said.is_bot or not phrases.may_decide(said.text):
-        return
-    place = None if index < 0 else index
-    for sentence in statements(said.text):
-        if _states_decision(sentence):
-            text = sentence if len(sentence) <= _MAX_DECISION else sentence[: _MAX_DECISION - 1] + "…"
-            yield Decision(text, said.author, said.role, said.created_at, place, said.id)
-
-
-def _states_decision(sentence: str) -> bool:
-    """A decision phrase that nothing before it takes back; what follows it may be reasons."""
-    found = phrases.DECISION.search(sentence)
-    if found is None or phrases.QUESTION.search(sentence):
-        return False
-    return not phrases.DECISION_HEDGE.search(sentence[: found.end()])
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:

@@ -1,4 +1,4 @@
-"""The phrases that reading goes by: what issue templates say, how people decide, and how they end a thread.
+"""The phrases that reading goes by: what issue templates say, and how people end a thread.
 
 Only what any repository may say stands here. Phrases of one community fit the threads they were found in and no others.
 """
@@ -28,52 +28,6 @@ TEMPLATE_SENTENCE = re.compile(
     re.IGNORECASE,
 )
 """How a line begins that a template or form wrote and a reporter left standing. To be matched at a line's start."""
-
-_WHO = "we|they|team|group|meeting|it was|was|been|have|has"
-_DECIDED = "decided|agreed|concluded|chosen|chose|picked|selected|opted|resolved|settled"
-DECISION = _any(
-    rf"\b(?:{_WHO}) (?:(?:have|has|had|all|just|now|finally|recently) )?(?:{_DECIDED}) "
-    r"(?:on|to|not|against|that|for|in)\b",
-    r"\b(?<!\bi )decided (?:to|not|on|against|that)\b",
-    r"\bagreed (?:on|to|that)\b",
-    r"\b(?:settled on|opted for|going with)\b",
-    r"\b(?:the|our|my|final) (?:conclusion|consensus|decision|resolution|agreement|verdict) (?:is|was|here|of)\b",
-    r"\b(?:conclusion|consensus|decision|resolution)\s?:",
-    r"\bconsensus (?:is|was|to|that|on|for|around)\b",
-    r"\b(?:we|we're|we are|we'll|we will|i'll|i'm|let's|lets|let us) (?:go|going) (?:with|for|ahead with)\b",
-    r"\b(?:we|i) (?:chose|selected|picked|went with|adopted|rejected)\b",
-    r"\bwe (?:will not|won't|are not going to|aren't going to)\b(?! (?:be able|know|get|see)\b)",
-    r"\bwe don't (?:plan|want|intend) to\b",
-    r"\bwon'?t ?fix\b",
-    r"\b(?:was|were|been) (?:decided|agreed|rejected|approved|accepted|chosen|selected)\b",
-)
-"""What a sentence holds that states a decision."""
-
-QUESTION = _any(r"\?[\s)\"']*$")
-
-DECISION_HEDGE = _any(
-    r"^if\b",
-    r"\b(?:if|unless|until|before|once|whether|should|could|would|might|may) (?:we|it|they|you|the team|i)\b",
-    r"\b(?:probably|possibly|perhaps|maybe|not sure|would be|sounds)\b",
-    r"\b(?:not|never|yet to|haven't|hasn't|no) (?:yet )?(?:been )?(?:decided|agreed|settled|chosen|concluded)\b",
-    r"\bno (?:clear )?(?:consensus|decision|conclusion|agreement)\b",
-)
-"""What a sentence holds, up to the decision phrase, that only speaks of a decision."""
-
-_DECISION_STEMS = (
-    *("decided", "decision", "agreed", "agreement", "conclu", "consensus", "chose", "picked", "selected", "opted"),
-    *("resolved", "resolution", "settled", "verdict", "go with", "going with", "go ahead", "going ahead", "went with"),
-    *("go for", "going for", "adopted", "rejected", "approved", "accepted"),
-    *("we will not", "we won't", "wontfix", "wont fix", "won't fix", "won'tfix"),
-    *("we don't plan", "we don't want", "we don't intend", "we are not going", "we aren't going"),
-)
-
-
-def may_decide(text: str) -> bool:
-    """Whether it is worth looking for a decision in ``text``: a fast test that most texts fail."""
-    lowered = text.lower()
-    return any(stem in lowered for stem in _DECISION_STEMS) and bool(DECISION.search(text))
-
 
 _REFERENCE = (
     r"(?:(?:[\w.-]{1,100}/[\w.-]{1,100})?#\d{1,9}\b|\bGH-\d{1,9}\b|https?://\S{1,200}/(?:issues|pull|pulls)/\d{1,9}\b)"

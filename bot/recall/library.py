@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol, Unpack
 
 from bot.indexed import Entry, Hit
+from bot.kept import Fix, Wish
 from bot.memory.index import Narrowing, Query
 from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
@@ -31,6 +32,10 @@ class Library(Protocol):
     def ranking(self) -> Ranking: ...
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]: ...
+
+    def fixes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, Fix]: ...
+
+    def wishes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, tuple[Wish, ...]]: ...
 
 
 class WithoutWords:
@@ -65,6 +70,12 @@ class WithoutWords:
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self._library.vectors(thread)
+
+    def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Fix]:
+        return self._library.fixes(ids)
+
+    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
+        return self._library.wishes(ids)
 
     def _hushed(self, record: Record) -> Record:
         if not isinstance(record, Thread):

@@ -29,10 +29,11 @@ NO_RECORD = "no record of this issue"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where references are read: the repository's full name and the hosts whose links count."""
+    """Where references are read: the repository's full name, the hosts whose links count, and its server's address."""
 
     repo: str | None = None
     hosts: tuple[str, ...] = ("github.com",)
+    server: str = "https://github.com"
 
 
 def referenced(thread: Thread, place: Place) -> list[int]:

@@ -15,12 +15,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
+from bot.kept import Changes, Said
 from bot.memory.branch import BranchStore
 from bot.memory.index import Query
 from bot.memory.manifest import file_hash
 from bot.memory.memory import Memory
 from bot.memory.shards import digest_path, read_shard
-from bot.model import Changes, Said, Thread, ThreadId
+from bot.model import Thread, ThreadId
 from tests.fakes.git_http import GitServer
 from tests.memory.samples import at, issue, query, word_of
 

@@ -22,10 +22,11 @@ from pathlib import Path
 from bot.archive import thread_from_archive
 from bot.comment.links import Links
 from bot.comment.render import Renderer
+from bot.kept import Changes
 from bot.learning import learn
 from bot.memory.branch import BranchStore
 from bot.memory.memory import Memory
-from bot.model import Changes, Thread
+from bot.model import Thread
 from bot.recall.mentioned import Place
 from bot.settings import Settings
 from tests.acceptance.stage import REPOSITORY, Stage

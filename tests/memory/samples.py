@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
+from bot.kept import Changes
 from bot.memory.branch import BranchStore
 from bot.memory.folder import FolderStore
 from bot.memory.index import Query
 from bot.memory.memory import Memory
 from bot.memory.store import Store
-from bot.model import Changes, Record, Thread, ThreadId
+from bot.model import Record, Thread, ThreadId
 from bot.reading.words import terms
 from tests.memory.remotes import bare_repository, git
 

@@ -13,13 +13,14 @@ from random import Random
 
 import pytest
 
+from bot.kept import Changes, Said
 from bot.memory.manifest import FORMAT
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
 from bot.memory.shards import digest_line, read_shard
 from bot.memory.store import StoreError
-from bot.model import Changes, Said, Tombstone
+from bot.model import Tombstone
 from bot.reading.digest import digest
 from tests.memory import hostile_index
 from tests.memory.samples import KINDS, Place, at, found, issue, remember, word_of

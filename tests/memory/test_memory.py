@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bot.kept import Changes, Said
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
 from bot.memory.shards import digest_line, digest_path, read_shard, write_shard
 from bot.memory.store import Edits, Moved, Snapshot, Store, StoreError
-from bot.model import Changes, Record, Said, Thread, ThreadId, Tombstone
+from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest
 from tests.examples import examples
 from tests.memory.samples import Place, at, found, issue, query, remember, store_in, word_of
@@ -75,7 +76,7 @@ def test_what_is_staged_is_found_before_it_is_written(place: Place) -> None:
 
 
 def test_a_repeated_run_writes_nothing(place: Place) -> None:
-    changes = Changes((issue(1), Tombstone(2, at(1))), (Said(1, "said", at(1), text_hash="x"),), at(5))
+    changes = Changes((issue(1), Tombstone(2, at(1))), (Said(1, "said", at(1), text_hash="x"),), cursor=at(5))
     memory = place.memory()
     memory.stage(changes)
     assert memory.commit("first")

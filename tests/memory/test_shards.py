@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.kept import Said
 from bot.memory.shards import (
     answer_path,
     digest_line,
@@ -20,7 +21,7 @@ from bot.memory.shards import (
     said_line,
     write_shard,
 )
-from bot.model import Decision, Message, Outcome, OutcomeKind, Said
+from bot.model import Decision, Message, Outcome, OutcomeKind
 from bot.reading.digest import digest
 from tests.memory.samples import at, issue
 

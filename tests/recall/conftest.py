@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.kept import Changes
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Changes, Record
+from bot.model import Record
 
 Remember = Callable[..., Memory]
 

@@ -1,0 +1,92 @@
+"""What memory keeps beside the threads: what was said, what people asked for, where fixes are; a run's changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.model import Record, ThreadId
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
+
+    ``state`` is ``pending`` (memory is written, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or
+    ``removed`` (a person deleted the comment: it is not written again). ``question`` identifies what was answered: the
+    thread's text and references as they were then, empty where nobody looked for an answer. ``at`` is when it was first
+    promised, ``trying_since`` when the run began that is writing the comment, None once it is known how that went.
+    ``ups`` and ``downs`` count the 👍 and 👎 on the comment when somebody last looked.
+    """
+
+    id: ThreadId
+    state: str
+    at: datetime
+    reason: str = ""
+    text_hash: str = ""
+    comment_id: int | None = None
+    matches: tuple[tuple[ThreadId, float], ...] = ()
+    question: str = ""
+    trying_since: datetime | None = None
+    ups: int = 0
+    downs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asked of the bot in a comment, and what became of it.
+
+    ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``help`` or ``recall``; ``at`` is when
+    the comment was written. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is written, the
+    reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in Said, ``reply_id`` the comment with the
+    reply.
+    """
+
+    id: ThreadId
+    comment_id: int
+    name: str
+    by: str
+    at: datetime
+    about: tuple[ThreadId, ...] = ()
+    state: str = "pending"
+    reply_id: int | None = None
+    trying_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """The change that ended thread ``id``, as the forge knows it: what it touches and the first release that has it.
+
+    ``ref`` is the outcome's ``fix``; ``commit`` the SHA on the main line, None while it is not merged; ``files`` at
+    most five paths. ``release`` is a tag, None while no release has it; ``looked_at`` is when that was last looked for.
+    """
+
+    id: ThreadId
+    ref: str
+    looked_at: datetime
+    is_pull: bool = False
+    commit: str | None = None
+    merged_at: datetime | None = None
+    files: tuple[str, ...] = ()
+    release: str | None = None
+    released_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one run wants to be remembered. Applied on any tip with the same result: the newer revision wins.
+
+    ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
+    commit.
+    """
+
+    records: tuple[Record, ...] = ()
+    said: tuple[Said, ...] = ()
+    wishes: tuple[Wish, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    pages: tuple[tuple[str, str], ...] = ()
+    cursor: datetime | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.records or self.said or self.wishes or self.fixes or self.pages or self.cursor)

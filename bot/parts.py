@@ -1,0 +1,41 @@
+"""What handling an event needs, put together by a door and handed down the line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bot.backfill import Clock
+from bot.comment.render import Renderer
+from bot.github.forge import Forge
+from bot.github.history import History
+from bot.github.threads import Own
+from bot.memory.memory import Memory
+from bot.recall.mentioned import Place
+from bot.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """Everything that handling an event needs. ``now`` is the time of the run.
+
+    ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
+    """
+
+    memory: Memory
+    forge: Forge
+    history: History
+    own: Own
+    settings: Settings
+    renderer: Renderer
+    place: Place
+    now: datetime
+    clock: Clock
+    note: Callable[[str], None]
+    muted: str = ""
+
+    @property
+    def within(self) -> timedelta:
+        """How old an issue, or a promise, may be to be answered after the fact."""
+        return timedelta(hours=self.settings.comment.answer_within_hours)
