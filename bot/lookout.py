@@ -1,0 +1,82 @@
+"""What changed since the last run, whatever the event says: the first stage of the line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from bot.archive import parse_time
+from bot.backfill import FIRST_SECONDS, backfill
+from bot.duty import Look
+from bot.errors import UserError
+from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thread, tombstone
+from bot.github.errors import Gone
+from bot.github.events import Event
+from bot.model import Record, ThreadId, Tombstone
+from bot.parts import Bot
+from bot.voice import settle
+
+
+def look_around(event: Event, bot: Bot) -> Look:
+    """What changed since the last run, whatever the event says, and what memory knew of it before."""
+    hinted = [event.number] if event.number else []
+    memory = bot.memory.open(hinted)
+    late = _read_history(bot, None) if memory.cursor is None else ()
+    since = memory.cursor - OVERLAP if memory.cursor else None
+    listed, complete = bot.forge.issues_since(since, PAGES) if since else ([], True)
+    if not complete:
+        bot.note("Much changed since the last run: it was read as history.")
+        listed, late = [], _read_history(bot, since)
+    found = [issue for issue in listed if bot.settings.pulls or not issue.get("pull_request")]
+    ids = list(dict.fromkeys([*(issue["number"] for issue in found), *hinted, *memory.pending, *late]))
+    held, said = dict(memory.records(ids)), dict(memory.said(ids))
+    stands = frozenset(key for key, one in said.items() if one.state in ("said", "withdrawn"))
+    news = catch_up(bot.forge, bot.own, Known(held, stands), found, since)
+    if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
+        news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
+    news = _with_hint(news, event, held, bot) if event.number else news
+    settled = settle(said, news.own, bot.now - bot.within)
+    return Look(event, news, bot.now, bot.place, said | settled, settled, late, bot.within)
+
+
+def _read_history(bot: Bot, since: datetime | None) -> tuple[ThreadId, ...]:
+    """Read history for a while: before the first answer, and when more changed than is read one by one.
+
+    Returns the threads of it that are still fresh.
+    """
+    seen = backfill(bot.memory, bot.history, bot.clock, since, FIRST_SECONDS)
+    if seen is None:
+        bot.note("The history is longer than one run reads: the next runs go on, or start one with run: rebuild.")
+    found = bot.memory.entries(seen or ())
+    return tuple(key for key, entry in found.items() if entry.created_at > bot.now - bot.within)
+
+
+def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], bot: Bot) -> News:
+    """The news with the event's own thread, which the list may not show yet or no longer."""
+    number = event.number
+    assert number is not None
+    if event.forgets:
+        gone = Tombstone(number, bot.now, event.action, event.moved_to)
+        return replace(news, records=(*(r for r in news.records if r.id != number), gone))
+    if (event.is_pull and not bot.settings.pulls) or number in held or any(r.id == number for r in news.records):
+        return news
+    try:
+        thread, own, issue = read_thread(bot.forge, bot.own, number)
+    except Gone as error:
+        return _without_hint(news, event, error, bot)
+    if issue.get("pull_request") and not bot.settings.pulls:
+        return news
+    return replace(news, records=(*news.records, thread), own={**news.own, number: own})
+
+
+def _without_hint(news: News, event: Event, gone: Gone, bot: Bot) -> News:
+    """The news when the event's own thread cannot be had."""
+    number = event.number
+    assert number is not None
+    if event.name == "workflow_dispatch":
+        raise UserError(f"issue {number} cannot be answered: {gone}; give the number of an issue of this repository")
+    if gone.certain:
+        return replace(news, records=(*news.records, tombstone(number, gone, bot.now)))
+    bot.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
+    return news

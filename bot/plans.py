@@ -1,0 +1,110 @@
+"""What is to be said on the threads that are due: recall, decide, render, and find our comment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from bot.answer import Silent
+from bot.comment.seal import fingerprint, seal
+from bot.duty import Look, question_of, reason_to_pass
+from bot.github.catch_up import read_thread, tombstone
+from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
+from bot.github.threads import OwnComment
+from bot.kept import Changes
+from bot.model import Record, Thread, Tombstone
+from bot.parts import Bot
+from bot.recall.answering import decide, recall
+from bot.recall.mentioned import referenced
+from bot.voice import Plan, look_back, look_for
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+MAX_ANSWERS = 5
+"""Issues that one run answers at most; the next run takes the others."""
+
+
+def plan_all(threads: list[Thread], look: Look, bot: Bot) -> list[Plan]:
+    """What is to be said on each of the threads, within what one run and one day may say."""
+    room = bot.settings.comment.daily_limit - bot.memory.promised_on(bot.now.date())
+    plans: list[Plan] = []
+    for thread in threads:
+        full = sum(not p.passed for p in plans) >= MAX_ANSWERS
+        planned = plan(thread, look, bot, "one run answers no more, the next one does" if full else bot.muted)
+        if planned.is_new and bot.settings.mode == "comment":
+            room -= 1
+        if room < 0 and planned.is_new:
+            planned = replace(planned, waits="as many comments were written as one day may have")
+        plans.append(planned)
+    return plans
+
+
+def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
+    """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
+    reason = "" if look.asks_for(thread) else reason_to_pass(thread, bot.settings)
+    question = question_of(thread, bot.place)
+    base = Plan(thread, Silent(reason), question=question, before=look.said.get(thread.id))
+    if reason or waits:
+        return replace(base, passed=bool(reason), waits="" if reason else waits)
+    try:
+        _fetch_missing(thread, bot)
+        text, answered = _worked_out(base, bot)
+        own, removed = _standing(answered, text, look, bot)
+    except ForgeError as error:
+        return replace(base, waits=str(error), fault=error)
+    return replace(answered, text=text, own=own, removed=removed)
+
+
+def _worked_out(base: Plan, bot: Bot) -> tuple[str, Plan]:
+    """The sealed comment, empty for silence, and the plan with the answer that it tells."""
+    thread = base.thread
+    answer = decide(recall(thread, bot.memory, bot.settings, bot.place))
+    if isinstance(answer, Silent):
+        return "", replace(base, answer=answer)
+    rendered = bot.renderer.render(
+        answer.context, thread_id=thread.id, now=thread.revised_at, searched=answer.context.searched
+    )
+    if rendered.problem:
+        bot.note(rendered.problem)
+    return seal(rendered.text, fingerprint(answer.context)), replace(base, answer=answer)
+
+
+def _standing(p: Plan, text: str, look: Look, bot: Bot) -> tuple[OwnComment | None, bool]:
+    """Our comment on the thread, and whether a person deleted it. It is looked for only before something is written."""
+    key, before = p.thread.id, p.before
+    own = look.news.own.get(key)
+    if own or not isinstance(key, int):
+        return own, False
+    if before and before.state == "removed":
+        return None, True
+    if bot.settings.mode != "comment" or not (text or (before and before.comment_id)):
+        return None, False
+    if before and before.state == "pending" and before.text_hash:
+        return look_back(key, before.at, bot.forge, bot.own)
+    if key in look.news.own:
+        return None, False
+    own = look_for(key, bot.forge, bot.own)
+    return own, own is None and before is not None and before.comment_id is not None
+
+
+def _fetch_missing(thread: Thread, bot: Bot) -> None:
+    """Fetch once what the thread points at and memory does not hold; what cannot be had stays unknown."""
+    wanted = referenced(thread, bot.place)[: bot.settings.references.max]
+    held = bot.memory.records(wanted)
+    newest = thread.id if isinstance(thread.id, int) else 0
+    fetched: list[Record] = []
+    for number in wanted:
+        if number in held or number > newest:
+            continue
+        try:
+            fetched.append(read_thread(bot.forge, bot.own, number)[0])
+        except (RateLimited, Unauthorised):
+            raise
+        except ForgeError as error:
+            if isinstance(error, Gone):  # what only cannot be seen now comes back as soon as it can be
+                fetched.append(
+                    tombstone(number, error, bot.now) if error.certain else Tombstone(number, EPOCH, "unseen")
+                )
+            bot.note(f"Issue {number}, which is mentioned, could not be read: {error}")
+    if fetched:
+        bot.memory.stage(Changes(records=tuple(fetched)))
