@@ -1,91 +1,102 @@
-"""The sentences of a thread that state what was decided, by the phrases that people decide with."""
+"""The sentences of a thread that state what was decided: who has a say, and which few are kept."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import takewhile
 
 from bot.model import MAINTAINER_ROLES, Decision, Message, Thread
+from bot.reading.deciding import Standing, may_decide, standing_of
 from bot.reading.statements import statements
 
 _MAX_DECISIONS = 3
 _MAX_DECISION = 240
+_LONGEST = 600
+"""What is longer is a list, a log or a specification, whatever phrase it holds."""
+
+_BRIEF = 4
+"""Sentences of a comment that gives a ruling; a longer one explains."""
+
+_TOLD_AFTER = timedelta(minutes=2)
+_TOLD_BEFORE = timedelta(days=1)
+"""How far from the closing the comment stands that ends a thread."""
+
+_HAS_SAY = MAINTAINER_ROLES | {"CONTRIBUTOR"}
 
 
-def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
-
-
-_WHO = "we|they|team|group|meeting|it was|was|been|have|has"
-_DECIDED = "decided|agreed|concluded|chosen|chose|picked|selected|opted|resolved|settled"
-DECISION = _any(
-    rf"\b(?:{_WHO}) (?:(?:have|has|had|all|just|now|finally|recently) )?(?:{_DECIDED}) "
-    r"(?:on|to|not|against|that|for|in)\b",
-    r"\b(?<!\bi )decided (?:to|not|on|against|that)\b",
-    r"\bagreed (?:on|to|that)\b",
-    r"\b(?:settled on|opted for|going with)\b",
-    r"\b(?:the|our|my|final) (?:conclusion|consensus|decision|resolution|agreement|verdict) (?:is|was|here|of)\b",
-    r"\b(?:conclusion|consensus|decision|resolution)\s?:",
-    r"\bconsensus (?:is|was|to|that|on|for|around)\b",
-    r"\b(?:we|we're|we are|we'll|we will|i'll|i'm|let's|lets|let us) (?:go|going) (?:with|for|ahead with)\b",
-    r"\b(?:we|i) (?:chose|selected|picked|went with|adopted|rejected)\b",
-    r"\bwe (?:will not|won't|are not going to|aren't going to)\b(?! (?:be able|know|get|see)\b)",
-    r"\bwe don't (?:plan|want|intend) to\b",
-    r"\bwon'?t ?fix\b",
-    r"\b(?:was|were|been) (?:decided|agreed|rejected|approved|accepted|chosen|selected)\b",
-)
-"""What a sentence holds that states a decision."""
-
-QUESTION = _any(r"\?[\s)\"']*$")
-
-HEDGE = _any(
-    r"^if\b",
-    r"\b(?:if|unless|until|before|once|whether|should|could|would|might|may) (?:we|it|they|you|the team|i)\b",
-    r"\b(?:probably|possibly|perhaps|maybe|not sure|would be|sounds)\b",
-    r"\b(?:not|never|yet to|haven't|hasn't|no) (?:yet )?(?:been )?(?:decided|agreed|settled|chosen|concluded)\b",
-    r"\bno (?:clear )?(?:consensus|decision|conclusion|agreement)\b",
-)
-"""What a sentence holds, up to the decision phrase, that only speaks of a decision."""
-
-_DECISION_STEMS = (
-    *("decided", "decision", "agreed", "agreement", "conclu", "consensus", "chose", "picked", "selected", "opted"),
-    *("resolved", "resolution", "settled", "verdict", "go with", "going with", "go ahead", "going ahead", "went with"),
-    *("go for", "going for", "adopted", "rejected", "approved", "accepted"),
-    *("we will not", "we won't", "wontfix", "wont fix", "won't fix", "won'tfix"),
-    *("we don't plan", "we don't want", "we don't intend", "we are not going", "we aren't going"),
-)
-
-
-def may_decide(text: str) -> bool:
-    """Whether it is worth looking for a decision in ``text``: a fast test that most texts fail."""
-    lowered = text.lower()
-    return any(stem in lowered for stem in _DECISION_STEMS) and bool(DECISION.search(text))
+@dataclass(frozen=True, slots=True)
+class _Found:
+    decision: Decision
+    standing: Standing
+    rank: int
+    is_ending: bool
 
 
 def decisions(thread: Thread) -> tuple[Decision, ...]:
-    """At most three, in order of time: where there are more, maintainers' before others' and later before earlier."""
+    """At most three sentences as they were written, in order of time.
+
+    Where there are more: decisions before rulings, those of maintainers and closers before others', those with which
+    the thread ends, what a group decided before what one person says, later before earlier.
+    """
+    ending = _ending(thread)
     opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
-    found = [d for index, said in enumerate((opening, *thread.comments), -1) for d in _decided(said, index)]
+    said = ((index, message) for index, message in enumerate((opening, *thread.comments), -1) if not message.is_bot)
+    distinct: dict[str, _Found] = {}
+    for each in (each for index, message in said for each in _decided(thread, message, index, ending)):
+        distinct.setdefault(each.decision.text, each)
+    found = list(distinct.values())
     if len(found) > _MAX_DECISIONS:
-        ranked = sorted(range(len(found)), key=lambda i: (found[i].role in MAINTAINER_ROLES, i), reverse=True)
+        ranked = sorted(range(len(found)), key=lambda i: (_weight(found[i]), i), reverse=True)
         found = [found[i] for i in sorted(ranked[:_MAX_DECISIONS])]
-    return tuple(found)
+    return tuple(each.decision for each in found)
 
 
-def _decided(said: Message, index: int) -> Iterator[Decision]:
+def _weight(found: _Found) -> tuple[int, ...]:
+    """How well it states the outcome."""
+    return (found.standing > Standing.ENDING, found.rank, found.is_ending, found.standing)
+
+
+def _ending(thread: Thread) -> frozenset[int]:
+    """The comments that close the thread: what its closer said last, if that was not long before."""
+    if not thread.closed_at:
+        return frozenset()
+    since, until = thread.closed_at - _TOLD_BEFORE, thread.closed_at + _TOLD_AFTER
+    said = [(i, c) for i, c in enumerate(thread.comments) if not c.is_bot and since <= c.created_at <= until]
+    closer = thread.closed_by or (said[-1][1].author if said else None)
+    return frozenset(i for i, _ in takewhile(lambda each: each[1].author == closer, reversed(said)))
+
+
+def _rank(thread: Thread, message: Message) -> int:
+    """2 for those who decide, 1 for those who may speak for them, 0 for everybody else."""
+    if message.by_maintainer or (message.author == thread.closed_by and message.author != thread.author):
+        return 2
+    return int(message.role in _HAS_SAY)
+
+
+def _decided(thread: Thread, message: Message, index: int, ending: frozenset[int]) -> Iterator[_Found]:
     """The decisions in one message, which stands at ``index`` of the comments, -1 for the opening text."""
-    if said.is_bot or not may_decide(said.text):
-        return
+    rank = _rank(thread, message)
     place = None if index < 0 else index
-    for sentence in statements(said.text):
-        if _states_decision(sentence):
+    needed = _needed(rank, place, is_ending=place in ending)
+    if not may_decide(message.text, needed):
+        return
+    sentences = statements(message.text)
+    if needed is Standing.ENDING and len(sentences) > _BRIEF:
+        needed = Standing.MAINTAINER
+    for sentence in sentences:
+        standing = standing_of(sentence, needed) if len(sentence) <= _LONGEST else None
+        if standing is not None:
             text = sentence if len(sentence) <= _MAX_DECISION else sentence[: _MAX_DECISION - 1] + "…"
-            yield Decision(text, said.author, said.role, said.created_at, place, said.id)
+            decision = Decision(text, message.author, message.role, message.created_at, place, message.id)
+            yield _Found(decision, standing, rank, place in ending)
 
 
-def _states_decision(sentence: str) -> bool:
-    """A decision phrase that nothing before it takes back; what follows it may be reasons."""
-    found = DECISION.search(sentence)
-    if found is None or QUESTION.search(sentence):
-        return False
-    return not HEDGE.search(sentence[: found.end()])
+def _needed(rank: int, place: int | None, *, is_ending: bool) -> Standing:
+    """The weakest sort of phrase that counts here: who opens a thread wants something, and may only report."""
+    if place is None:
+        return Standing.SPEAKER if rank == 2 else Standing.GROUP
+    if is_ending and rank:
+        return Standing.ENDING
+    return (Standing.GROUP, Standing.SPEAKER, Standing.MAINTAINER)[rank]

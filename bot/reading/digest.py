@@ -12,7 +12,8 @@ from math import log1p
 from bot.indexed import Digest
 from bot.model import Reference, Thread
 from bot.reading.decisions import decisions
-from bot.reading.lexicon import COMMON_WORDS
+from bot.reading.language import OTHER_STOP_WORDS, UNSPACED, bigrams, folded, is_english
+from bot.reading.lexicon import ALSO_ENGLISH, COMMON_WORDS
 from bot.reading.markdown import first_paragraph
 from bot.reading.outcome import outcome
 from bot.reading.references import find_references
@@ -39,6 +40,8 @@ _CODE_WEIGHT = 1.5
 _QUOTED_LINE = re.compile(r"^[ \t]{0,3}>[^\n]*\n?", re.MULTILINE)
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
 _GENERATED = re.compile(r"\d{4}|::h[0-9a-f]", re.ASCII)
+_HOST = re.compile(r"www\.|[\w.-]+\.(?:com|org|edu|gov)(?:'s)?$", re.ASCII)
+_ONLY_FOREIGN = OTHER_STOP_WORDS - frozenset(map(folded, ALSO_ENGLISH))
 
 
 def digest(thread: Thread, *, repo: str | None = None) -> Digest:
@@ -49,7 +52,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
     """
     opening = strip_boilerplate(thread.body)
     texts = [thread.title, opening, *(comment.text for comment in thread.comments if not comment.is_bot)]
-    ending = outcome(thread)
+    ending = outcome(thread, repo)
     return Digest(
         id=thread.id,
         kind=thread.kind,
@@ -90,9 +93,10 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
     written: dict[str, Counter[str]] = {}
     title, opening, *rest = map(without_addresses, texts)
     comments = "\n".join(rest)[:_MAX_COMMENTS]
-    for text, weight in ((title, _TITLE_WEIGHT), (opening, _BODY_WEIGHT), (comments, _COMMENT_WEIGHT)):
+    parts = [tokens(text) for text in (title, opening, comments)]
+    for part, weight in zip(parts, (_TITLE_WEIGHT, _BODY_WEIGHT, _COMMENT_WEIGHT), strict=True):
         found: Counter[str] = Counter()
-        for token, count in Counter(tokens(text)).items():
+        for token, count in Counter(chain.from_iterable(map(_words, part))).items():
             terms = token_terms(token)
             if terms:
                 found[terms[0]] += count
@@ -103,7 +107,15 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
         if len(token_terms(next(iter(surfaces)))) > 1:
             weights[term] *= _CODE_WEIGHT
     heaviest = (_surface(written[term]) for term in sorted(weights, key=lambda term: -weights[term]))
-    return tuple(islice((word for word in heaviest if _is_keyword(word)), MAX_KEYWORDS))
+    said = list(chain.from_iterable(parts))
+    empty = _ONLY_FOREIGN if is_english(said, ascii_only=all(map(str.isascii, said))) else OTHER_STOP_WORDS
+    kept = (word for word in heaviest if _is_keyword(word) and folded(word) not in empty)
+    return tuple(islice(kept, MAX_KEYWORDS))
+
+
+def _words(token: str) -> Iterable[str]:
+    """A token as a reader takes it: of a script without spaces, where it may be a sentence, its pairs."""
+    return (token,) if token.isascii() or not UNSPACED.match(token) else bigrams(token)
 
 
 def _surface(written: Counter[str]) -> str:
@@ -117,7 +129,9 @@ def _surface(written: Counter[str]) -> str:
 def _is_keyword(word: str) -> bool:
     if not (2 < len(word) <= _MAX_KEYWORD if word.isascii() else len(word) <= _MAX_KEYWORD):
         return False
-    return word.lower() not in COMMON_WORDS and not word[0].isdigit() and not _GENERATED.search(word)
+    if word.lower() in COMMON_WORDS or word[0].isdigit():
+        return False
+    return not _GENERATED.search(word) and not _HOST.match(word)
 
 
 def _gather(found: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:

@@ -33,8 +33,6 @@ def share_budget(similarities: Sequence[float], total: int) -> list[int]:
     0.9, 0.8 and 0.7 of 12,000 are 4,500, 4,000 and 3,500, which floats miss by one.
     """
     total = min(MAX_BUDGET, max(MIN_BUDGET, total))
-    if len(similarities) == 1:
-        return [total]
     weights = [round(similarity * 10_000) for similarity in similarities]
     if sum(weights) <= 0:
         return [total // len(weights)] * len(weights)
@@ -60,8 +58,11 @@ def condense_body(body: str) -> str:
 def condense(thread: Thread, question: Counter[str], budget: int) -> str:
     """The thread's conversation in at most ``budget`` characters, in order of time.
 
-    First the body, without what an issue template put there. Of what is left 60 % for the latest comments, of which
-    the newest is cut if it alone is longer; the rest for those nearest to ``question``, which counts analysed terms.
+    First the body, without what an issue template put there. Of what is left 60 % for the latest comments, newest
+    first; the rest, with what those leave over, for the ones nearest to ``question``, which counts analysed terms.
+
+    A newest comment that alone is longer than the 60 % fills them with its beginning. It is the one that most often
+    tells how the thread ended: left out, the latest would get nothing, and the budget would not be full.
     """
     body = condense_body(_BLANK_LINES.sub("\n\n", strip_boilerplate(thread.body)))
     opening = _spoken(thread.author, thread.role, f"{thread.created_at:%Y-%m-%d}", body)

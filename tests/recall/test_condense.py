@@ -1,6 +1,7 @@
 """A conversation in a budget: shares, the body, the latest comments, those nearest to the question."""
 
 from collections import Counter
+from dataclasses import fields
 from fractions import Fraction
 from math import floor
 
@@ -11,16 +12,24 @@ from hypothesis import strategies as st
 from bot.model import Message, Thread
 from bot.reading.words import terms
 from bot.recall.condense import condense, condense_body, line_of, share_budget
+from bot.settings import Troubleshooting
 from tests.recall.samples import said, thread
 
 SIMILARITIES = st.lists(st.integers(3_000, 10_000).map(lambda digits: digits / 10_000), min_size=1, max_size=10)
 WORDS = st.sampled_from(["cookie", "path", "proxy", "index", "branch", "token", "retry", "cache", "socket"])
+PARAGRAPHS = st.text("abc .", min_size=1, max_size=400).map(lambda text: f"({text})")
 TEXTS = st.lists(WORDS, max_size=60).map(" ".join)
 THREADS = st.builds(
     lambda body, comments: thread(1, "Sessions", body, comments=tuple(said(c, i + 2) for i, c in enumerate(comments))),
     st.text(max_size=1500) | TEXTS,
     st.lists(TEXTS | st.text(max_size=300), max_size=25),
 )
+NUMBERED = st.builds(
+    lambda body, texts: conversation(*(f"{number:03} {text}" for number, text in enumerate(texts)), body=body),
+    st.text(max_size=700) | TEXTS,
+    st.lists(TEXTS, max_size=25),
+)
+"""Conversations in which no two comments are alike."""
 
 
 def opening_of(one: Thread) -> str:
@@ -36,10 +45,24 @@ def conversation(*texts: str, body: str = "Hello.") -> Thread:
     return thread(1, "Sessions", body, comments=tuple(said(text, index + 2) for index, text in enumerate(texts)))
 
 
+def likeness(one: Thread, index: int, words: list[str]) -> int:
+    """How many words of a question a comment shares; all comments here count alike many."""
+    return len(set(terms(" ".join(words))) & set(terms(one.comments[index].text)))
+
+
 # Shares
 
 
-def test_one_hit_takes_all() -> None:
+def test_the_budget_is_twelve_thousand_characters_and_may_be_set_from_one_thousand_to_fifty_thousand() -> None:
+    (budget,) = (each for each in fields(Troubleshooting) if each.name == "total_budget_chars")
+    assert Troubleshooting().total_budget_chars == 12_000
+    rule = budget.metadata["rule"]
+    assert (rule.low, rule.high) == (1_000, 50_000)
+
+
+@given(st.floats(0, 1), st.integers(1_000, 50_000))
+def test_one_hit_takes_all(similarity: float, total: int) -> None:
+    assert share_budget([similarity], total) == [total]
     assert share_budget([0.7], 12_000) == [12_000]
 
 
@@ -82,9 +105,25 @@ def test_a_body_of_five_hundred_characters_stays_whole() -> None:
 
 def test_a_longer_body_keeps_its_first_and_last_paragraph() -> None:
     assert condense_body("First.\n\n" + "x" * 500 + "\n \nLast.") == "First.\n\n[...]\n\nLast."
+    body = "a" * 100 + "\n\n" + "b" * 294 + "\n\n" + "c" * 103
+    assert len(body) == 501
+    assert condense_body(body) == "a" * 100 + "\n\n[...]\n\n" + "c" * 103
 
 
-def test_two_paragraphs_over_five_hundred_are_cut() -> None:
+@given(st.lists(PARAGRAPHS, min_size=1, max_size=8))
+def test_a_body_comes_out_by_the_numbers_of_the_rule(paragraphs: list[str]) -> None:
+    body = "\n\n".join(paragraphs)
+    ends = f"{paragraphs[0]}\n\n[...]\n\n{paragraphs[-1]}"
+    if len(body) <= 500:
+        assert condense_body(body) == body
+    elif len(paragraphs) > 2 and len(ends) <= 750:
+        assert condense_body(body) == ends
+    else:
+        assert condense_body(body) == body[:500] + "..."
+
+
+def test_one_or_two_paragraphs_over_five_hundred_are_cut_at_five_hundred_and_three_dots() -> None:
+    assert condense_body("a" * 501) == "a" * 500 + "..."
     body = "a" * 300 + "\n\n" + "b" * 300
     assert condense_body(body) == body[:500] + "..."
 
@@ -120,15 +159,69 @@ def test_no_conversation_is_longer_than_its_budget(one: Thread, question: str, b
     assert len(condense(one, Counter(terms(question)), budget)) <= budget
 
 
-@given(THREADS, TEXTS, st.integers(200, 4_000))
+@given(THREADS, TEXTS, st.integers(0, 4_000))
+def test_the_body_comes_first(one: Thread, question: str, budget: int) -> None:
+    assert condense(one, Counter(terms(question)), budget).startswith(opening_of(one)[:budget])
+
+
+@given(NUMBERED, TEXTS, st.integers(200, 4_000))
 def test_comments_stand_in_the_order_of_time(one: Thread, question: str, budget: int) -> None:
-    told = condense(one, Counter(terms(question)), budget).removeprefix(opening_of(one))
-    at = -1
-    for comment in one.comments:
-        found = told.find(line_of(comment), at + 1)
-        at = found if found >= 0 else at
-    kept = [line_of(comment) for comment in one.comments if line_of(comment) in told]
-    assert len(opening_of(one)) >= budget or len("".join(dict.fromkeys(kept))) <= len(told)
+    told = condense(one, Counter(terms(question)), budget)
+    places = [told.index(line_of(one.comments[index])) for index in shown(one, told)]
+    assert places == sorted(places)
+
+
+@given(NUMBERED, TEXTS, st.integers(200, 4_000))
+def test_the_newest_comments_that_fill_sixty_percent_of_what_is_left_are_told(
+    one: Thread, question: str, budget: int
+) -> None:
+    told = condense(one, Counter(terms(question)), budget)
+    room = (budget - len(opening_of(one))) * 60 // 100
+    for index in range(len(one.comments) - 1, -1, -1):
+        room -= len(line_of(one.comments[index]))
+        if room < 0:
+            break
+        assert index in shown(one, told)
+
+
+@given(st.integers(2, 12), st.integers(2, 12), st.integers(0, 30), st.integers(0, 99))
+def test_the_latest_get_sixty_percent_and_the_rest_goes_to_the_nearest_of_those_not_taken(
+    old: int, new: int, fit: int, over: int
+) -> None:
+    one = conversation(
+        *(f"{number:03} cookie path " + "x" * 64 for number in range(old)),
+        *(f"{number:03} " + "x" * 76 for number in range(old, old + new)),
+    )
+    each = len(line_of(one.comments[0]))
+    left = fit * each + min(over, each - 1)
+    latest = left * 60 // 100 // each
+    told = shown(one, condense(one, Counter(terms("cookie path")), len(opening_of(one)) + left))
+    ranked = [*range(old), *range(old, old + new)]
+    taken = ranked[len(ranked) - latest :] if latest else []
+    nearest = [index for index in ranked if index not in taken][: fit - len(taken)]
+    assert told == sorted({*taken, *nearest})
+
+
+@given(st.lists(st.integers(0, 8), min_size=3, max_size=12), st.integers(1, 10))
+def test_no_comment_that_is_left_out_is_nearer_to_the_question_than_one_of_the_rest(hits: list[int], fit: int) -> None:
+    words = ["cookie", "path", "proxy", "index", "branch", "token", "retry", "cache"]
+    texts = [
+        " ".join(
+            [
+                f"{number:03}",
+                *(word if at < hit else f"q{number}" + "z" * (len(word) - 2) for at, word in enumerate(words)),
+            ]
+        )
+        for number, hit in enumerate(hits)
+    ]
+    one = conversation(*(text.ljust(70, "y") for text in texts))
+    each = len(line_of(one.comments[0]))
+    told = shown(one, condense(one, Counter(terms(" ".join(words))), len(opening_of(one)) + fit * each))
+    latest = range(len(hits) - fit * 60 // 100, len(hits))
+    rest = [likeness(one, index, words) for index in told if index not in latest]
+    left_out = [likeness(one, index, words) for index in range(len(hits)) if index not in told]
+    assert not rest or not left_out or min(rest) >= max(left_out)
+    assert len(told) == min(fit, len(hits))
 
 
 def test_a_conversation_that_fits_is_told_whole() -> None:
@@ -168,10 +261,11 @@ def test_the_nearest_is_asked_for_among_those_not_yet_taken() -> None:
 
 
 def test_newest_first_ends_at_the_first_that_does_not_fit() -> None:
-    one = conversation("000 small", "001 small", "002 " + "x" * 500, "003 small")
-    small = len(line_of(one.comments[0]))
-    told = condense(one, Counter(), len(opening_of(one)) + 4 * small)
-    assert shown(one, told) == [0, 1, 3]
+    small = [f"{number:03} {word} " + "x" * 40 for number, word in enumerate(["cookie", "cookie", "cookie", "branch"])]
+    one = conversation(*small, "004 " + "x" * 500, "005 branch " + "x" * 40)
+    each = len(line_of(one.comments[0]))
+    told = condense(one, Counter(terms("cookie")), len(opening_of(one)) + 4 * each)
+    assert shown(one, told) == [0, 1, 2, 5]
 
 
 def test_a_newest_comment_longer_than_the_share_is_told_from_its_beginning() -> None:

@@ -1,0 +1,319 @@
+"""Which sentences of a thread state a decision, by who says them and how."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model import Message, Thread
+from bot.reading.decisions import decisions
+from tests.bench.decisions import recall
+
+OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+PIECES = ["we", "i", "they", "decided", "agreed", "to", "on", "if", "not", "closing", "as", "won't", "fix", "use", "it"]
+PIECES += [".", "?", ",", ":", ";", "-", "\n", ">", "`", "Decision:", "consensus is that"]
+
+
+def said(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
+    return Message(author, role, OPENED + timedelta(hours=hours), text, id=number)
+
+
+def thread(body: str = "It loops.", *comments: Message, role: str = "NONE", closed_by: str | None = None) -> Thread:
+    closed_at = OPENED + timedelta(hours=max((hour_of(each) for each in comments), default=0)) if closed_by else None
+    state = "closed" if closed_by else "open"
+    return Thread(
+        id=42,
+        title="We decided to use PostgreSQL",
+        body=body,
+        author="octocat",
+        role=role,
+        created_at=OPENED,
+        state=state,
+        closed_at=closed_at,
+        closed_by=closed_by,
+        comments=comments,
+    )
+
+
+def hour_of(message: Message) -> int:
+    return int((message.created_at - OPENED) / timedelta(hours=1))
+
+
+def letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def texts(one: Thread) -> list[str]:
+    return [decision.text for decision in decisions(one)]
+
+
+# Phrases
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "We decided to use PostgreSQL.",
+        "In today's meeting we have decided to drop Redis.",
+        "The conclusion is that the cookie stays.",
+        "Agreed on dropping Redis.",
+        "We all agreed on PostgreSQL.",
+        "We chose the second option.",
+        "Going with PostgreSQL for sessions.",
+        "We're going with PostgreSQL.",
+        "The team settled on PostgreSQL.",
+        "There is consensus on the second option.",
+        "Discussed on the list; consensus is that the cookie stays.",
+        "We will not support Redis.",
+        "This is a won't fix.",
+        "WONTFIX (nobody runs it)",
+        "Closing as wontfix.",
+        "Option two was selected in the meeting.",
+        "It was agreed that the cookie stays.",
+        "Discussed at the interim; agreed to drop it.",
+        "The proposal was rejected.",
+        "Resolution: keep the cookie.",
+        "Decision: PostgreSQL",
+        "We go with PostgreSQL; Redis lost sessions on restart.",
+        "Let's go with option B.",
+        "We'll use Redis for the cache.",
+        "I've decided to keep the cookie.",
+        "Closing because the cookie has to outlive the session.",
+        "@monalisa and I agreed to drop Redis.",
+    ],
+)
+def test_a_maintainers_decision_is_kept_as_it_is_written_with_who_when_and_where(sentence: str) -> None:
+    (decision,) = decisions(
+        thread("It loops.", said("Hm."), said(f"Thanks.\n\n{sentence}\n\nBye.", "monalisa", "OWNER", 5, 77))
+    )
+    assert decision.text == sentence
+    assert (decision.author, decision.role, decision.at) == ("monalisa", "OWNER", OPENED + timedelta(hours=5))
+    assert (decision.comment, decision.comment_id) == (1, 77)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> We decided to use PostgreSQL.",
+        "```\nwe decided to use PostgreSQL\n```",
+        "~~We decided to use PostgreSQL.~~",
+        "<!-- We decided to use PostgreSQL. -->",
+        "# We decided to use PostgreSQL",
+    ],
+)
+def test_quotes_code_and_what_is_struck_out_decide_nothing(text: str) -> None:
+    assert decisions(thread("It loops.", said(text, role="OWNER"))) == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Have we decided to use PostgreSQL?",
+        "We decided to use PostgreSQL, right?",
+        "If we decided to use PostgreSQL, all would be well.",
+        "Once we have agreed on PostgreSQL, I can start.",
+        "Unless we chose PostgreSQL, it is lost.",
+        "There is no consensus on that.",
+        "We haven't decided on that.",
+        "We still have to decide on that.",
+        "We need consensus on that.",
+        "I don't remember what we decided on.",
+        "This is not the scope we agreed to.",
+        "I propose we go with PostgreSQL.",
+        "Should we go with PostgreSQL?",
+        "We should go with PostgreSQL.",
+        "I'd go with PostgreSQL.",
+        "Maybe we will not support Redis.",
+        "I hope we agreed on that.",
+        "I would make this a wontfix.",
+        "I was going to close this because the cookie is gone.",
+        "We decided to:",
+    ],
+)
+def test_questions_conditions_proposals_and_denials_decide_nothing(sentence: str) -> None:
+    assert decisions(thread("It loops.", said(sentence, role="OWNER"))) == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The client has agreed to receive it.",
+        "Both endpoints have agreed on the version.",
+        "The server chose TLS.",
+        "The compiler then decided to inline it.",
+        "Users have settled on the old version.",
+        "They decided to drop it.",
+        "You decided to use PostgreSQL.",
+        "The select statement picks a row.",
+        "The resolution is not high enough.",
+        "Resolution: 1920x1080",
+        "Decision: `",
+        "No option was selected.",
+    ],
+)
+def test_what_programs_and_other_people_choose_is_no_decision(sentence: str) -> None:
+    assert decisions(thread("It loops.", said(sentence, role="OWNER"))) == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I decided to try the nightly.",
+        "I've decided to run it again.",
+        "It failed twice, but then decided to try again.",
+        "Decided to try the nightly.",
+        "Closing as fixed.",
+        "Closing because this works now.",
+        "Closing as a duplicate.",
+        "Closing in favor of #12.",
+        "Closing due to inactivity.",
+        "#12 was closed as wontfix.",
+    ],
+)
+def test_what_somebody_tried_and_that_a_thread_is_over_are_no_decisions(sentence: str) -> None:
+    assert decisions(thread("It loops.", said(sentence, role="OWNER"))) == ()
+
+
+def test_a_label_may_be_marked_up() -> None:
+    assert texts(thread("x", said("**Decision:** PostgreSQL", role="OWNER"))) == ["Decision: PostgreSQL"]
+
+
+# Who decides, and where
+
+
+@pytest.mark.parametrize("role", ["NONE", "CONTRIBUTOR", "OWNER"])
+def test_what_a_group_decided_anybody_may_report(role: str) -> None:
+    assert texts(thread("x", said("We decided to use PostgreSQL.", role=role))) == ["We decided to use PostgreSQL."]
+
+
+@pytest.mark.parametrize(("role", "counts"), [("NONE", False), ("CONTRIBUTOR", True), ("MEMBER", True)])
+def test_for_the_project_speak_those_who_have_a_part_in_it(role: str, counts: bool) -> None:
+    assert bool(decisions(thread("x", said("We won't support Redis.", role=role)))) is counts
+
+
+@pytest.mark.parametrize(("role", "counts"), [("NONE", False), ("CONTRIBUTOR", False), ("COLLABORATOR", True)])
+def test_what_one_person_chooses_counts_from_a_maintainer(role: str, counts: bool) -> None:
+    assert bool(decisions(thread("x", said("I decided to drop Redis.", role=role)))) is counts
+    assert bool(decisions(thread("x", said("We'll use Redis for the cache.", role=role)))) is counts
+
+
+def test_who_closes_the_thread_of_another_decides_whatever_the_role() -> None:
+    one = thread(
+        "x", said("We'll use Redis for the cache.", "monalisa"), said("Closing.", "monalisa"), closed_by="monalisa"
+    )
+    assert texts(one) == ["We'll use Redis for the cache."]
+
+
+def test_who_opens_a_thread_may_only_report() -> None:
+    assert decisions(thread("We won't support Redis.")) == ()
+    (decision,) = decisions(thread("We decided to use PostgreSQL."))
+    assert (decision.author, decision.comment, decision.comment_id) == ("octocat", None, None)
+    assert decisions(thread("We won't support Redis.", role="CONTRIBUTOR")) == ()
+    assert texts(thread("We won't support Redis.", role="OWNER")) == ["We won't support Redis."]
+    assert decisions(thread("Let's go with Redis.", role="OWNER")) == ()
+
+
+def test_a_ruling_counts_only_where_the_closer_ends_the_thread_with_it() -> None:
+    ruling = "This is working as intended."
+    last = said(ruling, "monalisa", "CONTRIBUTOR", 5)
+    assert texts(thread("x", last, closed_by="monalisa")) == [ruling]
+    assert decisions(thread("x", last)) == ()
+    assert decisions(thread("x", last, closed_by="hubot")) == ()
+    assert decisions(thread("x", last, said("Fixed.", "hubot", "MEMBER", 9), closed_by="hubot")) == ()
+    assert decisions(thread("x", last, closed_by="octocat")) == ()
+    assert decisions(thread("x", said(ruling, "octocat", "NONE", 5), closed_by="octocat")) == ()
+
+
+def test_a_ruling_long_before_the_closing_or_in_a_long_comment_is_an_explanation() -> None:
+    ruling = "An RFC is required for that."
+    early = said(ruling, "monalisa", "MEMBER", 1)
+    late = replace(thread("x", early, closed_by="monalisa"), closed_at=OPENED + timedelta(days=3))
+    assert decisions(late) == ()
+    long = said(f"{ruling} One. Two. Three. Four.", "monalisa", "MEMBER", 1)
+    assert decisions(thread("x", long, closed_by="monalisa")) == ()
+
+
+def test_titles_and_bots_decide_nothing() -> None:
+    bot = replace(said("We decided to use PostgreSQL.", role="MEMBER"), is_bot=True)
+    assert decisions(thread("It loops.", bot)) == ()
+
+
+# Which are kept
+
+
+def test_of_many_decisions_maintainers_and_later_ones_stay_in_order_of_time() -> None:
+    comments = [
+        said("We decided to wait.", hours=1),
+        said("We decided to use Redis.", "monalisa", "MEMBER", 2),
+        said("We decided to go home.", hours=3),
+        said("We decided to use files.", hours=4),
+    ]
+    assert texts(thread("x", *comments)) == [
+        "We decided to use Redis.",
+        "We decided to go home.",
+        "We decided to use files.",
+    ]
+
+
+def test_a_decision_stays_before_a_ruling() -> None:
+    told = [said(f"We decided on plan {number}.", "hubot", "MEMBER", number) for number in (1, 2, 3)]
+    last = said("Anything else is out of scope.", "monalisa", "MEMBER", 4)
+    assert texts(thread("x", *told, last, closed_by="monalisa")) == [each.text for each in told]
+
+
+def test_a_sentence_that_is_said_twice_is_kept_once_where_it_was_first() -> None:
+    one = thread("x", said("Wontfix.", "monalisa", "MEMBER", 1), said("Wontfix.", "hubot", "MEMBER", 2))
+    assert [(decision.author, decision.comment) for decision in decisions(one)] == [("monalisa", 0)]
+
+
+def test_a_long_sentence_is_cut_and_an_endless_one_is_no_decision() -> None:
+    (decision,) = decisions(thread("We decided to use " + "very " * 60 + "old files."))
+    assert len(decision.text) == 240
+    assert decision.text.endswith("…")
+    assert decisions(thread("We decided to use " + "very " * 200 + "old files.")) == ()
+
+
+# Anything
+
+
+@given(st.lists(st.sampled_from(PIECES)))
+def test_every_decision_is_a_piece_of_what_was_said(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    for decision in decisions(thread("x", said(text, "monalisa", "OWNER"), closed_by="monalisa")):
+        assert letters(decision.text) in letters(text)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[",
+        "*",
+        ">",
+        "`",
+        "\0",
+        "\u202e",
+        "\ud800",
+        "we decided to ",
+        "closing as ",
+        "discussed ",
+        "to be ",
+        "we really ",
+        "so, ",
+    ],
+)
+def test_hostile_threads_are_read_in_bounded_time(piece: str) -> None:
+    text = (piece * 65_536)[:65_536]
+    start = perf_counter()
+    decisions(thread(text, said(text, "monalisa", "OWNER"), closed_by="monalisa"))
+    assert perf_counter() - start < 10
+
+
+@pytest.mark.shared
+def test_of_the_labelled_threads_that_hold_a_decision_most_give_it(shared: Path) -> None:
+    found, total = recall(shared)
+    assert total == 20
+    assert found / total >= 0.7
