@@ -1,20 +1,121 @@
-"""A few files of the remote's default branch, such as the settings, without a clone of it."""
+"""Files of a remote's default branch, such as settings and pages, without a clone of it."""
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from bot.memory.disk import on_disk
 from bot.memory.git import TIP, Entry, Git, Remote
-from bot.memory.git_errors import RefMissing
-from bot.memory.paths import checked
+from bot.memory.git_errors import AuthFailed, RefMissing
+from bot.memory.paths import checked, is_fit
 from bot.memory.store import StoreError
+
+MAX_ENTRIES = 100_000
+"""Names that are looked at in one commit: a tree may be small, and unfold into billions of files."""
+
+MAX_DEPTH = 20
+"""Folders within each other that are looked into; each level costs a process."""
 
 _FOLDER = "040000"
 _FILES = ("100644", "100755")
+_TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
+_WRITTEN = re.compile(rb"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Head:
+    """The default branch of a remote. Nothing is fetched before it is asked for."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def tip(self) -> str:
+        """The commit that it stands at now, empty where there is no repository, or one without a commit."""
+        try:
+            return self._git.remote_tip("HEAD")
+        except AuthFailed as error:
+            if "not found" in str(error):
+                return ""
+            raise
+
+    def fetch(self) -> tuple[str, datetime]:
+        """Bring the newest commit with its folders; of the files only those that the server cannot leave out.
+
+        Its id and time, that of 1970 where it has none that a calendar knows.
+        """
+        self._git.fetch_tip("HEAD", ["blob:none"])
+        commit = self._git.commit(TIP).oid
+        written = _WRITTEN.search(self._git.run("cat-file", "commit", commit).partition(b"\n\n")[0])
+        try:
+            return commit, datetime.fromtimestamp(int(written[1]), UTC) if written else _EPOCH
+        except (ValueError, OverflowError, OSError):
+            return commit, _EPOCH
+
+    def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
+        """Of the fetched commit the ids of the wanted files by path, and in words what was left out.
+
+        ``leads`` says of a folder whether to look into it. Symlinks, submodules and names that mean something else on
+        a disk are left out, and all that comes after MAX_ENTRIES.
+        """
+        found: dict[str, str] = {}
+        links, names, entries = [], 0, 0
+        for path, entry in self._walk(leads):
+            entries += 1
+            if entries > MAX_ENTRIES:
+                return found, ["there are too many files: not all were looked at"]
+            if entry.mode == _FOLDER or not is_wanted(path):
+                continue
+            if not is_fit(path):
+                names += 1
+            elif entry.mode in _FILES:
+                found[path] = entry.oid
+            else:
+                links.append(path)
+        told = [f"{path} was left out: it is a symlink or a submodule" for path in links[:3]]
+        told += [f"{names} files were left out for their names"] if names else []
+        return found, told
+
+    def contents(self, ids: Sequence[str], limit: int) -> dict[str, bytes]:
+        """These files by id, without those of more than ``limit`` bytes, brought in one exchange."""
+        absent = self._git.absent(ids)
+        if absent:
+            self._git.fetch_objects(absent, "blob:none")
+        asked = "".join(f"{oid}\n" for oid in ids).encode()
+        rows = [row.split() for row in self._git.run("cat-file", "--batch-check", "--buffer", stdin=asked).splitlines()]
+        fit = [row[0].decode() for row in rows if len(row) == 3 and row[1] == b"blob" and int(row[2]) <= limit]
+        return dict(self._git.objects(fit))
+
+    def _walk(self, leads: Callable[[str], bool]) -> Iterator[tuple[str, Entry]]:
+        """What lies in the commit, one level after the other; of each level the folders that lead somewhere."""
+        level = {"": self._git.commit(TIP).tree}
+        for _ in range(MAX_DEPTH):
+            if not level:
+                return
+            below: dict[str, str] = {}
+            trees = dict(self._git.objects(list(dict.fromkeys(level.values()))))
+            for folder, oid in level.items():
+                for mode, name, raw in _TREE_ENTRY.findall(trees.get(oid, b"")):
+                    path = folder + name.decode("utf-8", "surrogateescape")
+                    entry = Entry(mode.decode().zfill(6), raw.hex())
+                    yield path, entry
+                    if entry.mode == _FOLDER and leads(path):
+                        below[f"{path}/"] = entry.oid
+            level = below
+
+
+@contextmanager
+def open_head(url: str, token: str | None) -> Iterator[Head]:
+    """The default branch of the repository at ``url``, fetched into a temporary folder that goes with the context."""
+    with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
+        git = Git(Path(folder) / "head.git", Remote(url, token))
+        git.init()
+        yield Head(git)
 
 
 def read_head_files(url: str, token: str | None, paths: Iterable[str], *, limit: int = 65_536) -> dict[str, bytes]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from bot.reading import tags
 from bot.reading.page import ALERT, Heading, Link, Page, Parts
 from bot.reading.runs import Run
 
@@ -19,6 +23,7 @@ _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["ta
 """Its time for nested brackets grows with ``maxNesting``; what is nested deeper (a list in ten lists) is not read."""
 
 _CDATA, _MAX_CDATA = "<![CDATA[", 100
+_QUOTE_OR_CODE = frozenset({"blockquote", "pre", "code", "tt"})
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _NEWLINE = re.compile(r"\r\n?")
 _BLANK = re.compile(r"\n[ \t]*(?=\n)")
@@ -91,10 +96,91 @@ class Document:
         return tuple(self._parts.runs)
 
 
+class Line(NamedTuple):
+    """A heading where it stands: in the lines ``first`` to before ``after``, counted from 0."""
+
+    level: int
+    text: str
+    first: int
+    after: int
+
+
+class Paragraph(NamedTuple):
+    """A paragraph or heading outside quotes. ``first`` is the number of its first line, counted from 0.
+
+    ``typed`` are its lines as they stand in the source, list marks included; ``shown`` what a reader sees of those that
+    begin with plain text: not with code, emphasis or a tag.
+    """
+
+    first: int
+    typed: tuple[str, ...]
+    shown: tuple[str, ...]
+
+
 @lru_cache(maxsize=256)
 def read(text: str) -> Document:
     """Any text as a Document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
-    return Document(_NEWLINE.sub("\n", _UNREADABLE.sub("\ufffd", text[:MAX_CHARS])))
+    return Document(readable(text))
+
+
+def readable(text: str) -> str:
+    """The part of a text that is read, with ``\\n`` as the only line break."""
+    return _NEWLINE.sub("\n", _UNREADABLE.sub("\ufffd", text[:MAX_CHARS]))
+
+
+def heading_lines(source: str) -> list[Line]:
+    """The headings of a `readable` text that stand outside quotes and lists, not those of HTML, in order.
+
+    Their texts are as a browser shows them: without markup, and without images.
+    """
+    if not _MARKUP.search(source):
+        return []
+    tokens = _PARSER.parse(_bounded(source))
+    return [
+        Line(int(token.tag[1:]), _shown(inline.children or []), token.map[0], token.map[1])
+        for token, inline in pairwise(tokens)
+        if token.type == "heading_open" and token.level == 0 and token.map
+    ]
+
+
+def paragraphs(source: str) -> list[Paragraph]:
+    """The paragraphs and headings of a `readable` text outside quotes, code and hidden comments, in order."""
+    rows, quotes, found = source.split("\n"), 0, []
+    for token in _PARSER.parse(_bounded(source)):
+        if token.type in ("blockquote_open", "blockquote_close"):
+            quotes += token.nesting
+        elif token.type == "html_block":
+            quotes = max(0, quotes + _opened(token.content))
+        elif token.type == "inline" and token.map and not quotes:
+            first, after = token.map
+            found.append(Paragraph(first, tuple(rows[first:after]), tuple(_plain_lines(token.children or []))))
+    return found
+
+
+def _plain_lines(children: list[Token]) -> Iterator[str]:
+    begins, shown, hidden = "", "", 0
+    for token in (*children, None):
+        if token is None or token.type in ("softbreak", "hardbreak"):
+            if begins == "text":
+                yield shown
+            begins = shown = ""
+            continue
+        begins = begins or ("code" if hidden else token.type)
+        hidden += _opened(token.content) if token.type == "html_inline" else 0
+        shown += token.content if token.type in ("text", "code_inline") else ""
+
+
+def _opened(source: str) -> int:
+    """How many more quotes and pieces of code raw HTML opens than it closes."""
+    sides = {"open": 1, "close": -1}
+    return sum(sides.get(kind, 0) for kind, name, _ in tags.pieces(source) if name in _QUOTE_OR_CODE)
+
+
+def _shown(children: list[Token]) -> str:
+    shown = {"text", "code_inline"}
+    return "".join(
+        token.content if token.type in shown else " " if token.type.endswith("break") else "" for token in children
+    ).strip()
 
 
 def first_paragraph(text: str) -> str:
@@ -152,10 +238,14 @@ def _read_plain(source: str) -> Parts:
     return parts
 
 
-def _read_markup(source: str) -> Parts:
+def _bounded(source: str) -> str:
     if source.count(_CDATA) > _MAX_CDATA:  # the parser looks for the end of each up to the end of the text
-        source = source.replace(_CDATA, "&lt;![CDATA[")
-    page, tokens = Page(), _PARSER.parse(source)
+        return source.replace(_CDATA, "&lt;![CDATA[")
+    return source
+
+
+def _read_markup(source: str) -> Parts:
+    page, tokens = Page(), _PARSER.parse(_bounded(source))
     for index, token in enumerate(tokens):
         match token.type:
             case "inline":

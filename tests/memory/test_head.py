@@ -1,4 +1,4 @@
-"""A few files of the default branch."""
+"""Files of the default branch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.memory.git_errors import AuthFailed
-from bot.memory.head import read_head_files
+from bot.memory.head import open_head, read_head_files
 from bot.memory.store import StoreError
 from tests.memory.remotes import Hosted, bare_repository, commit, git
 
@@ -82,3 +82,64 @@ def test_a_file_over_the_limit_is_refused(hosted: Hosted, name: str) -> None:
 def test_a_wrong_token_is_told(hosted: Hosted) -> None:
     with pytest.raises(AuthFailed):
         read_head_files(hosted.url, "wrong", WANTED)
+
+
+def markdown(path: str) -> bool:
+    return path.endswith(".md")
+
+
+def test_the_default_branch_is_walked_without_its_files(hosted: Hosted) -> None:
+    made = commit(hosted.repository, PROJECT | {"docs/a/b.md": (FILE, b"# B\n")}, "refs/heads/main")
+    with open_head(hosted.url, hosted.token) as head:
+        assert head.tip() == made
+        assert head.fetch()[0] == made
+        files, left_out = head.files(markdown, lambda folder: folder.startswith("docs"))
+        assert (sorted(files), left_out) == (["README.md", "docs/a/b.md"], [])
+        assert head.contents([*files.values()], 1_000) == {files["docs/a/b.md"]: b"# B\n"}
+
+
+def test_a_folder_that_leads_nowhere_is_not_looked_into(hosted: Hosted) -> None:
+    commit(hosted.repository, {"docs/a.md": (FILE, b"a"), "src/b.md": (FILE, b"b")}, "refs/heads/main")
+    asked: list[str] = []
+    with open_head(hosted.url, hosted.token) as head:
+        head.fetch()
+        assert list(head.files(markdown, lambda folder: bool(asked.append(folder)) or folder == "docs")[0]) == [
+            "docs/a.md"
+        ]
+    assert asked == ["docs", "src"]
+
+
+def test_the_tip_costs_next_to_nothing(hosted: Hosted) -> None:
+    commit(hosted.repository, PROJECT, "refs/heads/main")
+    with open_head(hosted.url, hosted.token) as head:
+        head.tip()
+    hosted.settle()
+    assert hosted.server.bytes_out < 1_000
+
+
+@pytest.mark.parametrize("name", ["octocat/hello", "octocat/hello.wiki"])
+def test_nothing_and_no_repository_have_no_tip(hosted: Hosted, name: str) -> None:
+    with open_head(f"{hosted.server.url}/{name}.git", hosted.token) as head:
+        assert head.tip() == ""
+
+
+def test_a_wrong_token_is_not_taken_for_an_absent_repository(hosted: Hosted) -> None:
+    with open_head(hosted.url, "wrong") as head, pytest.raises(AuthFailed):
+        head.tip()
+
+
+def test_a_server_that_sends_everything_gives_the_same_files(tmp_path: Path) -> None:
+    remote = bare_repository(tmp_path / "remote.git", filters=False)
+    commit(remote, {"docs/a.md": (FILE, b"a"), "b.txt": (FILE, b"b")}, "refs/heads/main")
+    with open_head(str(remote), None) as head:
+        head.fetch()
+        files, _ = head.files(markdown, lambda _: True)
+        assert head.contents([*files.values()], 10) == {files["docs/a.md"]: b"a"}
+
+
+def test_folders_below_folders_come_to_an_end(hosted: Hosted) -> None:
+    deep = "/".join(["docs"] * 40)
+    commit(hosted.repository, {f"{deep}/a.md": (FILE, b"a"), "docs/b.md": (FILE, b"b")}, "refs/heads/main")
+    with open_head(hosted.url, hosted.token) as head:
+        head.fetch()
+        assert list(head.files(markdown, lambda _: True)[0]) == ["docs/b.md"]

@@ -1,0 +1,195 @@
+"""The wiki and documentation pages that answer a thread, asked for where no thread is like it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from math import fsum, log
+
+from bot.answer import PageHit
+from bot.model import Kind, Thread, ThreadId
+from bot.reading.keywords import keywords, quotations
+from bot.reading.page_keys import page_url, source_of
+from bot.reading.sections import Section, first_sentences, sections
+from bot.reading.words import body_terms, terms
+from bot.recall.library import Library, threads
+from bot.recall.mentioned import Place
+from bot.recall.query import similar_query
+from bot.settings import Pages
+
+READ = 8
+"""How many pages are read for each asking."""
+
+PASSAGE = 800
+"""Characters that belong together: words that stand further apart are no sign of one answer."""
+
+TITLE = 3.0
+"""What a word of the question's title counts, against one of its text."""
+
+UNSEEN = 0.6
+"""Rarity of a word that no candidate holds, at most: mostly it belongs to the way that somebody talks."""
+
+LEAST_TERMS = 4
+"""Fewer shared terms are a coincidence, unless a whole quotation is shared."""
+
+QUOTATION = 0.15
+"""What a quotation of the question adds that stands in the passage word for word."""
+
+SHORTEST = 12
+"""Shorter quotations, in characters, prove nothing: they are words."""
+
+STEEPNESS = 3.0
+"""Puts a coverage of 0.295 at a similarity of 0.65."""
+
+MAX_TITLE = 120
+NOWHERE = "\0"
+"""A term that no text has."""
+
+_BLOCKS = re.compile(r"\n[ \t]*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a section: the terms of its headings and its text, and the text in small letters on one line."""
+
+    section: Section
+    terms: frozenset[str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as it is looked for: the analysed terms of its title and of all of it, and what it quotes."""
+
+    title: frozenset[str]
+    terms: frozenset[str]
+    quotations: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, thread: Thread) -> Asked:
+        title = frozenset(terms(thread.title))
+        told = (_plain(one) for one in quotations(f"{thread.title}\n{thread.body}"))
+        quoted = tuple(one for one in told if len(one) >= SHORTEST and " " in one)
+        return cls(title, title | frozenset(body_terms(thread.body)), quoted)
+
+
+def find_pages(
+    thread: Thread, library: Library, wanted: Pages, place: Place, before: datetime | None = None
+) -> tuple[PageHit, ...]:
+    """The pages that answer ``thread``, each with its best section, best first; ``before``: as they stood then.
+
+    Similarity is how much of the question one passage covers, in 0..1, by the weight of its words; it says the same
+    for every page and repository, and is not that of a thread.
+    """
+    if not wanted.max_results or not terms(thread.title):
+        return ()
+    pages = _candidates([thread, replace(thread, body="\n".join(keywords(thread.body)))], library, before)
+    read = [(key, passage) for key, page in pages.items() for passage in _passages(page.title, page.body)]
+    asked = Asked.of(thread)
+    rarity = Rarity.among([passage for _, passage in read], asked, library, before)
+    best: dict[ThreadId, tuple[float, Section]] = {}
+    for key, passage in read:
+        similarity = _similarity(asked, passage, rarity)
+        if similarity >= wanted.similarity_threshold and similarity > best.get(key, (0.0,))[0]:
+            best[key] = similarity, passage.section
+    ranked = sorted(best, key=lambda key: (-best[key][0], str(key)))[: wanted.max_results]
+    return tuple(_hit(pages[key], best[key][1], best[key][0], place) for key in ranked)
+
+
+@dataclass(frozen=True, slots=True)
+class Rarity:
+    """How rare each term of a question is, in 0..1: the lesser of its rarities in the library and in the passages."""
+
+    library: Mapping[str, float]
+    holders: Mapping[str, int]
+    passages: int
+
+    @classmethod
+    def among(cls, read: Sequence[Passage], asked: Asked, library: Library, before: datetime | None) -> Rarity:
+        known = library.rarity([*sorted(asked.terms), NOWHERE], before=before)
+        rarest = known.get(NOWHERE, 0.0)
+        shares = {term: known.get(term, rarest) / rarest if rarest else 1.0 for term in asked.terms}
+        return cls(shares, Counter(term for one in read for term in one.terms & asked.terms), len(read))
+
+    def shared(self, term: str) -> float:
+        """Of a term that a passage holds, among the other passages."""
+        return min(self.library[term], self._local(self.holders[term] - 1))
+
+    def asked(self, term: str) -> float:
+        """Of a term wherever it stands."""
+        if not self.holders[term]:
+            return min(self.library[term], UNSEEN)
+        return min(self.library[term], self._local(self.holders[term]))
+
+    def _local(self, holders: int) -> float:
+        """The inverse document frequency as a share of that of a term in no passage."""
+        return log(1 + (self.passages - holders + 0.5) / (holders + 0.5)) / log(2 + 2 * self.passages)
+
+
+def _candidates(askings: Iterable[Thread], library: Library, before: datetime | None) -> dict[ThreadId, Thread]:
+    """The pages that share most with any of these, as they stood."""
+    found: dict[ThreadId, None] = {}
+    for asking in askings:
+        hits = library.search(similar_query(asking), limit=READ, before=before, keep=lambda e: e.kind is Kind.PAGE)
+        found |= dict.fromkeys(hit.entry.id for hit in hits if source_of(hit.entry.id))
+    return threads(library, found, before)
+
+
+@lru_cache(maxsize=64)
+def _passages(title: str, body: str) -> tuple[Passage, ...]:
+    return tuple(
+        Passage(section, frozenset(terms(f"{title}\n{' '.join(section.path)}\n{text}")), _plain(text))
+        for section in sections(body)
+        for text in _parted(section.text)
+    )
+
+
+def _parted(text: str) -> Iterator[str]:
+    """The text in parts of PASSAGE characters where that can be: of whole blocks, of a long block of whole lines."""
+    part = ""
+    for block in _BLOCKS.split(text):
+        for piece in [block] if len(block) <= PASSAGE else block.split("\n"):
+            if part and len(part) + len(piece) > PASSAGE:
+                yield part
+                part = ""
+            part = f"{part}\n{piece}" if part else piece
+    if part:
+        yield part
+
+
+def _similarity(asked: Asked, passage: Passage, rarity: Rarity) -> float:
+    shared = asked.terms & passage.terms
+    quoted = any(one in passage.text for one in asked.quotations)
+    if len(shared) < LEAST_TERMS and not quoted:
+        return 0.0
+    whole = fsum(_weight(term, asked) * rarity.asked(term) for term in asked.terms)
+    covered = fsum(_weight(term, asked) * rarity.shared(term) for term in shared)
+    coverage = min(1.0, (covered / whole if whole else 0.0) + QUOTATION * quoted)
+    return round(1.0 - float((1.0 - coverage) ** STEEPNESS), 4)
+
+
+def _weight(term: str, asked: Asked) -> float:
+    return TITLE if term in asked.title else 1.0
+
+
+def _hit(page: Thread, section: Section, similarity: float, place: Place) -> PageHit:
+    heading = section.path[-1] if section.path else ""
+    is_whole = not heading or heading == page.title
+    return PageHit(
+        title=_short(page.title) if is_whole else f"{_short(page.title)}: {_short(heading)}",
+        url=page_url(page.id, place.server, place.repo, "" if is_whole else section.anchor),
+        excerpt=first_sentences(section),
+        similarity=similarity,
+    )
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.lower().split())

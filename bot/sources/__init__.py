@@ -1,0 +1,1 @@
+"""Other things worth remembering than issues: the pages of a repository."""

@@ -1,0 +1,144 @@
+"""Markdown files of a default branch as pages: of the repository itself, and of its wiki, which is one of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from bot.archive import MAX_TEXT, MAX_TITLE, clean
+from bot.model import GHOST, Kind, Record, Thread, ThreadId
+from bot.reading.page_keys import WIKI, page_key
+from bot.reading.sections import page_title
+from bot.sources.globs import Globs
+from bot.sources.pages import Reading, Shelf
+
+MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn"})
+MAX_FILES = 500
+MAX_BYTES = 1_048_576
+"""Longest file that is read; of its text the first 65,536 characters are kept."""
+
+MAX_TOTAL = 10 * MAX_BYTES
+"""Bytes that are read at a time; the next reading goes on."""
+
+BATCH = 50
+"""Files that are asked for at once, so that an end can be put to it."""
+
+_FORMAT = 1
+"""Changes when the same files would give other pages, which are then read again."""
+
+
+class Branch(Protocol):
+    """The default branch of a git repository."""
+
+    def tip(self) -> str:
+        """The commit that it stands at now, empty where there is no repository or nothing in it."""
+        ...
+
+    def fetch(self) -> tuple[str, datetime]:
+        """Bring the newest commit with its folders, not the files. Its id and time."""
+        ...
+
+    def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
+        """Of the fetched commit the ids of the wanted files by path, and in words what was left out.
+
+        ``leads`` says of a folder whether to look into it.
+        """
+        ...
+
+    def contents(self, ids: Sequence[str], limit: int) -> Mapping[str, bytes]:
+        """These files by id, without those of more than ``limit`` bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPages:
+    """The Markdown files of a branch that match some patterns, each a page. Settings and ids go by ``name``."""
+
+    name: str
+    patterns: tuple[str, ...]
+    open: Callable[[], AbstractContextManager[Branch]]
+
+    def read(self, known: str, shelf: Shelf, note: Callable[[str], None]) -> Reading | None:
+        """The pages, None when the branch has not moved. What is left out for its size or kind is noted."""
+        with self.open() as branch:
+            tip = branch.tip()
+            if self._state(tip) == known:
+                return None
+            if not tip:
+                return Reading(self._state(""), frozenset())
+            commit, at = branch.fetch()
+            named = self._named(branch, note)
+            held = shelf.records(named)
+            news = {key: file for key, file in named.items() if not _is_held(held.get(key), file[1])}
+            texts = dict(self._texts(branch, news, note))
+        pages = tuple(self._page(key, named[key][0], text, at) for key, text in texts.items() if text is not None)
+        too_long = {key for key, text in texts.items() if text is None}
+        is_all = len(texts) == len(news)
+        return Reading(self._state(commit) + ("" if is_all else "+"), frozenset(named.keys() - too_long), pages)
+
+    def _state(self, commit: str) -> str:
+        wanted = hashlib.sha256("\0".join([str(_FORMAT), *self.patterns]).encode("utf-8", "replace")).hexdigest()
+        return f"{commit or 'none'}-{wanted[:8]}"
+
+    def _named(self, branch: Branch, note: Callable[[str], None]) -> dict[ThreadId, tuple[str, str]]:
+        """The id of each page → its path and its file's id; of two files with one name the first."""
+        globs = Globs(self.patterns)
+        files, left_out = branch.files(lambda path: self._is_page(path) and globs.match(path), globs.lead)
+        for words in left_out:
+            note(f"Pages of {self.name}: {words}")
+        found: dict[ThreadId, tuple[str, str]] = {}
+        for path in sorted(files, key=lambda path: (path.count("/"), path)):
+            key = page_key(self.name, PurePosixPath(path).stem if self.name == WIKI else path)
+            if key is not None:
+                found.setdefault(key, (path, files[path]))
+        if len(found) > MAX_FILES:
+            note(f"Pages of {self.name}: {len(found) - MAX_FILES} of {len(found)} were left out; {MAX_FILES} are kept")
+        return dict(list(found.items())[:MAX_FILES])
+
+    def _is_page(self, path: str) -> bool:
+        file = PurePosixPath(path)
+        return file.suffix.lower() in MARKDOWN and not (self.name == WIKI and file.name.startswith("_"))
+
+    def _texts(
+        self, branch: Branch, news: Mapping[ThreadId, tuple[str, str]], note: Callable[[str], None]
+    ) -> Iterator[tuple[ThreadId, str | None]]:
+        """The text of each file, None for one that is too long, until MAX_TOTAL bytes were read."""
+        total, keys = 0, list(news)
+        for start in range(0, len(keys), BATCH):
+            batch = keys[start : start + BATCH]
+            contents = branch.contents([news[key][1] for key in batch], MAX_BYTES)
+            for key in batch:
+                path, oid = news[key]
+                total += len(contents.get(oid, b""))
+                if total > MAX_TOTAL:
+                    note(f"Pages of {self.name}: {MAX_TOTAL:,} bytes were read, the next run goes on from there")
+                    return
+                if oid not in contents:
+                    note(f"Pages of {self.name}: {path} was left out; it has more than {MAX_BYTES:,} bytes")
+                yield key, _text(contents[oid]) if oid in contents else None
+
+    def _page(self, key: ThreadId, path: str, text: str, at: datetime) -> Thread:
+        file = PurePosixPath(path)
+        title = file.stem.replace("-", " ") if self.name == WIKI else clean(page_title(text)) or file.name
+        return Thread(key, title[:MAX_TITLE], text, GHOST, at, kind=Kind.PAGE, updated_at=at)
+
+
+def _text(data: bytes) -> str:
+    """A file's text, as far as it is kept: whole lines from the beginning, where a changelog has what is newest."""
+    text = clean(data.decode("utf-8-sig", "replace"))
+    if len(text) <= MAX_TEXT:
+        return text
+    return text[: text.rfind("\n", 0, MAX_TEXT) + 1] or text[:MAX_TEXT]
+
+
+def _is_held(held: Record | None, oid: str) -> bool:
+    """Whether the page is that file to the byte: git names a file by its content."""
+    if not isinstance(held, Thread):
+        return False
+    data = held.body.encode()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest() == oid

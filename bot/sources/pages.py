@@ -1,0 +1,109 @@
+"""Pages worth remembering, read again where their source has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from bot.errors import WorldError
+from bot.kept import Changes
+from bot.model import Record, Thread, ThreadId, Tombstone
+from bot.reading.page_keys import source_of
+
+EVENTS = frozenset({"gollum", "push", "release", "schedule", "workflow_dispatch"})
+"""Events after which pages may have changed; after others nobody looks, except in a memory that has never looked."""
+
+OFF = "off"
+"""The state of a source that the settings switch off."""
+
+_STEP = timedelta(seconds=1)
+
+
+class Shelf(Protocol):
+    """What is remembered of pages."""
+
+    def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]: ...
+
+    def page_ids(self) -> Iterable[ThreadId]:
+        """The ids of the pages that are remembered, in any order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source holds. ``state`` identifies what was read; ``present`` has the ids of all its pages and ``pages``
+    those that may have changed, with the time of what was read."""
+
+    state: str
+    present: frozenset[ThreadId]
+    pages: tuple[Thread, ...] = ()
+
+
+class PageSource(Protocol):
+    """Where pages come from; ``name`` is the first part of their ids."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read(self, known: str, shelf: Shelf, note: Callable[[str], None]) -> Reading | None:
+        """What the source holds, None when it still is in the state ``known``. Raises WorldError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoPages:
+    """A source that is switched off: what was remembered of it goes."""
+
+    name: str
+
+    def read(self, known: str, _: Shelf, __: Callable[[str], None]) -> Reading | None:
+        return None if known in ("", OFF) else Reading(OFF, frozenset())
+
+
+def fresh_pages(
+    sources: Iterable[PageSource], shelf: Shelf, known: Mapping[str, str], now: datetime, note: Callable[[str], None]
+) -> Changes:
+    """What has to change in memory so that it holds the pages as they are now; nothing where no source has changed.
+
+    ``known`` is the state of each source that memory has read, empty to read all again. A source that cannot be read
+    costs a note, and stays as it is remembered.
+    """
+    records: list[Record] = []
+    states: list[tuple[str, str]] = []
+    for source in sources:
+        try:
+            reading = source.read(known.get(source.name, ""), shelf, note)
+        except WorldError as error:
+            note(f"The pages of {source.name} could not be read, and stay as they are remembered: {error}")
+            continue
+        if reading is not None:
+            records += _changed(reading, shelf, now)
+            records += _gone(source.name, reading, shelf, now)
+            states.append((source.name, reading.state))
+    return Changes(records=tuple(records), pages=tuple(states))
+
+
+def _changed(reading: Reading, shelf: Shelf, now: datetime) -> list[Record]:
+    held = shelf.records(page.id for page in reading.pages)
+    return [_revised(page, held.get(page.id), now) for page in reading.pages if not _is_same(page, held.get(page.id))]
+
+
+def _is_same(page: Thread, held: Record | None) -> bool:
+    told = (page.title, page.body, page.author)
+    return isinstance(held, Thread) and (held.title, held.body, held.author) == told
+
+
+def _revised(page: Thread, held: Record | None, now: datetime) -> Thread:
+    """The page as the newest revision: commits may bear any time, and one may go back to an older one."""
+    at = min(page.revised_at, now)
+    if held is not None:
+        at = max(at, held.revised_at + _STEP)
+    return replace(page, created_at=min(page.created_at, at), updated_at=at)
+
+
+def _gone(name: str, reading: Reading, shelf: Shelf, now: datetime) -> list[Record]:
+    missing = sorted(str(key) for key in shelf.page_ids() if source_of(key) == name and key not in reading.present)
+    held = shelf.records(missing)
+    return [Tombstone(key, max(now, record.revised_at)) for key, record in held.items() if isinstance(record, Thread)]

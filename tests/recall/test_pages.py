@@ -1,0 +1,164 @@
+"""Pages that answer a question, and silence where none does."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.answer import PageHit
+from bot.doors.archives import read_archive
+from bot.memory.memory import Memory
+from bot.model import Kind, Thread
+from bot.reading.sections import page_title
+from bot.recall.mentioned import Place
+from bot.recall.pages import find_pages
+from bot.recall.troubleshoot import Limits, similar
+from bot.settings import Pages
+from tests.recall.conftest import Remember
+from tests.recall.samples import at, thread
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "sample"
+PLACE = Place("octo-org/linkbarn")
+
+
+def page(key: str, body: str, days: float = 0, title: str = "") -> Thread:
+    name = title or page_title(body) or key.partition(":")[2]
+    return Thread(key, name, body, "ghost", at(days), kind=Kind.PAGE, updated_at=at(days))
+
+
+def sample_pages() -> list[Thread]:
+    docs = [page(f"docs:docs/{path.name}", path.read_text("utf-8")) for path in sorted((SAMPLE / "docs").glob("*.md"))]
+    wiki = sorted((SAMPLE / "wiki").glob("*.md"))
+    return docs + [page(f"wiki:{path.stem}", path.read_text("utf-8"), 0, path.stem.replace("-", " ")) for path in wiki]
+
+
+def found(question: Thread, memory: Memory, **wanted: float) -> tuple[PageHit, ...]:
+    return find_pages(question, memory, replace(Pages(), **wanted), PLACE)
+
+
+@pytest.fixture
+def memory(remember: Remember) -> Memory:
+    return remember(*sample_pages())
+
+
+def test_a_question_is_answered_by_the_section_that_covers_it(memory: Memory) -> None:
+    events = json.loads((SAMPLE / "events.json").read_text("utf-8"))
+    asked = next(one["issue"] for one in events["more"] if one["expect"] == "from the docs")
+    (hit,) = found(thread(77, asked["title"], asked["body"]), memory)
+    assert hit.title == "Keyboard shortcuts: In a list"
+    assert hit.url == "https://github.com/octo-org/linkbarn/wiki/Keyboard-shortcuts#in-a-list"
+    assert hit.excerpt
+    assert 0.65 <= hit.similarity <= 1
+
+
+def test_what_no_page_covers_is_met_with_silence(memory: Memory) -> None:
+    events = json.loads((SAMPLE / "events.json").read_text("utf-8"))
+    silent = next(one["issue"] for one in events["more"] if one["expect"] == "silent")
+    assert found(thread(76, silent["title"], silent["body"]), memory) == ()
+
+
+def test_most_of_the_samples_issues_get_the_page_that_is_about_them(remember: Remember) -> None:
+    issues = list(read_archive(SAMPLE / "history.jsonl"))
+    memory = remember(*sample_pages(), *issues)
+    expected = {
+        2: "Home: Where to start",
+        4: "Import and export: Import",
+        11: "Backups",
+        22: "Troubleshooting: invalid redirect_uri from the identity provider",
+        38: "Import and export: Export",
+        46: "Configuration: Server",
+        73: "Configuration: Serving under a path with Caddy",
+    }
+    titles = {one.id: [hit.title for hit in found(one, memory)] for one in issues if one.id in expected}
+    assert all(expected[key] in told for key, told in titles.items()), titles
+
+
+def test_the_best_section_stands_for_its_page_and_the_best_pages_come_first(remember: Remember) -> None:
+    text = "Saving a large gallery needs the {} worker: restart the gallery worker and save the gallery again."
+    memory = remember(
+        page("docs:docs/a.md", f"# Galleries\n\nNothing here.\n\n## Slow ones\n\n{text.format('blue')}\n"),
+        page("docs:docs/b.md", "# Workers\n\nA gallery has workers that restart.\n"),
+        *(page(f"docs:docs/{n}.md", f"# Page {n}\n\nSomething about chairs, tables and lamps.\n") for n in range(6)),
+    )
+    hits = found(
+        thread(1, "Saving a large gallery fails", "I had to restart the blue worker to save it again."), memory
+    )
+    assert hits[0].title == "Galleries: Slow ones"
+    assert hits[0].url.endswith("/blob/HEAD/docs/a.md#slow-ones")
+    assert [hit.similarity for hit in hits] == sorted((hit.similarity for hit in hits), reverse=True)
+
+
+def test_a_quotation_that_stands_in_a_page_finds_it(remember: Remember) -> None:
+    memory = remember(
+        page("docs:docs/odd.md", "# Oddities\n\n| message | is |\n|---|---|\n| `queue is blocked` | wait |\n"),
+        *(page(f"docs:docs/{n}.md", f"# Page {n}\n\nChairs, tables, lamps.\n") for n in range(6)),
+    )
+    hits = found(thread(1, "What does this mean", 'It only says "Queue is  blocked"'), memory)
+    assert [hit.title for hit in hits] == ["Oddities"]
+
+
+def test_words_that_are_scattered_over_a_long_list_are_no_answer(remember: Remember) -> None:
+    words = ("gallery", "worker", "restart", "blocked", "snapshot", "queue")
+    item = "- Some {} among other matters of no weight, which go on and on until the line is rather long indeed."
+    scattered = "\n".join(item.format(word) for word in words for _ in range(9))
+    together = f"{item.format('chair')}\n" * 40 + item.format(" ".join(words))
+    others = [page(f"docs:docs/{n}.md", f"# Page {n}\n\nChairs, tables, lamps.\n") for n in range(6)]
+    asked = thread(1, "Gallery blocks the snapshot queue", "The worker is blocked until I restart it.")
+    assert found(asked, remember(page("docs:docs/long.md", f"# Long\n\n{scattered}\n"), *others)) == ()
+    assert found(asked, remember(page("docs:docs/long.md", f"# Long\n\n{together}\n", days=1), *others)) != ()
+
+
+def test_some_shared_words_are_no_answer(memory: Memory) -> None:
+    assert found(thread(1, "Server", "archive"), memory, similarity_threshold=0.0) == ()
+
+
+def test_the_floor_and_the_number_of_pages_are_settings(memory: Memory) -> None:
+    asked = thread(1, "Where do sessions live after the move", "from SQLite to PostgreSQL, in the database?")
+    shown = found(asked, memory, similarity_threshold=0.0, max_results=5)
+    assert len(shown) > 1
+    assert found(asked, memory, similarity_threshold=0.0, max_results=1) == shown[:1]
+    assert found(asked, memory, similarity_threshold=1.0) == ()
+    assert found(asked, memory, max_results=0) == ()
+
+
+@pytest.mark.parametrize("title", ["", "???", "the and of", "\0\ud800"])
+def test_a_title_without_a_word_is_not_asked(memory: Memory, title: str) -> None:
+    assert found(thread(1, title, "Export a shelf as Markdown files"), memory) == ()
+
+
+def test_pages_of_later_are_not_known_before(remember: Remember) -> None:
+    memory = remember(page("wiki:Export", "# Export\n\nExport a shelf as Markdown files with front matter.\n", days=5))
+    asked = thread(1, "Export a shelf as Markdown files", "with front matter")
+    assert find_pages(asked, memory, Pages(), PLACE, at(4)) == ()
+    assert find_pages(asked, memory, Pages(), PLACE, at(6)) == find_pages(asked, memory, Pages(), PLACE) != ()
+
+
+def test_pages_and_threads_are_never_taken_for_each_other(remember: Remember) -> None:
+    words = "Export a shelf as Markdown files with front matter"
+    memory = remember(
+        page("wiki:Export", f"# Export\n\n{words}.\n"),
+        thread(1, words, "with front matter", days=1),
+        *(thread(number, f"Chair number {number}", "and a lamp", days=1) for number in range(2, 9)),
+    )
+    asked = thread(20, words, "with front matter")
+    seen, still_open = similar(asked, memory, None, (), Limits(0.0, 3, 2, 12_000))
+    assert [match.id for match in (*seen, *still_open)] == [1]
+    assert [hit.title for hit in found(asked, memory)] == ["Export"]
+
+
+def test_two_askings_give_the_same(memory: Memory) -> None:
+    asked = thread(1, "Trusted proxies", "X-Forwarded-For is not believed behind a proxy; which networks do I set?")
+    assert found(asked, memory) == found(asked, memory) != ()
+
+
+@pytest.mark.parametrize("piece", ["[", "*", ">", "# a\n", "\u202e", "export ", '"', "`a b` "])
+def test_hostile_pages_and_questions_cost_little(remember: Remember, piece: str) -> None:
+    memory = remember(*(page(f"wiki:{n}", piece * (60_000 // len(piece)), title="Export a shelf") for n in range(2)))
+    began = time.process_time()
+    found(thread(1, f"Export {piece}", piece * (60_000 // len(piece))), memory)
+    assert time.process_time() - began < 6
