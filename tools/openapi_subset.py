@@ -42,6 +42,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "/repos/{owner}/{repo}/tags": ("get",),
     "/repos/{owner}/{repo}/labels": ("get",),
     "/repos/{owner}/{repo}/commits/{ref}": ("get",),
+    "/repos/{owner}/{repo}/compare/{basehead}": ("get",),
     f"{PULLS}/{{pull_number}}": ("get",),
     f"{PULLS}/{{pull_number}}/files": ("get",),
     "/app": ("get",),

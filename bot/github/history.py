@@ -10,7 +10,7 @@ from bot.archive import parse_time, stamp
 from bot.github.catch_up import News, comments_of, has_ended
 from bot.github.errors import ForgeError, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.forge import Reader
-from bot.github.queries import ISSUES, issue_json
+from bot.github.queries import ISSUES, WITHOUT_PULLS, issue_json, with_linked_pull
 from bot.github.threads import Own, split_own, thread_of
 from bot.model import Thread
 
@@ -45,6 +45,7 @@ class GraphQLHistory:
         self._endpoint = f"{base.removesuffix('/v3') if base.endswith('/api/v3') else base}/graphql"
         self._own = own
         self._reader = reader
+        self._query = ISSUES
         self.requests = 0
 
     def since(self, moment: datetime | None) -> Iterator[News]:
@@ -54,11 +55,20 @@ class GraphQLHistory:
         with GitHub(self._token, base_url=self._api_url, auto_retry=_again) as api:
             after: str | None = None
             while True:
-                page = self._page(api, moment, after)
+                page = self._permitted_page(api, moment, after)
                 yield self._batch(page)
                 after = page["pageInfo"]["endCursor"]
                 if not page["pageInfo"]["hasNextPage"]:
                     return
+
+    def _permitted_page(self, api: GitHub[Any], moment: datetime | None, after: str | None) -> dict[str, Any]:
+        try:
+            return self._page(api, moment, after)
+        except NotPermitted:
+            if self._query == WITHOUT_PULLS:
+                raise
+            self._query = WITHOUT_PULLS
+            return self._page(api, moment, after)
 
     def _page(self, api: GitHub[Any], moment: datetime | None, after: str | None) -> dict[str, Any]:
         from githubkit.exception import GitHubException
@@ -67,7 +77,7 @@ class GraphQLHistory:
         variables = {**place, "first": PER_PAGE, "after": after, "since": stamp(moment)}
         self.requests += 1
         try:
-            answer = api.request("POST", self._endpoint, json={"query": ISSUES, "variables": variables}).json()
+            answer = api.request("POST", self._endpoint, json={"query": self._query, "variables": variables}).json()
         except (GitHubException, ValueError) as error:  # a ValueError: what came is no JSON
             raise _meaning(error) from error
         repository = _data(answer).get("repository")
@@ -78,17 +88,25 @@ class GraphQLHistory:
 
     def _batch(self, page: dict[str, Any]) -> News:
         nodes = [node for node in page["nodes"] if node]
+        repo = f"{self._owner}/{self._name}"
         records = []
         for node in nodes:
             comments: list[Any]
-            events: list[Any]
-            issue, comments, events = issue_json(node, f"{self._owner}/{self._name}")
+            issue, comments, events = issue_json(node, repo)
             if node["comments"]["pageInfo"]["hasNextPage"] or node["timelineItems"]["pageInfo"]["hasNextPage"]:
-                events = self._reader.timeline(issue["number"])
-                comments = comments_of(events)
+                timeline = self._reader.timeline(issue["number"])
+                comments = comments_of(timeline)
+                events = with_linked_pull(node, _with_sources(timeline, events), repo)
             records.append(thread_of(issue, split_own(comments, self._own)[0], events))
         cursor = max((parse_time(node["updatedAt"]) for node in nodes), default=None)
         return News(tuple(records), {}, cursor, not page["pageInfo"]["hasNextPage"])
+
+
+def _with_sources(timeline: list[dict[str, Any]], told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The items of REST's timeline with the sources that GraphQL told of the same events: what closed an issue."""
+    known = {(event["event"], event["created_at"]): event.get("source") for event in told}
+    named = [{**item, "event": str(item.get("event"))} for item in timeline]
+    return [{"source": known.get((item["event"], item.get("created_at"))), **item} for item in named]
 
 
 def _again(error: GitHubException, tries: int) -> RetryOption:

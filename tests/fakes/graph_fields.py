@@ -192,6 +192,8 @@ def list_labels(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any
 
 def list_closing_pulls(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
     """Pulls that close the issue: only open ones, unless closed ones are asked for."""
+    if not call.server.allows(call.token, "pull_requests:read"):
+        raise refuse("FORBIDDEN", "Resource not accessible by integration")
     pulls = [pull for pull in issue.repo.issues.values() if pull.pull and issue.number in pull.pull.closes]
     shown = [pull for pull in pulls if arguments.get("includeClosedPrs") or pull.state == "open"]
     listed = Keyed.sort(shown, lambda pull: f"{pull.number:09d}")

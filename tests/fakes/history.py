@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
+from tests.fakes.commits import fake_sha, merge
 from tests.fakes.mentions import duplicate_of, mentioned
 from tests.fakes.state import (
     BOT_LOGIN,
@@ -192,11 +192,9 @@ class History:
         issue = self.repo.issues[number]
         assert issue.pull is not None, f"#{number} is no pull request"
         self.close(number, actor, None, at)
-        pull = issue.pull
-        pull.merged_at, pull.merged_by = issue.closed_at, issue.closed_by
-        pull.merge_commit = commit or fake_sha(f"merge {number}")
-        self._happen(issue, "merged", issue.closed_by, issue.closed_at).commit = pull.merge_commit
-        for closed in pull.closes:
+        merge(issue, commit)
+        self._happen(issue, "merged", issue.closed_by, issue.closed_at).commit = issue.pull.merge_commit
+        for closed in issue.pull.closes:
             self.close(closed, actor, "completed", issue.closed_at, by_pull=number)
 
     @one_at_a_time
@@ -294,7 +292,3 @@ class History:
 def app_of(account: Account | None) -> str | None:
     """The slug of the app behind a bot account; people act through none."""
     return account.login.removesuffix("[bot]") if account and account.type == "Bot" else None
-
-
-def fake_sha(seed: str) -> str:
-    return hashlib.sha1(seed.encode(), usedforsecurity=False).hexdigest()

@@ -172,7 +172,7 @@ class Shapes:
             "patch_url": f"{page}.patch",
             "merged_at": issue.pull.merged_at,
         }
-        return {"draft": False, "pull_request": links}
+        return {"draft": issue.pull.draft, "pull_request": links}
 
     def comment(self, comment: Comment) -> Json:
         issue = comment.issue

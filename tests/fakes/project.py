@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.fakes.history import History, fake_sha, one_at_a_time
+from tests.fakes.commits import add_commit, fake_sha
+from tests.fakes.history import History, one_at_a_time
 from tests.fakes.state import ChangedFile, Commit, Event, Moment, Release
 
 
@@ -16,6 +17,19 @@ class Project(History):
         """``role`` is ``admin``, ``maintain``, ``write``, ``triage``, ``read`` or ``none``."""
         self.world.existing(login)
         self.repo.roles[login.lower()] = role
+
+    @one_at_a_time
+    def set_draft(self, number: int, draft: bool = True) -> None:
+        pull = self.repo.issues[number].pull
+        assert pull is not None, f"#{number} is no pull request"
+        pull.draft = draft
+
+    @one_at_a_time
+    def retarget(self, number: int, base: str) -> None:
+        """The pull is for this branch, not for the default one."""
+        pull = self.repo.issues[number].pull
+        assert pull is not None, f"#{number} is no pull request"
+        pull.base = base
 
     @one_at_a_time
     def archive_repo(self) -> None:
@@ -68,24 +82,45 @@ class Project(History):
 
     @one_at_a_time
     def add_commit(
-        self, message: str, author: str | None, at: Moment = None, files: Iterable[str] = (), sha: str | None = None
+        self,
+        message: str,
+        author: str | None,
+        at: Moment = None,
+        files: Iterable[str] = (),
+        sha: str | None = None,
+        branch: str | None = None,
     ) -> str:
-        """A commit of the default branch; returns its SHA."""
+        """A commit on top of a branch, None for the default one; returns its SHA."""
         sha = sha or fake_sha(f"{message} {len(self.repo.commits)}")
         changed = [ChangedFile(path) for path in files]
         stamp = self.world.clock.stamp(at)
-        self.repo.commits[sha] = Commit(sha, message, self.world.account(author), stamp, changed)
+        add_commit(self.repo, Commit(sha, message, self.world.account(author), stamp, changed), branch)
         return sha
 
     @one_at_a_time
-    def add_release(self, tag: str, at: Moment = None, body: str = "", prerelease: bool = False) -> None:
+    def add_branch(self, name: str, at: str | None = None) -> None:
+        """A branch that starts at a commit, None for the newest of the default branch."""
+        self.repo.branches[name] = at or self.repo.branches[self.repo.default_branch]
+
+    @one_at_a_time
+    def add_release(
+        self,
+        tag: str,
+        at: Moment = None,
+        body: str = "",
+        prerelease: bool = False,
+        draft: bool = False,
+        branch: str | None = None,
+    ) -> None:
+        """Release the newest commit of a branch, None for the default one."""
         stamp = self.world.clock.stamp(at)
-        self.repo.releases.append(Release(self.world.next_id(), tag, stamp, body, prerelease))
-        self.add_tag(tag)
+        self.repo.releases.append(Release(self.world.next_id(), tag, stamp, body, prerelease, draft))
+        if not draft:
+            self.add_tag(tag, self.repo.branches.get(branch or self.repo.default_branch))
 
     @one_at_a_time
     def add_tag(self, name: str, sha: str | None = None) -> None:
-        self.repo.tags[name] = sha or fake_sha(f"tag {name}")
+        self.repo.tags[name] = sha or self.repo.branches.get(self.repo.default_branch) or fake_sha(f"tag {name}")
 
     @one_at_a_time
     def skip_to(self, number: int) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from typing import Any
 
+from tests.fakes.commits import history_of
 from tests.fakes.objects import Json, Shapes, node_id
 from tests.fakes.state import Account, ChangedFile, Commit, Issue, Release, Repository
 
@@ -56,6 +57,7 @@ def pull_shape(shapes: Shapes, issue: Issue) -> Json:
         shape[side]["repo"] = repository_shape(shapes, issue.repo)
         shape[side]["user"] = shared["user"] or shapes.account(issue.repo.owner)
         shape[side]["ref"] = issue.repo.default_branch
+    shape["base"] |= {"ref": pull.base or issue.repo.default_branch}
     shape["head"] |= {"sha": pull.head, "ref": f"patch-{issue.number}"}
     return shape | {
         "url": url,
@@ -72,7 +74,7 @@ def pull_shape(shapes: Shapes, issue: Issue) -> Json:
         "merged_at": pull.merged_at,
         "merged_by": shapes.account(pull.merged_by),
         "merge_commit_sha": pull.merge_commit,
-        "draft": False,
+        "draft": pull.draft,
         "additions": sum(file.additions for file in pull.files),
         "deletions": sum(file.deletions for file in pull.files),
         "changed_files": len(pull.files),
@@ -105,9 +107,41 @@ def commit_shape(shapes: Shapes, repo: Repository, commit: Commit) -> Json:
         "sha": commit.sha,
         "author": shapes.account(commit.author),
         "committer": shapes.account(commit.author),
-        "parents": [],
+        "parents": [
+            {"sha": sha, "url": f"{shapes.repo_url(repo)}/commits/{sha}", "html_url": f"{shapes.site}/{sha}"}
+            for sha in commit.parents
+        ],
         "stats": {"additions": added, "deletions": removed, "total": added + removed},
         "files": [file_change_shape(shapes, repo, file, commit.sha) for file in commit.files],
+    }
+
+
+def comparison_shape(shapes: Shapes, repo: Repository, ends: tuple[Commit, Commit], page: tuple[int, int]) -> Json:
+    """How the second of two commits stands to the first one; ``page`` is the number of the page and its size."""
+    base, head = ends
+    older, newer = history_of(repo, base), history_of(repo, head)
+    ahead = [commit for commit in reversed(newer) if commit not in older]
+    behind = [commit for commit in older if commit not in newer]
+    common = next((commit for commit in newer if commit in older), base)
+    status = ("diverged" if behind else "ahead") if ahead else ("behind" if behind else "identical")
+    number, size = page
+    url = f"{shapes.repo_url(repo)}/compare/{base.sha}...{head.sha}"
+    web = f"{shapes.site}/{repo.full_name}/compare/{base.sha}...{head.sha}"
+    files = {file.path: file for commit in ahead for file in commit.files} if number == 1 else {}
+    return {
+        "url": url,
+        "html_url": web,
+        "permalink_url": web,
+        "diff_url": f"{web}.diff",
+        "patch_url": f"{web}.patch",
+        "base_commit": commit_shape(shapes, repo, base),
+        "merge_base_commit": commit_shape(shapes, repo, common),
+        "status": status,
+        "ahead_by": len(ahead),
+        "behind_by": len(behind),
+        "total_commits": len(ahead),
+        "commits": [commit_shape(shapes, repo, one) for one in ahead[(number - 1) * size : number * size]],
+        "files": [file_change_shape(shapes, repo, file, head.sha) for file in files.values()],
     }
 
 
@@ -149,8 +183,9 @@ def release_shape(shapes: Shapes, repo: Repository, release: Release) -> Json:
         "name": release.tag,
         "body": release.body,
         "prerelease": release.prerelease,
+        "draft": release.draft,
         "created_at": release.at,
-        "published_at": release.at,
+        "published_at": None if release.draft else release.at,
         "target_commitish": repo.default_branch,
         "author": shapes.account(repo.owner),
         "assets": [],

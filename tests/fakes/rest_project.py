@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from tests.fakes.commits import find_commit
 from tests.fakes.contract import load_example
 from tests.fakes.exchange import Book, Call, Refusal, Reply, not_found
 from tests.fakes.limits import RESOURCES
 from tests.fakes.paging import page_reply
 from tests.fakes.project_objects import (
     commit_shape,
+    comparison_shape,
     content_shape,
     entry_shape,
     file_change_shape,
@@ -71,21 +73,33 @@ def _entries(repo: Repository, folder: str) -> dict[str, str]:
 
 @BOOK.route("GET", f"{REPO}/commits/{{ref}}", needs="contents:read")
 def get_commit(call: Call) -> Reply:
-    """By full or short SHA, tag, or the name of the default branch."""
+    """By full or short SHA, tag, or the name of a branch."""
     repo, ref = call.repository(), call.params["ref"]
-    if ref == repo.default_branch and repo.commits:
-        ref = list(repo.commits)[-1]
-    ref = repo.tags.get(ref, ref)
-    found = [commit for sha, commit in repo.commits.items() if len(ref) >= 4 and sha.startswith(ref)]
-    if not found:
+    found = find_commit(repo, ref)
+    if found is None:
         raise Refusal(422, f"No commit found for SHA: {ref}")
-    return Reply(200, commit_shape(call.shapes, repo, found[0]))
+    return Reply(200, commit_shape(call.shapes, repo, found))
+
+
+@BOOK.route("GET", f"{REPO}/compare/{{basehead}}", needs="contents:read")
+def compare(call: Call) -> Reply:
+    """The commits that the head has and the base has not, a page of them; the files stand on the first page only."""
+    repo = call.repository()
+    base, dots, head = call.params["basehead"].partition("...")
+    ends = find_commit(repo, base), find_commit(repo, head)
+    if not dots or ends[0] is None or ends[1] is None:
+        raise not_found()
+    page, size = int(call.query.get("page", "1")), int(call.query.get("per_page", "250"))
+    return Reply(200, comparison_shape(call.shapes, repo, (ends[0], ends[1]), (page, size)))
 
 
 @BOOK.route("GET", f"{REPO}/releases", needs="contents:read")
 def list_releases(call: Call) -> Reply:
+    """Newest first; drafts are shown to those who may write."""
     repo = call.repository()
-    newest_first = sorted(repo.releases, key=lambda release: release.at, reverse=True)
+    may_write = call.token is not None and call.server.allows(call.token, "contents:write")
+    shown = [release for release in repo.releases if may_write or not release.draft]
+    newest_first = sorted(shown, key=lambda release: release.at, reverse=True)
     return page_reply(call, newest_first, lambda release: release_shape(call.shapes, repo, release))
 
 

@@ -126,6 +126,8 @@ class Pull:
     merged_at: str | None = None
     merge_commit: str | None = None
     merged_by: Account | None = None
+    draft: bool = False
+    base: str | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -166,6 +168,7 @@ class Commit:
     author: Account | None
     at: str
     files: list[ChangedFile] = field(default_factory=list)
+    parents: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
@@ -175,6 +178,7 @@ class Release:
     at: str
     body: str = ""
     prerelease: bool = False
+    draft: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -204,6 +208,8 @@ class Repository:
     commits: dict[str, Commit] = field(default_factory=dict)
     releases: list[Release] = field(default_factory=list)
     tags: dict[str, str] = field(default_factory=dict)
+    branches: dict[str, str] = field(default_factory=dict)
+    """Name → SHA of the newest commit, of branches that have one."""
 
     @property
     def full_name(self) -> str:

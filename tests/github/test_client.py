@@ -82,9 +82,43 @@ def test_lone_surrogates_arrive(github: FakeGitHub, client: GitHubClient) -> Non
     assert (client.issue(number)["title"], client.issue(number)["body"]) == ("Crash \ud800", "\x00")
 
 
-def test_permission_is_what_the_api_says(github: FakeGitHub, client: GitHubClient) -> None:
+@pytest.mark.parametrize(
+    ("role", "permission"),
+    [("admin", "admin"), ("maintain", "write"), ("write", "write"), ("triage", "read"), ("read", "read")],
+)
+def test_permission_is_what_the_api_says(github: FakeGitHub, client: GitHubClient, role: str, permission: str) -> None:
+    github.set_permission("hubot", role)
+    assert client.permission("hubot") == permission
+
+
+@pytest.mark.parametrize(("login", "reads"), [("nobody-here", 1), ("dependabot[bot]", 0), ("../../issues/1?", 0)])
+def test_who_has_no_account_has_no_permission(github: FakeGitHub, client: GitHubClient, login: str, reads: int) -> None:
+    assert (client.permission(login), client.reads) == ("none", reads)
+
+
+def test_that_permission_cannot_be_asked_is_no_answer(github: FakeGitHub, client: GitHubClient) -> None:
     github.set_permission("hubot", "write")
-    assert client.permission("hubot") == "write"
+    github.faults.add("GET /repos/*/collaborators/*/permission", "secondary403")
+    with pytest.raises(RateLimited):
+        client.permission("hubot")
+
+
+def test_one_comment_is_read_until_it_is_deleted(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+    made = github.comment(number, "hubot", "Me too")
+    assert client.comment(made)["body"] == "Me too"
+    github.delete_comment(made)
+    with pytest.raises(Gone):
+        client.comment(made)
+
+
+def test_the_same_reaction_twice_is_one(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+    made = github.comment(number, "hubot", "Me too")
+    for content in ("eyes", "rocket", "eyes"):
+        client.react(made, content)
+    assert [reaction.content for reaction in github.comment_by_id(made).reactions] == ["eyes", "rocket"]
+    assert client.writes == 3
+    with pytest.raises(Gone):
+        client.react(made + 1, "eyes")
 
 
 # -- what is not there ---------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.history import PER_PAGE, GraphQLHistory, History, RestHistory
 from bot.github.threads import Own
-from bot.model import Thread, ThreadId
+from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent
+from bot.reading.outcome import outcome
 from tests.fakes.archive import read_archive
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import REPOSITORY
@@ -52,15 +53,22 @@ def as_it_was(github: FakeGitHub) -> dict[ThreadId, Thread]:
 
 
 def plain(found: dict[ThreadId, Thread]) -> dict[ThreadId, tuple[object, ...]]:
-    """All of a thread that the three ways have in common: REST does not tell what a duplicate is a duplicate of."""
+    """All of a thread that the three ways have in common.
+
+    REST does not tell of what a duplicate is one, nor which pull request closed an issue.
+    """
     return {
         key: (
             (t.title, t.body, t.author, t.role, t.is_bot, t.state, t.state_reason, t.closed_at, t.closed_by, t.locked),
             (t.labels, t.created_at, t.updated_at, t.comments),
-            {(e.name, e.at, e.actor, e.source, e.source_kind) for e in t.events if "duplicate" not in e.name},
+            {(e.name, e.at, e.actor, *source(e)) for e in t.events if "duplicate" not in e.name},
         )
         for key, t in found.items()
     }
+
+
+def source(event: TimelineEvent) -> tuple[ThreadId | None, Kind | None]:
+    return (None, None) if event.name == "closed" else (event.source, event.source_kind)
 
 
 @pytest.fixture(params=[by_graphql, by_rest])
@@ -98,6 +106,118 @@ def test_both_ways_give_the_same_of_everything_that_can_happen(github: FakeGitHu
     assert plain(graph) == plain(rest) == plain(as_it_was(github))
     assert graph[first].closed_by == "stale[bot]"
     assert [event.source for event in graph[fourth].events if "duplicate" in event.name] == [second]
+
+
+# What closed an issue
+
+
+def closer(found: dict[ThreadId, Thread], number: int) -> ThreadId | None:
+    """The pull request that the last closing names."""
+    last = [event for event in found[number].events if event.name == "closed"][-1]
+    assert last.source is None or last.source_kind is Kind.PULL
+    return last.source
+
+
+def test_a_closing_by_a_pull_request_names_it(github: FakeGitHub, own: Own) -> None:
+    number = github.open_issue("octocat", "Crash")
+    pull = github.add_pull("hubot", "Fix", closes=[number])
+    github.merge_pull(pull, "hubot")
+    found = threads(by_graphql(github, own))
+    assert closer(found, number) == pull
+    told = outcome(found[number])
+    assert (told.kind, told.fix) == (OutcomeKind.FIXED, f"#{pull}")
+
+
+def test_a_long_thread_keeps_what_closed_it(github: FakeGitHub, own: Own) -> None:
+    number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+    pull = github.add_pull("hubot", "Fix", at="2026-01-01T01:00:00Z", closes=[number])
+    github.merge_pull(pull, "hubot", at="2026-01-02T00:00:00Z")
+    for _ in range(130):
+        github.comment(number, "hubot", "Thanks", at="2026-01-03T00:00:00Z")
+    found = threads(by_graphql(github, own))
+    assert (closer(found, number), len(found[number].comments)) == (pull, 130)
+
+
+@pytest.mark.parametrize(
+    ("merged", "reason", "is_told"),
+    [
+        ("2026-01-02T00:00:00Z", "completed", True),
+        ("2026-01-04T00:30:00Z", "completed", True),
+        ("2026-01-04T02:00:00Z", "completed", False),
+        ("2026-01-02T00:00:00Z", "not_planned", False),
+        ("2026-01-02T00:00:00Z", "duplicate", False),
+    ],
+)
+def test_a_closing_by_hand_names_the_merged_pull_request_that_is_linked(
+    github: FakeGitHub, own: Own, merged: str, reason: str, *, is_told: bool
+) -> None:
+    number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+    pull = github.add_pull("hubot", "Fix", at="2026-01-01T01:00:00Z")
+    github.merge_pull(pull, "hubot", at=merged)
+    github.close(number, "octocat", reason, at="2026-01-04T00:00:00Z")
+    link(github, number, pull)
+    assert closer(threads(by_graphql(github, own)), number) == (pull if is_told else None)
+
+
+def test_a_pull_request_that_says_that_it_closes_an_issue_is_linked(github: FakeGitHub, own: Own) -> None:
+    """Beyond the first three linked ones, the references tell."""
+    number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+    pulls = [github.add_pull("hubot", "Fix", f"Fixes #{number}", at="2026-01-01T01:00:00Z") for _ in range(5)]
+    github.merge_pull(pulls[4], "hubot", at="2026-01-02T00:00:00Z")
+    github.close(number, "octocat", at="2026-01-04T00:00:00Z")
+    link(github, number, *pulls)
+    assert closer(threads(by_graphql(github, own)), number) == pulls[4]
+
+
+def test_a_fix_from_before_the_issue_was_opened_again_is_none(github: FakeGitHub, own: Own) -> None:
+    number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+    pull = github.add_pull("hubot", "Fix", at="2026-01-01T01:00:00Z", closes=[number])
+    github.merge_pull(pull, "hubot", at="2026-01-02T00:00:00Z")
+    github.reopen(number, "octocat", at="2026-01-03T00:00:00Z")
+    github.close(number, "octocat", at="2026-01-04T00:00:00Z")
+    found = threads(by_graphql(github, own))
+    assert closer(found, number) is None
+    assert [event.source for event in found[number].events if event.name == "closed"] == [pull, None]
+
+
+def test_a_closing_that_names_a_commit_keeps_it(github: FakeGitHub, own: Own) -> None:
+    number = github.open_issue("octocat", "Crash")
+    pull = github.add_pull("hubot", "Fix")
+    github.merge_pull(pull, "hubot")
+    github.close(number, "octocat", commit="b" * 40)
+    link(github, number, pull)
+    found = threads(by_graphql(github, own))
+    assert closer(found, number) is None
+    assert outcome(found[number]).fix == "b" * 40
+
+
+def test_a_pull_request_of_another_repository_is_not_taken_for_one_of_this(github: FakeGitHub, own: Own) -> None:
+    number = github.open_issue("octocat", "Crash")
+    other = github.add_project("octocat/other")
+    pull = other.add_pull("hubot", "Fix")
+    github.close(number, "octocat")
+    github.issue(number).events[-1].other = other.issue(pull)
+    assert closer(threads(by_graphql(github, own)), number) is None
+
+
+def test_a_token_that_may_not_read_pull_requests_reads_the_issues(github: FakeGitHub, own: Own) -> None:
+    github.add_token("weak", BOT, {"issues": "write", "contents": "write"})
+    for _ in range(PER_PAGE + 1):
+        github.close(github.open_issue("octocat", "Crash"), "octocat")
+    history = GraphQLHistory(github.url, "weak", REPOSITORY, own, GitHubClient(github.url, "weak", REPOSITORY))
+    assert len(threads(history)) == PER_PAGE + 1
+    assert history.requests == 3
+
+
+def link(github: FakeGitHub, number: int, *pulls: int) -> None:
+    """Link the issue with pull requests by hand, as its page allows."""
+    for each in pulls:
+        pull = github.issue(each).pull
+        assert pull is not None
+        pull.closes.append(number)
+
+
+# Its length
 
 
 def test_threads_with_more_than_a_hundred_comments_are_whole(github: FakeGitHub, own: Own, make: Make) -> None:

@@ -72,6 +72,30 @@ def test_of_several_comments_of_ours_the_oldest_comes_first() -> None:
     assert [each.id for each in ours] == [3, 9]
 
 
+@pytest.mark.parametrize(
+    ("login", "first", "answers"),
+    [
+        ("GitHub-Actions[bot]", "<!-- precedent:v1 id=action reply=77 -->", 77),
+        ("github-actions[bot]", "\ufeff\n<!-- precedent:v1 id=action reply=77 -->\t", 77),
+        ("hubot", "<!-- precedent:v1 id=action reply=77 -->", None),
+        (None, "<!-- precedent:v1 id=action reply=77 -->", None),
+        ("github-actions[bot]", MARKER, None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=other reply=77 -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply= -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=-7 -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=\u0667 -->", None),
+        ("github-actions[bot]", f"<!-- precedent:v1 id=action reply={'7' * 30} -->", None),
+        ("github-actions[bot]", "Hello\n<!-- precedent:v1 id=action reply=77 -->", None),
+    ],
+)
+def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, first: str, answers: int | None) -> None:
+    said = comment(login, f"{first}\n> what?")
+    assert OWN.replied(said) == answers
+    assert not OWN.wrote(said) or first == MARKER
+    others, ours = split_own([said], OWN)
+    assert (len(others), len(ours)) == (int(answers is None and first != MARKER), int(first == MARKER))
+
+
 def test_a_comment_of_ours_keeps_what_is_needed_to_change_it() -> None:
     shown = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1", "node_id": "IC_1"}
     assert own_comment(shown) == OwnComment(1, MARKER, "https://x.example/1", "IC_1")

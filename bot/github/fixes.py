@@ -1,0 +1,251 @@
+"""Where a fix is: the merged pull request or the commit, the files that it touches, the first release that has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from bot.github.errors import ForgeError, RateLimited, Unauthorised, Unreachable
+from bot.github.releases import (
+    Release,
+    first_by_date,
+    first_by_version,
+    object_in,
+    objects_in,
+    of_project,
+    read_release,
+    read_tag,
+    sha_in,
+    time_in,
+)
+from bot.kept import Fix
+from bot.model import ThreadId
+from bot.reading.versions import Version, read_version
+
+MAX_FILES = 5
+MAX_READS = 14
+"""Reads that one run spends on fixes: as many as the costliest one needs, or four usual ones."""
+
+MAX_COMPARES = 4
+"""Releases that are asked for one fix whether they have it."""
+
+MAX_TAGS = 63
+"""The newest tags, among which the first one with a fix is sought where there are no releases: in seven questions."""
+
+AGAIN = timedelta(hours=24)
+"""When a fix that is in no release yet is looked for again."""
+
+NOTHING_AGAIN = timedelta(days=30)
+"""When it is looked again at a reference that was no fix: an issue, or a commit that is not there."""
+
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+_PAGES = 3
+_PER_PAGE = 100
+_PULL = re.compile(r"#([1-9]\d{0,9})\Z", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
+_MADE = re.compile(
+    r"(?:^|/)(?:dist|vendor|node_modules|third_party|__snapshots__)/|\.min\.(?:js|css)$|\.(?:lock|snap|map|sum|pyc)$"
+    r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$|[._](?:generated|pb|pb2|g)\.\w{1,5}$",
+    re.ASCII | re.IGNORECASE,
+)
+_ABOUT_CODE = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|docs?|\.github|examples?|changelogs?|changes)/|(?:^|/)(?:test_[^/]{1,80}"
+    r"|[^/]{1,80}[._](?:test|spec)s?\.\w{1,5}|(?:changelog|changes|history|news|releases?)[^/]{0,20})$|\.(?:md|rst|txt)$",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+class Api(Protocol):
+    """One read of the REST API."""
+
+    def get(self, path: str, query: Mapping[str, Any], /) -> tuple[Mapping[str, Any], Any]:
+        """Headers and JSON; raises a ForgeError."""
+        ...
+
+
+class _Enough(Exception):
+    """As many reads as one fix, or one run, may cost."""
+
+
+def wanted(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, Fix], now: datetime) -> dict[ThreadId, str]:
+    """Of the fixes that threads name (``#57`` or a SHA) those to look up now, in the same order.
+
+    Not those whose release is known, and not those that were looked for within a day and were in no release.
+    """
+    return {key: ref for key, ref in refs.items() if _is_due(known.get(key), ref, now)}
+
+
+def _is_due(known: Fix | None, ref: str, now: datetime) -> bool:
+    if known is None or known.ref != ref:
+        return True
+    if known.release:
+        version = read_version(known.release)
+        if version is None or not version.is_early:
+            return False
+    is_nothing = known.commit is None and not known.is_pull
+    return known.looked_at <= now - (NOTHING_AGAIN if is_nothing else AGAIN)
+
+
+class FixFinder:
+    """Looks fixes up, in a bounded number of reads for a run. What cannot be had is not told: no fault goes out."""
+
+    def __init__(self, api: Api, repo: str) -> None:
+        self._api = api
+        self._home, self._name = f"/repos/{repo}", repo.rpartition("/")[2].lower()
+        self._releases: list[dict[str, Any]] = []
+        self._pages, self._complete = 0, False
+        self._tags: list[Release] | None = None
+        self._over = False
+        self.reads = 0
+
+    def find(self, key: ThreadId, ref: str, known: Fix | None, now: datetime) -> Fix | None:
+        """What is known now of the fix ``ref`` of a thread, to be remembered; None where nothing was learned.
+
+        ``ref`` is ``#57`` or a SHA. A reference that is no pull request and no commit of this repository gives a Fix
+        with nothing in it. ``known`` is what was remembered; only what can have changed is read again.
+        """
+        if self._over:
+            return None
+        try:
+            fix = known if known and known.ref == ref and known.commit else self._change(key, ref, now)
+        except (_Enough, Unreachable):
+            return None
+        except ForgeError as error:
+            return self._refused(Fix(key, ref, now), error)
+        return self._with_release(fix, now, is_new=fix is not known)
+
+    def _with_release(self, fix: Fix, now: datetime, *, is_new: bool) -> Fix | None:
+        """The fix after its release was looked for; a new one that it was cut short for is due again at once."""
+        if fix.commit is None or fix.merged_at is None:
+            return fix
+        unsure = replace(fix, looked_at=now, unreleased=False)
+        try:
+            return replace(unsure, **self._released(fix.commit, fix.merged_at))
+        except (_Enough, Unreachable) as error:
+            if isinstance(error, _Enough) and self.reads < MAX_READS:
+                return unsure
+            return replace(unsure, looked_at=NEVER) if is_new else None
+        except ForgeError as error:
+            return self._refused(unsure, error)
+
+    def _refused(self, fix: Fix, error: ForgeError) -> Fix | None:
+        self._over = isinstance(error, RateLimited | Unauthorised)
+        return None if self._over else fix
+
+    # -- the change --------------------------------------------------------------------------------------------------
+
+    def _change(self, key: ThreadId, ref: str, now: datetime) -> Fix:
+        pull = _PULL.match(ref)
+        if pull:
+            return self._pull(Fix(key, ref, now, is_pull=True), pull[1])
+        if not _COMMIT.match(ref):
+            return Fix(key, ref, now)
+        found = object_in(self._get(f"/commits/{ref}", {"per_page": _PER_PAGE}))
+        dated = object_in(object_in(found.get("commit")).get("committer"))
+        files = files_of(found.get("files"))
+        return Fix(key, ref, now, commit=sha_in(found.get("sha")), merged_at=time_in(dated.get("date")), files=files)
+
+    def _pull(self, fix: Fix, number: str) -> Fix:
+        found = object_in(self._get(f"/pulls/{number}", {}))
+        merged_at, commit = time_in(found.get("merged_at")), sha_in(found.get("merge_commit_sha"))
+        if merged_at is None or commit is None:
+            return fix
+        files = files_of(self._get(f"/pulls/{number}/files", {"per_page": _PER_PAGE}))
+        return replace(fix, commit=commit, merged_at=merged_at, files=files)
+
+    # -- the release -------------------------------------------------------------------------------------------------
+
+    def _released(self, commit: str, merged_at: datetime) -> dict[str, Any]:
+        """The fields of a Fix that tell of its release, or that there is none; empty where neither is sure."""
+        if not self._list_releases(merged_at):
+            return {}
+        listed = [release for one in self._releases if not one.get("draft") and (release := read_release(one))]
+        known = of_project(listed, self._name)
+        later = [one for one in known if one.at and one.at >= merged_at]
+        later.sort(key=lambda release: (release.at, release.version))
+        has = self._asker(commit, MAX_COMPARES)
+        full, early = ([one for one in later if one.is_early is is_early] for is_early in (False, True))
+        first = first_by_date(full, has) or first_by_date(early, has)
+        if first is None and (known or not listed):
+            return self._tagged(commit, max((one.version for one in known), default=None))
+        return {} if first is None else {"release": first.tag, "released_at": first.at}
+
+    def _tagged(self, commit: str, newest: Version | None) -> dict[str, Any]:
+        """The same by the tags that are newer than the newest release, or by all where there is no release."""
+        if self._tags is None:
+            self._tags = self._all_tags()
+        full = [tag for tag in self._tags if not tag.is_early and (newest is None or tag.version > newest)]
+        recent = full[-MAX_TAGS:]
+        first = first_by_version(recent, self._asker(commit, MAX_TAGS.bit_length() + 1))
+        if first is None:
+            return {"unreleased": bool(self._tags)}
+        if first is recent[0] and len(full) > MAX_TAGS:
+            return {}
+        return {"release": first.tag, "released_at": self._day_of(first.commit)}
+
+    def _day_of(self, commit: str) -> datetime | None:
+        """When the commit was made; a date is not worth losing the release for."""
+        try:
+            found = object_in(object_in(self._get(f"/commits/{commit}", {"per_page": 1})).get("commit"))
+        except (_Enough, Unreachable):
+            return None
+        return time_in(object_in(found.get("committer")).get("date"))
+
+    def _asker(self, commit: str, most: int) -> Callable[[str], bool]:
+        """Asks of a tag whether it has the commit; raises _Enough instead of asking more often than ``most``."""
+        answers: dict[str, bool] = {}
+
+        def has(tag: str) -> bool:
+            if tag not in answers:
+                if len(answers) >= most:
+                    raise _Enough
+                # On the second page there is no list of files, which can be long.
+                path = f"/compare/{commit}...{quote(tag, safe='')}"
+                found = object_in(self._get(path, {"per_page": 1, "page": 2}))
+                answers[tag] = found.get("status") in ("ahead", "identical")
+            return answers[tag]
+
+        return has
+
+    def _list_releases(self, moment: datetime) -> bool:
+        """Whether all releases since then are listed, reading on where they are not."""
+        while not self._complete and self._pages < _PAGES and not self._reaches(moment):
+            self._pages += 1
+            page = objects_in(self._get("/releases", {"per_page": _PER_PAGE, "page": self._pages}))
+            self._releases += page
+            self._complete = len(page) < _PER_PAGE
+        return self._complete or self._reaches(moment)
+
+    def _reaches(self, moment: datetime) -> bool:
+        """Whether the last release that was listed, newest first, is older than this."""
+        at = time_in(self._releases[-1].get("published_at")) if self._releases else None
+        return at is not None and at < moment
+
+    def _all_tags(self) -> list[Release]:
+        """All tags that are versions, in the order of these; none where there are too many tags to know that."""
+        listed: list[dict[str, Any]] = []
+        for number in range(1, _PAGES):
+            page = objects_in(self._get("/tags", {"per_page": _PER_PAGE, "page": number}))
+            listed += page
+            if len(page) < _PER_PAGE:
+                tags = [tag for one in listed if (tag := read_tag(one))]
+                return sorted(of_project(tags, self._name), key=lambda tag: tag.version)
+        return []
+
+    def _get(self, path: str, query: Mapping[str, Any]) -> Any:
+        if self.reads >= MAX_READS:
+            raise _Enough
+        self.reads += 1
+        return self._api.get(f"{self._home}{path}", query)[1]
+
+
+def files_of(listed: object) -> tuple[str, ...]:
+    """At most MAX_FILES paths of a list of changed files: code first, then tests and documents; nothing generated."""
+    paths = [str(one.get("filename") or "") for one in objects_in(listed)]
+    kept = [path for path in paths if path and not _MADE.search(path)]
+    return tuple(sorted(kept, key=lambda path: bool(_ABOUT_CODE.search(path)))[:MAX_FILES])

@@ -1,0 +1,105 @@
+"""Releases and tags as GitHub lists them, and which of them is the first with a commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bot.archive import parse_time
+from bot.reading.versions import Version, read_version
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release, or a tag where there are none: ``at`` is when it was published, None where that is not known."""
+
+    tag: str
+    version: Version
+    at: datetime | None = None
+    is_early: bool = False
+    commit: str = ""
+
+
+def first_by_date(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
+    """The first of these, which are in order of time, that has the commit.
+
+    Of one line of releases (2.3.*) the later ones have what the earlier ones have. So where the first one left of a
+    line has it not, its last one is asked next: a line that was branched off before the fix is out with two questions.
+    """
+    left = list(releases)
+    while left:
+        first = left.pop(0)
+        if has(first.tag):
+            return first
+        later = [release for release in left if release.version.line == first.version.line]
+        if later and not has(later[-1].tag):
+            left = [release for release in left if release not in later]
+    return None
+
+
+def first_by_version(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
+    """The first of these, which are in order of version, that has the commit: by halves, the last one first."""
+    if not releases or not has(releases[-1].tag):
+        return None
+    low, high = 0, len(releases) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if has(releases[middle].tag):
+            high = middle
+        else:
+            low = middle + 1
+    return releases[high]
+
+
+def of_project(releases: Iterable[Release], name: str) -> list[Release]:
+    """The releases of the project itself: where several things are released from one repository, none of the others."""
+    given = list(releases)
+    names = {one.version.name for one in given}
+    plain = {"", name} & names
+    return [one for one in given if one.version.name in plain] if plain else given if len(names) == 1 else []
+
+
+def read_release(fields: Mapping[str, Any]) -> Release | None:
+    """A release as the REST API gives it; None where its tag is no version."""
+    tag, at = str(fields.get("tag_name") or ""), time_in(fields.get("published_at"))
+    version = read_version(tag)
+    if version is None or version.day:
+        return None
+    return Release(tag, version, at, bool(fields.get("prerelease")) or version.is_early)
+
+
+def read_tag(fields: Mapping[str, Any]) -> Release | None:
+    """A tag as the REST API gives it; None where it is no version."""
+    name, commit = str(fields.get("name") or ""), sha_in(object_in(fields.get("commit")).get("sha"))
+    version = read_version(name)
+    if version is None or version.day or commit is None:
+        return None
+    return Release(name, version, None, version.is_early, commit)
+
+
+def sha_in(value: object) -> str | None:
+    """``value`` where it is the SHA of a commit, in full or in short."""
+    return value if isinstance(value, str) and _COMMIT.match(value) else None
+
+
+def time_in(value: object) -> datetime | None:
+    """The time that ``value`` says, None where it says none."""
+    try:
+        return parse_time(value)
+    except ValueError:
+        return None
+
+
+def object_in(value: object) -> dict[str, Any]:
+    """``value`` where it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """The objects in ``value`` where it is a list, else none."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

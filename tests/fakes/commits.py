@@ -1,0 +1,47 @@
+"""The commits of a repository as a graph: branches grow, pulls are merged, one commit builds on others."""
+
+from __future__ import annotations
+
+import hashlib
+
+from tests.fakes.state import Commit, Issue, Repository
+
+
+def add_commit(repo: Repository, commit: Commit, branch: str | None = None) -> None:
+    """Put a commit on top of a branch, None for the default one; one that is known stays where it is."""
+    name = branch or repo.default_branch
+    if commit.sha not in repo.commits:
+        commit.parents = [repo.branches[name]] if name in repo.branches else []
+        repo.commits[commit.sha] = commit
+        repo.branches[name] = commit.sha
+
+
+def merge(issue: Issue, sha: str | None) -> None:
+    """Put the merge commit of a pull that was closed on top of the branch that it is for."""
+    pull = issue.pull
+    assert pull is not None
+    pull.merged_at, pull.merged_by = issue.closed_at, issue.closed_by
+    pull.merge_commit = sha or fake_sha(f"merge {issue.number}")
+    commit = Commit(pull.merge_commit, f"Merge #{issue.number}", pull.merged_by, pull.merged_at or "", pull.files)
+    add_commit(issue.repo, commit, pull.base)
+
+
+def find_commit(repo: Repository, ref: str) -> Commit | None:
+    """By branch, tag, full or short SHA."""
+    wanted = repo.branches.get(ref) or repo.tags.get(ref, ref)
+    return next((commit for sha, commit in repo.commits.items() if len(wanted) >= 4 and sha.startswith(wanted)), None)
+
+
+def history_of(repo: Repository, commit: Commit) -> list[Commit]:
+    """The commit and all that it builds on, newest first."""
+    seen, waiting = {commit.sha: commit}, [commit]
+    while waiting:
+        for sha in waiting.pop().parents:
+            if sha not in seen:
+                seen[sha] = repo.commits[sha]
+                waiting.append(seen[sha])
+    return [known for known in reversed(repo.commits.values()) if known.sha in seen]
+
+
+def fake_sha(seed: str) -> str:
+    return hashlib.sha1(seed.encode(), usedforsecurity=False).hexdigest()
