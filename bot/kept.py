@@ -15,8 +15,9 @@ class Said:
     ``state`` is ``pending`` (memory is written, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or
     ``removed`` (a person deleted the comment: it is not written again). ``question`` identifies what was answered: the
     thread's text and references as they were then, empty where nobody looked for an answer. ``at`` is when it was first
-    promised, ``trying_since`` when the run began that is writing the comment, None once it is known how that went.
-    ``ups`` and ``downs`` count the 👍 and 👎 on the comment when somebody last looked.
+    promised and identifies the answer: states and counts do not move it. ``trying_since`` is when the run began that is
+    writing the comment, None once it is known how that went. ``ups`` and ``downs`` count the 👍 and 👎 on the comment
+    when somebody last looked.
     """
 
     id: ThreadId
@@ -58,7 +59,8 @@ class Fix:
     """The change that ended thread ``id``, as the forge knows it: what it touches and the first release that has it.
 
     ``ref`` is the outcome's ``fix``; ``commit`` the SHA on the main line, None while it is not merged; ``files`` at
-    most five paths. ``release`` is a tag, None while no release has it; ``looked_at`` is when that was last looked for.
+    most five paths. ``release`` is a tag, ``looked_at`` is when that was last looked for. Where there is none,
+    ``unreleased`` says that no release had it then; without that nobody knows.
     """
 
     id: ThreadId
@@ -70,6 +72,7 @@ class Fix:
     files: tuple[str, ...] = ()
     release: str | None = None
     released_at: datetime | None = None
+    unreleased: bool = False
 
 
 @dataclass(frozen=True, slots=True)

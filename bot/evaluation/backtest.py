@@ -107,8 +107,8 @@ class _Best:
 
 def _best(opened: Thread, library: Past, watch: Watch) -> _Best:
     """All candidates in order, and those that fill the places of a comment, as `recall` has them."""
-    before = opened.created_at
-    known = [key for one in referenced(opened, watch.place) for key in canonical_chain(one, library, before)]
+    before, place = opened.created_at, watch.place
+    known = [key for one in referenced(opened, place) for key in canonical_chain(one, library, before, place.repo)]
     ranked = candidates(opened, library, before, known)
     if not terms(opened.title):
         return _Best(ranked.candidates, ())

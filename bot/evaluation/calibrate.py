@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bot.evaluation.backtest import Seen
+from bot.evaluation.labels import NO_FEEDBACK, Feedback
 from bot.evaluation.metrics import reaching
 from bot.evaluation.results import Replayed
 from bot.ranking import LINKED, Model
@@ -25,6 +26,13 @@ LEAST_RELATED = 50
 STRENGTH = 20.0
 """How strongly own confidences are drawn to the shipped ones, in units of each feature's spread."""
 
+OPINION = 3
+"""Rows that a hit counts for on which people said what they think. That nobody linked a hit is half a word: of those
+with high confidence three of ten are really unrelated (`bot.evaluation.metrics`). An opinion is a whole one."""
+
+Pair = tuple[Mapping[str, float], bool]
+"""The evidence for a hit, and whether it is related."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -35,22 +43,27 @@ class Calibration:
     is_own: bool
 
 
-def refitted(seen: Sequence[Seen], model: Model) -> Model:
+def refitted(seen: Sequence[Seen], model: Model, feedback: Feedback = NO_FEEDBACK) -> Model:
     """The model with confidences fitted to what was seen, where people linked enough of it."""
     from bot.numeric.fitting import fit_probability
 
-    pairs = [
-        (candidate.evidence, hit.related)
-        for one in seen
-        for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True)
-    ]
-    if sum(related for _, related in pairs) < LEAST_RELATED:
+    weighed = [one for each in seen for one in _weighed(each, feedback)]
+    if sum(related for (_, related), _ in weighed) < LEAST_RELATED:
         return model
+    pairs = [pair for pair, weight in weighed for _ in range(weight)]
     used = [name for name in LINKED if name in model.confidence]
     prior = (model.confidence, model.intercept)
     rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
     weights, intercept = fit_probability(rows, labels, used, prior=prior, strength=STRENGTH)
     return replace(model, confidence={**model.confidence, **weights}, intercept=intercept)
+
+
+def _weighed(one: Seen, feedback: Feedback) -> Iterator[tuple[Pair, int]]:
+    """The hits of a thread, each with the rows that it counts for. An opinion overrules links."""
+    for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True):
+        opinion = feedback.get((one.replayed.id, hit.id))
+        related = hit.related if opinion is None else opinion
+        yield (candidate.evidence, related), 1 if opinion is None else OPINION
 
 
 def by_share(replayed: Sequence[Replayed], model: Model, share: float) -> Calibration:

@@ -1,4 +1,4 @@
-"""What people did later: which older threads they linked a thread to, and when."""
+"""What people did later: which older threads they linked a thread to, and when; and what they think of our matches."""
 
 from __future__ import annotations
 
@@ -7,14 +7,37 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bot.evaluation.results import Relations
+from bot.kept import Said, Wish
 from bot.model import Thread, ThreadId, TimelineEvent
 from bot.reading.outcome import outcome
 from bot.reading.references import find_references, find_title_references
 from bot.reading.statements import statements
 from bot.reading.verdict import verdicts
+from bot.recall.wishes import wrong_pairs
 
 _LATE = timedelta(minutes=2)
 """How long after a closing a comment may state the ending."""
+
+
+Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
+"""(thread, match) → whether people found the match helpful, of the matches on which they said so."""
+
+NO_FEEDBACK: Feedback = {}
+
+
+def feedback_of(said: Iterable[Said], wishes: Iterable[Wish]) -> Feedback:
+    """What people thought of the matches that were shown to them.
+
+    More 👎 than 👍 on a comment, or more 👍, is a word on its match where it shows but one; of several nobody knows
+    which is meant. A pair that was called wrong is wrong in both directions, whatever the thumbs say.
+    """
+    thumbs = {
+        (one.id, one.matches[0][0]): one.ups > one.downs
+        for one in said
+        if len(one.matches) == 1 and one.ups != one.downs
+    }
+    unlike = {pair for one, other in wrong_pairs(wishes) for pair in ((one, other), (other, one))}
+    return thumbs | dict.fromkeys(unlike, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +124,20 @@ def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
 
 
 class Links:
-    """All marks of a history, and what follows from them: the duplicates of one thread are related to one another."""
+    """All marks of a history, and what follows from them: the duplicates of one thread are related to one another.
 
-    def __init__(self, created: Mapping[ThreadId, datetime], found: Iterable[Mark]) -> None:
+    What people said of a match overrules it, whatever the moment: what they called unlike is not related, what they
+    found helpful is.
+    """
+
+    def __init__(
+        self, created: Mapping[ThreadId, datetime], found: Iterable[Mark], feedback: Feedback = NO_FEEDBACK
+    ) -> None:
         self.created = created
+        self.feedback = feedback
+        self._opinions: dict[ThreadId, dict[ThreadId, bool]] = {}
+        for (thread, match), helps in feedback.items():
+            self._opinions.setdefault(thread, {})[match] = helps
         self._marks: dict[ThreadId, list[Mark]] = {}
         for mark in found:
             self._marks.setdefault(mark.thread, []).append(mark)
@@ -114,25 +147,26 @@ class Links:
             self._members.setdefault(head, set()).add(key)
 
     @classmethod
-    def read(cls, threads: Sequence[Thread], repo: str | None = None) -> Links:
+    def read(cls, threads: Sequence[Thread], repo: str | None = None, feedback: Feedback = NO_FEEDBACK) -> Links:
         """The links that stand in these threads."""
         created = {thread.id: thread.created_at for thread in threads}
-        return cls(created, (mark for thread in threads for mark in marks(thread, repo)))
+        return cls(created, (mark for thread in threads for mark in marks(thread, repo)), feedback)
 
     def known_at(self, moment: datetime) -> Links:
         """The links that had been made before that moment."""
-        return Links(self.created, [mark for mark in self._all() if mark.at < moment])
+        return Links(self.created, [mark for mark in self._all() if mark.at < moment], self.feedback)
 
     def joined(self, found: Iterable[Mark]) -> Links:
         """These links and others."""
-        return Links(self.created, [*self._all(), *found])
+        return Links(self.created, [*self._all(), *found], self.feedback)
 
     def relations(self, thread: Thread) -> Relations:
         """The threads older than this one that it was linked to, whenever that was."""
         head = self._group.get(thread.id)
         duplicates = self._older(self._members.get(head, set()) if head is not None else set(), thread)
         others = self._older({mark.target for mark in self._marks.get(thread.id, ())}, thread)
-        return Relations(duplicates, others - duplicates)
+        unlike, liked = self._judged(thread, helps=False), self._judged(thread, helps=True)
+        return Relations(duplicates - unlike, (others | liked) - duplicates - unlike)
 
     def duplicates(self) -> list[ThreadId]:
         """The threads that were called a duplicate of an older one that is known, oldest first."""
@@ -146,6 +180,11 @@ class Links:
 
     def _all(self) -> Iterator[Mark]:
         return (mark for found in self._marks.values() for mark in found)
+
+    def _judged(self, thread: Thread, *, helps: bool) -> frozenset[ThreadId]:
+        """The older threads that people found helpful on this one, or not."""
+        opinions = self._opinions.get(thread.id, {})
+        return self._older((key for key, found in opinions.items() if found is helps), thread)
 
     def _is_older(self, key: ThreadId, than: ThreadId) -> bool:
         return key in self.created and than in self.created and self.created[key] < self.created[than]

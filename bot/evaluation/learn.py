@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 
 from bot.evaluation.backtest import Seen, Watch, newest, replay
 from bot.evaluation.calibrate import USUAL_SHARE, Calibration, by_share, has_vectors, recut, refitted
 from bot.evaluation.evaluate import lessons
 from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit
-from bot.evaluation.labels import Links
+from bot.evaluation.labels import NO_FEEDBACK, Feedback, Links
 from bot.evaluation.metrics import summary
 from bot.evaluation.replay import History
 from bot.evaluation.results import Backtest
@@ -46,7 +47,8 @@ class Learner:
         texts = [(document.title, document.body) for document in self.history.documents]
         words = train(texts, tick=tick)
         ranking = self.own_order(self.seconds / 3)
-        ranking, _ = self.own_cut(ranking, usual_cut, REPLAYED, self.seconds / 3)
+        usual = partial(usual_cut, feedback=self.links.feedback)
+        ranking, _ = self.own_cut(ranking, usual, REPLAYED, self.seconds / 3)
         backtest = self.backtest(ranking, REPLAYED, self.seconds / 3)
         data = encode(words) if words else b""
         return Lesson(data, ranking, len(self.history.threads), summary(backtest)), backtest
@@ -66,7 +68,8 @@ class Learner:
         """The ranking with confidences and a cut that suit what is seen in a replay."""
         seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds))
         found = calibrate(seen, ranking)
-        evidence = {"cut": found.reason, "replayed": len(seen)}
+        evidence: dict[str, object] = {"cut": found.reason, "replayed": len(seen)}
+        evidence |= {"opinions": len(self.links.feedback)} if self.links.feedback else {}
         part = {"with_vectors": found.model} if has_vectors(seen) else {"by_words": found.model}
         return replace(ranking, **part, provenance={**ranking.provenance, **evidence}), found
 
@@ -94,11 +97,11 @@ class Learner:
         return replay(self.history, self.links, newest(self.history, count), watch, tick, until)
 
 
-def usual_cut(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
+def usual_cut(seen: Sequence[Seen], ranking: Ranking, feedback: Feedback = NO_FEEDBACK) -> Calibration:
     """The cut for the usual share of issues, but never below the shipped confidence: a repository in which little
     repeats itself gets fewer comments, not worse ones."""
     model = ranking.model(has_vectors(seen))
-    own = refitted(seen, model)
+    own = refitted(seen, model, feedback)
     replayed = [recut(one, own, 0.0).replayed for one in seen]
     found = by_share(replayed, own, USUAL_SHARE)
     if found.model.cut < model.cut:
@@ -112,8 +115,12 @@ def usual_cut(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
 
 
 def read(
-    threads: Sequence[Thread], watch: Watch, seconds: float = SECONDS, embedder: Embedder | None = None
+    threads: Sequence[Thread],
+    watch: Watch,
+    seconds: float = SECONDS,
+    embedder: Embedder | None = None,
+    feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:
-    """A learner of these threads."""
+    """A learner of these threads, and of what people thought of our matches."""
     history = History.read(threads, embedder)
-    return Learner(history, Links.read(history.threads, watch.place.repo), watch, seconds)
+    return Learner(history, Links.read(history.threads, watch.place.repo, feedback), watch, seconds)

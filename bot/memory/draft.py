@@ -7,50 +7,30 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeVar, Unpack
 
-from bot.indexed import Digest, Entry, Hit
-from bot.kept import Changes, Said
+from bot.indexed import Entry, Hit
+from bot.kept import Changes
 from bot.memory import manifest as manifests
+from bot.memory.changed import Changed, Progress
 from bot.memory.documents import document_of
-from bot.memory.held import Held
 from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
 from bot.memory.learned import Embedder, Encoder, Lesson
 from bot.memory.paths import is_fit
-from bot.memory.records import (
-    FOLDER,
-    encode,
-    in_order,
-    record_path,
-    same_content,
-    wins,
-)
-from bot.memory.shards import (
-    answer_path,
-    digest_line,
-    digest_path,
-    edit_shards,
-    is_damaged,
-    said_line,
-)
+from bot.memory.records import FOLDER, in_order, record_path
 from bot.memory.store import Snapshot
 from bot.memory.whoosh import build, open_index
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
 
-Progress = Callable[[int], None]
 Answer = TypeVar("Answer")
-CHUNK = 1_000
-"""Records read at a time when the index is made anew."""
-
-
 INDEX = "index"
 
 
-class Draft(Held):
-    """What a snapshot holds, with changes on top of it; searches see both.
+class Draft(Changed):
+    """Searches see the snapshot and the changes, as other reads do.
 
     ``expected`` names files that will be read, so that they are read together. ``embedder``: a downloaded model.
     """
@@ -61,43 +41,18 @@ class Draft(Held):
         notes: list[str],
         expected: Iterable[str] = (),
         embedder: Embedder | None = None,
+        repo: str | None = None,
     ) -> None:
-        super().__init__(snapshot, notes, expected)
+        super().__init__(snapshot, notes, expected, repo)
         self._embedder = embedder
         self._lesson: dict[str, bytes] = {}
         self._begun_with = self.manifest.threads
-        self._written: dict[ThreadId, Record] = {}
-        self._digests: dict[ThreadId, Digest] = {}
-        self._said: dict[ThreadId, Said] = {}
         self._folder: Path | None = None
         self._index: Index | None = None
         self._index_changed = False
         self._behind: dict[ThreadId, Record] = {}  # applied, and not in the index yet
-        self._passed: dict[ThreadId, datetime] = {}  # later revisions that said the same, and were not kept for it
 
     # -- reading ---------------------------------------------------------------------------------------------------
-
-    def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
-        """What was said on these threads before and in this run."""
-        wanted = list(dict.fromkeys(ids))
-        return super().said(wanted) | {key: self._said[key] for key in wanted if key in self._said}
-
-    def said_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
-        """What was said on these threads when the snapshot was taken."""
-        return super().said(ids)
-
-    def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
-        """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
-        paths = in_order({*self.snapshot.paths(FOLDER), *map(record_path, self._written)})
-        written = {record_path(key): record for key, record in self._written.items()}
-        for start in range(0, len(paths), CHUNK):
-            part = paths[start : start + CHUNK]
-            found = self.snapshot.read(path for path in part if path not in written)
-            for path in part:
-                record = written.get(path) or self._decode(path, found.get(path, b""))
-                if record is not None:
-                    yield record
-            tick(len(part))
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         """The best hits of the index; a damaged index is made anew from the records and asked again."""
@@ -124,39 +79,17 @@ class Draft(Held):
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    def apply(self, changes: Changes, tick: Progress = lambda _: None) -> None:
-        """Put changes on top. Applying the same ones twice, or older ones later, changes nothing."""
-        threads = tombstones = 0
-        for record in self._winners(changes.records):
-            old = self._records[record.id]
-            was_thread = old is None and self._files.get(record_path(record.id)) is not None  # as it is damaged
-            threads += isinstance(record, Thread) - (was_thread or isinstance(old, Thread))
-            tombstones += isinstance(record, Tombstone) - isinstance(old, Tombstone)
-            self._records[record.id] = self._written[record.id] = self._behind[record.id] = record
-            self._read_digest(record)
-            tick(1)
-        stood = self.said(said.id for said in changes.said)
-        told = [said for said in changes.said if said.id not in stood or said.at >= stood[said.id].at]
-        self._said |= {said.id: said for said in told}
-        cursors = [moment for moment in (self.manifest.cursor, changes.cursor) if moment]
-        self.manifest = replace(
-            manifests.count_promises(self.manifest, told, stood),
-            cursor=max(cursors, default=None),
-            threads=self.manifest.threads + threads,
-            tombstones=self.manifest.tombstones + tombstones,
-            pending=manifests.next_pending(
-                self.manifest.pending,
-                [said.id for said in told if said.state == "pending"],
-                [said.id for said in told if said.state != "pending"],
-            ),
-        )
+    def apply(self, changes: Changes, tick: Progress = lambda _: None) -> list[Record]:
+        """Put changes on top, see `Changed.apply`; the index takes them in when it is next asked."""
+        records = super().apply(changes, tick)
+        self._behind |= {record.id: record for record in records}
+        return records
 
     def edits(self) -> dict[str, bytes | Path | None]:
         """What has to be written so that the store holds this draft; nothing when nothing changed."""
         if self._behind:
             self._ask(lambda _: None, None)
-        found: dict[str, bytes | Path | None] = {record_path(key): encode(r) for key, r in self._written.items()}
-        found |= self._shard_edits()
+        found: dict[str, bytes | Path | None] = {**self._file_edits()}
         found |= {path: data or None for path, data in self._lesson.items() if data or self.snapshot.read([path])}
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
@@ -208,44 +141,6 @@ class Draft(Held):
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def _winners(self, records: Iterable[Record]) -> list[Record]:
-        """Of each thread's records the newest, where it replaces what is held."""
-        in_time = sorted(records, key=lambda record: (record.revised_at, isinstance(record, Tombstone)))
-        newest = {record.id: record for record in in_time}
-        held = self.records(newest)
-        found = []
-        for key, record in newest.items():
-            old, passed = held.get(key), self._passed.get(key, record.revised_at)
-            if old and record.revised_at > old.revised_at and same_content(record, old):
-                self._passed[key] = max(record.revised_at, passed)
-            elif record.revised_at >= passed and wins(record, old):
-                found.append(record)
-        return found
-
-    def _read_digest(self, record: Record) -> None:
-        if isinstance(record, Thread):
-            self._digests[record.id] = read_digest(record)
-        else:
-            self._digests.pop(record.id, None)
-
-    def _shard_edits(self) -> dict[str, bytes | None]:
-        said = [(key, said_line(said)) for key, said in self._said.items()]
-        shards = self._read(sorted({*map(digest_path, self._written), *map(answer_path, self._said)}))
-        for path in {digest_path(key) for key in self._written if is_damaged(shards.get(digest_path(key), b""))}:
-            self._mend_digests(path)
-        keys = dict.fromkeys([*self._written, *self._digests])
-        lines = [(key, digest_line(self._digests[key]) if key in self._digests else None) for key in keys]
-        return edit_shards(shards, lines, digest_path) | edit_shards(shards, said, answer_path)
-
-    def _mend_digests(self, path: str) -> None:
-        """Read all digests of a damaged shard again from the records."""
-        files = in_order(self.snapshot.paths(f"{FOLDER}/{PurePosixPath(path).stem}"))
-        for file, data in self.snapshot.read(files).items():
-            record = self._decode(file, data)
-            if isinstance(record, Thread) and record.id not in self._written:
-                self._digests[record.id] = read_digest(record)
-        self._note(f"{path} was damaged: it was made anew from the records.")
-
     def _living(self, tick: Progress) -> Iterator[Thread]:
         """The threads that are there; when all were seen, the counts of the manifest are right."""
         gone = 0
@@ -258,7 +153,8 @@ class Draft(Held):
         self.manifest = replace(self.manifest, threads=len(files) - gone, tombstones=gone)
 
     def _document(self, thread: Thread) -> Document:
-        return document_of(thread, self._digests.get(thread.id), self.encoder.vectors(thread))
+        digest = self._digests.get(thread.id) or read_digest(thread, repo=self._repo)
+        return document_of(thread, digest, self.encoder.vectors(thread))
 
     def _ready(self) -> Index:
         """The index with all in it that was applied."""

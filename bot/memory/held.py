@@ -1,22 +1,27 @@
-"""What one state of the store holds: its manifest, its records, and what was said, as far as they can be read."""
+"""What one state of the store holds: its manifest, its records, and what else is kept, as far as it can be read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
 from bot.kept import Fix, Said, Wish
 from bot.memory import manifest as manifests
+from bot.memory.families import ANSWERS, FIXES, WISHES
 from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
 from bot.memory.manifest import FORMAT, Manifest
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
-from bot.memory.shards import answer_path, is_damaged, parse_said, read_shard
+from bot.memory.shards import Kept
 from bot.memory.store import Snapshot
 from bot.model import Record, ThreadId
 from bot.ranking import shipped
 
 Model = TypeVar("Model")
+Value = TypeVar("Value")
+
+CHUNK = 1_000
+"""Files read at a time when all are read."""
 
 
 class Held:
@@ -36,42 +41,63 @@ class Held:
         return self.manifest.format > FORMAT
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
-        """The records of these threads; unknown and damaged ones are left out."""
+        """The records of these threads; unknown and damaged ones are left out.
+
+        Their wishes and fixes come along where there are any: who reads a thread asks for them next.
+        """
         wanted = list(dict.fromkeys(ids))
         missing = {record_path(key): key for key in wanted if key not in self._records}
         if missing:
             self._records.update(dict.fromkeys(missing.values()))
-            for path, data in self._read(missing).items():
-                self._records[missing[path]] = self._decode(path, data)
+            beside = {family.path(key) for family in (WISHES, FIXES) for key in missing.values()}
+            files = self._read([*missing, *sorted(beside)])
+            for path, key in missing.items():
+                if path in files:
+                    self._records[key] = self._decode(path, files[path])
         return {key: record for key in wanted if (record := self._records[key]) is not None}
 
     def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
         """What was said on these threads, as far as it can be read."""
-        wanted = list(dict.fromkeys(ids))
-        shards = self._read(sorted({answer_path(key) for key in wanted}))
-        found: dict[ThreadId, Said] = {}
-        for path, data in shards.items():
-            lines = read_shard(data)
-            if is_damaged(data):
-                self._note(f"{path} is damaged: what was said on some threads is not known.")
-            for key in wanted:
-                if answer_path(key) == path and key in lines:
-                    found |= _valid_said(key, lines[key])
-        return found
+        return self._kept(ANSWERS, ids)
 
-    def wishes(self, _: Iterable[ThreadId]) -> dict[ThreadId, tuple[Wish, ...]]:
+    def wishes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Wish, ...]]:
         """What people asked of the bot on these threads, oldest first, as far as it can be read."""
-        return {}
+        return self._kept(WISHES, ids)
 
-    def fixes(self, _: Iterable[ThreadId]) -> dict[ThreadId, Fix]:
+    def fixes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Fix]:
         """Where the fixes of these threads are, as far as that was looked up."""
-        return {}
+        return self._kept(FIXES, ids)
 
     def learned(self) -> Learned:
         """What this memory has learned, as far as it can be read; the shipped ranking where it has learned none."""
         files = self._read(sorted({WORDS, RANKING} & self.manifest.model.keys()))
         words = self._model_file(WORDS, files, read_words)
         return Learned(self._model_file(RANKING, files, read_ranking) or shipped(), words)
+
+    def _kept(self, family: Kept[Value], ids: Iterable[ThreadId]) -> dict[ThreadId, Value]:
+        """What a family of shards has of these threads; a shard that is not there costs nothing."""
+        wanted: dict[str, list[ThreadId]] = {}
+        for key in dict.fromkeys(ids):
+            wanted.setdefault(family.path(key), []).append(key)
+        found: dict[ThreadId, Value] = {}
+        for path, data in self._read(sorted(wanted)).items():
+            found |= self._values(family, path, data, wanted[path])
+        return found
+
+    def _every(self, family: Kept[Value]) -> Iterator[tuple[ThreadId, Value]]:
+        """All that a family of shards has, as far as it can be read."""
+        paths = family.among(self.snapshot.paths(family.folder))
+        for start in range(0, len(paths), CHUNK):
+            for path, data in self._read(paths[start : start + CHUNK]).items():
+                yield from self._values(family, path, data, None).items()
+
+    def _values(
+        self, family: Kept[Value], path: str, data: bytes, wanted: Iterable[ThreadId] | None
+    ) -> dict[ThreadId, Value]:
+        values, is_whole = family.read(path, data, wanted)
+        if not is_whole:
+            self._note(f"{path} is damaged: {family.loss}.")
+        return values
 
     def _model_file(self, path: str, files: Mapping[str, bytes], read: Callable[[bytes], Model]) -> Model | None:
         wanted = self.manifest.model.get(path)
@@ -120,10 +146,3 @@ class Held:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
-
-
-def _valid_said(key: ThreadId, fields: dict[str, object]) -> dict[ThreadId, Said]:
-    try:
-        return {key: parse_said(fields)}
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return {}

@@ -10,13 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.archive import clean, parse_key, parse_time, stamp
-from bot.kept import Said
+from bot.kept import Said, Wish
+from bot.memory.families import parse_wish, wish_fields
+from bot.memory.merging import MAX_WISHES, recent
 from bot.memory.records import canonical
 from bot.model import ThreadId
 
 FORMAT = 1
 PATH = "manifest.json"
 MAX_PENDING = 200
+MAX_SOURCES = 16
+MAX_STATE = 200
+"""Sources of pages, and characters that tell the state of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,8 @@ class Manifest:
 
     ``day`` (``2026-01-05``, UTC) is the last one on which new comments were promised, ``promised`` how many. ``model``:
     the SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of
-    the downloaded model whose vectors the index has, empty for none.
+    the downloaded model whose vectors the index has, empty for none. ``pages``: which state of each source of pages was
+    read; ``recent``: what people asked for lately on any thread. A version that does not know these two drops them.
     """
 
     format: int = FORMAT
@@ -40,6 +46,13 @@ class Manifest:
     model: dict[str, str] = field(default_factory=dict)
     learned_from: int = 0
     embedder: str = ""
+    pages: dict[str, str] = field(default_factory=dict)
+    recent: tuple[Wish, ...] = ()
+
+    def with_pages(self, states: Iterable[tuple[str, str]]) -> Manifest:
+        """The manifest with the newest states of these sources; an empty one takes its source out."""
+        pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
+        return replace(self, pages=pages)
 
     def with_index(self, folder: Path, analyser: str) -> Manifest:
         """The manifest with the hashes of the index files in ``folder``; known files are not read again."""
@@ -50,6 +63,7 @@ class Manifest:
 
 def encode(manifest: Manifest) -> bytes:
     """The canonical bytes of the manifest."""
+    later = {"pages": manifest.pages, "recent": [wish_fields(wish) for wish in manifest.recent]}
     return canonical(
         {
             "format": manifest.format,
@@ -65,6 +79,7 @@ def encode(manifest: Manifest) -> bytes:
             "learned_from": manifest.learned_from,
             "embedder": manifest.embedder,
         }
+        | {name: value for name, value in later.items() if value}
     )
 
 
@@ -91,9 +106,30 @@ def decode(data: bytes) -> Manifest:
             model={str(name): str(digest) for name, digest in fields.get("model", {}).items()},
             learned_from=_count(fields.get("learned_from", 0)),
             embedder=clean(fields.get("embedder")),
+            pages=_pages(fields.get("pages")),
+            recent=_recent(fields.get("recent")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
+
+
+def _pages(value: object) -> dict[str, str]:
+    """The states of sources, as far as they can be read: what is lost is read again, and not worth the cursor."""
+    if not isinstance(value, dict):
+        return {}
+    states = [(clean(source)[:MAX_STATE], clean(state)[:MAX_STATE]) for source, state in value.items()]
+    return {source: state for source, state in states[:MAX_SOURCES] if source and state}
+
+
+def _recent(value: object) -> tuple[Wish, ...]:
+    """The wishes of the last hour, as far as they can be read."""
+    found = []
+    for line in value[: 2 * MAX_WISHES] if isinstance(value, list) else ():
+        try:
+            found.append(parse_wish(line, parse_key(line["id"])))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            continue
+    return recent(found)
 
 
 def _count(value: object) -> int:

@@ -11,12 +11,13 @@ from typing import Unpack
 
 from bot.indexed import Entry, Hit
 from bot.kept import Changes, Fix, Said, Wish
-from bot.memory.draft import INDEX, Draft, Progress
+from bot.memory.changed import Progress
+from bot.memory.draft import INDEX, Draft
+from bot.memory.families import FAMILIES
 from bot.memory.index import Narrowing, Query
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH
 from bot.memory.records import record_path
-from bot.memory.shards import answer_path, digest_path
 from bot.memory.store import Moved, Store, StoreError
 from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
@@ -29,7 +30,10 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
 
 
 class Memory:
-    """One repository's memory. `stage` makes changes searchable, `commit` makes them durable."""
+    """One repository's memory. `stage` makes changes searchable, `commit` makes them durable.
+
+    ``repo`` (OWNER/NAME) tells links to the repository itself from links elsewhere.
+    """
 
     def __init__(
         self,
@@ -38,8 +42,9 @@ class Memory:
         patience: float = PATIENCE,
         sleep: Callable[[float], None] = time.sleep,
         embedder: Embedder | None = None,
+        repo: str | None = None,
     ) -> None:
-        self._store = store
+        self._store, self._repo = store, repo
         self.embedder = Remembering(embedder) if embedder else None
         self._lesson: Lesson | None = None
         self._patience = patience
@@ -48,15 +53,17 @@ class Memory:
         self._made_anew = False
         self.taken: set[ThreadId] = set()
         """Threads that another run spoke for first, between the opening of this memory and its writing."""
+        self.taken_wishes: set[int] = set()
+        """Comments whose wishes another run took up first, in the same sense; that one only waits takes nothing."""
         self.notes: list[str] = []
         self._draft: Draft | None = None
 
     def open(self, want: Iterable[ThreadId] = ()) -> Memory:
         """Take the newest state; ``want`` names threads that will be read or changed."""
         keys = list(want)
-        paths = [path for key in keys for path in (record_path(key), digest_path(key), answer_path(key))]
+        paths = [path for key in keys for path in (record_path(key), *(family.path(key) for family in FAMILIES))]
         snapshot = self._store.open([PATH, INDEX, FOLDER, *paths])
-        self._draft = Draft(snapshot, self.notes, paths, self.embedder)
+        self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo)
         self._staged, self._made_anew, self._lesson = [], False, None
         return self
 
@@ -122,6 +129,31 @@ class Memory:
     def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
         return self.draft.wishes(ids)
 
+    def recent_wishes(self, since: datetime) -> tuple[Wish, ...]:
+        """What was asked for on any thread since then, oldest first: what the manifest has, so it costs nothing.
+
+        It has the hour before the newest wish, of those that still wait a week, and of a crowd the newest 200, by turns
+        of the accounts.
+        """
+        return tuple(wish for wish in self.draft.manifest.recent if wish.at >= since)
+
+    @property
+    def pages(self) -> Mapping[str, str]:
+        """Which state of each source of pages was read, such as a commit."""
+        return self.draft.manifest.pages
+
+    def page_ids(self) -> list[ThreadId]:
+        """The ids of the pages that are remembered. Reads the digests of all threads that have names."""
+        return self.draft.page_ids()
+
+    def every_said(self) -> Iterator[Said]:
+        """What was said on all threads, in no order. Reads all shards of answers, in one go."""
+        return self.draft.every_said()
+
+    def every_wish(self) -> Iterator[Wish]:
+        """What was asked for on all threads, in no order. Reads all shards of wishes, in one go."""
+        return self.draft.every_wish()
+
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)
 
@@ -153,7 +185,7 @@ class Memory:
                 self._reapply()
                 continue
             self._staged, self._made_anew, self._lesson = [], False, None
-            self._draft = Draft(written, self.notes, embedder=self.embedder)
+            self._draft = Draft(written, self.notes, embedder=self.embedder, repo=self._repo)
             return True
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
@@ -177,12 +209,33 @@ class Memory:
         """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile."""
         staged, made_anew, lesson = self._staged, self._made_anew, self._lesson
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
-        before = self.draft.said_before(promised)
-        self.open({one.id: None for changes in staged for one in (*changes.records, *changes.said)})
+        wished = {w.comment_id: w.id for changes in staged for w in changes.wishes if w.state == "pending"}
+        before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
+        self.open(_touched(staged))
         self.taken |= {key for key, said in self.draft.said_before(promised).items() if said != before.get(key)}
+        now = self.draft.wishes_before(wished.values())
+        self.taken_wishes |= {
+            key for key, wish in now.items() if key in wished and wish != asked.get(key) and _is_taken_up(wish)
+        }
         for changes in staged:
-            self.stage(replace(changes, said=tuple(said for said in changes.said if said.id not in self.taken)))
+            self.stage(
+                replace(
+                    changes,
+                    said=tuple(said for said in changes.said if said.id not in self.taken),
+                    wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
+                )
+            )
         if lesson:
             self.teach(lesson)
         if made_anew:
             self.rebuild_index()
+
+
+def _is_taken_up(wish: Wish) -> bool:
+    return wish.state != "pending" or wish.trying_since is not None
+
+
+def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
+    """The threads that these changes are about."""
+    parts = ((*one.records, *one.said, *one.wishes, *one.fixes) for one in staged)
+    return list(dict.fromkeys(each.id for part in parts for each in part))

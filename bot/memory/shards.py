@@ -1,66 +1,91 @@
-"""JSON lines files with one line for each thread, a hundred threads a file: digests, and what was said where."""
+"""JSON lines files with one line for each thread, a hundred threads a file; what they hold is told by `families.py`."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from bot.archive import clean, parse_key, parse_number, parse_time, stamp
-from bot.indexed import Digest
-from bot.kept import Said
+from bot.archive import parse_key
 from bot.memory.records import folder_of, sort_key
 from bot.model import ThreadId
 
-STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
+Value = TypeVar("Value")
+Line = Mapping[str, Any]
+"""A line of a shard as JSON; its ``id`` is a thread's."""
+
+_NAME = re.compile(r"(\d{4,}|x[0-9a-f]{2})\.jsonl", re.ASCII)
 
 
-def digest_path(key: ThreadId) -> str:
-    return f"digests/{folder_of(key)}.jsonl"
+@dataclass(frozen=True)
+class Family(Generic[Value]):
+    """The shards in one folder. ``fields`` gives what is kept of a value, as JSON, None for nothing worth a line."""
+
+    folder: str
+    fields: Callable[[Value], dict[str, object] | None]
+
+    def path(self, key: ThreadId) -> str:
+        """The shard of a thread, for example ``digests/0042.jsonl``."""
+        return f"{self.folder}/{folder_of(key)}.jsonl"
+
+    def line(self, value: Value) -> str | None:
+        fields = self.fields(value)
+        return None if fields is None else json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+    def among(self, paths: Iterable[str]) -> list[str]:
+        """Those of these paths that are shards of this family."""
+        start = f"{self.folder}/"
+        return [path for path in paths if path.startswith(start) and _NAME.fullmatch(path, len(start))]
+
+    def edits(self, shards: Mapping[str, bytes], values: Mapping[ThreadId, Value | None]) -> dict[str, bytes | None]:
+        """The shards that change when these values are put in (None takes one out); an empty shard goes."""
+        lines = ((key, None if value is None else self.line(value)) for key, value in values.items())
+        return edit_shards(shards, lines, self.path)
 
 
-def answer_path(key: ThreadId) -> str:
-    return f"answers/{folder_of(key)}.jsonl"
+@dataclass(frozen=True)
+class Kept(Family[Value]):
+    """A family that is read again.
+
+    ``parse`` gives the value of a line and whether that is all of it; it raises KeyError, TypeError, ValueError or
+    OverflowError where nothing of it can be read. ``loss`` says what a maintainer loses then.
+    """
+
+    parse: Callable[[Line], tuple[Value, bool]]
+    loss: str
+
+    def read(
+        self, path: str, data: bytes, wanted: Iterable[ThreadId] | None = None
+    ) -> tuple[dict[ThreadId, Value], bool]:
+        """The values of a shard by thread (None: of all), and whether nothing was damaged."""
+        found: dict[ThreadId, Value] = {}
+        lines, is_whole = read_lines(data)
+        for key in lines if wanted is None else wanted:
+            if key in lines and self.path(key) == path:
+                try:
+                    found[key], is_all = self.parse(lines[key])
+                except (KeyError, TypeError, ValueError, OverflowError):
+                    is_all = False
+                is_whole = is_whole and is_all
+        return found, is_whole
 
 
-def digest_line(digest: Digest) -> str:
-    """A digest as one line of JSON, without the fields that are empty."""
-    return _line(_plain(digest))
-
-
-def said_line(said: Said) -> str:
-    """What was said on a thread, as one line of JSON."""
-    return _line(_plain(said))
-
-
-def parse_said(line: Mapping[str, Any]) -> Said:
-    """The inverse of `said_line`, as JSON; anything else raises KeyError, TypeError, ValueError or OverflowError."""
-    state = line["state"]
-    if state not in STATES:
-        raise ValueError(f"no such state: {state!r:.40}")
-    return Said(
-        id=parse_key(line["id"]),
-        state=state,
-        at=parse_time(line["at"]),
-        reason=clean(line.get("reason")),
-        text_hash=clean(line.get("text_hash")),
-        comment_id=parse_number(line.get("comment_id")),
-        matches=tuple((parse_key(key), float(similarity)) for key, similarity in line.get("matches", ())),
-        question=clean(line.get("question")),
-        trying_since=parse_time(line["trying_since"]) if line.get("trying_since") else None,
-    )
+def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
+    """The lines of a shard by thread, and whether each could be read."""
+    found = list(_lines(data))
+    return {key: line for key, _, line in found if key is not None}, all(key is not None for key, _, _ in found)
 
 
 def read_shard(data: bytes) -> dict[ThreadId, dict[str, Any]]:
     """The lines of a shard by thread, as JSON. What is damaged is left out."""
-    return {key: line for key, _, line in _lines(data) if key is not None}
+    return read_lines(data)[0]
 
 
 def is_damaged(data: bytes) -> bool:
     """Whether a line of this shard cannot be read."""
-    return any(key is None for key, _, _ in _lines(data))
+    return not read_lines(data)[1]
 
 
 def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]:
@@ -95,16 +120,3 @@ def edit_shards(
             opened[path][key] = line
     edits = {path: write_shard(content) or None for path, content in opened.items()}
     return {path: data for path, data in edits.items() if data != shards.get(path)}
-
-
-def _line(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        plain = ((field.name, _plain(getattr(value, field.name))) for field in fields(value))
-        return {name: item for name, item in plain if item is not None and item not in ("", [], {})}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return stamp(value) if isinstance(value, datetime) else value

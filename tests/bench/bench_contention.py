@@ -15,12 +15,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
-from bot.kept import Changes, Said
+from bot.kept import Changes, Said, Wish
 from bot.memory.branch import BranchStore
+from bot.memory.families import DIGESTS
 from bot.memory.index import Query
 from bot.memory.manifest import file_hash
 from bot.memory.memory import Memory
-from bot.memory.shards import digest_path, read_shard
+from bot.memory.shards import read_shard
 from bot.model import Thread, ThreadId
 from tests.fakes.git_http import GitServer
 from tests.memory.samples import at, issue, query, word_of
@@ -75,6 +76,12 @@ def thread_of(writer: int, turn: int) -> Thread:
     return issue(1 + writer + 37 * turn, turn)
 
 
+def wish_on(key: ThreadId) -> Wish:
+    """What somebody asks for on this thread; neighbours share files with threads of other writers here too."""
+    assert isinstance(key, int)
+    return Wish(key, key, "search", "octocat", at(key / 1_000))
+
+
 def remember_threads(url: str, token: str, writer: int, turns: int) -> tuple[int, list[float]]:
     """One run after the other, each with a clone of its own. How often somebody was first, and the seconds of each."""
     random.seed(writer)
@@ -90,7 +97,7 @@ def remember_threads(url: str, token: str, writer: int, turns: int) -> tuple[int
         with BranchStore(url, "precedent", token, squash_after=SQUASH_AFTER) as store:
             memory = Memory(store, sleep=wait).open([thread.id])
             promise = Said(thread.id, "pending", at(turn), text_hash="x")
-            memory.stage(Changes(records=(thread,), said=(promise,), cursor=at(turn)))
+            memory.stage(Changes((thread,), (promise,), (wish_on(thread.id),), cursor=at(turn)))
             memory.commit(f"Remember {thread.id}")
         seconds.append(time.monotonic() - begun)
     return retries, seconds
@@ -127,14 +134,17 @@ def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
     """What the branch should hold and does not."""
     memory = Memory(store).open(expected)
     snapshot = memory.draft.snapshot
-    shards = snapshot.read({digest_path(key) for key in expected})
+    shards = snapshot.read({DIGESTS.path(key) for key in expected})
     digests = {key for data in shards.values() for key in read_shard(data)}
     index = {path.name: file_hash(path) for path in snapshot.checkout("index").iterdir()}
     held, entries, said = memory.records(expected), memory.entries(expected), memory.said(expected)
+    wishes, recent = memory.wishes(expected), memory.recent_wishes(at(0))
     lost = [f"record {key}" for key, thread in expected.items() if held.get(key) != thread]
     lost += [f"digest {key}" for key in expected if key not in digests]
     lost += [f"entry {key}" for key in expected if key not in entries]
     lost += [f"answer {key}" for key in expected if key not in said]
+    lost += [f"wish {key}" for key in expected if wishes.get(key) != (wish_on(key),)]
+    lost += [f"recent wish {key}" for key in expected if wish_on(key) not in recent]
     lost += [f"hit {key}" for key in expected if [hit.entry.id for hit in memory.search(words_of(key))] != [key]]
     lost += [f"count {memory.size}"] if memory.size != len(expected) else []
     lost += ["index files"] if index != memory.draft.manifest.index else []

@@ -237,3 +237,49 @@ def test_fitted_confidences_are_on_average_as_often_right_as_they_say() -> None:
 def test_whichever_vectors_were_asked_are_vectors(near: float | None, expected: bool) -> None:
     assert has_vectors([seen(), seen((1.0, True), near=near)]) is expected
     assert has_vectors([]) is False
+
+
+# Opinions.
+
+
+def linked_or_not(count: int) -> list[Seen]:
+    """As many threads with a related hit as without, the related ones more alike; each has one hit, with the id 1."""
+    chance = Random(7)
+    made = [seen((chance.gauss(1.0 if key % 2 else -1.0, 1), bool(key % 2))) for key in range(count)]
+    return [replace(one, replayed=replace(one.replayed, id=1_000 + key)) for key, one in enumerate(made)]
+
+
+def test_without_opinions_the_fit_is_what_it_was() -> None:
+    cases = linked_or_not(4 * LEAST_RELATED)
+    assert refitted(cases, MODEL, {}) == refitted(cases, MODEL) != MODEL
+    assert refitted(cases, MODEL, {(5, 1): True, (1_000, 2): False}) == refitted(cases, MODEL)
+
+
+def test_a_word_against_hits_makes_their_like_less_sure_and_a_word_for_them_surer() -> None:
+    cases = linked_or_not(4 * LEAST_RELATED)
+    sure_ones = sorted(cases, key=lambda one: one.candidates[0].evidence["likeness"])[-20:]
+    keys = [(one.replayed.id, 1) for one in sure_ones]
+    alike = sure_ones[0].candidates[0].evidence
+    plain, against, in_favour = (
+        refitted(cases, MODEL, dict.fromkeys(keys, word) if word is not None else {}).probability(alike)
+        for word in (None, False, True)
+    )
+    assert against < plain - 0.05
+    assert in_favour > plain
+
+
+def test_an_opinion_weighs_more_than_a_missing_link() -> None:
+    cases = linked_or_not(4 * LEAST_RELATED)
+    unlinked = [one for one in cases if not one.replayed.hits[0].related]
+    likest = max(unlinked, key=lambda one: one.candidates[0].evidence["likeness"])
+    again = [*cases, likest, likest]
+    told = refitted(cases, MODEL, {(likest.replayed.id, 1): False})
+    assert told.intercept == pytest.approx(refitted(again, MODEL).intercept)
+    assert told.confidence == pytest.approx(refitted(again, MODEL).confidence)
+
+
+def test_opinions_in_favour_count_among_the_related_hits_that_a_fit_needs() -> None:
+    cases = linked_or_not(2 * LEAST_RELATED - 2)
+    unlinked = next(one for one in cases if not one.replayed.hits[0].related)
+    assert refitted(cases, MODEL) == MODEL
+    assert refitted(cases, MODEL, {(unlinked.replayed.id, 1): True}) != MODEL

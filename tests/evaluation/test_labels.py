@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.evaluation.labels import Links, Mark, first_original, marks
+from bot.evaluation.labels import Links, Mark, feedback_of, first_original, marks
 from bot.evaluation.results import Relations
+from bot.kept import Said, Wish
 from bot.model import Message, Thread, ThreadId, TimelineEvent
 from tests.evaluation.timelines import generated, otherwise
 from tests.recall.samples import at, closed, duplicate, said, thread
@@ -232,3 +233,54 @@ def test_what_was_known_of_a_history_does_not_depend_on_what_happened_later(seed
             known = [first_original(each.thread()) for each in (life, other[lives.index(life)])]
             before = [one if one and one[1] <= at(cut) else None for one in known]
             assert before[0] == before[1]
+
+
+# What people think of our matches.
+
+
+def shown(key: int, *matches: int, ups: int = 0, downs: int = 0) -> Said:
+    return Said(key, "said", at(key), matches=tuple((match, 0.7) for match in matches), ups=ups, downs=downs)
+
+
+def wrong(key: int, *about: int, name: str = "wrong") -> Wish:
+    return Wish(key, 5, name, "octocat", at(key), about)
+
+
+@pytest.mark.parametrize(
+    ("said", "opinion"),
+    [
+        (shown(9, 3, downs=1), {(9, 3): False}),
+        (shown(9, 3, ups=1), {(9, 3): True}),
+        (shown(9, 3, ups=2, downs=3), {(9, 3): False}),
+        (shown(9, 3, ups=2, downs=2), {}),
+        (shown(9, 3), {}),
+        (shown(9, 3, 4, downs=5), {}),
+        (shown(9, 3, 4, ups=5), {}),
+        (shown(9, ups=5), {}),
+    ],
+)
+def test_thumbs_are_a_word_on_the_only_match(said: Said, opinion: dict[tuple[int, int], bool]) -> None:
+    assert feedback_of([said], []) == opinion
+
+
+def test_what_was_called_wrong_is_wrong_in_both_directions_whatever_the_thumbs() -> None:
+    found = feedback_of([shown(9, 3, ups=5), shown(8, 4, ups=1)], [wrong(9, 3), wrong(8, 4, name="refused")])
+    assert found == {(9, 3): False, (3, 9): False, (8, 4): True}
+
+
+def test_opinions_overrule_links_and_add_to_them() -> None:
+    made = [mark(9, 3, 10), mark(9, 4, 10, False), mark(7, 3, 10)]
+    created = {key: at(key) for key in range(1, 13)}
+    opinions = {(9, 3): False, (9, 5): True, (9, 11): True, (9, 99): True, (8, 4): True}
+    linked = Links(created, made, opinions)
+    assert linked.relations(thread(9)) == Relations(frozenset({7}), frozenset({4, 5}))
+    assert linked.relations(thread(8)) == Relations(others=frozenset({4}))
+    assert linked.relations(thread(7)) == Links(created, made).relations(thread(7))
+    for other in (linked.joined([]), linked.known_at(at(99))):
+        assert other.relations(thread(9)) == linked.relations(thread(9))
+
+
+def test_links_are_read_with_opinions() -> None:
+    threads = [thread(3), with_comments(said("Looks like #3.", 11))]
+    assert Links.read(threads).relations(threads[1]).all == {3}
+    assert Links.read(threads, None, {(9, 3): False}).relations(threads[1]).all == set()

@@ -94,6 +94,22 @@ def test_a_cut_is_put_where_it_was_measured_with_what_it_comes_from() -> None:
     assert found.provenance == {**shipped().provenance, "cut": "10 seen", "replayed": 10}
 
 
+def test_opinions_are_learned_from_and_told() -> None:
+    threads = [life.thread() for life in generated(30, Random(3))]
+    watch = Watch(shipped(), Settings(), Place("octocat/linkbarn"), rendered, False)
+    plain = read(threads, watch, 600).backtest(shipped(), 25, None)
+    hits = [(one.id, hit.id, hit.related) for one in plain.replayed for hit in one.hits]
+    linked = next((key, match) for key, match, related in hits if related)
+    unlinked = next((key, match) for key, match, related in hits if not related)
+    feedback = {linked: False, unlinked: True}
+    taught = read(threads, watch, 600, feedback=feedback)
+    found = taught.backtest(shipped(), 25, None)
+    labels = {(one.id, hit.id): hit.related for one in found.replayed for hit in one.hits}
+    assert (labels[linked], labels[unlinked]) == (False, True)
+    ranking, _ = taught.own_cut(shipped(), usual_cut, 10, 600)
+    assert ranking.provenance["opinions"] == 2
+
+
 # The order.
 
 

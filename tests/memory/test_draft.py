@@ -14,11 +14,12 @@ from random import Random
 import pytest
 
 from bot.kept import Changes, Said
+from bot.memory.families import DIGESTS
 from bot.memory.manifest import FORMAT
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
-from bot.memory.shards import digest_line, read_shard
+from bot.memory.shards import read_shard
 from bot.memory.store import StoreError
 from bot.model import Tombstone
 from bot.reading.digest import digest
@@ -319,7 +320,7 @@ def test_a_damaged_line_of_digests_is_made_anew_from_its_record(full: Place) -> 
     assert [path in note for note in memory.notes] == [True]
     shard = full.files()[path]
     assert list(read_shard(shard)) == list(HELD)
-    assert shard.split(b"\n")[4] == digest_line(digest(issue(5))).encode() == lines[4]
+    assert shard.split(b"\n")[4] == DIGESTS.line(digest(issue(5))).encode() == lines[4]
     is_whole(full)
 
 

@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.kept import Changes, Said
+from bot.memory.families import DIGESTS
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
-from bot.memory.shards import digest_line, digest_path, read_shard, write_shard
+from bot.memory.shards import read_shard, write_shard
 from bot.memory.store import Edits, Moved, Snapshot, Store, StoreError
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest
@@ -31,7 +32,7 @@ def expected_files(records: Iterable[Record]) -> dict[str, bytes]:
     shards: dict[str, dict[ThreadId, str]] = {}
     for record in held:
         if isinstance(record, Thread):
-            shards.setdefault(digest_path(record.id), {})[record.id] = digest_line(digest(record))
+            shards.setdefault(DIGESTS.path(record.id), {})[record.id] = DIGESTS.line(digest(record))
     return {record_path(record.id): encode(record) for record in held} | {
         path: write_shard(lines) for path, lines in shards.items()
     }

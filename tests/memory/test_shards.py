@@ -10,17 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.kept import Said
-from bot.memory.shards import (
-    answer_path,
-    digest_line,
-    digest_path,
-    edit_shards,
-    is_damaged,
-    parse_said,
-    read_shard,
-    said_line,
-    write_shard,
-)
+from bot.memory.families import ANSWERS, DIGESTS, parse_said
+from bot.memory.shards import edit_shards, is_damaged, read_shard, write_shard
 from bot.model import Decision, Message, Outcome, OutcomeKind
 from bot.reading.digest import digest
 from tests.memory.samples import at, issue
@@ -40,35 +31,35 @@ SAIDS = st.builds(
 
 
 def test_digests_and_answers_of_neighbours_share_a_file() -> None:
-    assert (digest_path(7), digest_path(99), digest_path(100)) == (
+    assert (DIGESTS.path(7), DIGESTS.path(99), DIGESTS.path(100)) == (
         "digests/0000.jsonl", "digests/0000.jsonl", "digests/0001.jsonl",
     )  # fmt: skip
-    assert answer_path(4242) == "answers/0042.jsonl"
+    assert ANSWERS.path(4242) == "answers/0042.jsonl"
 
 
 @given(SAIDS)
 def test_what_was_said_comes_back_from_its_line(said: Said) -> None:
-    line = said_line(said)
+    line = ANSWERS.line(said)
     assert "\n" not in line
     assert parse_said(json.loads(line)) == said
 
 
 @given(st.lists(SAIDS, max_size=8))
 def test_a_shard_holds_the_last_line_of_each_thread_in_the_order_of_their_ids(saids: list[Said]) -> None:
-    edits = edit_shards({}, [(said.id, said_line(said)) for said in saids], lambda _: "answers/all.jsonl")
+    edits = edit_shards({}, [(said.id, ANSWERS.line(said)) for said in saids], lambda _: "answers/all.jsonl")
     data = edits.get("answers/all.jsonl") or b""
     assert not is_damaged(data)
     kept = {key: parse_said(line) for key, line in read_shard(data).items()}
     assert kept == {said.id: said for said in saids}
     assert [key for key in kept if isinstance(key, int)] == sorted(key for key in kept if isinstance(key, int))
-    lines = [(key, said_line(said)) for key, said in reversed(kept.items())]
+    lines = [(key, ANSWERS.line(said)) for key, said in reversed(kept.items())]
     assert edit_shards({"answers/all.jsonl": data}, lines, lambda _: "answers/all.jsonl") == {}
 
 
 @pytest.mark.parametrize("break_", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\n"])
 def test_no_character_of_a_title_ends_a_line(break_: str) -> None:
-    line = digest_line(digest(issue(7, body=f"one{break_}two", author=f"a{break_}b")))
-    shard = write_shard({7: line, 8: digest_line(digest(issue(8)))})
+    line = DIGESTS.line(digest(issue(7, body=f"one{break_}two", author=f"a{break_}b")))
+    shard = write_shard({7: line, 8: DIGESTS.line(digest(issue(8)))})
     assert list(read_shard(shard)) == [7, 8]
     assert read_shard(shard)[7]["author"] == f"a{break_}b"
 
@@ -77,19 +68,19 @@ def test_a_digest_says_which_comment_even_if_it_is_the_first() -> None:
     thread = issue(7, comments=(Message("hubot", "OWNER", at(1), "Fixed in #8."),))
     outcome = Outcome(OutcomeKind.FIXED, comment=0, fix="#8", confidence=0.9)
     decision = Decision("We will not do it.", "hubot", "OWNER", at(1), comment=0)
-    line = json.loads(digest_line(replace(digest(thread), outcome=outcome, decisions=(decision,))))
+    line = json.loads(DIGESTS.line(replace(digest(thread), outcome=outcome, decisions=(decision,))))
     assert line["outcome"]["comment"] == 0
     assert line["decisions"][0]["comment"] == 0
 
 
 def test_fields_with_nothing_in_them_are_left_out_and_times_are_in_utc() -> None:
-    line = json.loads(digest_line(digest(issue(7))))
+    line = json.loads(DIGESTS.line(digest(issue(7))))
     assert not [name for name, value in line.items() if value in (None, "", [], {})]
     assert (line["id"], line["kind"], line["created_at"]) == (7, "issue", "2020-01-01T00:00:00Z")
 
 
 def test_a_damaged_line_costs_no_other_one() -> None:
-    lines = {key: said_line(Said(key, "said", at(key))) for key in range(1, 10)}
+    lines = {key: ANSWERS.line(Said(key, "said", at(key))) for key in range(1, 10)}
     data = write_shard(lines)
     rows = data.split(b"\n")
     for junk in (
@@ -106,17 +97,17 @@ def test_a_damaged_line_costs_no_other_one() -> None:
         damaged = b"\n".join([*rows[:4], junk, *rows[5:]])
         assert is_damaged(damaged)
         assert list(read_shard(damaged)) == [1, 2, 3, 4, 6, 7, 8, 9]
-        assert edit_shards({"answers/0000.jsonl": damaged}, [(5, lines[5])], answer_path) == {
+        assert edit_shards({"answers/0000.jsonl": damaged}, [(5, lines[5])], ANSWERS.path) == {
             "answers/0000.jsonl": data
         }
     assert not is_damaged(data)
 
 
 def test_a_line_can_be_taken_out_and_an_empty_shard_goes() -> None:
-    data = write_shard({7: said_line(Said(7, "said", at(0)))})
-    assert edit_shards({"answers/0000.jsonl": data}, [(7, None)], answer_path) == {"answers/0000.jsonl": None}
-    assert edit_shards({"answers/0000.jsonl": data}, [(8, None)], answer_path) == {}
-    assert edit_shards({}, [(8, None)], answer_path) == {}
+    data = write_shard({7: ANSWERS.line(Said(7, "said", at(0)))})
+    assert edit_shards({"answers/0000.jsonl": data}, [(7, None)], ANSWERS.path) == {"answers/0000.jsonl": None}
+    assert edit_shards({"answers/0000.jsonl": data}, [(8, None)], ANSWERS.path) == {}
+    assert edit_shards({}, [(8, None)], ANSWERS.path) == {}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +118,7 @@ def test_a_line_can_be_taken_out_and_an_empty_shard_goes() -> None:
     ],
 )  # fmt: skip
 def test_a_line_of_another_shape_is_refused(wrong: dict[str, object]) -> None:
-    line = json.loads(said_line(Said(7, "said", at(0))))
+    line = json.loads(ANSWERS.line(Said(7, "said", at(0))))
     with pytest.raises((KeyError, TypeError, ValueError, OverflowError)):
         parse_said(line | wrong)
 
