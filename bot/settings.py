@@ -66,18 +66,18 @@ _MODEL = {
 }
 
 RECALL_PHRASES = (
-    "remember what we decided in {topic}",
-    "remember what we decided about {topic}",
-    "what did we decide about {topic}",
-    "what did we decide on {topic}",
-    "what did we decide in {topic}",
-    "what was decided about {topic}",
-    "what was decided in {topic}",
-    "why did we decide {topic}",
-    "didn't we discuss {topic}",
-    "did we discuss {topic}",
-    "have we discussed {topic}",
-    "search all past conversations for {topic}",
+    "what * did we decide/choose/pick/select about/on/in/for {topic}",
+    "what * did we agree/decide/settle on in/for/about {topic}",
+    "what * did we go with in/for {topic}",
+    "which * did we decide/choose/pick/select in/for {topic}",
+    "what * was/were decided/agreed/concluded about/on/in/for {topic}",
+    "what * was/is the decision/conclusion/outcome about/on/in/of/for {topic}",
+    "why did we decide/choose/pick/reject/drop {topic}",
+    "why did we go/settle/agree with/for/on {topic}",
+    "did we * discuss/decide {topic}",
+    "have/had we * discussed/decided {topic}",
+    "remember/recall/remind * what * we decided/agreed/chose/said/discussed about/on/in/for {topic}",
+    "search * past/previous/earlier conversations/discussions for {topic}",
 )
 
 
@@ -168,8 +168,9 @@ class Settings:
     commands: Commands = _section(Commands, "What people may ask of the bot in a comment.")
     recall_phrases: tuple[str, ...] = setting(
         RECALL_PHRASES,
-        "Questions that ask for an earlier decision; {topic} stands for what is looked for.",
-        wording="phrases",
+        "Questions about what was decided or discussed; {topic} is what is looked for, * up to four words, a/b either.",
+        form=r"(?!(?:[^*]*\*){3})(?:[^{}\n]{6,}\{topic\}[^{}\n]*|\{topic\}[^{}\n]{6,})",
+        wording="phrases with {topic} in them, at most two * and six letters",
     )
     ignore: Ignore = _section(Ignore, "Who and what is left alone.")
     comment: Comment = _section(Comment, "The comment itself.")

@@ -199,7 +199,7 @@ def other_values(each: Described) -> list[Any]:
         low, high = (type(each.default)(bound.replace(",", "")) for bound in each.bounds.split(" to "))
         return [value for value in (low, high) if value != each.default]
     if isinstance(each.default, tuple):
-        return [("octocat",)]
+        return [("what about {topic}",) if "{topic}" in each.bounds else ("octocat",)]
     choices = each.bounds.split(", ")
     return [choice for choice in choices if choice != each.default] if len(choices) > 1 else ["hubot"]
 

@@ -26,6 +26,7 @@ RETRIES = 3
 """Repeats of a read after a dropped connection or a 5xx, with doubling waits; nothing else is repeated."""
 
 _REPO = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}\Z", re.ASCII)
+_LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)  # an App's name has brackets, and no permission to ask for
 _NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
 _CLOSED_DOORS = ("is locked", "archived", "read-only", "too many comments", "commenting is disabled")
 
@@ -93,9 +94,23 @@ class GitHubClient:
         """Everything that happened to an issue, its comments (event ``commented``) among it, oldest first."""
         return self.pages(f"{self._repo}/issues/{number}/timeline", {"per_page": PER_PAGE}, 52)[0]
 
+    def comment(self, comment_id: int) -> Json:
+        """One comment on an issue; Gone when it was deleted or cannot be seen yet."""
+        data: Json = _shaped(self.get(f"{self._repo}/issues/comments/{comment_id}", {})[1], dict)
+        return data
+
     def permission(self, login: str) -> str:
-        """``admin``, ``write``, ``read`` or ``none``, as the API says at this moment."""
-        return str(self.get(f"{self._repo}/collaborators/{login}/permission", {})[1].get("permission", "none"))
+        """``admin``, ``write`` (``maintain`` is told as that), ``read`` or ``none``, as the API says at this moment.
+
+        https://docs.github.com/rest/collaborators/collaborators#get-repository-permissions-for-a-user
+        """
+        if not _LOGIN.match(login):
+            return "none"
+        try:
+            data = _shaped(self.get(f"{self._repo}/collaborators/{login}/permission", {})[1], dict)
+        except Gone:  # no such account
+            return "none"
+        return str(data.get("permission") or "none")
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -108,6 +123,10 @@ class GitHubClient:
         """Replace the text of a comment; Gone when a person deleted it."""
         data = self._write("PATCH", f"{self._repo}/issues/comments/{comment_id}", {"body": text})
         return OwnComment(comment_id, text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
+
+    def react(self, comment_id: int, content: str) -> None:
+        """Put a reaction on a comment, such as ``eyes``; the same one twice is one."""
+        self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content})
 
     def fold(self, node_id: str, *, folded: bool) -> None:
         """Fold a comment as outdated, or unfold it. https://docs.github.com/graphql/reference/mutations#minimizecomment"""

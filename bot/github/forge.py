@@ -35,6 +35,14 @@ class Reader(Protocol):
         """Everything that happened to an issue, its comments among it, oldest first."""
         ...
 
+    def comment(self, comment_id: int) -> Json:
+        """One comment on an issue; raises Gone."""
+        ...
+
+    def permission(self, login: str) -> str:
+        """``admin``, ``write``, ``read`` or ``none``, as the API says at this moment."""
+        ...
+
 
 class Forge(Reader, Protocol):
     """Reading, and the few writes."""
@@ -45,6 +53,10 @@ class Forge(Reader, Protocol):
 
     def update_comment(self, comment_id: int, text: str) -> OwnComment:
         """Replace the text of a comment; raises Gone when a person deleted it."""
+        ...
+
+    def react(self, comment_id: int, content: str) -> None:
+        """Put a reaction on a comment, such as ``eyes``; the same one twice is one."""
         ...
 
     def fold(self, node_id: str, *, folded: bool) -> None:

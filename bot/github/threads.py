@@ -31,9 +31,24 @@ class Own:
     marker: str
 
     def wrote(self, comment: Json) -> bool:
-        author = str((comment.get("user") or {}).get("login") or "")
-        first = str(comment.get("body") or "").lstrip("\ufeff \t\r\n").partition("\n")[0]
-        return author.lower() == self.login.lower() and first.rstrip() == self.marker
+        """Whether it is our comment on the issue; replies are apart."""
+        return self._is_by_us(comment) and _first_line(comment) == self.marker
+
+    def replied(self, comment: Json) -> int | None:
+        """What our reply answers, the id of a comment; None for what is no reply of ours."""
+        head, end = f"{self.marker.removesuffix('-->')}reply=", " -->"
+        first = _first_line(comment)
+        key = first.removeprefix(head).removesuffix(end)
+        is_reply = first == f"{head}{key}{end}" and key.isascii() and key.isdigit() and len(key) < 20
+        return int(key) if is_reply and self._is_by_us(comment) else None
+
+    def _is_by_us(self, comment: Json) -> bool:
+        author = (comment.get("user") or comment.get("actor") or {}).get("login")
+        return str(author or "").lower() == self.login.lower()
+
+
+def _first_line(comment: Json) -> str:
+    return str(comment.get("body") or "").lstrip("\ufeff \t\r\n").partition("\n")[0].rstrip()
 
 
 def own_comment(comment: Json) -> OwnComment:
@@ -47,13 +62,13 @@ def own_comment(comment: Json) -> OwnComment:
 
 
 def split_own(comments: Iterable[Json], own: Own) -> tuple[list[Json], list[OwnComment]]:
-    """The comments of others, and ours, oldest first."""
+    """The comments of others, and our comments on the issue, oldest first; our replies to questions are neither."""
     others: list[Json] = []
     ours: list[OwnComment] = []
     for comment in comments:
         if own.wrote(comment):
             ours.append(own_comment(comment))
-        else:
+        elif own.replied(comment) is None:
             others.append(comment)
     return others, sorted(ours, key=lambda comment: comment.id)
 

@@ -1,0 +1,141 @@
+"""What memory has to say to somebody who asks: a search by words, an issue by number, what was decided on a topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bot.answer import Context, Mention
+from bot.model import Decision, Kind, Thread, ThreadId
+from bot.reading.words import terms
+from bot.recall.fixes import with_fixes
+from bot.recall.library import Library, WithoutWords, threads
+from bot.recall.mentioned import Place, mentions
+from bot.recall.query import word_query
+from bot.settings import Settings
+
+MOST = 5
+"""Threads in an answer."""
+
+READ = 25
+"""Of the threads that the index finds the best so many are read."""
+
+LEAST = 0.5
+"""Least part of what is looked for, by rarity of its words, that a thread has to hold: of two words the rarer one."""
+
+LEAST_ABOUT = 0.6
+"""Least part of a topic that a thread's title, or one of its decisions together with the title, has to name."""
+
+CHARS = 1_500
+"""Characters of each conversation in an answer of several threads."""
+
+MAX_TEXT = 100_000
+"""Characters of a thread in which the words are looked for."""
+
+_REFERENCE = re.compile(r"[#/]|\bgh-", re.IGNORECASE)
+_ASKING = "asking"
+_KINDS = frozenset({Kind.ISSUE, Kind.PULL})
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where people ask: the memory, in which those who want it so said nothing, and what an answer depends on.
+
+    ``skip`` names the threads that are never part of an answer, such as the one that is asked on.
+    """
+
+    library: Library
+    settings: Settings
+    place: Place
+    skip: tuple[ThreadId, ...] = ()
+
+    @property
+    def quiet(self) -> Library:
+        people = self.settings.ignore.people
+        return WithoutWords(self.library, people) if people else self.library
+
+
+def search_words(words: str, desk: Desk) -> Context:
+    """The threads that speak of these words, the best first, at most five, each with how it ended and was decided."""
+    wanted = _weights(words, desk.library)
+    found = [thread.id for thread in _candidates(words, desk) if _part(wanted, _text(thread)) >= LEAST]
+    return _answer(_shown(found[:MOST], words, CHARS, desk), desk)
+
+
+def about(numbers: Sequence[int], desk: Desk) -> Context:
+    """These issues in full, as if a text had pointed at them; what there is no record of is said to be missing."""
+    return _answer(_shown(numbers, "", desk.settings.references.chars, desk), desk)
+
+
+def decisions_about(topic: str, desk: Desk) -> Context:
+    """The threads that decide the topic, then those that are about it, at most five; weak hits are left out.
+
+    A thread decides it when one of its decisions, read together with the title, names most of the topic; only such
+    decisions are in the answer.
+    """
+    wanted = _weights(topic, desk.library)
+    deciding: dict[ThreadId, tuple[Decision, ...]] = {}
+    related: list[ThreadId] = []
+    candidates = _candidates(topic, desk)
+    known = _shown([thread.id for thread in candidates], topic, CHARS, desk)
+    for mention in known:
+        telling = tuple(d for d in mention.decisions if _decides(d, mention.title, wanted))
+        if telling:
+            deciding[mention.id] = telling
+        elif _part(wanted, mention.title) >= LEAST_ABOUT:
+            related.append(mention.id)
+    by_id = {mention.id: mention for mention in known}
+    best = [replace(by_id[key], decisions=telling) for key, telling in deciding.items()]
+    return _answer([*best, *(by_id[key] for key in related)][:MOST], desk)
+
+
+def _decides(decision: Decision, title: str, wanted: Mapping[str, float]) -> bool:
+    return _part(wanted, f"{title}\n{decision.text}") >= LEAST_ABOUT
+
+
+def _answer(shown: Iterable[Mention], desk: Desk) -> Context:
+    return with_fixes(Context(mentioned=tuple(shown), searched=desk.library.size), desk.library, None)
+
+
+def _weights(words: str, library: Library) -> Mapping[str, float]:
+    """The terms of what is looked for, and how rare each is; one that no thread has is the rarest."""
+    return library.rarity(dict.fromkeys(terms(words)))
+
+
+def _part(wanted: Mapping[str, float], text: str) -> float:
+    """The part of the words that a text holds, weighed by their rarity, in 0..1."""
+    whole = sum(wanted.values())
+    held = set(terms(text)) & wanted.keys()
+    return sum(wanted[term] for term in held) / whole if whole else 0.0
+
+
+def _candidates(words: str, desk: Desk) -> list[Thread]:
+    """The threads that the index finds for these words, best first, with what they say today."""
+    hits = desk.library.search(
+        word_query(words),
+        limit=READ,
+        keep=lambda entry: entry.kind in _KINDS and isinstance(entry.id, int) and entry.id not in desk.skip,
+    )
+    found = threads(desk.quiet, [hit.entry.id for hit in hits], None)
+    return [found[hit.entry.id] for hit in hits if hit.entry.id in found]
+
+
+def _text(thread: Thread) -> str:
+    said = "\n".join([thread.title, thread.body, *(c.text for c in thread.comments if not c.is_bot)])
+    return said[:MAX_TEXT]
+
+
+def _shown(numbers: Iterable[ThreadId], words: str, chars: int, desk: Desk) -> list[Mention]:
+    """Each of these issues, or the one that it is a duplicate of, once; conversations near to the words."""
+    wanted = list(numbers)
+    asking = Thread(
+        _ASKING,
+        _REFERENCE.sub(" ", words),
+        " ".join(f"#{number}" for number in wanted),
+        _ASKING,
+        datetime.max.replace(tzinfo=UTC),
+    )
+    full, _ = mentions(asking, desk.place, desk.quiet, None, (len(wanted), chars))
+    return [mention for mention in full if mention.id not in desk.skip]

@@ -1,0 +1,1 @@
+"""What people ask of the bot on an issue, and the one reply that each of them gets."""

@@ -1,0 +1,167 @@
+"""What each request gets: whether it is allowed, what memory has to say, and the reply as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from bot.answer import Context
+from bot.github.catch_up import read_thread
+from bot.github.errors import ForgeError, RateLimited, Unauthorised
+from bot.kept import Changes
+from bot.model import GHOST, Record
+from bot.parts import Bot
+from bot.recall.asking import Desk, about, decisions_about, search_words
+from bot.recall.wishes import EFFECTIVE, is_off
+from bot.replies.requests import Request
+from bot.replies.sentences import sentence
+
+MAX_REPLIES = 10
+"""Replies that one run writes at most; the next run takes the others."""
+
+HOUR = timedelta(hours=1)
+WRITERS = frozenset({"admin", "maintain", "write"})
+"""Permissions that come with the right to write: https://docs.github.com/rest/collaborators/collaborators"""
+
+LOOKED = frozenset({"search", "context", "recall"})
+"""Requests for which memory is looked through."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPlan:
+    """What is to be replied. ``name`` is what memory keeps of the request, ``text`` the reply, empty for none.
+
+    ``good``: what was asked for is done. ``waits``: why a later run has to look at it.
+    """
+
+    request: Request
+    name: str
+    context: Context = field(default_factory=Context)
+    text: str = ""
+    good: bool = True
+    waits: str = ""
+    fault: ForgeError | None = None
+
+
+def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
+    """What each request gets, as text. Commands are acknowledged with 👀 on the way."""
+    recent = bot.memory.recent_wishes(bot.now - HOUR)
+    used = Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE)
+    used.subtract(r.by.casefold() for r in requests if r.before in recent and r.before.name not in EFFECTIVE)
+    plans: list[ReplyPlan] = []
+    for request in requests:
+        full = sum(bool(plan.text) for plan in plans) >= MAX_REPLIES
+        if waits := bot.muted or ("one run replies no more, the next one does" if full else ""):
+            plans.append(ReplyPlan(request, "waiting", waits=waits))
+            continue
+        if request.command and not request.before:
+            react(request, "eyes", bot)
+        try:
+            plan = _planned(request, used[request.by.casefold()], bot)
+        except ForgeError as error:
+            plan = ReplyPlan(request, "waiting", waits=str(error), fault=error)
+        used[request.by.casefold()] += plan.name not in EFFECTIVE
+        plans.append(plan)
+    return plans
+
+
+def _planned(request: Request, used: int, bot: Bot) -> ReplyPlan:
+    """``used``: how often the account has asked within the hour."""
+    silent = is_off(w for w in bot.memory.wishes([request.thread.id]).get(request.thread.id, ()) if w != request.before)
+    name = request.command.name if request.command else "recall"
+    limit = bot.settings.commands.searches_per_hour
+    if name in EFFECTIVE:
+        if not _may_change(request, bot):
+            return _said(ReplyPlan(request, "refused", good=False), ["refused"], bot, silent)
+        return _said(ReplyPlan(request, name), [name], bot, silent and name != "on")
+    if used >= limit or silent:
+        told = ["limited"] if request.command and used == limit else []
+        return _said(ReplyPlan(request, "limited", good=False), told, bot, silent)
+    if name == "help":
+        clear = request.command is not None and request.command.clear
+        return _said(ReplyPlan(request, name, good=clear), ["help"] if clear else ["unclear", "help"], bot, silent)
+    context = _found(request, bot)
+    nothing = all(mention.missing for mention in context.mentioned)
+    if request.question and nothing:
+        return ReplyPlan(request, name)  # who asks their colleagues is not told that memory knows nothing
+    is_search = request.command is not None and bool(request.command.words)
+    told = ["nothing"] if nothing and is_search else []
+    return _said(ReplyPlan(request, name, context, good=not nothing), told, bot, silent)
+
+
+def _said(plan: ReplyPlan, told: Sequence[str], bot: Bot, silent: bool) -> ReplyPlan:
+    """The plan with its reply: the sentences named by ``told`` above what was found; none where silence is wished."""
+    request = plan.request
+    if silent or not (told or plan.context.mentioned):
+        return plan
+    names = (*told, *(["others_left"] if request.others else []))
+    limit = bot.settings.commands.searches_per_hour
+    lines = [sentence(name, request.command, bot.renderer.words, limit) for name in names]
+    quoted = "" if _is_hushed(request.by, bot) else request.text
+    rendered = bot.renderer.reply(
+        plan.context,
+        asked=quoted,
+        reply_to=request.key,
+        now=request.at,
+        searched=bot.memory.size if LOOKED & {plan.name} else 0,
+        answer="\n\n".join(lines),
+    )
+    if rendered.problem:
+        bot.note(rendered.problem)
+    return replace(plan, text=rendered.text)
+
+
+def _may_change(request: Request, bot: Bot) -> bool:
+    """The issue's author may, and who may write to the repository as the API says now.
+
+    Never by ``author_association``, which calls a private member of the organisation a contributor.
+    """
+    if request.by.casefold() == request.thread.author.casefold() != GHOST:
+        return True
+    return request.by != GHOST and bot.forge.permission(request.by) in WRITERS
+
+
+def _found(request: Request, bot: Bot) -> Context:
+    desk = Desk(bot.memory, bot.settings, bot.place, (request.thread.id,))
+    command, question = request.command, request.question
+    numbers = command.about if command else question.about if question else ()
+    if numbers:
+        _fetch(numbers, bot)
+        return about(numbers, desk)
+    if command:
+        return search_words(command.words, desk)
+    assert question is not None
+    topic = question.topic or request.thread.title
+    return decisions_about(topic, desk) if question.decides else search_words(topic, desk)
+
+
+def _fetch(numbers: Iterable[int], bot: Bot) -> None:
+    """Fetch once what memory does not hold; what cannot be had stays unknown."""
+    wanted = list(numbers)
+    held, fetched = bot.memory.records(wanted), list[Record]()
+    for number in wanted:
+        if number not in held:
+            try:
+                fetched.append(read_thread(bot.forge, bot.own, number)[0])
+            except (RateLimited, Unauthorised):
+                raise
+            except ForgeError as error:
+                bot.note(f"Issue {number}, which was asked for, could not be read: {error}")
+    if fetched:
+        bot.memory.stage(Changes(records=tuple(fetched)))
+
+
+def _is_hushed(login: str, bot: Bot) -> bool:
+    return login.casefold() in {each.casefold() for each in bot.settings.ignore.people}
+
+
+def react(request: Request, content: str, bot: Bot) -> None:
+    """A reaction on the command; one that cannot be had is no loss."""
+    if bot.settings.mode != "comment" or request.command is None:
+        return
+    try:
+        bot.forge.react(request.key, content)
+    except ForgeError as error:
+        bot.note(f"The command on issue {request.thread.id} could not be given a reaction: {error}")

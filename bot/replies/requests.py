@@ -1,0 +1,171 @@
+"""What is asked: commands and recall questions in young comments, in opening texts, and those still waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bot.archive import parse_time, thread_from_archive
+from bot.duty import SPEAKING, Look
+from bot.github.catch_up import comments_of
+from bot.github.errors import ForgeError
+from bot.github.events import Event
+from bot.github.threads import message_fields
+from bot.kept import Changes, Wish
+from bot.model import Kind, Message, Thread
+from bot.parts import Bot
+from bot.reading.intent import Command, Question, commands, recall_question
+from bot.reading.signals import strip_boilerplate
+from bot.recall.wishes import EFFECTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something that somebody asks. ``key`` is the id of the comment, or the number of the issue whose text asks.
+
+    ``others``: there are commands in the comment that are not obeyed. ``before`` is what memory has of it.
+    """
+
+    thread: Thread
+    key: int
+    by: str
+    at: datetime
+    command: Command | None = None
+    question: Question | None = None
+    others: bool = False
+    before: Wish | None = None
+
+    @property
+    def text(self) -> str:
+        return self.command.line if self.command else self.question.asked if self.question else ""
+
+
+def asked(look: Look, bot: Bot) -> list[Request]:
+    """What is asked in the news, on the event's thread, and where a reply was promised; stages what became of those.
+
+    Only young comments count that nobody edited, of people, and each once. Oldest first.
+    """
+    if bot.settings.mode == "off":
+        return []
+    waiting = (w.id for w in bot.memory.recent_wishes(bot.now - bot.within) if w.state == "pending")
+    hinted = [look.event.number] if look.event.number else []
+    keys = list(dict.fromkeys([*(record.id for record in look.news.records), *hinted, *waiting]))
+    known, found, settled = bot.memory.wishes(keys), list[Request](), list[Wish]()
+    for thread in bot.memory.records(keys).values():
+        if isinstance(thread, Thread) and _is_answered(thread, bot):
+            open_requests, done = _open_requests(_whole(thread, look.event, bot), known.get(thread.id, ()), bot)
+            found += open_requests
+            settled += done
+    if settled:
+        bot.memory.stage(Changes(wishes=tuple(settled)))
+    return sorted(found, key=lambda request: (request.at, request.key))
+
+
+def _is_answered(thread: Thread, bot: Bot) -> bool:
+    ignored = {label.casefold() for label in bot.settings.ignore.labels}
+    return (thread.kind is Kind.ISSUE or (thread.kind is Kind.PULL and bot.settings.pulls)) and not (
+        ignored & {label.casefold() for label in thread.labels}
+    )
+
+
+def _whole(thread: Thread, event: Event, bot: Bot) -> Thread:
+    """The thread with the event's comment, which the list that it was read from may not have shown yet."""
+    is_asked_here = event.number == thread.id and (event.name, event.action) == ("issue_comment", "created")
+    number, by_us = event.comment_id, event.comment_author.casefold() == bot.own.login.casefold()
+    if not (is_asked_here and number) or by_us or any(comment.id == number for comment in thread.comments):
+        return thread
+    try:
+        found = bot.forge.comment(number)
+        at = found["created_at"]
+        read = thread_from_archive({"id": thread.id, "created_at": at, "comments": [message_fields(found)]})
+    except (ForgeError, KeyError, ValueError):
+        return thread
+    return replace(thread, comments=(*thread.comments, *read.comments))
+
+
+def _open_requests(thread: Thread, wishes: Sequence[Wish], bot: Bot) -> tuple[list[Request], list[Wish]]:
+    """The requests on a thread that wait for a reply, and what became of earlier ones."""
+    held = {wish.comment_id: wish for wish in wishes}
+    found = {request.key: request for request in _requests(thread, bot)}
+    new = [request for key, request in found.items() if key not in held]
+    due = [w for w in wishes if w.state == "pending" and not (w.trying_since and w.trying_since > bot.now - SPEAKING)]
+    gone = [closed(wish) for wish in due if wish.comment_id not in found]
+    waiting = [wish for wish in due if wish.comment_id in found]
+    try:
+        settled = _settled(thread, [wish for wish in waiting if wish.trying_since], bot)
+    except ForgeError as error:
+        bot.note(f"Whether the replies on issue {thread.id} stand could not be seen: {error}")
+        return new, gone
+    told = {wish.comment_id for wish in settled}
+    again = [replace(found[wish.comment_id], before=wish) for wish in waiting if wish.comment_id not in told]
+    return new + again, settled + gone
+
+
+def _requests(thread: Thread, bot: Bot) -> Iterator[Request]:
+    """All that is asked on a thread, answered or not."""
+    if opening := _opening(thread, bot):
+        yield opening
+    for comment in thread.comments:
+        is_as_written = comment.updated_at is None and _may_ask(comment.author, comment.is_bot, comment.created_at, bot)
+        if comment.id and is_as_written and (request := _in_comment(thread, comment, comment.id, bot)):
+            yield request
+
+
+def _opening(thread: Thread, bot: Bot) -> Request | None:
+    """What an issue's own text asks; a question for an issue by number is answered by what is said of mentions."""
+    if not isinstance(thread.id, int) or not _may_ask(thread.author, thread.is_bot, thread.created_at, bot):
+        return None
+    texts = (strip_boilerplate(thread.body), thread.title)
+    question = next((found for text in texts if (found := _recalled(text, thread.author, bot))), None)
+    if question is None or question.about or not question.topic:
+        return None
+    return Request(thread, thread.id, thread.author, thread.created_at, question=question)
+
+
+def _in_comment(thread: Thread, comment: Message, key: int, bot: Bot) -> Request | None:
+    place = bot.place
+    found = commands(comment.text, repo=place.repo, hosts=place.hosts) if bot.settings.commands.enabled else ()
+    if found:
+        same = [command for command in found if command.name == found[0].name and command.clear]
+        numbers = dict.fromkeys(number for command in same for number in command.about)
+        command = replace(found[0], about=tuple(numbers))
+        alone = len(found) == 1 or (bool(numbers) and len(same) == len(found))
+        return Request(thread, key, comment.author, comment.created_at, command, others=not alone)
+    question = _recalled(comment.text, comment.author, bot)
+    return Request(thread, key, comment.author, comment.created_at, question=question) if question else None
+
+
+def _recalled(text: str, author: str, bot: Bot) -> Question | None:
+    if author.casefold() in {login.casefold() for login in bot.settings.ignore.people}:
+        return None
+    return recall_question(text, bot.settings.recall_phrases, repo=bot.place.repo, hosts=bot.place.hosts)
+
+
+def _may_ask(author: str, is_bot: bool, at: datetime, bot: Bot) -> bool:
+    ignored = {login.casefold() for login in (*bot.settings.ignore.authors, bot.own.login)}
+    return at > bot.now - bot.within and not is_bot and author.casefold() not in ignored
+
+
+def _settled(thread: Thread, wishes: Sequence[Wish], bot: Bot) -> list[Wish]:
+    """Of wishes whose reply was being written: those whose reply stands, or stood and was deleted by a person.
+
+    The timeline does not say whose comment was deleted: any is taken for ours, as silence is the smaller mistake.
+    """
+    if not wishes or not isinstance(thread.id, int):
+        return []
+    items = bot.forge.timeline(thread.id)
+    standing = {bot.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
+    gone = (item["created_at"] for item in items if item.get("event") == "comment_deleted" and item.get("created_at"))
+    deleted = [parse_time(at) for at in gone]
+    done = []
+    for wish in wishes:
+        since = (wish.trying_since or wish.at).replace(microsecond=0)
+        if wish.comment_id in standing or any(at >= since for at in deleted):
+            done.append(replace(closed(wish), state="done", reply_id=standing.get(wish.comment_id)))
+    return done
+
+
+def closed(wish: Wish) -> Wish:
+    """The wish with no reply to come; what it changes stays changed."""
+    return replace(wish, state="done" if wish.name in EFFECTIVE else "refused", trying_since=None)

@@ -1,0 +1,50 @@
+"""What a reply says beside its findings: texts of the catalogue, with values that are harmless as they stand."""
+
+from __future__ import annotations
+
+from bot.comment.defang import inline
+from bot.comment.wording import Words
+from bot.reading.intent import Command
+
+HELP = {
+    "search": "`/precedent search WORDS`",
+    "context": "`/precedent context #N`",
+    "refresh": "`/precedent refresh`",
+    "wrong": "`/precedent wrong #N`",
+    "off": "`/precedent off`",
+    "on": "`/precedent on`",
+}
+"""What may be asked, in the order of the list; what it does is the text ``reply_help_NAME``."""
+
+WORDS_SHOWN = 80
+
+
+def sentence(name: str, command: Command | None, words: Words, per_hour: int) -> str:
+    """The text ``reply_NAME`` as Markdown; for ``help`` a list of several lines.
+
+    ``per_hour`` is how often an account may ask. Raises KeyError for a name that the catalogue does not have.
+    """
+    match name:
+        case "help":
+            return _help(words)
+        case "limited":
+            return words.count("reply_limited", per_hour)
+        case "off":
+            return words.say("reply_off", command=HELP["on"])
+        case "wrong":
+            return _wrong(command.about if command else (), words)
+        case "nothing":
+            return words.say("reply_nothing", words=inline(command.words if command else "", WORDS_SHOWN))
+    return words.say(f"reply_{name}")
+
+
+def _help(words: Words) -> str:
+    lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in HELP.items())
+    return "\n".join([words.say("reply_help"), "", *lines])
+
+
+def _wrong(about: tuple[int, ...], words: Words) -> str:
+    *others, last = [str(number) for number in about] or [""]
+    if not others:
+        return words.say("reply_wrong_one", number=last)
+    return words.say("reply_wrong_many", numbers=words.say("and", first=", ".join(others), second=last))

@@ -1,0 +1,143 @@
+"""Commands and questions through the Action's door: what a person writes, and what stands on the issue afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.comment.render import find_marker
+from tests.acceptance.stage import BOT, Stage
+
+DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
+TAKEN_BACK = "it was taken back"
+
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """Issue 1 holds a decision, 2 points at it and has the comment that says so; monalisa wrote 2."""
+    stage = Stage(tmp_path)
+    github = stage.github
+    github.set_permission("octocat", "write")
+    github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+    github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
+    github.close(1, "octocat", at="2025-07-23T10:00:00Z")
+    github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
+    run(stage, "issues", "opened")
+    assert DECISION in main_comment(stage)
+    yield stage
+    stage.close()
+    assert github.violations == []
+
+
+def run(stage: Stage, event: str, action: str | None = None, comment: int | None = None, **inputs: str) -> None:
+    stage.github.clock.advance(20)
+    stage.github.mark()
+    assert stage.act(event, action, 2 if action else None, comment, inputs) == 0
+
+
+def say(stage: Stage, text: str, by: str = "monalisa") -> int:
+    """Somebody comments on issue 2, and the Action runs."""
+    comment = stage.github.comment(2, by, text)
+    run(stage, "issue_comment", "created", comment)
+    return comment
+
+
+def main_comment(stage: Stage) -> str:
+    return next(iter([text for text in stage.comments(2) if find_marker(text)]), "")
+
+
+def replies(stage: Stage, comment: int) -> list[str]:
+    return [text for text in stage.comments(2) if find_marker(text, reply_to=comment)]
+
+
+def reactions(stage: Stage, comment: int) -> list[str]:
+    return [reaction.content for reaction in stage.github.comment_by_id(comment).reactions]
+
+
+def test_anybody_may_search_and_the_comment_on_the_issue_stays(stage: Stage) -> None:
+    before = main_comment(stage)
+    comment = say(stage, "/precedent search where sessions live", "stranger")
+    (text,) = replies(stage, comment)
+    assert DECISION in text
+    assert main_comment(stage) == before
+    assert reactions(stage, comment) == ["eyes", "rocket"]
+
+
+def test_a_command_names_issues_without_pointing_at_them(stage: Stage) -> None:
+    stage.github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
+    run(stage, "schedule")
+    before = main_comment(stage)
+    comment = say(stage, "/precedent context #3", "stranger")
+    assert "Dark mode" in replies(stage, comment)[0]
+    assert main_comment(stage) == before
+
+
+def test_off_takes_the_comment_back_and_on_brings_it_again(stage: Stage) -> None:
+    off = say(stage, "/precedent off")
+    assert TAKEN_BACK in main_comment(stage)
+    assert len(replies(stage, off)) == 1
+    say(stage, "See #1 again.", "stranger")
+    stage.github.edit_issue(2, body="As in #1, and much worse.")
+    run(stage, "issues", "edited")
+    assert TAKEN_BACK in main_comment(stage)
+    say(stage, "/precedent on")
+    assert DECISION in main_comment(stage)
+
+
+def test_an_outsider_switches_nothing_off(stage: Stage) -> None:
+    comment = say(stage, "/precedent off", "stranger")
+    assert DECISION in main_comment(stage)
+    assert "Nothing was changed" in replies(stage, comment)[0]
+    assert reactions(stage, comment) == ["eyes", "confused"]
+
+
+def test_a_wrong_issue_is_not_shown_again(stage: Stage) -> None:
+    say(stage, "/precedent wrong #1", "octocat")
+    assert DECISION not in main_comment(stage)
+    stage.github.edit_issue(2, body="As in #1, and much worse.")
+    run(stage, "issues", "edited")
+    assert DECISION not in main_comment(stage)
+
+
+def test_refresh_answers_anew_even_where_a_person_deleted_the_comment(stage: Stage) -> None:
+    (mine,) = stage.github.comments_by(BOT, 2)
+    stage.github.delete_comment(mine.id, by="octocat")
+    stage.github.edit_issue(2, body="As in #1, and much worse.")
+    run(stage, "issues", "edited")
+    assert main_comment(stage) == ""
+    say(stage, "/precedent refresh")
+    assert DECISION in main_comment(stage)
+
+
+@pytest.mark.parametrize("text", ["> /precedent off", "```\n/precedent off\n```", "Try /precedent off"])
+def test_what_is_quoted_or_code_is_no_command(stage: Stage, text: str) -> None:
+    comment = say(stage, text, "octocat")
+    assert DECISION in main_comment(stage)
+    assert (reactions(stage, comment), len(stage.comments(2))) == ([], 1)
+    say(stage, "/precedent help")  # so that this fails while commands are not obeyed at all
+    assert len(stage.comments(2)) == 2
+
+
+def test_a_redelivered_event_changes_nothing(stage: Stage) -> None:
+    comment = say(stage, "/precedent search where sessions live", "stranger")
+    before = stage.comments(2)
+    for seconds in (0, 300, 300):
+        stage.github.clock.advance(seconds)
+        run(stage, "issue_comment", "created", comment)
+    assert stage.comments(2) == before
+    assert len(before) == 2
+
+
+def test_a_search_costs_two_reads_and_three_writes(stage: Stage) -> None:
+    say(stage, "/precedent search where sessions live", "stranger")
+    assert (stage.github.reads, stage.github.writes) == (2, 3)
+
+
+def test_a_dry_run_only_tells_what_it_would_reply(stage: Stage) -> None:
+    comment = stage.github.comment(2, "stranger", "/precedent search where sessions live")
+    run(stage, "issue_comment", "created", comment, **{"dry-run": "true"})
+    assert (len(stage.comments(2)), reactions(stage, comment)) == (1, [])
+    assert DECISION in stage.summary.read_text(encoding="utf-8")
