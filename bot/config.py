@@ -1,4 +1,4 @@
-"""The config file: YAML of at most 64 KB → Settings, or one line that says where and what is wrong.
+"""Files in YAML of at most 64 KB: the settings and the words of a repository, or one line that says what is wrong.
 
 The only importer of yaml.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -43,6 +43,13 @@ for _name, _form in (
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_form})\Z", re.ASCII), _EVERY_CHARACTER)
 
 
+class Placed(NamedTuple):
+    """A text of a file, and where it stands there, as ``FILE:LINE`` for errors."""
+
+    text: str
+    place: str
+
+
 def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings:
     """The settings in ``text``, the content of the file ``name``; the defaults where it is None or empty.
 
@@ -53,6 +60,30 @@ def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings
         return Settings()
     built: Settings = _section(root, Settings, "", name)
     return built
+
+
+def load_texts(text: bytes | str | None, name: str) -> dict[str, Placed]:
+    """The flat list ``name: text`` that is in ``text``, the content of the file ``name``; what is empty is left out.
+
+    Raises SettingsError with file and line for what is no such list, and for a name that stands there twice.
+    """
+    root = _parse(_decoded(text, name), name) if text else None
+    if root is None or _is_null(root):
+        return {}
+    if not isinstance(root, yaml.MappingNode):
+        raise SettingsError(f"{_place(name, root)}: the file must hold lines such as `name: text`")
+    found: dict[str, Placed] = {}
+    for key_node, value_node in root.value:
+        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else ""
+        if key in found:
+            raise SettingsError(
+                f"{_place(name, key_node)}: {shown(key)} stands here a second time; keep one of the two"
+            )
+        if not isinstance(value_node, yaml.ScalarNode):
+            raise SettingsError(f"{_place(name, value_node)}: {shown(key)} must be one text, in quotes")
+        if not _is_null(value_node):
+            found[key] = Placed(value_node.value, _place(name, value_node))
+    return found
 
 
 def _decoded(text: bytes | str, name: str) -> str:

@@ -1,4 +1,7 @@
-"""Makes the pictures of the documentation in docs/images, of the comment and of the report: `make picture`."""
+"""Makes the pictures of the documentation in docs/images, of comments and of the report: `make picture`.
+
+With names, only what they name: ``comment``, ``report``, ``gallery``.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,17 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.evaluation.report import render_report
+from tests.comment.gallery import GALLERY, NOW, REPOSITORY, rendered
 from tests.evaluation.samples import generated
 from tools.demo import ROOT, Stage, visible
-from tools.preview import Post, page
+from tools.preview import Post, comment, page
 from tools.screenshot import ScreenshotError, Tab, find_chromium, running, take
 
 IMAGES = ROOT / "docs" / "images"
+COMMENTS = IMAGES / "comments"
 WIDTH = 900
 SCALE = 1.5
+COMMENT_SCALE = 1.25
 
 REPORTS = (
     ("report.png", False, (1200, 2460, 1.0)),
@@ -61,17 +67,40 @@ def take_report(html: Path) -> None:
             (IMAGES / name).write_bytes(tab.picture(height))
 
 
-def main() -> int:
-    """Take all pictures; returns 1 where there is no browser to take them with."""
+def take_story(html: Path) -> None:
+    """Take the pictures of the comment below the issue that it answers, for readers who prefer light and dark."""
+    for name, dark in (("comment.png", False), ("comment-dark.png", True)):
+        take(html, IMAGES / name, WIDTH, dark, SCALE)
+
+
+def take_gallery(folder: Path) -> None:
+    """Take a picture of each comment of the gallery."""
+    for name, shown in GALLERY.items():
+        html = folder / f"{name}.html"
+        post = Post("github-actions", visible(rendered(shown)), NOW, is_bot=True)
+        html.write_text(comment(post, REPOSITORY), encoding="utf-8")
+        take(html, COMMENTS / f"{name}.png", WIDTH, scale=COMMENT_SCALE)
+
+
+TAKES = {
+    "comment": lambda folder: take_story(story(folder)),
+    "report": lambda folder: take_report(report(folder)),
+    "gallery": take_gallery,
+}
+
+
+def main(names: list[str]) -> int:
+    """Take the pictures that are named, or all; returns 1 where there is no browser, 2 where a name is none."""
+    if unknown := [name for name in names if name not in TAKES]:
+        print(f"picture: {unknown[0]!r} is no picture: the names are {', '.join(TAKES)}", file=sys.stderr)
+        return 2
     try:
         find_chromium()
         with tempfile.TemporaryDirectory(prefix="precedent-picture-") as folder:
-            html = story(Path(folder))
-            for name, dark in (("comment.png", False), ("comment-dark.png", True)):
-                take(html, IMAGES / name, WIDTH, dark, SCALE)
-            take_report(report(Path(folder)))
-        for name in ("comment.png", "comment-dark.png", *(name for name, _, _ in REPORTS)):
-            print(f"docs/images/{name}: {(IMAGES / name).stat().st_size:,} bytes")
+            for name in names or TAKES:
+                TAKES[name](Path(folder))
+        for image in sorted(IMAGES.rglob("*.png")):
+            print(f"{image.relative_to(ROOT)}: {image.stat().st_size:,} bytes")
     except ScreenshotError as error:
         print(f"picture: {error}", file=sys.stderr)
         return 1
@@ -79,4 +108,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -92,6 +92,19 @@ def page(posts: Sequence[Post], title: str, number: int, repository: str = "octo
     opener = posts[0].author if posts else ""
     articles = "\n".join(_article(post, place, opener, repository) for place, post in enumerate(posts))
     heading = f'{escape(_printable(title))} <span class="number">#{number}</span>'
+    header = f"""<header class="issue"><p class="repository">{escape(repository)}</p>
+<h1>{heading}</h1>
+<p class="state">{_OPEN_ICON}Open</p></header>
+"""
+    return _document(f"{title} · #{number}", f'{header}<div class="timeline">\n{articles}\n</div>')
+
+
+def comment(post: Post, repository: str = "octo-org/linkbarn") -> str:
+    """An HTML document showing one comment and nothing around it."""
+    return _document("A comment", f'<div class="timeline">\n{_article(post, 1, "", repository)}\n</div>')
+
+
+def _document(title: str, inner: str) -> str:
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -99,18 +112,13 @@ def page(posts: Sequence[Post], title: str, number: int, repository: str = "octo
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{escape(_printable(title))} · #{number}</title>
+<title>{escape(_printable(title))}</title>
 <style>
 {STYLE.read_text(encoding="utf-8")}</style>
 </head>
 <body>
 <main>
-<header class="issue"><p class="repository">{escape(repository)}</p>
-<h1>{heading}</h1>
-<p class="state">{_OPEN_ICON}Open</p></header>
-<div class="timeline">
-{articles}
-</div>
+{inner}
 </main>
 </body>
 </html>

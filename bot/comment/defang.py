@@ -39,6 +39,7 @@ _HAZARD = re.compile(
 _LINE_START = re.compile(r"(?P<mark>[-+=#:](?![A-Za-z0-9])|[0-9]{1,9}(?=[.)](?:\s|\Z)))|(?P<quote>>)", re.ASCII)
 _PING = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])", re.ASCII)
 _FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>.*)", re.ASCII)
+_CODE = re.compile(r"(?<!`)`([^`\s](?:[^`]{0,198}[^`\s])?)`(?!`)")
 _TICKS = re.compile(r"`+")
 _SAFE_IN_URL = "/:?#@!$&'*+,;=%~-._"
 _HEX_RUN = 6
@@ -50,6 +51,20 @@ def inline(text: str, limit: int) -> str:
     What was Markdown is shown as it was typed. Safe inside raw HTML elements too, though backslashes show there.
     """
     return _line(cut(one_line(text[:MAX_CHARS]), limit))
+
+
+def prose(text: str, limit: int) -> str:
+    """As ``inline``, but what stands between single backticks stays code. For Markdown, not raw HTML."""
+    line = cut(one_line(text[:MAX_CHARS]), limit)
+    shown, at = "", 0
+    for found in _CODE.finditer(line):
+        shown += _within(line[at : found.start()], is_first=at == 0) + code_span(found[1], limit)
+        at = found.end()
+    return shown + _within(line[at:], is_first=at == 0)
+
+
+def _within(text: str, *, is_first: bool) -> str:
+    return _line(text) if is_first else _HAZARD.sub(_disarm, text)
 
 
 def block(text: str, limit: int) -> str:
@@ -79,6 +94,13 @@ def link(text: str, url: str, limit: int = TITLE_CHARS) -> str:
     label = inline(text, limit) or "(no title)"
     address = _address(url)
     return f"[{label}]({address})" if address else label
+
+
+def hazard(text: str) -> tuple[str, str]:
+    """The first thing in ``text`` that Markdown or GitHub would take for more than words: what it is, and what stands
+    there; two empty texts where there is none. ``text`` is one line."""
+    found = _HAZARD.search(text) or _LINE_START.match(text)
+    return (str(found.lastgroup), found[0]) if found else ("", "")
 
 
 def _address(url: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from bot.model import Kind, ThreadId
 
@@ -42,6 +42,11 @@ class Links:
         """A commit by its full or short SHA in lower case."""
         base = self._base()
         return f"{base}/commit/{sha}" if base and _SHA.fullmatch(sha) else ""
+
+    def release(self, tag: str) -> str:
+        """A release by its tag."""
+        base = self._base()
+        return f"{base}/releases/tag/{quote(tag, safe='', errors='replace')}" if base and tag else ""
 
     def page(self, address: str) -> str:
         """The address of a documentation page: plain http(s) only, everything else leads nowhere."""

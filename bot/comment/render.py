@@ -6,14 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from bot.answer import Context
-from bot.comment import wording
+from bot.comment.catalogue import own_words
 from bot.comment.defang import inline
 from bot.comment.links import Links
 from bot.comment.sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
-from bot.comment.view import QUOTE_CHARS, Item, view_of
+from bot.comment.scene import QUOTE_CHARS
+from bot.comment.view import Item, view_of
+from bot.comment.wording import Words
+from bot.config import load_texts
 from bot.errors import UserError, WorldError
 from bot.model import ThreadId
 
@@ -21,6 +25,7 @@ __all__ = [
     "MAX_BYTES",
     "MAX_CHARS",
     "SHIPPED",
+    "WORDS",
     "Links",
     "Rendered",
     "Renderer",
@@ -41,6 +46,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "templates"
 """The templates that come with this program."""
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
+WORDS = "words.yml"
 PAGES = ("report.html.j2", "report.css", "report.js")
 
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
@@ -55,7 +61,7 @@ _SPEAKS_FOR_A_PERSON = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A comment's text, and in one line what was wrong with the repository's own templates (None: nothing)."""
+    """A comment's text, and in one line what was wrong with the repository's templates or words (None: nothing)."""
 
     text: str
     problem: str | None = None
@@ -79,9 +85,14 @@ def find_marker(text: str, instance: str = "action", reply_to: int | None = None
     return first.rstrip() == marker(instance, reply_to)
 
 
-def withdrawn(instance: str = "action") -> str:
-    """What a comment shrinks to when nothing that it said is true any more."""
-    return f"{marker(instance)}\n<sub>{wording.WITHDRAWN}</sub>\n"
+def withdrawn(instance: str = "action", words: Words | None = None) -> str:
+    """What a comment shrinks to when nothing that it said is true any more. ``words``: None for the shipped ones."""
+    return f"{marker(instance)}\n<sub>{(words or shipped_words()).texts['withdrawn']}</sub>\n"
+
+
+def shipped_words() -> Words:
+    """The words that come with this program, in English."""
+    return _words_in(_read(SHIPPED, (WORDS,))[WORDS])
 
 
 def render_page(name: str, values: Mapping[str, object]) -> str:
@@ -90,10 +101,11 @@ def render_page(name: str, values: Mapping[str, object]) -> str:
 
 
 class Renderer:
-    """Renders comments with the shipped templates and, where they work, with a repository's own.
+    """Renders comments with the shipped templates and words and, where they work, with a repository's own.
 
-    ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text; it can extend
-    ``base.md.j2`` or what it replaces as ``shipped/NAME.md.j2``. ``commands`` says whether the footer names commands.
+    ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text, which can extend ``base.md.j2``
+    or what it replaces as ``shipped/NAME.md.j2``, and ``words.yml`` to the words that a repository says otherwise.
+    ``commands`` says whether the footer names commands.
     """
 
     def __init__(
@@ -105,8 +117,12 @@ class Renderer:
         instance: str = "action",
         commands: bool = True,
     ) -> None:
-        shipped = _read(templates, NAMES)
-        kept, self._problem = _acceptable(overrides or {})
+        shipped = _read(templates, (*NAMES, WORDS))
+        self._english = _words_in(shipped.pop(WORDS))
+        given = dict(overrides or {})
+        self.words, problems = _own_words(given.pop(WORDS, None), self._english)
+        kept, problem = _acceptable(given)
+        self._problem = _joined(*problems, problem)
         self._shipped = Sandbox(shipped)
         self._custom = Sandbox(shipped | {f"shipped/{name}": shipped[name] for name in NAMES} | kept) if kept else None
         self._links = links or Links()
@@ -120,36 +136,47 @@ class Renderer:
         ``searched`` is the number of threads that were looked through, 0 to leave it out. Ages are counted to ``now``;
         pass the time of the question rather than of the run, and a repeated run gives the same bytes.
         """
-        name = "context.md.j2" if context.mentioned or context.also_mentioned else "troubleshooting.md.j2"
+        points_at_some = context.mentioned or context.also_mentioned or context.elsewhere
+        name = "context.md.j2" if points_at_some else "troubleshooting.md.j2"
         frame = {"marker": marker(self._instance), "asked": ""}
         return self._rendered(name, _without(context, thread_id), now, searched, frame)
 
-    def reply(self, context: Context, *, asked: str, reply_to: int, now: datetime, searched: int) -> Rendered:
-        """The reply to comment ``reply_to``, in which somebody asked ``asked``; says so when nothing was found."""
-        frame = {"marker": marker(self._instance, reply_to), "asked": inline(asked, QUOTE_CHARS)}
+    def reply(
+        self, context: Context, *, asked: str, reply_to: int, now: datetime, searched: int, answer: str = ""
+    ) -> Rendered:
+        """The reply to comment ``reply_to``, in which somebody asked ``asked``; says so when nothing was found.
+
+        ``answer`` is Markdown of ours that stands above what was found, or alone.
+        """
+        frame = {"marker": marker(self._instance, reply_to), "asked": inline(asked, QUOTE_CHARS), "answer": answer}
         return self._rendered("reply.md.j2", context, now, searched, frame)
 
     def _rendered(
         self, name: str, context: Context, now: datetime, searched: int, frame: Mapping[str, str]
     ) -> Rendered:
-        fixed: Item = {**frame, "words": self._words(searched)}
-
-        def views() -> Iterator[Item]:
-            return ({**view_of(part, self._links, now), **fixed} for part in shrunk(context))
-
         problem = self._problem
-        if self._custom is not None:
+        for sandbox, words, blamed, instead in self._attempts(name):
             try:
-                text = _fit(self._custom, name, views())
+                text = _fit(sandbox, name, self._views(context, words, now, searched, frame))
                 _check(text, frame["marker"])
                 return Rendered(text, problem)
             except TemplateFault as fault:
-                problem = f"template {name}: {fault}; the shipped template was used"
-        return Rendered(_fit(self._shipped, name, views()), problem)
+                problem = _joined(problem, f"{blamed}: {fault}; {instead}")
+        return Rendered(_fit(self._shipped, name, self._views(context, self._english, now, searched, frame)), problem)
 
-    def _words(self, searched: int) -> dict[str, str]:
-        footer = {"provenance": wording.provenance(searched), "controls": wording.controls(self._commands)}
-        return {**wording.HEADINGS, **footer}
+    def _attempts(self, name: str) -> Iterator[tuple[Sandbox, Words, str, str]]:
+        """What to try before the shipped templates with the shipped words, and what is to blame when it fails."""
+        if self._custom is not None:
+            yield self._custom, self.words, f"template {name}", "the shipped template was used"
+        if self.words is not self._english:
+            yield self._shipped, self.words, WORDS, "the shipped words were used"
+
+    def _views(
+        self, context: Context, words: Words, now: datetime, searched: int, frame: Mapping[str, str]
+    ) -> Iterator[Item]:
+        ours = {**words.fixed(), **words.footer(searched, commands=self._commands)}
+        for part in shrunk(context):
+            yield {**view_of(part, self._links, now, words), **frame, "words": ours}
 
 
 def shrunk(context: Context) -> Iterator[Context]:
@@ -162,7 +189,7 @@ def shrunk(context: Context) -> Iterator[Context]:
                 hits[place] = replace(hits[place], conversation="")
                 context = _with(context, section, hits)
                 yield context
-    for section in ("also_mentioned", "pages", "open_now", "seen_before", "mentioned"):
+    for section in ("elsewhere", "also_mentioned", "pages", "open_now", "seen_before", "mentioned"):
         while hits := list(getattr(context, section)):
             context = _with(context, section, hits[:-1])
             yield context
@@ -226,6 +253,25 @@ def _read(folder: Path, names: Iterable[str]) -> dict[str, str]:
         return {name: (folder / name).read_text(encoding="utf-8") for name in names}
     except (OSError, UnicodeDecodeError) as fault:
         raise WorldError(f"the shipped templates cannot be read ({fault}): install the program again") from fault
+
+
+@cache
+def _words_in(source: str) -> Words:
+    return Words({name: written.text for name, written in load_texts(source, WORDS).items()})
+
+
+def _own_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
+    """The words of a repository, or the shipped ones and why."""
+    if not source:
+        return english, []
+    try:
+        return own_words(english, source), []
+    except UserError as fault:
+        return english, [f"{fault}; the shipped words were used"]
+
+
+def _joined(*problems: str | None) -> str | None:
+    return "; ".join(filter(None, problems)) or None
 
 
 def _acceptable(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:

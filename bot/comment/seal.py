@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from bot.answer import Context, Match, Mention
+from bot.kept import Fix
 
 _SEAL = re.compile(r"\n<!-- precedent-seal ([0-9a-f]{16}) ([0-9a-f]{16}) -->\s*\Z", re.ASCII)
 
@@ -28,6 +29,7 @@ def fingerprint(context: Context) -> str:
         [_mention_facts(m) for m in (*context.mentioned, *context.also_mentioned)],
         [_match_facts(m) for m in (*context.seen_before, *context.open_now)],
         [(page.title, page.url, page.excerpt) for page in context.pages],
+        context.elsewhere,
     )
     return _hash(repr(told))
 
@@ -48,12 +50,18 @@ def read_seal(text: str) -> Seal | None:
 
 
 def _mention_facts(mention: Mention) -> tuple[object, ...]:
-    told = (mention.id, mention.title, mention.state, mention.outcome)
-    return (*told, mention.decisions, mention.summary, mention.files)
+    told = (mention.id, mention.title, mention.state, mention.draft, mention.merged_at, mention.outcome, mention.chain)
+    return (*told, mention.decisions, mention.summary, mention.files, _fix_facts(mention.fix))
 
 
 def _match_facts(match: Match) -> tuple[object, ...]:
-    return (match.id, match.title, match.state, match.outcome, match.why, match.files)
+    told = (match.id, match.title, match.state, match.outcome, match.why, match.files, _fix_facts(match.fix))
+    return (*told, match.asked_on, match.may_be_back)
+
+
+def _fix_facts(fix: Fix | None) -> tuple[object, ...]:
+    """When somebody last looked is no fact, nor which commit it is: that it is on the main line is."""
+    return (fix.ref, fix.is_pull, fix.commit is not None, fix.files, fix.release, fix.unreleased) if fix else ()
 
 
 def _plain(text: str) -> str:

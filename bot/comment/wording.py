@@ -1,102 +1,120 @@
-"""Every word of ours that a reader sees, in one place; nothing here comes from a stranger."""
+"""What the bot says: the catalogue of its words with days, counts and names spelled by it, and plain English."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.model import GHOST, MAINTAINER_ROLES, Kind, ThreadId
 
-MENTIONED = "Mentioned here"
-SEEN_BEFORE = "Seen before"
-OPEN_NOW = "Open now"
-PAGES = "From the docs"
-ALSO_MENTIONED = "Also mentioned"
-HOW_IT_WENT = "How it went"
-WHY = "Why"
-DECIDED = "Decided"
-NO_RECORD = "no record of this issue"
-WITHDRAWN = "There was a note here about earlier issues. It no longer applies, so it was taken back."
-NOTHING_FOUND = "Nothing in this repository's memory answers this."
+PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
+"""What stands for a value in a text of the catalogue; a value is put there as it is, and never looked at again."""
 
-HEADINGS = {
-    "mentioned": MENTIONED,
-    "seen_before": SEEN_BEFORE,
-    "open_now": OPEN_NOW,
-    "pages": PAGES,
-    "also_mentioned": ALSO_MENTIONED,
-    "how_it_went": HOW_IT_WENT,
-    "why": WHY,
-    "decided": DECIDED,
-    "nothing_found": NOTHING_FOUND,
-}
-"""What templates find under ``words``."""
+FIXED = (
+    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided", "why",
+    "changed", "nothing_found",
+)  # fmt: skip
+"""The texts that templates find under ``words``, beside the two sentences of the last line."""
+
+COMMANDS = {"wrong": "`/precedent wrong #N`", "off": "`/precedent off`"}
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 _CLOSED_AS = {
-    "completed": "closed as completed",
-    "not_planned": "closed as not planned",
-    "duplicate": "closed as a duplicate",
+    "completed": "ended_completed",
+    "not_planned": "ended_not_planned",
+    "duplicate": "ended_duplicate_unknown",
 }
-_ROLES = {"CONTRIBUTOR": "contributor"}
-_AGES = ((365, "year"), (30, "month"), (7, "week"), (1, "day"))
+_AGES = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The texts of ``templates/words.yml`` by name, some of them in the words of a repository.
+
+    The texts hold nothing but words and placeholders, so what is made of them is harmless where the values are. Days,
+    counts and names are plain text: a day may begin with ``3.``, which Markdown would take for a list.
+    """
+
+    texts: Mapping[str, str]
+
+    def say(self, name: str, **values: str) -> str:
+        """The text of this name with its values. Raises KeyError for a name or a value that is not there."""
+        return PLACEHOLDER.sub(lambda found: values[found[1]], self.texts[name])
+
+    def count(self, name: str, number: int) -> str:
+        """``1 comment``, ``1,204 comments``: the text ``NAME_one`` or ``NAME_many``."""
+        return self.say(f"{name}_{'one' if number == 1 else 'many'}", count=self.number(number))
+
+    def number(self, number: int) -> str:
+        """A whole number, its thousands set apart."""
+        return f"{number:,}".replace(",", self.texts["thousands"])
+
+    def day(self, moment: datetime) -> str:
+        """The calendar day in UTC, as ``12 March 2025``; no locale takes part. A naive moment is taken as UTC."""
+        utc = _utc(moment)
+        month = self.texts["months"].split(",")[utc.month - 1].strip()
+        return self.say("day", day=str(utc.day), month=month, year=str(utc.year))
+
+    def age(self, since: datetime, now: datetime) -> str:
+        """How old it is, in the largest unit that fits twice, at least in days: ``4 days old``, ``opened today``."""
+        days = (_utc(now) - _utc(since)).days
+        for length, name in _AGES:
+            if days >= length * 2:
+                return self.say(name, count=self.number(days // length))
+        return self.count("age_days", days) if days >= 1 else self.texts["age_today"]
+
+    def closed(self, state_reason: str | None) -> str:
+        """How GitHub says that a thread was closed; a reason that is not known adds nothing."""
+        return self.texts[_CLOSED_AS.get((state_reason or "").lower(), "ended_closed")]
+
+    def numbered(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+        """A thread by its id, never as ``#12``, which GitHub would turn into a link on the other issue."""
+        if isinstance(thread, str):
+            return thread
+        return self.say("pull_request" if kind is Kind.PULL else "issue", number=str(thread))
+
+    def speaker(self, author: str | None, role: str | None) -> str:
+        """Who speaks, by role where it carries weight, otherwise by login (raw: defang it)."""
+        if role in MAINTAINER_ROLES:
+            return self.texts["maintainer"]
+        if role == "CONTRIBUTOR":
+            return self.texts["contributor"]
+        return author if author and author != GHOST else self.texts["participant"]
+
+    def footer(self, searched: int, *, commands: bool) -> dict[str, str]:
+        """The two sentences of the last line: that a bot wrote this and from how much; how to correct or silence it."""
+        known = searched >= 1
+        return {
+            "provenance": self.count("provenance", searched) if known else self.texts["provenance_unknown"],
+            "controls": self.say("controls", **COMMANDS) if commands else self.texts["controls_quiet"],
+        }
+
+    def fixed(self) -> dict[str, str]:
+        """The texts that templates find under ``words`` in every comment."""
+        return {name: self.texts[name] for name in FIXED}
 
 
 def day(moment: datetime) -> str:
-    """The calendar day in UTC, as ``12 March 2025``; no locale takes part. A naive moment is taken as UTC."""
-    utc = moment.astimezone(UTC) if moment.tzinfo else moment
+    """The calendar day in UTC in English, as ``12 March 2025``. A naive moment is taken as UTC."""
+    utc = _utc(moment)
     return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
 
 
 def count(number: int, noun: str) -> str:
-    """``1 comment``, ``1,204 comments``."""
+    """``1 comment``, ``1,204 comments``, in English."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def age(since: datetime, now: datetime) -> str:
-    """How old something is, in the largest unit that fits twice (days: once): ``4 days old``, ``opened today``."""
-    days = (_utc(now) - _utc(since)).days
-    for length, unit in _AGES:
-        if days >= length * (1 if unit == "day" else 2):
-            return f"{count(days // length, unit)} old"
-    return "opened today"
-
-
-def closed(state_reason: str | None) -> str:
-    """How GitHub says that a thread was closed; a reason that is not known adds nothing."""
-    return _CLOSED_AS.get((state_reason or "").lower(), "closed")
-
-
 def numbered(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
-    """A thread by its id, never as ``#12``, which GitHub would turn into a link on the other issue."""
+    """A thread by its id in English, never as ``#12``."""
     if isinstance(thread, str):
         return thread
     return f"pull request {thread}" if kind is Kind.PULL else f"issue {thread}"
-
-
-def speaker(author: str | None, role: str | None) -> str:
-    """Who speaks, by role where it carries weight, otherwise by login (raw: defang it)."""
-    if role in MAINTAINER_ROLES:
-        return "maintainer"
-    if role in _ROLES:
-        return _ROLES[role]
-    return author if author and author != GHOST else "a participant"
-
-
-def provenance(searched: int) -> str:
-    """The first sentence of the footer: that a bot wrote this, and from how much."""
-    if searched < 1:
-        return "Precedent, a bot, wrote this from the memory of this repository."
-    return f"Precedent, a bot, looked through {count(searched, 'thread')} of this repository."
-
-
-def controls(commands: bool) -> str:
-    """The second sentence of the footer: how to correct or silence the bot."""
-    if not commands:
-        return "Not helpful? 👎"
-    return "Not helpful? 👎, or comment `/precedent wrong #N` · `/precedent off`"
 
 
 def _utc(moment: datetime) -> datetime:

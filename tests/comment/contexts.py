@@ -41,7 +41,7 @@ def ended(outcome: Outcome, **rest: object) -> Match:
     values: dict[str, object] = {
         "id": 7, "title": "Login loops after upgrade", "similarity": 0.8, "state": "closed", "created_at": day(4, 20),
         "state_reason": "completed", "closed_at": day(5, 3), "closed_by": "monalisa", "turn_count": 5,
-        "why": ("same error `SESSION_PATH_MISMATCH`", "same file"), "files": ("auth/cookie.py",),
+        "why": ("same error `SESSION_PATH_MISMATCH`", "same file `auth/cookie.py`"), "files": ("auth/cookie.py",),
         "conversation": "octocat, 2025-04-20:\nIt loops.\n\nmonalisa (maintainer), 2025-05-03:\nClear the cookie.",
     }  # fmt: skip
     return Match(**(values | {"outcome": outcome} | rest))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.comment.defang import BREAK, block, code_span, inline, link
+from bot.comment.defang import BREAK, block, code_span, hazard, inline, link, prose
 from bot.comment.visible import clean, cut
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
@@ -125,6 +125,29 @@ def test_no_transcript_leaves_its_place(text: str, prefix: str) -> None:
     assert around(shown) == FRAME
 
 
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_payload_in_a_quote_is_words_or_code(payload: str) -> None:
+    for text in (payload, f"`{payload}`", f"{payload}`a`{payload}", f"` `{payload}` `"):
+        found = report(f"so “{prose(text, 300)}” it is")
+        assert (found.mentions, found.references, found.links, found.images) == ([], [], [], [])
+        assert set(found.tags) <= {"p", "p/code"}
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(HOSTILE | st.lists(st.sampled_from(["`", "`` ", " ", *PAYLOADS]), max_size=9).map("".join))
+def test_no_quote_is_more_than_words_and_code(text: str) -> None:
+    found = report(f"{prose(text, 300)} so it is")
+    assert (found.mentions, found.references, found.links, found.images) == ([], [], [], [])
+    assert (found.formulas, found.shortcodes) == ([], [])
+    assert set(found.tags) <= {"p", "p/code"}
+
+
+@given(HOSTILE)
+def test_a_text_without_a_hazard_goes_out_as_it_is(text: str) -> None:
+    line = " ".join(clean(text).split())
+    assert (inline(line, 500) == line) == (hazard(line) == ("", ""))
+
+
 @settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE, st.integers(1, 60))
 def test_code_spans_hold_whatever_is_in_them(text: str, limit: int) -> None:
@@ -239,6 +262,7 @@ def test_time_grows_with_the_length_only(unit: str) -> None:
     text = unit * (65_536 // len(unit))
     start = time.process_time()
     inline(text, 65_536)
+    prose(text, 65_536)
     block(text, 65_536)
     code_span(text, 65_536)
     assert time.process_time() - start < 3

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from bot.answer import Context, Mention
 from bot.comment.pack import DATA_NOTICE, as_markdown, as_xml, visible
 from tests.comment.contexts import CASES, HOSTILE, MENTION
+from tests.comment.gallery import GALLERY
 from tests.examples import examples
 
 
@@ -46,6 +47,35 @@ def test_the_ending_comes_with_who_said_it_and_what_fixed_it() -> None:
         "kind": "fixed", "fix": "#30", "author": "monalisa", "role": "OWNER", "at": "2025-05-03T09:30:00+00:00"
     }  # fmt: skip
     assert outcome.text == "The cookie path changed; clear it or upgrade."
+
+
+def test_a_fix_comes_with_its_release_and_files() -> None:
+    match = GALLERY["possibly-back"].context
+    fix = ET.fromstring(as_xml(match)).find("seen-before/thread/fix")
+    assert fix is not None
+    assert (fix.get("ref"), fix.get("kind"), fix.get("release")) == ("#1310", "pull", "v2.3.0")
+    assert [file.text for file in fix.findall("file")] == ["auth/cookie.py", "auth/session.py"]
+    thread = ET.fromstring(as_xml(match)).find("seen-before/thread")
+    assert thread is not None
+    assert (thread.get("asked-on"), thread.get("may-be-back")) == ("2.4", "yes")
+    text = as_markdown(match)
+    assert "- first release with the fix: v2.3.0, 9 May 2026\n" in text
+    assert "- version in the question: 2.4 (that release or a later one)\n" in text
+    assert "files that the fix touched:\n\n```text\nauth/cookie.py\nauth/session.py\n```" in text
+    assert "- first release with the fix: none on 3 November 2026\n" in as_markdown(GALLERY["not-released-yet"].context)
+
+
+def test_pull_requests_come_with_their_state_and_other_repositories_by_name() -> None:
+    context = GALLERY["pull-requests"].context
+    merged, draft, _ = ET.fromstring(as_xml(context)).findall("mentioned/thread")
+    assert (merged.get("merged"), draft.get("draft")) == ("2026-05-03T09:30:00+00:00", "yes")
+    names = [name.text for name in ET.fromstring(as_xml(context)).findall("mentioned-elsewhere/reference")]
+    assert names == ["octo-org/linkbarn-ios#5", "octocat/hello-world#12"]
+    text = as_markdown(context)
+    assert "- merged: 3 May 2026\n" in text
+    assert "- draft: yes\n" in text
+    assert "octo-org/linkbarn-ios#5" not in _outside_fences(text)
+    assert "octo-org/linkbarn-ios#5" in text
 
 
 def test_a_missing_thread_is_named_as_missing() -> None:

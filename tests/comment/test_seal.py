@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from bot.answer import Context, Match, Mention, PageHit
 from bot.comment.seal import fingerprint, read_seal, seal
+from bot.kept import Fix
 from bot.model import Outcome, OutcomeKind
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 MENTION = Mention(1, "Sessions", "closed", summary="In the database.", conversation="long", created_at=AT)
 MATCH = Match(2, "Login loop", 0.8, "closed", AT, outcome=Outcome(OutcomeKind.FIXED, fix="#3"), why=("same error",))
+FIX = Fix(2, "#3", AT)
 PAGE = PageHit("Install", "https://docs.example", "Run it.", 0.7)
 CONTEXT = Context((MENTION,), (), (MATCH,), (replace(MATCH, id=5, state="open"),), (PAGE,), searched=100)
 CONTENT = fingerprint(CONTEXT)
@@ -45,10 +47,33 @@ def test_what_is_no_fact_does_not_count(other: Context) -> None:
         replace(CONTEXT, seen_before=CONTEXT.open_now, open_now=CONTEXT.seen_before),
         replace(CONTEXT, seen_before=(replace(MATCH, why=("same file",)),)),
         replace(CONTEXT, pages=(replace(PAGE, excerpt="Stop it."),)),
+        replace(CONTEXT, elsewhere=("octo/other#5",)),
+        replace(CONTEXT, mentioned=(replace(MENTION, merged_at=AT),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, draft=True),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, chain=(7,)),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, asked_on="2.4"),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, asked_on="2.4", may_be_back=True),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, fix=FIX),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, fix=replace(FIX, release="v2")),)),
     ],
 )
 def test_what_is_a_fact_counts(other: Context) -> None:
     assert fingerprint(other) != CONTENT
+
+
+def test_of_a_fix_everything_counts_but_when_somebody_looked() -> None:
+    def told(fix: Fix) -> str:
+        return fingerprint(replace(CONTEXT, seen_before=(replace(MATCH, fix=fix),)))
+
+    assert told(FIX) == told(replace(FIX, looked_at=datetime(2027, 1, 1, tzinfo=UTC)))
+    assert told(replace(FIX, commit="abc")) == told(replace(FIX, commit="def"))
+    changed = [
+        replace(FIX, release="v2"),
+        replace(FIX, files=("a",)),
+        replace(FIX, commit="abc"),
+        replace(FIX, ref="#4"),
+    ]
+    assert len({told(fix) for fix in [FIX, *changed]}) == 5
 
 
 def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bot.answer import Context
-from bot.comment import wording
-from bot.comment.render import NAMES, SHIPPED, Renderer, find_marker, marker
+from bot.comment.render import NAMES, SHIPPED, Renderer, find_marker, marker, shipped_words
 from bot.comment.sandbox import Sandbox, TemplateFault, TooLong
 from bot.comment.view import view_of
+from bot.comment.wording import FIXED
 from bot.model import OutcomeKind
 from tests.comment.contexts import CASES, GITHUB, LONG, MENTION, NOW, ended, quoted, seen
 from tests.examples import examples
@@ -310,17 +310,25 @@ def test_every_block_is_documented_and_every_documented_block_exists() -> None:
 
 def test_every_value_that_a_template_sees_is_documented() -> None:
     documented = set(re.findall(r"`(\w+)`", DOCS.read_text(encoding="utf-8").partition("## What a template sees")[2]))
-    view = view_of(CASES["all_sections"][0], GITHUB, NOW)
+    view = view_of(CASES["all_sections"][0], GITHUB, NOW, shipped_words())
     items = [
         item for section in ("mentioned", "seen_before", "open_now", "pages") for item in cast("Any", view[section])
     ]
     assert items
     assert set(view) | {key for item in items for key in item} <= documented
-    assert set(wording.HEADINGS) <= documented
+    assert set(FIXED) <= documented
+
+
+def test_the_documented_words_work() -> None:
+    example = DOCS.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+    text, problem = render({"words.yml": example})
+    assert problem is None
+    assert "**Schon einmal da gewesen**" in text
+    assert "3\\. Mai 2025" in text
 
 
 def test_the_documented_example_works() -> None:
     example = DOCS.read_text(encoding="utf-8").partition("```jinja\n")[2].partition("```")[0]
     text, problem = render({"base.md.j2": example})
     assert problem is None
-    assert "**Schon einmal da gewesen**" in text
+    assert "**This came up before**" in text

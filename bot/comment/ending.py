@@ -1,0 +1,160 @@
+"""How a thread ended, in a few words: what there is evidence for, and no more."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from bot.answer import Match, Mention
+from bot.comment.defang import inline
+from bot.comment.scene import NAME_CHARS, Hit, Scene
+from bot.kept import Fix
+from bot.model import Kind, OutcomeKind
+
+MAX_FILES = 3
+MAX_CHANGED = 5
+VERSION_CHARS = 60
+
+LATEST_NEWS = timedelta(days=365)
+"""How long after a fix it is news that no release has it: who waits longer uses a project without releases."""
+
+_NUMBER = re.compile(r"#([1-9][0-9]{0,9})", re.ASCII)
+_SHA = re.compile(r"[0-9a-fA-F]{7,64}", re.ASCII)
+
+
+def ending(hit: Hit, scene: Scene) -> str:
+    """How the thread ended, when and by whom, or since when it is open."""
+    if hit.state != "closed":
+        return _still_open(hit, scene)
+    told = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind is Kind.PULL else _how(hit, scene)
+    if when := _ended_at(hit):
+        told = scene.words.say("dated", what=told, day=scene.day(when))
+    return _by_whom(_or_waiting(told, hit, scene), hit, scene)
+
+
+def first_release(mention: Mention, scene: Scene) -> str:
+    """The release that a merged pull request came with."""
+    release = _release(mention, scene) if mention.merged_at else ""
+    return scene.words.say("released_in", release=release) if release else ""
+
+
+def version(match: Match, scene: Scene) -> str:
+    """Where the question's version stands to the release with the fix; empty where either is not known."""
+    if not (match.asked_on and match.state == "closed" and release_of(match)):
+        return ""
+    name = "may_be_back" if match.may_be_back else "report_is_on"
+    return scene.words.say(name, version=inline(match.asked_on, VERSION_CHARS))
+
+
+def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the fix changed, at most five files; and up to three in all of those that the thread names."""
+    changed = hit.fix.files[:MAX_CHANGED] if hit.fix else ()
+    named = tuple(path for path in hit.files if path not in changed)
+    return changed, named[: max(MAX_FILES - len(changed), 0)]
+
+
+def ending_quote(hit: Hit, scene: Scene) -> str:
+    """The ending in the words of the thread, with who said them, and when if that was not the day it was closed."""
+    outcome, ended_at = hit.outcome, _ended_at(hit)
+    shown = scene.quote(outcome.quote) if hit.state == "closed" else ""
+    is_told = outcome.at and ended_at and scene.day(outcome.at) == scene.day(ended_at)
+    address = scene.links.comment(hit.id, outcome.comment_id)
+    return (
+        f"{shown}{scene.said(outcome.author, outcome.role, None if is_told else outcome.at, address)}" if shown else ""
+    )
+
+
+def release_of(hit: Hit) -> str:
+    """The first release with the fix: as the forge knows it, else as the thread's own words have it (raw)."""
+    found = hit.fix.release if hit.fix else None
+    return (found or hit.outcome.release or "").strip()
+
+
+def is_news(fix: Fix) -> bool:
+    """Whether to tell that no release has the fix: it is on the main line, not long since, and somebody looked."""
+    if not fix.unreleased or fix.commit is None or fix.release:
+        return False
+    return fix.merged_at is None or fix.looked_at - fix.merged_at <= LATEST_NEWS
+
+
+def _still_open(hit: Hit, scene: Scene) -> str:
+    name = "still_open"
+    if isinstance(hit, Mention) and hit.kind is Kind.PULL:
+        name = "pull_draft" if hit.draft else "pull_open"
+    told = scene.words.texts[name]
+    return scene.words.say("since", what=told, day=scene.day(hit.created_at)) if hit.created_at else told
+
+
+def _pull(mention: Mention, scene: Scene) -> str:
+    """A pull request that is not open any more. One that fixed something was merged, whenever that was."""
+    if mention.merged_at is None:
+        is_unclear = mention.outcome.kind is OutcomeKind.FIXED
+        return scene.words.texts["ended_pull_closed" if is_unclear else "ended_pull_dropped"]
+    return scene.words.texts["ended_pull_merged"]
+
+
+def _how(hit: Hit, scene: Scene) -> str:
+    words, outcome = scene.words, hit.outcome
+    match outcome.kind:
+        case OutcomeKind.FIXED:
+            return _fixed(hit, scene)
+        case OutcomeKind.ANSWERED:
+            return words.texts["ended_answered"]
+        case OutcomeKind.WORKAROUND:
+            return words.texts["ended_workaround"]
+        case OutcomeKind.NOT_PLANNED:
+            return words.texts["ended_declined" if outcome.quote.strip() else "ended_not_planned"]
+        case OutcomeKind.STALE:
+            return words.texts["ended_stale"]
+        case OutcomeKind.DUPLICATE if outcome.duplicate_of is not None and outcome.duplicate_of != hit.id:
+            return words.say("ended_duplicate", thread=scene.thread(outcome.duplicate_of))
+        case OutcomeKind.DUPLICATE:
+            return words.texts["ended_duplicate_unknown"]
+    return words.closed(hit.state_reason)
+
+
+def _fixed(hit: Hit, scene: Scene) -> str:
+    release, change = _release(hit, scene), _change(hit, scene)
+    if release:
+        return scene.words.say("ended_fixed_in_by" if change else "ended_fixed_in", release=release, change=change)
+    return scene.words.say("ended_fixed_by", change=change) if change else scene.words.texts["ended_fixed"]
+
+
+def _or_waiting(told: str, hit: Hit, scene: Scene) -> str:
+    """The same, and that the fix is in no release yet."""
+    is_fixed = hit.outcome.kind is OutcomeKind.FIXED or (isinstance(hit, Mention) and hit.merged_at)
+    is_waiting = is_fixed and not release_of(hit) and hit.fix is not None and is_news(hit.fix)
+    return scene.words.say("unreleased", what=told) if is_waiting else told
+
+
+def _release(hit: Hit, scene: Scene) -> str:
+    """The release, linked where the forge knows it; what a thread says of a release may not be the name of a tag."""
+    if hit.fix and hit.fix.release:
+        return scene.linked(hit.fix.release, scene.links.release(hit.fix.release))
+    return inline(release_of(hit), VERSION_CHARS)
+
+
+def _change(hit: Hit, scene: Scene) -> str:
+    """What fixed it. A number is called a pull request only where the evidence does: it may be an issue as well."""
+    ref = (hit.fix.ref if hit.fix else hit.outcome.fix) or ""
+    if number := _NUMBER.fullmatch(ref):
+        is_pull = hit.fix.is_pull if hit.fix else any("pull" in words for words in hit.outcome.evidence)
+        thread, kind = int(number[1]), Kind.PULL if is_pull else Kind.ISSUE
+        noun = scene.words.say("pull_request" if is_pull else "change", number=number[1])
+        return scene.linked(scene.titles.get(thread) or noun, scene.links.thread(thread, kind))
+    if _SHA.fullmatch(ref):
+        sha = ref.lower()
+        return scene.linked(scene.words.say("commit", sha=sha[:7]), scene.links.commit(sha))
+    return ""
+
+
+def _ended_at(hit: Hit) -> datetime | None:
+    merged_at = hit.merged_at if isinstance(hit, Mention) else None
+    return merged_at or hit.closed_at or hit.outcome.at
+
+
+def _by_whom(told: str, hit: Hit, scene: Scene) -> str:
+    """Who closed it, where nothing else says why it ended."""
+    if isinstance(hit, Match) and hit.closed_by and hit.outcome.kind in (OutcomeKind.UNKNOWN, OutcomeKind.STALE):
+        return scene.words.say("closed_by", what=told, who=inline(hit.closed_by, NAME_CHARS))
+    return told

@@ -1,0 +1,225 @@
+"""Ten comments of different kinds, each as a reader of the sample project might meet it."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bot.answer import Context, Match, Mention, PageHit
+from bot.comment.links import Links
+from bot.comment.render import Renderer
+from bot.kept import Fix
+from bot.model import Decision, Kind, Outcome, OutcomeKind
+
+REPOSITORY = "octo-org/linkbarn"
+LINKS = Links("https://github.com", REPOSITORY, redirect=True)
+SEARCHED = 1_204
+ASKED = 1_480
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is to be told, in a line what the picture of it shows, and what makes it a reply or another language."""
+
+    line: str
+    context: Context
+    asked: str = ""
+    words: str = ""
+
+
+def at(year: int, month: int, day: int) -> datetime:
+    return datetime(year, month, day, 9, 30, tzinfo=UTC)
+
+
+NOW = at(2026, 11, 3)
+
+TALK = "octocat, 2026-04-20:\nAfter the upgrade I am sent back to the login page.\n\n"
+ANSWER = "monalisa (maintainer), 2026-05-03:\nThe cookie path changed; clear it or upgrade.\n"
+
+LOGIN = Outcome(
+    OutcomeKind.FIXED, 3, 900, "The cookie path changed; clear it or upgrade.", "monalisa", "MEMBER", at(2026, 5, 3),
+    fix="#1310", evidence=("closed by a pull request",),
+)  # fmt: skip
+LOGIN_FIX = Fix(
+    1302, "#1310", NOW, is_pull=True, commit="9c1d2e3f4a5b6c7d8e9f0a1b2c3d4e5f6a7b8c9d", merged_at=at(2026, 5, 3),
+    files=("auth/cookie.py", "auth/session.py"), release="v2.3.0", released_at=at(2026, 5, 9),
+)  # fmt: skip
+
+
+def login(**rest: object) -> Match:
+    values: dict[str, object] = {
+        "id": 1302, "title": "Login loops after the upgrade", "similarity": 0.83, "state": "closed",
+        "created_at": at(2026, 4, 20), "state_reason": "completed", "closed_at": at(2026, 5, 3),
+        "closed_by": "monalisa", "turn_count": 5, "outcome": LOGIN, "fix": LOGIN_FIX,
+        "why": ("same error `SESSION_PATH_MISMATCH`", "same file `auth/cookie.py`"), "files": ("auth/cookie.py",),
+        "conversation": TALK + ANSWER,
+    }  # fmt: skip
+    return Match(**(values | rest))  # type: ignore[arg-type]
+
+
+def closed(number: int, title: str, outcome: Outcome, **rest: object) -> Match:
+    said = f"octocat, 2025-02-01:\n{title}, as described.\n\nmonalisa (maintainer), 2025-02-03:\n{outcome.quote}\n"
+    return login(id=number, title=title, outcome=outcome, fix=None, files=(), conversation=said, **rest)
+
+
+DECLINED = Outcome(
+    OutcomeKind.NOT_PLANNED, 6, 910, "We decided against a second sync protocol: two of them could lose bookmarks.",
+    "monalisa", "OWNER", at(2025, 9, 14),
+)  # fmt: skip
+WORKED_AROUND = Outcome(
+    OutcomeKind.WORKAROUND, 2, 920, "Until then, set `SNAPSHOT_TIMEOUT=120`; that works behind our proxy.",
+    "hubot", "CONTRIBUTOR", at(2026, 2, 11),
+)  # fmt: skip
+
+CERTIFICATE = Outcome(
+    OutcomeKind.ANSWERED, 4, 930, "Let the proxy check the certificate and pass `X-Remote-User` on.", "monalisa",
+    "OWNER", at(2024, 6, 21),
+)  # fmt: skip
+
+DECISIONS = (
+    Decision("Let us try Redis first.", "hubot", "NONE", at(2025, 3, 9), 0, 76),
+    Decision(
+        "We go with PostgreSQL for sessions; Redis lost them on restart.", "monalisa", "MEMBER", at(2025, 3, 11), 1, 77
+    ),
+)
+STORE = Mention(
+    912, "Which store for sessions?", "closed", "completed", created_at=at(2025, 3, 1), closed_at=at(2025, 3, 12),
+    decisions=DECISIONS, files=("store/session.py",), chain=(1044,),
+    conversation="octocat, 2025-03-01:\nWhich store?\n\nmonalisa (maintainer), 2025-03-11:\nWe go with PostgreSQL.\n",
+)  # fmt: skip
+
+LOGIN_THREAD = Mention(
+    1302, "Login loops after the upgrade", "closed", "completed", created_at=at(2026, 4, 20), closed_at=at(2026, 5, 3),
+    outcome=LOGIN, fix=LOGIN_FIX, conversation=TALK + ANSWER,
+)  # fmt: skip
+CERTIFICATE_THREAD = Mention(
+    655, "Login with a client certificate", "closed", "completed", created_at=at(2024, 6, 1),
+    closed_at=at(2024, 6, 21), outcome=CERTIFICATE,
+)  # fmt: skip
+
+PULLS = (
+    Mention(
+        1310, "Widen the cookie path", "closed", kind=Kind.PULL, created_at=at(2026, 5, 1), closed_at=at(2026, 5, 3),
+        merged_at=at(2026, 5, 3), fix=LOGIN_FIX,
+    ),
+    Mention(1466, "Keep sessions over a restart", "open", kind=Kind.PULL, draft=True, created_at=at(2026, 10, 20)),
+    Mention(1207, "Sessions in Redis", "closed", kind=Kind.PULL, created_at=at(2026, 1, 8), closed_at=at(2026, 1, 19)),
+)  # fmt: skip
+
+PROXY = Match(
+    1471, "Session lost behind a proxy", 0.71, "open", at(2026, 10, 30), turn_count=7,
+    why=("both name `X-Forwarded-Proto`",),
+)  # fmt: skip
+UMLAUTS = Match(
+    1459, "Tags with umlauts sort last", 0.68, "open", at(2026, 8, 2), why=("both speak of tags, sorting, `locale`",)
+)
+
+PAGES = (
+    PageHit(
+        "Backup: while the server runs", "https://github.com/octo-org/linkbarn/wiki/Backup#while-the-server-runs",
+        "Use `linkbarn backup`, which takes a snapshot first. Copying the database file may give a torn copy.", 0.72,
+    ),
+    PageHit(
+        "Linkbarn 2.2.0", "https://github.com/octo-org/linkbarn/releases/tag/v2.2.0",
+        "Backups can be encrypted now.", 0.66,
+    ),
+)  # fmt: skip
+
+GERMAN = """\
+mentioned: "Hier erwähnt"
+seen_before: "Schon einmal da gewesen"
+open_now: "Noch offen"
+how_it_went: "So lief es"
+why: "Grund"
+ended_fixed_in_by: "**behoben in {release}** durch {change}"
+changed: "Geändert"
+report_is_on: "Gemeldet mit {version}."
+comments_one: "{count} Kommentar"
+comments_many: "{count} Kommentare"
+why_error: "derselbe Fehler {what}"
+why_file: "dieselbe Datei {what}"
+why_file_shown: "dieselbe Datei"
+why_names: "beide nennen {what}"
+quote: "„{text}“"
+maintainer: "vom Projekt"
+pull_request: "Pull-Request {number}"
+day: "{day}. {month} {year}"
+months: "Januar, Februar, März, April, Mai, Juni, Juli, August, September, Oktober, November, Dezember"
+thousands: "."
+age_days_one: "{count} Tag alt"
+age_days_many: "{count} Tage alt"
+provenance_one: "Precedent, ein Bot, hat {count} Vorgang durchgesehen."
+provenance_many: "Precedent, ein Bot, hat {count} Vorgänge durchgesehen."
+controls: "Nicht hilfreich? 👎, oder ein Kommentar {wrong} · {off}"
+"""
+
+GALLERY: dict[str, Shown] = {
+    "fixed-in-a-release": Shown(
+        "A fix that the reporter's version does not have yet.", Context(seen_before=(login(asked_on="2.2.4"),))
+    ),
+    "possibly-back": Shown(
+        "The same fix, and a report on a later version.",
+        Context(seen_before=(login(asked_on="2.4", may_be_back=True),)),
+    ),
+    "not-released-yet": Shown(
+        "A fix that no release has, and an open issue beside it.",
+        Context(
+            seen_before=(
+                login(
+                    fix=Fix(1302, "#1310", NOW, True, "9c1d2e3", at(2026, 10, 28), ("auth/cookie.py",)),
+                    outcome=replace(LOGIN, at=at(2026, 10, 28)), closed_at=at(2026, 10, 28),
+                ),
+            ),
+            open_now=(PROXY,),
+        ),
+    ),
+    "declined": Shown(
+        "A request that was declined, with the reason that was given.",
+        Context(
+            seen_before=(
+                closed(
+                    871, "Sync with a second service", DECLINED, state_reason="not_planned", closed_at=at(2025, 9, 14),
+                    why=("both speak of sync, protocol, bookmarks",),
+                ),
+            )
+        ),
+    ),
+    "workaround": Shown(
+        "A workaround by a contributor.",
+        Context(
+            seen_before=(
+                closed(
+                    1219, "Snapshots time out behind a proxy", WORKED_AROUND, closed_at=at(2026, 2, 15),
+                    why=("both name `SNAPSHOT_TIMEOUT` and `HTTPS_PROXY`",),
+                ),
+            )
+        ),
+    ),
+    "decision": Shown(
+        "What was decided where the issue points to, reached through a duplicate.", Context(mentioned=(STORE,))
+    ),
+    "pull-requests": Shown(
+        "Pull requests that are mentioned, and threads of other repositories, which get no trace of it.",
+        Context(mentioned=PULLS, elsewhere=("octo-org/linkbarn-ios#5", "octocat/hello-world#12")),
+    ),
+    "from-the-docs": Shown("No issue is close, but a page of the wiki and a release are.", Context(pages=PAGES)),
+    "reply": Shown(
+        "The reply to somebody who searched all past conversations.",
+        Context(mentioned=(replace(STORE, chain=()), LOGIN_THREAD, CERTIFICATE_THREAD)),
+        asked="Search all past conversations for mentions of authentication",
+    ),
+    "german": Shown(
+        "A repository with words of its own.",
+        Context(seen_before=(login(asked_on="2.2.4"),), open_now=(PROXY,)),
+        words=GERMAN,
+    ),
+}  # fmt: skip
+
+
+def rendered(shown: Shown) -> str:
+    """The comment. Raises AssertionError when its words cannot be used."""
+    renderer = Renderer(overrides={"words.yml": shown.words} if shown.words else None, links=LINKS)
+    if shown.asked:
+        told = renderer.reply(shown.context, asked=shown.asked, reply_to=77, now=NOW, searched=SEARCHED)
+    else:
+        told = renderer.render(shown.context, thread_id=ASKED, now=NOW, searched=SEARCHED)
+    assert told.problem is None, told.problem
+    return told.text

@@ -1,0 +1,65 @@
+"""The ten comments of the documentation: kept as text, shown as pictures, and of no other shape than ours."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.comment.detector import report
+from tests.comment.gallery import GALLERY, rendered
+
+ROOT = Path(__file__).resolve().parents[2]
+SNAPSHOTS = Path(__file__).parent / "snapshots" / "gallery"
+PICTURES = ROOT / "docs" / "images" / "comments"
+PAGE = ROOT / "docs" / "comments.md"
+
+LINE = {"p", "p/br", "p/strong", "p/a", "p/sub", "p/sub/code", "p/code", "p/em", "blockquote", "blockquote/p"}
+ITEM = {f"ul/li{inner}" for inner in ("", "/a", "/p", "/br", "/strong", "/strong/a", "/em", "/code")}
+LOOSE = {f"ul/li/p{inner}" for inner in ("", "/a", "/br", "/strong", "/strong/a", "/em", "/code")}
+DETAILS = {
+    f"ul/li/details{inner}"
+    for inner in ("", "/summary", "/blockquote", "/blockquote/p", "/blockquote/p/br", "/ul", "/ul/li", "/ul/li/em")
+}
+STRUCTURE = LINE | ITEM | LOOSE | DETAILS | {"!--", "ul", "ul/li/details/ul/li/a"}
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_the_comment_is_the_one_in_the_snapshot(name: str) -> None:
+    text = rendered(GALLERY[name])
+    kept = SNAPSHOTS / f"{name}.md"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(text, encoding="utf-8")
+    assert text == kept.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_the_page_has_our_structure_and_reaches_nobody(name: str) -> None:
+    found = report(rendered(GALLERY[name]))
+    assert set(found.tags) <= STRUCTURE
+    assert (found.mentions, found.references, found.images, found.shortcodes) == ([], [], [], [])
+    for address in found.links:
+        assert address.startswith(("https://redirect.github.com/octo-org/linkbarn/", "https://github.com/octo-org/"))
+        assert "/issues/" not in address or "redirect." in address
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_a_reader_meets_few_lines_before_the_details(name: str) -> None:
+    visible = re.sub(r"<details>.*?</details>", "", rendered(GALLERY[name]), flags=re.DOTALL)
+    entries = re.split(r"(?m)^- ", visible)[1:]
+    assert all(len(entry.split("\n\n")[0].rstrip().splitlines()) <= 3 for entry in entries)
+    assert "!" not in visible.partition("\n")[2]
+    assert not re.search(r"[0-9] ?%|\bsimilarity\b|\bduplicates? (?:issue|report)\b", visible)
+
+
+def test_the_page_of_the_gallery_shows_all_of_them_with_their_lines() -> None:
+    shown = re.findall(r"(?m)^(.+)\n\n!\[.*?\]\(images/comments/([a-z-]+)\.png\)$", PAGE.read_text(encoding="utf-8"))
+    assert shown == [(one.line, name) for name, one in GALLERY.items()]
+
+
+def test_every_picture_is_small_and_of_a_comment() -> None:
+    sizes = {path.stem: path.stat().st_size for path in PICTURES.glob("*.png")}
+    assert set(sizes) == set(GALLERY)
+    assert {path.stem for path in SNAPSHOTS.glob("*.md")} == set(GALLERY)
+    assert all(1_000 < size < 120_000 for size in sizes.values())
