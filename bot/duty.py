@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 
 from bot.github.catch_up import News
 from bot.github.events import Event
-from bot.kept import Said
+from bot.kept import Said, Wish
 from bot.model import Kind, Thread, ThreadId
 from bot.recall.mentioned import Place, referenced
+from bot.recall.wishes import redo
 from bot.settings import Settings
 
 ANSWER_AGE = timedelta(hours=24)
@@ -26,7 +27,7 @@ class Look:
     """All that is known when it is decided whom to answer.
 
     ``said`` is what was answered before, ``settled`` the part of it that memory does not know yet. ``late`` are fresh
-    threads that are not in the news, because they were read as history.
+    threads that are not in the news, because they were read as history. ``wished``: what people asked for in this run.
     """
 
     event: Event
@@ -36,6 +37,7 @@ class Look:
     said: Mapping[ThreadId, Said] = field(default_factory=dict)
     settled: Mapping[ThreadId, Said] = field(default_factory=dict)
     late: tuple[ThreadId, ...] = ()
+    wished: tuple[Wish, ...] = ()
     within: timedelta = ANSWER_AGE
 
     def asks_for(self, thread: Thread) -> bool:
@@ -59,7 +61,7 @@ def _is_due(thread: Thread, look: Look) -> bool:
     event, said = look.event, look.said.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > look.now - look.within
-    if look.asks_for(thread):
+    if look.asks_for(thread) or thread.id in redo(look.wished):
         return True
     if said is None:
         return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, look)))

@@ -14,12 +14,20 @@ from bot.duty import Look, due
 from bot.evaluation.learn import SECONDS
 from bot.evaluation.report import in_words
 from bot.evaluation.results import Backtest
+from bot.feedback import collect
 from bot.github.events import Event
 from bot.kept import Changes
 from bot.lookout import look_around
 from bot.model import Thread
 from bot.parts import Bot
 from bot.plans import plan_all
+from bot.recall.wishes import redo
+from bot.replies.prepared import prepare
+from bot.replies.requests import asked
+from bot.replies.spoken import answer as reply
+from bot.replies.spoken import promises as wishes_of
+from bot.sources.pages import EVENTS as PAGE_EVENTS
+from bot.sources.pages import fresh_pages
 from bot.voice import Plan, Spoken, promise, speak
 
 CALM = frozenset({"schedule", "workflow_dispatch"})
@@ -32,15 +40,28 @@ EVENT_SECONDS = 20.0
 def handle(event: Event, bot: Bot) -> list[Spoken]:
     """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
     look, mode = look_around(event, bot), bot.settings.mode
-    bot.memory.stage(Changes(records=look.news.records, said=tuple(look.settled.values()), cursor=look.news.cursor))
-    if learning.is_due(bot.memory, calm=event.name in CALM):
-        _learn(bot, EVENT_SECONDS)
-    plans = plan_all(_due(look, bot), look, bot)
+    _remember(look, bot)
+    replies = prepare(asked(look, bot), bot)
+    wishes = wishes_of(replies, bot)
+    bot.memory.stage(Changes(wishes=wishes))
+    plans = plan_all(_due(replace(look, wished=wishes), bot), replace(look, wished=wishes), bot)
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.commit(_message(event))
-    told = [speak(p, bot.forge, bot.own, mode) for p in _still_ours(plans, bot)]
+    told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]
     _release(told, bot)
-    return told
+    return told + reply(replies, bot)
+
+
+def _remember(look: Look, bot: Bot) -> None:
+    """Stage the news; in a run that nobody waits for, what readers think of our comments too. Then learn, if due."""
+    memory, event, news = bot.memory, look.event, look.news
+    memory.stage(Changes(records=news.records, said=tuple(look.settled.values()), cursor=news.cursor))
+    if event.name in CALM:
+        memory.stage(Changes(said=collect(memory, bot.forge, bot.now)))
+    if event.name in PAGE_EVENTS or not memory.pages:
+        memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
+    if learning.is_due(memory, calm=event.name in CALM):
+        _learn(bot, EVENT_SECONDS)
 
 
 def rebuild(bot: Bot) -> Backtest:
@@ -50,6 +71,7 @@ def rebuild(bot: Bot) -> Backtest:
     buried = bury(memory, seen or set(), bot.now)
     if buried:
         bot.note(f"{buried} threads are gone from GitHub: their text was removed.")
+    memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
     backtest = _learn(bot, SECONDS)
     memory.commit(f"Rebuild: {memory.size} threads")
     return backtest
@@ -77,7 +99,7 @@ def _still_ours(plans: Iterable[Plan], bot: Bot) -> list[Plan]:
 
 def _due(look: Look, bot: Bot) -> list[Thread]:
     """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
-    keys = [*(record.id for record in look.news.records), *look.late, *bot.memory.pending]
+    keys = [*(record.id for record in look.news.records), *look.late, *bot.memory.pending, *redo(look.wished)]
     keys += [look.event.number] if look.event.number else []
     current = bot.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), look)

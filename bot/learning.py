@@ -5,10 +5,11 @@ from __future__ import annotations
 from bot.answer import Context
 from bot.comment.render import Renderer
 from bot.evaluation.backtest import Watch
+from bot.evaluation.labels import feedback_of
 from bot.evaluation.learn import REPLAYED, SECONDS, Learner, read
 from bot.evaluation.results import Backtest
 from bot.memory.memory import Memory
-from bot.model import Thread
+from bot.model import Kind, Thread
 from bot.recall.mentioned import Place
 from bot.settings import Settings
 
@@ -64,5 +65,9 @@ def learner(
     def rendered(thread: Thread, context: Context) -> str:
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
-    threads = [record for record in memory.every_record() if isinstance(record, Thread)]
-    return read(threads, Watch(memory.ranking, settings, place, rendered, trains), seconds, memory.embedder)
+    threads = [
+        record for record in memory.every_record() if isinstance(record, Thread) and record.kind is not Kind.PAGE
+    ]
+    feedback = feedback_of(memory.every_said(), memory.every_wish())
+    watch = Watch(memory.ranking, settings, place, rendered, trains)
+    return read(threads, watch, seconds, memory.embedder, feedback)

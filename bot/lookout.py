@@ -37,7 +37,7 @@ def look_around(event: Event, bot: Bot) -> Look:
         news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
     news = _with_hint(news, event, held, bot) if event.number else news
     settled = settle(said, news.own, bot.now - bot.within)
-    return Look(event, news, bot.now, bot.place, said | settled, settled, late, bot.within)
+    return Look(event, news, bot.now, bot.place, said | settled, settled, late, within=bot.within)
 
 
 def _read_history(bot: Bot, since: datetime | None) -> tuple[ThreadId, ...]:

@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 
 from bot.backfill import Clock
 from bot.comment.render import Renderer
+from bot.github.fixes import FixFinder
 from bot.github.forge import Forge
 from bot.github.history import History
 from bot.github.threads import Own
 from bot.memory.memory import Memory
 from bot.recall.mentioned import Place
 from bot.settings import Settings
+from bot.sources.pages import PageSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Bot:
     settings: Settings
     renderer: Renderer
     place: Place
+    fixes: FixFinder
+    pages: tuple[PageSource, ...]
     now: datetime
     clock: Clock
     note: Callable[[str], None]

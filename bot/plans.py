@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bot.answer import Silent
+from bot.answer import Context, Silent
 from bot.comment.seal import fingerprint, seal
 from bot.duty import Look, question_of, reason_to_pass
 from bot.github.catch_up import read_thread, tombstone
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
+from bot.github.fixes import wanted
 from bot.github.threads import OwnComment
 from bot.kept import Changes
 from bot.model import Record, Thread, Tombstone
 from bot.parts import Bot
 from bot.recall.answering import decide, recall
+from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
+from bot.recall.wishes import is_off, refreshed
 from bot.voice import Plan, look_back, look_for
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+SWITCHED_OFF = "somebody switched it off on this issue"
 
 MAX_ANSWERS = 5
 """Issues that one run answers at most; the next run takes the others."""
@@ -43,7 +48,12 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
     """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
     reason = "" if look.asks_for(thread) else reason_to_pass(thread, bot.settings)
     question = question_of(thread, bot.place)
-    base = Plan(thread, Silent(reason), question=question, before=look.said.get(thread.id))
+    base = Plan(
+        thread,
+        Silent(reason),
+        question=question,
+        before=look.said.get(thread.id) or bot.memory.said([thread.id]).get(thread.id),
+    )
     if reason or waits:
         return replace(base, passed=bool(reason), waits="" if reason else waits)
     try:
@@ -58,7 +68,9 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
 def _worked_out(base: Plan, bot: Bot) -> tuple[str, Plan]:
     """The sealed comment, empty for silence, and the plan with the answer that it tells."""
     thread = base.thread
-    answer = decide(recall(thread, bot.memory, bot.settings, bot.place))
+    if is_off(bot.memory.wishes([thread.id]).get(thread.id, ())):
+        return "", replace(base, answer=Silent(SWITCHED_OFF))
+    answer = decide(_recalled(thread, bot))
     if isinstance(answer, Silent):
         return "", replace(base, answer=answer)
     rendered = bot.renderer.render(
@@ -69,12 +81,27 @@ def _worked_out(base: Plan, bot: Bot) -> tuple[str, Plan]:
     return seal(rendered.text, fingerprint(answer.context)), replace(base, answer=answer)
 
 
+def _recalled(thread: Thread, bot: Bot) -> Context:
+    """What memory has to say, with where the fixes are, which is looked up once."""
+    context = recall(thread, bot.memory, bot.settings, bot.place)
+    refs = fix_refs(context)
+    known = bot.memory.fixes(refs)
+    found = [bot.fixes.find(key, ref, known.get(key), bot.now) for key, ref in wanted(refs, known, bot.now).items()]
+    fixes = tuple(fix for fix in found if fix)
+    if not fixes:
+        return context
+    bot.memory.stage(Changes(fixes=fixes))
+    return recall(thread, bot.memory, bot.settings, bot.place)
+
+
 def _standing(p: Plan, text: str, look: Look, bot: Bot) -> tuple[OwnComment | None, bool]:
     """Our comment on the thread, and whether a person deleted it. It is looked for only before something is written."""
     key, before = p.thread.id, p.before
     own = look.news.own.get(key)
     if own or not isinstance(key, int):
         return own, False
+    if key in refreshed(look.wished):
+        return look_for(key, bot.forge, bot.own), False
     if before and before.state == "removed":
         return None, True
     if bot.settings.mode != "comment" or not (text or (before and before.comment_id)):

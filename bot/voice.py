@@ -10,6 +10,7 @@ from bot.answer import Answer, Context, Silent, Speak
 from bot.archive import parse_time
 from bot.comment.render import withdrawn
 from bot.comment.seal import fingerprint, read_seal, seal
+from bot.comment.wording import Words
 from bot.github.catch_up import comments_of
 from bot.github.errors import CannotComment, ForgeError, Gone, Unreachable
 from bot.github.forge import Forge
@@ -67,7 +68,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What happened. ``action`` is created, updated, unchanged, withdrawn, silent, would say, or failed.
+    """What happened. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, or failed.
 
     ``is_refused``: GitHub takes no comment there, now or later.
     """
@@ -84,7 +85,7 @@ class Spoken:
 
     @property
     def spoke(self) -> bool:
-        return self.action in ("created", "updated", "unchanged")
+        return self.action in ("created", "updated", "unchanged", "replied")
 
 
 def look_for(number: int, forge: Forge, own: Own) -> OwnComment | None:
@@ -111,6 +112,7 @@ def promise(plan: Plan, now: datetime, mode: str) -> Said:
     before, said = plan.before, _promised(plan, now, mode)
     if before is None:
         return said
+    said = replace(said, ups=before.ups, downs=before.downs)
     if plan.passed and before.state != "pending":
         return before
     if before.state == said.state == "pending" or replace(said, at=before.at) == before:
@@ -167,8 +169,11 @@ def _standing_state(own: OwnComment, content: str) -> str:
     return "withdrawn" if content == NOTHING else "said"
 
 
-def speak(plan: Plan, forge: Forge, own: Own, mode: str) -> Spoken:
-    """Carry a plan out. What GitHub refuses ends in a reason or an error, never in a second attempt."""
+def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = None) -> Spoken:
+    """Carry a plan out. What GitHub refuses ends in a reason or an error, never in a second attempt.
+
+    ``words`` are those of a comment that is taken back, None for the shipped ones.
+    """
     told = Spoken(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
     if plan.fault:
         return replace(told, action="failed", error=plan.fault)
@@ -177,19 +182,19 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str) -> Spoken:
     if mode != "comment":
         return replace(told, action="would say") if plan.text else told
     try:
-        return _say(plan, told, forge, own)
+        return _say(plan, told, forge, own, words)
     except CannotComment as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
         return replace(told, action="failed", reason=str(error), error=error)
 
 
-def _say(plan: Plan, told: Spoken, forge: Forge, own: Own) -> Spoken:
+def _say(plan: Plan, told: Spoken, forge: Forge, own: Own, words: Words | None) -> Spoken:
     number = plan.thread.id
     if not isinstance(number, int):
         return replace(told, reason="threads from elsewhere have no comments")
     if plan.own:
-        return _update(told, plan.own, forge) if plan.text else _withdraw(told, plan.own, forge)
+        return _update(told, plan.own, forge) if plan.text else _withdraw(told, plan.own, forge, words)
     if plan.removed:
         return replace(told, reason=DELETED)
     return _create(told, number, forge, own) if plan.text else told
@@ -222,13 +227,13 @@ def _update(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
     return replace(told, action="updated", comment=changed)
 
 
-def _withdraw(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
+def _withdraw(told: Spoken, mine: OwnComment, forge: Forge, words: Words | None) -> Spoken:
     """Shrink the comment to one line and fold it; what a person edited stays."""
     standing = read_seal(mine.text)
     if standing is None or not standing.untouched or standing.content == NOTHING:
         return told
     try:
-        changed = forge.update_comment(mine.id, seal(withdrawn(own_instance(mine.text)), NOTHING))
+        changed = forge.update_comment(mine.id, seal(withdrawn(own_instance(mine.text), words), NOTHING))
     except Gone:
         return told
     return _folded(replace(told, action="withdrawn", comment=changed), mine, forge, folded=True)

@@ -24,7 +24,7 @@ ARROWS = {
     "numeric": "errors model",
     "memory": "numeric ranking reading model errors settings archive",
     "recall": "numeric ranking reading model errors answer settings",
-    "comment": "reading model errors answer settings",
+    "comment": "reading model errors answer settings config",
     "github": "reading model errors settings archive",
     "sources": "reading model errors settings archive",
     "evaluation": "recall comment memory numeric ranking reading model errors answer settings archive",

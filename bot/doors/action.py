@@ -6,9 +6,10 @@ import os
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,22 +24,28 @@ from bot.evaluation.report import render_report
 from bot.flow import handle, prove, rebuild
 from bot.github.client import WRITE_GAP, GitHubClient
 from bot.github.events import KNOWN, Event, parse_event
+from bot.github.fixes import FixFinder
 from bot.github.history import GraphQLHistory
 from bot.github.threads import Own
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
 from bot.memory.branch import BranchStore
-from bot.memory.head import read_head_files
+from bot.memory.head import Head, open_head, read_head_files
 from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.store import Store
 from bot.parts import Bot
+from bot.reading.page_keys import WIKI
 from bot.recall.mentioned import Place
 from bot.settings import Settings, SettingsError
+from bot.sources.choice import page_sources
 from bot.voice import Spoken
 
 TEMPLATE_FOLDER = ".github/precedent"
-TEMPLATES = tuple(f"{TEMPLATE_FOLDER}/{name}.md.j2" for name in ("base", "context", "troubleshooting", "reply"))
+TEMPLATES = tuple(
+    f"{TEMPLATE_FOLDER}/{name}"
+    for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "words.yml")
+)
 
 
 def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP) -> int:
@@ -151,7 +158,7 @@ def _bot(
     own = Own(settings.comment.author, marker())
     forge = GitHubClient(around.api_url, inputs.token, around.repository, write_gap=around.write_gap)
     store = _store(around, settings, inputs)
-    memory = Memory(store, embedder=_embedder(settings, around, report))
+    memory = Memory(store, embedder=_embedder(settings, around, report), repo=around.repository)
     try:
         yield Bot(
             memory=memory,
@@ -159,8 +166,10 @@ def _bot(
             history=GraphQLHistory(around.api_url, inputs.token, around.repository, own, forge),
             own=own,
             settings=settings,
-            renderer=Renderer(overrides=templates, links=_links(around, settings), commands=False),
+            renderer=Renderer(overrides=templates, links=_links(around, settings), commands=settings.commands.enabled),
             place=Place(around.repository, (urlsplit(around.server_url).hostname or "github.com",), around.server_url),
+            fixes=FixFinder(forge, around.repository),
+            pages=page_sources(settings.pages, around.repository, forge, partial(_open_branch, around, inputs)),
             now=now,
             clock=Clock(time.monotonic, lambda line: say(plain(line))),
             note=report.notes.append,
@@ -170,6 +179,12 @@ def _bot(
         memory.close()
         report.notes += memory.notes
         report.notes.append(f"API: {forge.reads} reads, {forge.writes} writes.")
+
+
+def _open_branch(around: Surroundings, inputs: Inputs, source: str) -> AbstractContextManager[Head]:
+    """The default branch of the repository, or of its wiki."""
+    name = f"{around.repository}.wiki" if source == WIKI else around.repository
+    return open_head(f"{around.server_url}/{name}.git", inputs.token)
 
 
 def _embedder(settings: Settings, around: Surroundings, report: Report) -> Embedder | None:

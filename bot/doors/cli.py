@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import os
 import re
 import sys
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from bot import __version__
 from bot.doors import commands
+from bot.doors.output import show
 from bot.errors import PrecedentError
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
@@ -40,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     _add_import(doors)
     _add_answer(doors)
     _add_search(doors)
+    _add_outcomes(doors)
     _add_eval(doors)
     _add_backtest(doors)
     _add_calibrate(doors)
@@ -83,6 +83,17 @@ def _add_search(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     command.add_argument("--state", choices=("open", "closed", "all"), default="all")
     command.add_argument("--limit", type=int, default=10, metavar="N", help="how many, at most 1000 (default 10)")
     command.add_argument("--json", action="store_true", help="print the hits as JSON")
+
+
+def _add_outcomes(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser("outcomes", help="how the closed threads of a store ended, and by what evidence")
+    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
+    wanted = command.add_mutually_exclusive_group()
+    wanted.add_argument("--ids", metavar="ID,…", help="these threads, with commas between them (default: all closed)")
+    wanted.add_argument("--sample", type=_number(1, 1_000_000), metavar="N", help="N closed threads at random")
+    command.add_argument("--seed", type=_number(0, 999_999_999), default=1, metavar="S", help="which (default 1)")
+    command.add_argument("--repo", type=_repository, metavar="OWNER/NAME", help="tells links to it from others")
+    command.add_argument("--json", action="store_true", help="print the outcomes as JSON")
 
 
 def _add_eval(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -168,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside."""
     given = parser().parse_args(arguments)
     try:
-        _print(_runner(given.command)(given))
+        show(_runner(given.command)(given))
     except PrecedentError as error:
         print(f"precedent {given.command}: {error}", file=sys.stderr)
         return error.exit_code
@@ -181,17 +192,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:
     """The function of a command. Those that prove are loaded when they are wanted: they bring more with them."""
+    if command == "outcomes":
+        from bot.doors.outcomes import run_outcomes
+
+        return run_outcomes
     if command in PROOFS:
         from bot.doors import proof
 
         return getattr(proof, f"run_{command}")  # type: ignore[no-any-return]
     return getattr(commands, f"run_{command}")  # type: ignore[no-any-return]
-
-
-def _print(result: object) -> None:
-    """Text as it is, anything else as JSON, in UTF-8 whatever the terminal's language."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=1) + "\n"
-    sys.stdout.write(text)
-    sys.stdout.flush()

@@ -45,7 +45,7 @@ def run_import(given: argparse.Namespace) -> object:
     started = time.monotonic()
     if given.store.exists() and not given.store.is_dir():
         raise UserError(f"{given.store} is a file: --store takes a folder")
-    memory = Memory(FolderStore(given.store)).open()
+    memory = Memory(FolderStore(given.store), repo=given.repo).open()
     threads: dict[ThreadId, Thread] = {}
     for path in given.files:
         for thread in read_archive(path):

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from bot.model import OutcomeKind, ThreadId
-from bot.reading import phrases
+from bot.reading import answers, duplicates, phrases, refusals, remedies
+from bot.reading.ways import Ways
 
+_MAX_PLACES = 4
+"""So many places of one sentence are judged: the words around each are read again."""
+
+_REFERENCE = re.compile(phrases.REFERENCE, re.IGNORECASE)
+_FIX = re.compile(rf"{phrases.REFERENCE}|{phrases.COMMIT}", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:https?://[^/\s]{1,100}/)?(?P<repo>[^/#\s]{1,100}/[^/#\s]{1,100})(?:/|#)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
+_VERSION = re.compile(remedies.VERSION, re.IGNORECASE)
+_PASSIVELY = re.compile(r"\b(?:was|were|been|is|are|got) (?:\w{1,20} )?\Z", re.IGNORECASE)
+_TAKEN_AWAY = ("removed", "deleted", "dropped")
+_RELATIVE = re.compile(r"\b(?:that|which|who)\s*\Z", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:()]|\b(?:but|so|because|since|and|as)\b", re.IGNORECASE)
+_IS_PULL = re.compile(r"\b(?:PR|pull)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,69 +38,234 @@ class Verdict:
     evidence: tuple[str, ...]
     confidence: float
     fix: str | None = None
+    release: str | None = None
     duplicate_of: ThreadId | None = None
     sentence: int | None = None
     explicit: bool = False
 
 
-def verdicts(sentence: str, own: ThreadId) -> list[Verdict | None]:
-    """What ``sentence`` of thread ``own`` says of each kind of ending, None where nothing; the surest kind first.
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Who says something where: in thread ``own`` of ``repo`` (OWNER/NAME, None when that is not known).
 
-    Questions, wishes and denials say nothing.
+    ``at_closing`` says that the thread was closed with these words, ``near`` that it was closed within a day.
     """
-    if sentence.rstrip(" )*_").endswith("?"):
-        return [None] * len(_RULES)
-    return [rule(sentence, own) for rule in _RULES]
+
+    own: ThreadId
+    title: str = ""
+    repo: str | None = None
+    by_author: bool = False
+    at_closing: bool = False
+    near: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A phrase in a sentence, and where they stand."""
+
+    text: str
+    sentence: str
+    before: str
+    scene: Scene
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether what stands before the words makes a supposition or a denial of them."""
+        return denies(self.before)
+
+    @property
+    def after(self) -> str:
+        """What follows, without the invitation to come back that many end with."""
+        return phrases.INVITATION.sub("", self.sentence[len(self.before) + len(self.text) :])
+
+    @property
+    def is_supposed(self) -> bool:
+        """Whether doubt before the words or a condition after them make it a mere supposition."""
+        return bool(phrases.HEDGE.search(self.before + self.text) or phrases.AFTERWARDS.search(self.after))
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether it is supposed, or doubted in the same clause; before the closing a "but" counts as doubt."""
+        if self.is_supposed or phrases.HEDGE.search(_CLAUSE.split(self.after)[0]):
+            return True
+        return not self.scene.at_closing and bool(phrases.BUT.search(self.before + self.after))
+
+
+def denies(before: str) -> bool:
+    """Whether words with ``before`` before them are only supposed, doubted or denied."""
+    return bool(phrases.CONDITION.search(before) or phrases.DENIAL.search(_CLAUSE.split(before)[-1]))
+
+
+Judge = Callable[[Found], Verdict | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Ways of saying one thing, and what it says; ``judge`` has the last word on each place where one stands."""
+
+    ways: Ways
+    judge: Judge
+    pattern: re.Pattern[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # An alternative with nothing in it would match everywhere; without any the rule never fires.
+        object.__setattr__(self, "pattern", re.compile("|".join(self.ways.phrases) or r"(?!)", re.IGNORECASE))
+
+    def __call__(self, sentence: str, scene: Scene) -> Verdict | None:
+        if not self.ways.may_stand_in(sentence):
+            return None
+        for found in islice(self.pattern.finditer(sentence), _MAX_PLACES):
+            verdict = self.judge(Found(found[0], sentence, sentence[: found.start()], scene))
+            if verdict:
+                return verdict
+        return None
+
+    def without(self, left_out: frozenset[str]) -> Rule:
+        """The rule without some of its phrases, for measurements."""
+        ways = self.ways
+        return Rule(replace(ways, phrases=tuple(way for way in ways.phrases if way not in left_out)), self.judge)
+
+
+def _duplicate_of(found: Found) -> Verdict | None:
+    if _IS_PULL.search(found.text) or phrases.HEDGE.search(found.before):
+        return None
+    reference = _REFERENCE.search(found.text)
+    number = _number_here(reference[0], found.scene) if reference else None
+    if number == found.scene.own:
+        return None
+    return Verdict(OutcomeKind.DUPLICATE, ("names the duplicate",), 0.95, duplicate_of=number, explicit=True)
+
+
+def _same_as(found: Found) -> Verdict | None:
+    verdict = _duplicate_of(found) if found.scene.near else None
+    return verdict and replace(verdict, confidence=0.85, explicit=False)
+
+
+def _fixed_by(found: Found) -> Verdict | None:
+    fix = _FIX.search(found.text)
+    taken_away = found.text.lower().startswith(_TAKEN_AWAY) and _PASSIVELY.search(found.before)
+    if not fix or found.is_supposed or (taken_away and not phrases.REMOVAL.search(found.scene.title)):
+        return None
+    short = short_reference(fix[0])
+    if short == f"#{found.scene.own}":
+        return None
+    return Verdict(OutcomeKind.FIXED, ("names the fix",), 0.95, fix=short, explicit=True)
+
+
+def _released(found: Found) -> Verdict | None:
+    version = _VERSION.search(found.text)
+    if not version or found.is_doubted:
+        return None
+    return Verdict(OutcomeKind.FIXED, ("names the release",), 0.9, release=version[0])
+
+
+def _fixed(found: Found) -> Verdict | None:
+    return None if found.is_doubted else Verdict(OutcomeKind.FIXED, ("said to be fixed",), 0.85)
+
+
+def _changed(found: Found) -> Verdict | None:
+    if not found.scene.at_closing or found.is_doubted:
+        return None
+    return Verdict(OutcomeKind.FIXED, ("says what was changed",), 0.75)
+
+
+def _removed(found: Found) -> Verdict | None:
+    if not found.scene.near or found.is_conditional or _RELATIVE.search(found.before):
+        return None
+    if phrases.REMOVAL.search(found.scene.title):
+        return None if found.is_doubted else Verdict(OutcomeKind.FIXED, ("said to be removed",), 0.75)
+    # With a reference, or with no word on what, it may as well be the fault that was removed.
+    if _FIX.search(found.sentence) or not found.before.strip():
+        return None
+    return Verdict(OutcomeKind.STALE, ("what it is about is gone",), 0.75)
+
+
+def _mistaken(found: Found) -> Verdict | None:
+    if not (found.scene.by_author and found.scene.near):
+        return None
+    return _plain(OutcomeKind.ANSWERED, "the reporter's own mistake", 0.75)(found)
+
+
+def _plain(kind: OutcomeKind, evidence: str, confidence: float) -> Judge:
+    def judge(found: Found) -> Verdict | None:
+        if found.is_conditional:
+            return None
+        return Verdict(kind, (evidence,), confidence)
+
+    return judge
+
+
+def _number_here(reference: str, scene: Scene) -> int | None:
+    """The number of an issue of this repository, None for one of another.
+
+    ``owner/name#5`` is written to name another repository. A link may be either; without knowing where the thread is
+    from it counts as one of this repository. A repository that changed hands keeps its name.
+    """
+    number = _NUMBER.search(reference)
+    address = _ADDRESS.match(reference)
+    if address and (scene.repo or "://" not in reference):
+        ours = (scene.repo or "/").rsplit("/", 1)[1].casefold()
+        if address["repo"].rsplit("/", 1)[1].casefold() != ours:
+            return None
+    return int(number[0]) if number else None
 
 
 def short_reference(reference: str) -> str:
     """A reference as a reader would write it: of a link only the number or the SHA."""
     if "://" not in reference:
         return reference
-    last = reference.rsplit("/", 1)[1]
-    return last if "/commit/" in reference else f"#{last}"
+    before, _, last = reference.rpartition("/")
+    return last if before.endswith(("/commit", "/commits")) else f"#{last}"
 
 
-def _duplicate_of(sentence: str, own: ThreadId) -> Verdict | None:
-    found = phrases.DUPLICATE_OF.search(sentence)
-    number = _NUMBER.search(found["of"]) if found else None
-    if not found or not number or int(number[0]) == own or phrases.HEDGE.search(sentence[: found.start()]):
-        return None
-    kind = OutcomeKind.DUPLICATE
-    return Verdict(kind, ("names the duplicate",), 0.95, duplicate_of=int(number[0]), explicit=True)
+@dataclass(frozen=True)
+class Rules:
+    """The rules that sentences are read by, the surest first.
+
+    ``released`` is the one of them that reads versions; ``thanked`` reads what a reporter says of an answer.
+    """
+
+    stating: tuple[Rule, ...]
+    released: Rule
+    thanked: Rule
+
+    def without(self, left_out: frozenset[str]) -> Rules:
+        """The rules without some of their phrases, for measurements."""
+        stating = tuple(rule.without(left_out) for rule in self.stating)
+        return Rules(stating, self.released.without(left_out), self.thanked.without(left_out))
 
 
-def _fixed_by(sentence: str, own: ThreadId) -> Verdict | None:
-    found = phrases.FIXED_BY.search(sentence)
-    if not found or phrases.HEDGE.search(sentence):
-        return None
-    fix = short_reference(found["by"] or found["this"])
-    return None if fix == f"#{own}" else Verdict(OutcomeKind.FIXED, ("names the fix",), 0.95, fix=fix, explicit=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A rule that goes by a phrase alone; ``certain`` says that a hedge anywhere in the sentence undoes it."""
-
-    kind: OutcomeKind
-    pattern: re.Pattern[str]
-    evidence: str
-    confidence: float
-    certain: bool = False
-
-    def __call__(self, sentence: str, _: ThreadId) -> Verdict | None:
-        if not self.pattern.search(sentence) or (self.certain and phrases.HEDGE.search(sentence)):
-            return None
-        return Verdict(self.kind, (self.evidence,), self.confidence)
-
-
-_RULES: tuple[Callable[[str, ThreadId], Verdict | None], ...] = (
-    _duplicate_of,
-    _Rule(OutcomeKind.DUPLICATE, phrases.DUPLICATE, "called a duplicate", 0.85, certain=True),
-    _fixed_by,
-    _Rule(OutcomeKind.NOT_PLANNED, phrases.NOT_PLANNED, "said not to be planned", 0.85),
-    _Rule(OutcomeKind.STALE, phrases.STALE, "said to be out of date", 0.85),
-    _Rule(OutcomeKind.ANSWERED, phrases.ANSWERED, "said to be as intended", 0.8),
-    _Rule(OutcomeKind.WORKAROUND, phrases.WORKAROUND, "gives a workaround", 0.75),
-    _Rule(OutcomeKind.FIXED, phrases.FIXED, "said to be fixed", 0.85, certain=True),
+_RELEASED = Rule(remedies.RELEASED_IN, _released)
+RULES = Rules(
+    (
+        Rule(duplicates.DUPLICATE_OF, _duplicate_of),
+        Rule(duplicates.SAME_AS, _same_as),
+        Rule(duplicates.DUPLICATE, _plain(OutcomeKind.DUPLICATE, "called a duplicate", 0.85)),
+        Rule(remedies.FIXED_BY, _fixed_by),
+        _RELEASED,
+        Rule(refusals.NOT_PLANNED, _plain(OutcomeKind.NOT_PLANNED, "said not to be planned", 0.85)),
+        Rule(refusals.STALE, _plain(OutcomeKind.STALE, "said to be out of date", 0.85)),
+        Rule(answers.ANSWERED, _plain(OutcomeKind.ANSWERED, "said to be as intended", 0.8)),
+        Rule(answers.MISTAKEN, _mistaken),
+        Rule(answers.WORKAROUND, _plain(OutcomeKind.WORKAROUND, "gives a workaround", 0.75)),
+        Rule(remedies.FIXED, _fixed),
+        Rule(remedies.CHANGED, _changed),
+        Rule(refusals.REMOVED, _removed),
+    ),
+    released=_RELEASED,
+    thanked=Rule(answers.THANKED, _plain(OutcomeKind.ANSWERED, "the reporter thanks for it", 0.75)),
 )
+
+
+def verdicts(sentence: str, own: ThreadId) -> list[Verdict | None]:
+    """What ``sentence`` says by itself of each kind of ending, whenever somebody says it in thread ``own``.
+
+    One for each rule, the surest first, None where it says nothing; questions say nothing.
+    """
+    scene = Scene(own)
+    return [None if is_question(sentence) else rule(sentence, scene) for rule in RULES.stating]
+
+
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks, and so states nothing."""
+    return sentence.rstrip(" )*_").endswith("?")

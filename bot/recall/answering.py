@@ -6,10 +6,14 @@ from datetime import datetime
 
 from bot.answer import Answer, Context, Match, Silent, Speak
 from bot.model import Thread, ThreadId
+from bot.reading.asked import asked_version
+from bot.recall.fixes import with_fixes, with_version
 from bot.recall.library import Library, WithoutWords
-from bot.recall.mentioned import Place, mentions, referenced
+from bot.recall.mentioned import Place, elsewhere, mentions, referenced
+from bot.recall.pages import find_pages
 from bot.recall.troubleshoot import Limits, similar
-from bot.settings import Settings
+from bot.recall.wishes import wrong_for
+from bot.settings import Settings, Troubleshooting
 
 NOTHING_RELATED = "nothing in memory is close enough"
 
@@ -17,20 +21,51 @@ NOTHING_RELATED = "nothing in memory is close enough"
 def recall(
     thread: Thread, library: Library, settings: Settings, place: Place, before: datetime | None = None
 ) -> Context:
-    """What the thread points at and what looks like it. ``before``: memory as it stood then, None for today's."""
+    """What the thread points at, what looks like it or, where nothing does, the pages that answer it.
+
+    ``before``: memory as it stood then, None for today's.
+    """
     if settings.ignore.people:
         library = WithoutWords(library, settings.ignore.people)
     limits = settings.references
     full, listed = mentions(thread, place, library, before, (limits.max, limits.chars))
-    skip: list[ThreadId] = [*referenced(thread, place)]
+    wrong = wrong_for(library.wishes([thread.id]).get(thread.id, ()))
+    full, listed = (tuple(one for one in part if one.id not in wrong) for part in (full, listed))
+    skip: list[ThreadId] = [*wrong, *referenced(thread, place)]
     skip += [key for mention in (*full, *listed) for key in (mention.id, *mention.chain)]
-    wanted = settings.troubleshooting
-    seen: tuple[Match, ...] = ()
-    still_open: tuple[Match, ...] = ()
-    if wanted.enabled:
-        room = Limits(wanted.similarity_threshold, wanted.max_results, wanted.open_results, wanted.total_budget_chars)
-        seen, still_open = similar(thread, library, before, skip, room)
-    return Context(full, listed, seen, still_open, searched=0 if before else library.size)
+    seen, still_open = _alike(thread, library, settings.troubleshooting, before, skip, place.repo)
+    context = Context(
+        full,
+        listed,
+        seen,
+        still_open,
+        pages=() if seen or still_open else find_pages(thread, library, settings.pages, place, before),
+        elsewhere=elsewhere(thread, place),
+        searched=0 if before else library.size,
+    )
+    return with_version(with_fixes(context, library, before), asked_version(thread, place.repo))
+
+
+def _alike(
+    thread: Thread,
+    library: Library,
+    wanted: Troubleshooting,
+    before: datetime | None,
+    skip: list[ThreadId],
+    repo: str | None,
+) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+    """The closed and the open threads like this one, without those that somebody said are not."""
+    if not wanted.enabled:
+        return (), ()
+    room = Limits(wanted.similarity_threshold, wanted.max_results, wanted.open_results, wanted.total_budget_chars)
+    left_out = {*skip}
+    while True:
+        seen, still_open = similar(thread, library, before, left_out, room, repo)
+        shown = [match.id for match in (*seen, *still_open)]
+        named = {key for key, wishes in library.wishes(shown).items() if thread.id in wrong_for(wishes)}
+        if not named:
+            return seen, still_open
+        left_out |= named
 
 
 def decide(context: Context) -> Answer:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.answer import Mention
-from bot.model import Thread, ThreadId
+from bot.model import Reference, Thread, ThreadId
 from bot.reading.digest import MAX_SUMMARY
 from bot.reading.digest import digest as read_digest
+from bot.reading.intent import without_commands
 from bot.reading.markdown import first_paragraph
 from bot.reading.references import find_references, find_title_references
 from bot.reading.signals import strip_boilerplate
@@ -20,6 +21,7 @@ from bot.recall.library import Library, threads
 
 MAX_CHAIN = 10
 MAX_LISTED = 10
+MAX_ELSEWHERE = 5
 LEAST_WORDS = 8
 SHORT = 240
 """Characters of a summary that are shown in full, whatever stands in it."""
@@ -38,16 +40,35 @@ class Place:
 
 def referenced(thread: Thread, place: Place) -> list[int]:
     """Numbers of this repository that the thread points at, in order of mention, each once, itself left out."""
-    texts = [thread.body, *(c.text for c in thread.comments if not c.is_bot)]
-    number = thread.id if isinstance(thread.id, int) else None
-    found = find_title_references(thread.title, repo=place.repo, number=number)
-    for text in texts:
-        found += find_references(text, repo=place.repo, number=number, hosts=place.hosts)
-    local = [r.number for r in found if r.owner is None and r.kind is None and r.number != number]
+    local = [r.number for r in _pointed_at(thread, place) if r.owner is None and r.number != thread.id]
     return list(dict.fromkeys(local))
 
 
-def canonical_chain(start: ThreadId, library: Library, before: datetime | None) -> list[ThreadId]:
+def elsewhere(thread: Thread, place: Place) -> tuple[str, ...]:
+    """The first threads of other repositories that it points at, ``owner/repo#5``, in order of mention, each once.
+
+    Nothing but their names is known: what stands there is not for everybody who reads here.
+    """
+    names: dict[str, str] = {}
+    for reference in _pointed_at(thread, place):
+        if reference.owner is not None:
+            name = f"{reference.owner}/{reference.repo}#{reference.number}"
+            names.setdefault(name.lower(), name)
+    return tuple(names.values())[:MAX_ELSEWHERE]
+
+
+def _pointed_at(thread: Thread, place: Place) -> list[Reference]:
+    """Everything on GitHub that the thread points at: in its title, its text, and what people said, but not to us."""
+    number = thread.id if isinstance(thread.id, int) else None
+    found = find_title_references(thread.title, repo=place.repo, number=number, hosts=place.hosts)
+    for text in (thread.body, *(c.text for c in thread.comments if not c.is_bot)):
+        found += find_references(without_commands(text), repo=place.repo, number=number, hosts=place.hosts)
+    return [reference for reference in found if reference.kind is None]
+
+
+def canonical_chain(
+    start: ThreadId, library: Library, before: datetime | None, repo: str | None = None
+) -> list[ThreadId]:
     """The duplicates from ``start`` to the thread that they are duplicates of, ``start`` first.
 
     A cycle ends the walk at the last thread that was new; so does a thread that memory does not hold.
@@ -55,7 +76,7 @@ def canonical_chain(start: ThreadId, library: Library, before: datetime | None) 
     chain = [start]
     while len(chain) <= MAX_CHAIN:
         thread = threads(library, chain[-1:], before).get(chain[-1])
-        target = read_digest(thread).duplicate_of if thread else None
+        target = read_digest(thread, repo=repo).duplicate_of if thread else None
         if target is None or target in chain or not threads(library, [target], before):
             break
         chain.append(target)
@@ -74,7 +95,7 @@ def mentions(
     full: dict[ThreadId, Mention] = {}
     listed: dict[ThreadId, Mention] = {}
     for place_in_text, number in enumerate(referenced(thread, place)[: most + MAX_LISTED]):
-        mention = _mention(number, library, before, question, chars)
+        mention = _mention(number, library, before, question, chars, place.repo)
         is_later = isinstance(thread.id, int) and number > thread.id
         if mention.id in (thread.id, *full, *listed) or (mention.missing and (is_later or place_in_text >= most)):
             continue
@@ -86,17 +107,31 @@ def mentions(
 
 
 def _by_title(m: Mention) -> Mention:
-    return Mention(id=m.id, title=m.title, state=m.state, kind=m.kind, outcome=m.outcome, chain=m.chain)
+    return Mention(
+        id=m.id,
+        title=m.title,
+        state=m.state,
+        kind=m.kind,
+        draft=m.draft,
+        merged_at=m.merged_at,
+        outcome=m.outcome,
+        chain=m.chain,
+    )
 
 
 def _mention(
-    number: ThreadId, library: Library, before: datetime | None, question: Counter[str], chars: int
+    number: ThreadId,
+    library: Library,
+    before: datetime | None,
+    question: Counter[str],
+    chars: int,
+    repo: str | None,
 ) -> Mention:
-    chain = canonical_chain(number, library, before)
+    chain = canonical_chain(number, library, before, repo)
     thread = threads(library, chain[-1:], before).get(chain[-1])
     if thread is None:
         return Mention(id=number, missing=NO_RECORD)
-    digest = read_digest(thread)
+    digest = read_digest(thread, repo=repo)
     summary = _summary(thread, digest.summary)
     return Mention(
         id=thread.id,
@@ -104,6 +139,8 @@ def _mention(
         state=thread.state,
         state_reason=thread.state_reason,
         kind=thread.kind,
+        draft=thread.draft,
+        merged_at=thread.merged_at,
         created_at=thread.created_at,
         closed_at=thread.closed_at,
         outcome=digest.outcome,

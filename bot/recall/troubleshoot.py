@@ -73,7 +73,12 @@ def candidates(thread: Thread, library: Library, before: datetime | None, skip: 
 
 
 def similar(
-    thread: Thread, library: Library, before: datetime | None, skip: Iterable[ThreadId], limits: Limits
+    thread: Thread,
+    library: Library,
+    before: datetime | None,
+    skip: Iterable[ThreadId],
+    limits: Limits,
+    repo: str | None = None,
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
     """The closed threads most like this one, and the open ones; ``skip`` names those that are shown already.
 
@@ -84,8 +89,8 @@ def similar(
         return (), ()
     found = judged(thread, candidates(thread, library, before, skip), library, before)
     good = [one for one in found if one.candidate.similarity >= limits.floor]
-    seen = [one.match() for one in good if one.thread.is_closed][: limits.closed]
-    still_open = [one.match() for one in good if not one.thread.is_closed][: limits.open]
+    seen = [one.match(repo) for one in good if one.thread.is_closed][: limits.closed]
+    still_open = [one.match(repo) for one in good if not one.thread.is_closed][: limits.open]
     texts = {one.thread.id: one.thread for one in good}
     budgets = share_budget([match.similarity for match in seen], limits.budget) if seen else []
     asked = Counter(terms(f"{thread.title}\n{thread.body}"))
@@ -108,8 +113,9 @@ class Found:
     thread: Thread
     why: tuple[str, ...]
 
-    def match(self) -> Match:
-        digest = read_digest(self.thread)
+    def match(self, repo: str | None) -> Match:
+        """It as it is shown; ``repo`` is where it stands."""
+        digest = read_digest(self.thread, repo=repo)
         return Match(
             id=self.thread.id,
             title=self.thread.title,

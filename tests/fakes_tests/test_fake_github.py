@@ -361,3 +361,41 @@ def test_a_person_edits_their_own_words_and_no_others(github: FakeGitHub) -> Non
 
     assert refused.value.status == 403
     assert github.comment_by_id(foreign).body == "theirs"
+
+
+def test_commits_are_compared_by_what_they_build_on(github: FakeGitHub, repo: Repository) -> None:
+    base = github.add_commit("Begin", "octocat")
+    github.add_branch("1.x")
+    pull = github.add_pull("hubot", "Fix", files=["a.py"])
+    github.merge_pull(pull, "octocat")
+    merge = repo.get_pull(pull).merge_commit_sha
+    github.add_commit("Backport", "octocat", branch="1.x")
+    github.add_tag("v2.0", merge)
+    found = {(a, b): repo.compare(a, b) for a, b in ((base, "v2.0"), ("v2.0", base), (base, base), (merge, "1.x"))}
+    assert [one.status for one in found.values()] == ["ahead", "behind", "identical", "diverged"]
+    ahead = found[base, "v2.0"]
+    assert (ahead.ahead_by, ahead.behind_by, [file.filename for file in ahead.files]) == (1, 0, ["a.py"])
+    assert repo.get_commit(merge).parents[0].sha == base
+    with pytest.raises(UnknownObjectException):
+        repo.compare(base, "absent")
+
+
+def test_a_pull_may_be_a_draft_and_for_another_branch(github: FakeGitHub, repo: Repository) -> None:
+    github.add_commit("Begin", "octocat")
+    github.add_branch("1.x")
+    number = github.add_pull("hubot", "Fix")
+    github.set_draft(number)
+    github.retarget(number, "1.x")
+    assert (repo.get_pull(number).draft, repo.get_pull(number).base.ref) == (True, "1.x")
+    assert repo.get_issue(number).raw_data["draft"] is True
+    github.merge_pull(number, "octocat")
+    assert repo.get_commit("1.x").sha == repo.get_pull(number).merge_commit_sha
+    assert repo.get_commit("main").sha != repo.get_pull(number).merge_commit_sha
+
+
+def test_a_draft_of_a_release_is_shown_to_those_who_may_write(github: FakeGitHub, repo: Repository) -> None:
+    github.add_release("v1", draft=True)
+    (draft,) = repo.get_releases()
+    assert (draft.draft, draft.published_at) == (True, None)
+    github.add_token("reader", "hubot", {"contents": "read"})
+    assert list(connect_pygithub(github, "reader").get_repo(repo.full_name).get_releases()) == []

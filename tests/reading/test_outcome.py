@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from bot.model import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.outcome import MAX_QUOTE, outcome
-from tests.bench import bench_endings
+from bot.reading.statements import statements
+from bot.reading.verdict import RULES
+from tests.bench import endings
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 SHA = "0d0e0ed056a4578107cd5cc90484dd57cde089de"
@@ -36,25 +38,45 @@ def closed(*comments: Message, **fields: object) -> Thread:
     return replace(thread, **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Fixed by #57.", OutcomeKind.FIXED),
-        ("This was fixed in 8b3a56dd0bd2.", OutcomeKind.FIXED),
-        ("Closing, as #57 has been merged.", OutcomeKind.FIXED),
-        ("Done.", OutcomeKind.FIXED),
-        ("I believe this is fixed now. Please reopen otherwise.", OutcomeKind.FIXED),
-        ("Duplicate of #12.", OutcomeKind.DUPLICATE),
-        ("Closing in favour of https://github.com/octocat/hello/issues/12", OutcomeKind.DUPLICATE),
-        ("Thanks! Closing as a duplicate.", OutcomeKind.DUPLICATE),
-        ("We decided not to support this.", OutcomeKind.NOT_PLANNED),
-        ("wontfix, sorry", OutcomeKind.NOT_PLANNED),
-        ("That code is no longer used, closing.", OutcomeKind.STALE),
-        ("Closing due to lack of activity.", OutcomeKind.STALE),
-        ("This is expected behavior.", OutcomeKind.ANSWERED),
-        ("As a workaround, clear the cookie.", OutcomeKind.WORKAROUND),
-    ],
-)
+KINDS = [
+    ("Fixed by #57.", OutcomeKind.FIXED),
+    ("This was fixed in 8b3a56dd0bd2.", OutcomeKind.FIXED),
+    ("Closing, as #57 has been merged.", OutcomeKind.FIXED),
+    ("Done.", OutcomeKind.FIXED),
+    ("I believe this is fixed now. Please reopen otherwise.", OutcomeKind.FIXED),
+    ("Duplicate of #12.", OutcomeKind.DUPLICATE),
+    ("Closing in favour of https://github.com/octocat/hello/issues/12", OutcomeKind.DUPLICATE),
+    ("Thanks! Closing as a duplicate.", OutcomeKind.DUPLICATE),
+    ("We decided not to support this.", OutcomeKind.NOT_PLANNED),
+    ("wontfix, sorry", OutcomeKind.NOT_PLANNED),
+    ("That code is no longer used, closing.", OutcomeKind.STALE),
+    ("Closing due to lack of activity.", OutcomeKind.STALE),
+    ("This is expected behavior.", OutcomeKind.ANSWERED),
+    ("As a workaround, clear the cookie.", OutcomeKind.WORKAROUND),
+    ("#57 fixed this.", OutcomeKind.FIXED),
+    ("Should be fixed by #57 (and partly by #58).", OutcomeKind.FIXED),
+    ("This should be fixed now, if not please reopen.", OutcomeKind.FIXED),
+    ("The fix has been merged.", OutcomeKind.FIXED),
+    ("I've added a section on cookies.", OutcomeKind.FIXED),
+    ("Works for me now.", OutcomeKind.FIXED),
+    ("Superseded by #12.", OutcomeKind.DUPLICATE),
+    ("This is the same issue as #12.", OutcomeKind.DUPLICATE),
+    ("#12 is a duplicate and has more about it.", OutcomeKind.DUPLICATE),
+    ("This has moved to #12.", OutcomeKind.DUPLICATE),
+    ("I don't think that this is worth the trouble.", OutcomeKind.NOT_PLANNED),
+    ("There is nothing here that we can do.", OutcomeKind.NOT_PLANNED),
+    ("This isn't the right place to ask for it.", OutcomeKind.NOT_PLANNED),
+    ("Closing with no action.", OutcomeKind.NOT_PLANNED),
+    ("The plugin was removed in the meantime.", OutcomeKind.STALE),
+    ("It does not happen to anybody any more.", OutcomeKind.STALE),
+    ("We never heard back, closing.", OutcomeKind.STALE),
+    ("Not a bug: the cookie has to go.", OutcomeKind.ANSWERED),
+    ("That is by design.", OutcomeKind.ANSWERED),
+]
+SENTENCES = [text for text, _ in KINDS]
+
+
+@pytest.mark.parametrize(("text", "kind"), KINDS)
 def test_a_closing_comment_that_says_so_gives_the_kind(text: str, kind: OutcomeKind) -> None:
     found = outcome(closed(said(text)))
     assert found.kind is kind
@@ -78,6 +100,19 @@ def test_a_closing_comment_that_says_so_gives_the_kind(text: str, kind: OutcomeK
         "It calls `obsolete()` there.",
         "Duplicate of #42",
         "The parser rejected the file.",
+        "This will be in the 1.4.0 release.",
+        "Let me fix that.",
+        "It can be fixed by #57.",
+        "This should be addressed in #57.",
+        "This will be fixed once #57 has landed.",
+        "If this is no longer relevant, please close it.",
+        "It is not obsolete.",
+        "This was not intended.",
+        "The maximum frame size is fixed.",
+        "The variable is used out of scope.",
+        "I changed the title.",
+        "I added a note to #12.",
+        "This is still in scope.",
     ],
 )
 def test_doubt_quotes_and_code_name_no_kind(text: str) -> None:
@@ -89,6 +124,36 @@ def test_the_fix_and_the_duplicate_are_named() -> None:
     assert outcome(closed(said("Fixed in https://github.com/octocat/hello/pull/57"))).fix == "#57"
     assert outcome(closed(said(f"Fixed in https://github.com/octocat/hello/commit/{SHA}"))).fix == SHA
     assert outcome(closed(said("Dupe of #12"))).duplicate_of == 12
+
+
+def test_a_duplicate_in_another_repository_is_not_the_thread_here_with_its_number() -> None:
+    link = "Duplicate of https://github.com/octo/other/issues/5"
+    for found in (outcome(closed(said("Duplicate of octo/other#5"))), outcome(closed(said(link)), "octocat/hello")):
+        assert (found.kind, found.duplicate_of) == (OutcomeKind.DUPLICATE, None)
+    assert outcome(closed(said(link)), "octo/other").duplicate_of == 5
+    assert outcome(closed(said(link)), "new-owner/other").duplicate_of == 5
+    assert outcome(closed(said("Duplicate of octo/other#5")), "octo/other").duplicate_of == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("Fixed in v2.3.0.", "v2.3.0"),
+        ("Released in 2.3.", "2.3"),
+        ("This has been fixed in version 1.4.0-rc.1", "1.4.0-rc.1"),
+        ("Fixed by #57, released today in v2.3.0.", "v2.3.0"),
+        ("Done. It is part of the 2024.10.1 release.", "2024.10.1"),
+        ("2.4.1 is out with the fix.", "2.4.1"),
+        ("This will be in the 1.4.0 release.", None),
+        ("Fixed by #57. It will be released in 1.4.0.", None),
+        ("Fixed by #57. You get it with 1.4.0 soon.", None),
+        ("Fixed in section 3.2.", None),
+        ("The table was added after 0.2.", None),
+        ("Duplicate of #12, fixed in 2.3.0.", None),
+    ],
+)
+def test_the_release_is_one_that_the_words_name_as_having_the_fix(text: str, release: str | None) -> None:
+    assert outcome(closed(said(text))).release == release
 
 
 def test_an_open_thread_has_no_outcome() -> None:
@@ -137,6 +202,100 @@ def test_a_reopening_takes_back_what_was_said_before_it() -> None:
 def test_a_slip_of_the_hand_is_no_reopening() -> None:
     slip = TimelineEvent("reopened", CLOSED - timedelta(seconds=6))
     assert outcome(closed(said("Fixed by #57.", timedelta(minutes=20)), events=(slip,))).kind is OutcomeKind.FIXED
+
+
+def test_housekeeping_leaves_the_ending_to_what_was_said_long_before() -> None:
+    added = said("Added.", timedelta(days=14))
+    swept = outcome(closed(added, said("Spring cleaning.")))
+    assert (swept.kind, swept.comment, swept.quote) == (OutcomeKind.FIXED, 0, "Added.")
+    assert outcome(closed(added)) == Outcome()
+    assert outcome(closed(said("Any news?", timedelta(days=14), "hubot"), said("Spring cleaning."))) == Outcome()
+
+
+def test_who_only_agrees_points_to_the_comment_before() -> None:
+    proposed = said("I propose to close with no action.", timedelta(days=2), "hubot")
+    found = outcome(closed(proposed, said("No objection, let's close.")))
+    assert (found.kind, found.comment) == (OutcomeKind.NOT_PLANNED, 0)
+    other = outcome(closed(proposed, said("The cookie path changed.")))
+    assert (other.kind, other.comment) == (OutcomeKind.UNKNOWN, 1)
+
+
+def test_the_reporters_thanks_make_an_answer_of_the_comment_before() -> None:
+    answer = said("The path has to end with a slash, as the guide says.", timedelta(days=3))
+    thanks = said("Thank you for the explanation.", author="octocat", role="NONE")
+    found = outcome(closed(answer, thanks))
+    assert (found.kind, found.comment) == (OutcomeKind.ANSWERED, 0)
+    assert "the reporter's thanks" in found.evidence
+    for other in (
+        replace(thanks, author="hubot"),
+        replace(thanks, text="Thanks for the explanation, but it still fails."),
+        replace(thanks, text="Thanks for the tip, I'll try."),
+    ):
+        assert outcome(closed(answer, other)).kind is OutcomeKind.UNKNOWN
+    fixed = outcome(closed(said("Fixed by #57."), replace(thanks, text="Thanks for the help!")))
+    assert (fixed.kind, fixed.fix) == (OutcomeKind.FIXED, "#57")
+
+
+def test_only_the_reporter_can_be_mistaken() -> None:
+    assert outcome(closed(said("My mistake, sorry.", author="octocat"))).kind is OutcomeKind.ANSWERED
+    assert outcome(closed(said("My mistake, sorry."))).kind is OutcomeKind.UNKNOWN
+
+
+def test_what_is_gone_is_done_where_that_was_asked_for() -> None:
+    gone = closed(said("The old parser is gone."))
+    assert outcome(gone).kind is OutcomeKind.STALE
+    assert outcome(replace(gone, title="Remove the old parser")).kind is OutcomeKind.FIXED
+
+
+def test_a_closing_with_nothing_but_a_quotation_says_what_it_says() -> None:
+    assert outcome(closed(said("> Fixed by #57."))).fix == "#57"
+    assert outcome(closed(said("> Fixed by #57.", timedelta(hours=1)))) == Outcome()
+
+
+@pytest.mark.parametrize(
+    ("later", "kind"),
+    [
+        ([("octocat", "This is back in 2.4.")], OutcomeKind.UNKNOWN),
+        ([("octocat", "It still happens here.")], OutcomeKind.UNKNOWN),
+        ([("hubot", "It still happens here.")], OutcomeKind.FIXED),
+        ([("hubot", "It still happens here."), ("mona", "Still broken for me.")], OutcomeKind.UNKNOWN),
+        ([("hubot", "It still happens here."), ("hubot", "Still broken for me.")], OutcomeKind.FIXED),
+        ([("octocat", "It still happens."), ("octocat", "Never mind, I ran the old one.")], OutcomeKind.FIXED),
+        ([("octocat", "It still happens."), ("monalisa", "Fixed now.")], OutcomeKind.FIXED),
+        ([("octocat", "Does it still happen?")], OutcomeKind.FIXED),
+        ([("octocat", "I'll tell if it still happens.")], OutcomeKind.FIXED),
+    ],
+)
+def test_people_who_say_later_that_it_is_back_take_the_verdict_back(
+    later: list[tuple[str, str]], kind: OutcomeKind
+) -> None:
+    after = [
+        said(text, timedelta(days=-n), author, "MEMBER" if author == "monalisa" else "NONE")
+        for n, (author, text) in enumerate(later, 1)
+    ]
+    found = outcome(closed(said("Fixed by #57."), *after))
+    assert (found.kind, found.quote) == (kind, "Fixed by #57.")
+    assert ("said to be back after the closing" in found.evidence) is (kind is OutcomeKind.UNKNOWN)
+
+
+def test_that_it_still_happens_does_not_change_what_is_not_planned() -> None:
+    thread = closed(said("We decided not to support this."), said("It still happens.", timedelta(days=-1), "octocat"))
+    assert outcome(thread).kind is OutcomeKind.NOT_PLANNED
+
+
+def test_what_readers_think_of_a_comment_moves_the_confidence() -> None:
+    plain = said("This is expected behavior.")
+    liked = replace(plain, reactions=(("+1", 5),))
+    doubted = replace(plain, reactions=(("+1", 1), ("confused", 4)))
+    low, middle, high = (outcome(closed(comment)).confidence for comment in (doubted, plain, liked))
+    assert low < middle < high
+
+
+@pytest.mark.parametrize("login", ["bors", "bors[bot]", "homu", "mergify[bot]", "github-merge-queue[bot]"])
+def test_what_a_merge_closes_is_fixed(login: str) -> None:
+    found = outcome(closed(closed_by=login))
+    assert (found.kind, found.evidence) == (OutcomeKind.FIXED, ("closed by a merge",))
+    assert outcome(closed(closed_by=f"not-{login}")) == Outcome()
 
 
 @pytest.mark.parametrize(
@@ -208,7 +367,35 @@ def test_any_thread_gives_a_bounded_outcome(texts: list[str], seconds: int) -> N
 
 @pytest.mark.parametrize(
     "piece",
-    ["fixed by ", "#1 ", "dup of ", "(", "not ", "as of ", "https://a/", "now ", "is ", "[", "ok ", ">", "*", "a."],
+    [
+        "fixed by ",
+        "#1 ",
+        "this is ",
+        "not a ",
+        "has been ",
+        "closing ",
+        "still ",
+        "thanks for ",
+        "1.",
+        "a/b#",
+        "never wontfix ",
+        "fixed by #1 if ",
+        "is gone, ",
+        "if obsolete ",
+        "we ",
+        "dup of ",
+        "(",
+        "not ",
+        "as of ",
+        "https://a/",
+        "now ",
+        "is ",
+        "[",
+        "ok ",
+        ">",
+        "*",
+        "a.",
+    ],
 )
 def test_hostile_comments_are_read_in_bounded_time(piece: str) -> None:
     start = datetime.now(UTC)
@@ -216,15 +403,39 @@ def test_hostile_comments_are_read_in_bounded_time(piece: str) -> None:
     assert datetime.now(UTC) - start < timedelta(seconds=5)
 
 
+def test_the_quick_test_of_a_rule_passes_over_nothing_that_the_rule_reads() -> None:
+    for sentence in SENTENCES:
+        for rule in (*RULES.stating, RULES.thanked):
+            assert rule.ways.may_stand_in(sentence) or not rule.pattern.search(sentence), (rule.ways.name, sentence)
+
+
 @pytest.mark.shared
 def test_endings_that_a_reader_found_are_found_and_kinds_are_right(shared: Path) -> None:
-    labels = bench_endings.load_labels(shared)
-    threads = {name: bench_endings.load_threads(shared, name) for name in {label["archive"] for label in labels}}
-    tally: Counter[str] = sum(
-        (bench_endings.judge(label, threads[label["archive"]][label["id"]]) for label in labels), Counter()
-    )
+    tally = endings.total(endings.load_cases(shared))
     assert tally["threads"] == 160
     assert tally["shown_right"] >= 0.95 * tally["shown"]
-    assert tally["shown_right"] >= 0.88 * tally["endings"]
+    assert tally["shown_right"] >= 0.90 * tally["endings"]
+    assert tally["visible_asserted"] >= 0.60 * tally["visible"]
+    assert tally["visible_right"] >= 0.95 * tally["visible_asserted"]
     assert tally["kind_right"] >= 0.95 * tally["asserted"]
-    assert tally["asserted"] >= 0.4 * tally["threads"]
+
+
+@pytest.mark.shared
+def test_endings_hold_without_the_phrases_that_only_the_judged_threads_have(shared: Path) -> None:
+    cases = endings.load_cases(shared)
+    folds = endings.held(cases, lambda case: case.fold)
+    tally = sum(folds.values(), Counter())
+    assert len(folds) == endings.FOLDS
+    assert tally["shown_right"] >= 0.95 * tally["shown"]
+    assert tally["shown_right"] >= 0.90 * tally["endings"]
+    assert tally["visible_asserted"] >= 0.50 * tally["visible"]
+    assert tally["visible_right"] >= 0.95 * tally["visible_asserted"]
+
+
+@pytest.mark.shared
+def test_the_quick_test_holds_on_what_people_really_write(shared: Path) -> None:
+    threads = endings.load_threads(shared, "ietf_mls-protocol").values()
+    said_there = {line for thread in threads for comment in thread.comments for line in statements(comment.text)}
+    for sentence in sorted(said_there)[::10]:
+        for rule in (*RULES.stating, RULES.thanked):
+            assert rule.ways.may_stand_in(sentence) or not rule.pattern.search(sentence), (rule.ways.name, sentence)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.model import Kind, Thread, Tombstone
-from bot.recall.mentioned import NO_RECORD, Place, canonical_chain, mentions, referenced
+from bot.model import Kind, OutcomeKind, Thread, Tombstone
+from bot.recall.mentioned import NO_RECORD, Place, canonical_chain, elsewhere, mentions, referenced
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, thread
 
@@ -114,13 +114,79 @@ def test_a_hundred_references_end_in_a_short_list(remember: Remember) -> None:
     assert (len(full), len(listed)) == (3, 10)
 
 
-def test_a_pull_request_is_told_as_one(remember: Remember) -> None:
-    memory = remember(closed(3, "Write atomically", kind=Kind.PULL))
-    (mention,), _ = mentions(thread(9, body="#3"), PLACE, memory, None, LIMITS)
-    assert mention.kind is Kind.PULL
+def test_a_pull_request_is_told_as_one_with_its_state(remember: Remember) -> None:
+    memory = remember(
+        thread(1, kind=Kind.PULL),
+        thread(2, kind=Kind.PULL, draft=True),
+        closed(3, kind=Kind.PULL, merged_at=at(3.5)),
+        closed(4, kind=Kind.PULL),
+    )
+    full, listed = mentions(thread(9, body="#1 #2 #3 #4"), PLACE, memory, None, (3, 5_000))
+    told = [(m.kind, m.state, m.draft, m.merged_at) for m in (*full, *listed)]
+    assert told == [
+        (Kind.PULL, "open", False, None),
+        (Kind.PULL, "open", True, None),
+        (Kind.PULL, "closed", False, at(3.5)),
+        (Kind.PULL, "closed", False, None),
+    ]
+    full, listed = mentions(thread(9, body="#1 #2 #4 #3"), PLACE, memory, None, (3, 5_000))
+    assert [(m.id, m.merged_at) for m in listed] == [(3, at(3.5))]
+
+
+def test_a_pull_request_that_was_merged_later_is_open_then(remember: Remember) -> None:
+    memory = remember(closed(3, after=30, kind=Kind.PULL, merged_at=at(33)))
+    (mention,), _ = mentions(thread(9, body="#3"), PLACE, memory, at(9), LIMITS)
+    assert (mention.state, mention.merged_at) == ("open", None)
+
+
+# Other repositories
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("octocat/other#5", ("octocat/other#5",)),
+        ("See https://github.com/octocat/other/issues/5 and Octocat/Other#5.", ("octocat/other#5",)),
+        ("https://github.com/octocat/other/pull/6#issuecomment-1", ("octocat/other#6",)),
+        ("octocat/hello-world#5 and #6", ()),
+        ("`octocat/other#5`", ()),
+        ("https://example.org/octocat/other/issues/5", ()),
+        (" ".join(f"octocat/other#{n}" for n in range(1, 9)), tuple(f"octocat/other#{n}" for n in range(1, 6))),
+        ("[" * 65_536, ()),
+        ("\ud800octocat/other#5\x00", ("octocat/other#5",)),
+    ],
+)
+def test_threads_of_other_repositories_are_named(body: str, named: tuple[str, ...]) -> None:
+    assert elsewhere(thread(9, body=body), Place("octocat/hello-world")) == named
+
+
+def test_they_are_named_from_the_title_the_text_and_the_comments_of_people() -> None:
+    one = thread(
+        9,
+        title="As octocat/a#1",
+        body="octocat/b#2",
+        comments=(said("octocat/c#3"), said("octocat/d#4", is_bot=True), said("octocat/A#1")),
+    )
+    assert elsewhere(one, Place("octocat/hello-world")) == ("octocat/a#1", "octocat/b#2", "octocat/c#3")
+
+
+def test_a_company_server_has_hosts_of_its_own() -> None:
+    one = thread(9, title="https://git.example.com/octocat/a/issues/1", body="https://github.com/octocat/b/issues/2")
+    assert elsewhere(one, Place("octocat/hello-world", ("git.example.com",))) == ("octocat/a#1",)
 
 
 # Duplicates
+
+
+def test_a_duplicate_of_what_stands_elsewhere_says_so_and_no_more(remember: Remember) -> None:
+    unknown = duplicate(3, of=77)
+    other = closed(4, "Hang", "It hangs.", comments=(said("Duplicate of octocat/other#5.", 4.5, "hubot", "MEMBER"),))
+    five = closed(5, "Not this one", "Nothing to do with it.")
+    full, _ = mentions(
+        thread(9, body="#3 #4"), Place("octocat/hello-world"), remember(unknown, other, five), None, LIMITS
+    )
+    told = [(m.id, m.chain, m.outcome.kind, m.outcome.duplicate_of) for m in full]
+    assert told == [(3, (), OutcomeKind.DUPLICATE, 77), (4, (), OutcomeKind.DUPLICATE, None)]
 
 
 def chained(remember: Remember, *links: tuple[int, int]) -> list[int | str]:

@@ -1,0 +1,112 @@
+"""The command that tells how the closed threads of a store ended."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterable
+
+from bot.archive import clean, stamp
+from bot.doors.commands import MAX_ID
+from bot.doors.output import show
+from bot.doors.progress import progress
+from bot.doors.stores import open_store
+from bot.errors import UserError
+from bot.memory.memory import Memory
+from bot.model import Outcome, OutcomeKind, Thread, ThreadId
+from bot.reading.outcome import outcome
+
+_MAX_DIGITS = 16
+
+
+def run_outcomes(given: argparse.Namespace) -> object:
+    """How closed threads ended, in the order of their ids or in that of ``--ids``.
+
+    Ids that are unknown or open are told on stderr, and make the command fail once the others are printed.
+    """
+    memory = open_store(given.store)
+    threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids)
+    memory.close()
+    if given.sample is not None:
+        threads = _sampled(threads, given.sample, given.seed)
+    with progress("Reading endings", len(threads)) as tick:
+        found = [(thread, _read(thread, given.repo, tick)) for thread in threads]
+    result = [_as_data(thread, ending) for thread, ending in found] if given.json else "".join(_lines(found))
+    if not faults:
+        return result
+    show(result)
+    for fault in faults[:-1]:
+        print(f"precedent outcomes: {fault}", file=sys.stderr)
+    raise UserError(faults[-1])
+
+
+def _read(thread: Thread, repo: str | None, tick: Callable[[int], None]) -> Outcome:
+    tick(1)
+    return outcome(thread, repo)
+
+
+def _closed(memory: Memory) -> tuple[list[Thread], list[str]]:
+    with progress("Reading threads", memory.size) as tick:
+        records = [record for record in memory.every_record(tick) if isinstance(record, Thread)]
+    return [thread for thread in records if thread.is_closed], []
+
+
+def _named(memory: Memory, ids: str) -> tuple[list[Thread], list[str]]:
+    """The closed threads with these ids, and a line on each of the others."""
+    asked = [text for text in map(str.strip, ids.split(",")) if text]
+    if not asked:
+        raise UserError("--ids names no thread: give ids with commas between them, such as 12,15")
+    records = memory.records({key for text in asked for key in _keys(text)})
+    threads: dict[ThreadId, Thread] = {}
+    faults = []
+    for text in asked:
+        found = next((record for record in map(records.get, _keys(text)) if isinstance(record, Thread)), None)
+        if found is None:
+            faults.append(f"no thread {clean(text)[:MAX_ID]} in this store")
+        elif not found.is_closed:
+            faults.append(f"{found.id} is open: it has no ending")
+        else:
+            threads[found.id] = found
+    return list(threads.values()), faults
+
+
+def _keys(text: str) -> list[ThreadId]:
+    """What an id may mean: a number before a name of the same digits."""
+    name = clean(text)[:MAX_ID]
+    is_number = name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS and name[0] != "0"
+    return [int(name), name] if is_number else [name]
+
+
+def _sampled(threads: list[Thread], size: int, seed: int) -> list[Thread]:
+    """So many of them at random, in their own order; the same ones for the same seed."""
+    chosen = random.Random(seed).sample(range(len(threads)), min(size, len(threads)))
+    return [threads[index] for index in sorted(chosen)]
+
+
+def _as_data(thread: Thread, ending: Outcome) -> dict[str, object]:
+    return {
+        "id": thread.id,
+        "outcome": {
+            "kind": ending.kind.value,
+            "comment": ending.comment,
+            "quote": ending.quote,
+            "evidence": list(ending.evidence),
+            "fix_ref": ending.fix,
+            "release": ending.release,
+            "duplicate_of": ending.duplicate_of,
+            "confidence": ending.confidence,
+            "closed_at": stamp(thread.closed_at),
+        },
+    }
+
+
+def _lines(found: Iterable[tuple[Thread, Outcome]]) -> Iterable[str]:
+    """A line for each: id, kind, confidence, what it points at, the comment that states it, its words."""
+    for thread, ending in found:
+        other = f"#{ending.duplicate_of}" if isinstance(ending.duplicate_of, int) else ending.duplicate_of
+        pointed = other or ending.fix or ending.release or "-"
+        place = "-" if ending.comment is None else f"comment {ending.comment}"
+        kind = "-" if ending.kind is OutcomeKind.UNKNOWN else ending.kind.value
+        words = " ".join(ending.quote.split()) or ", ".join(ending.evidence) or "-"
+        yield f"{thread.id}\t{kind}\t{ending.confidence:.2f}\t{pointed}\t{place}\t{words}\n"

@@ -1,0 +1,140 @@
+"""What people write when a thread ends with an answer, a mistake cleared up, or a way around.
+
+Only what anybody may write on any tracker stands here. Words of one community fit its own threads and no others.
+"""
+
+from __future__ import annotations
+
+from bot.reading.ways import OPENER, Ways
+
+_THIS = r"\b(?:this|that|it|which|behaviou?r|here|they|these)"
+ANSWERED = Ways(
+    "answered",
+    (
+        "expected",
+        "intended",
+        "intentional",
+        "deliberate",
+        "correct",
+        "working as",
+        "behav",
+        "designed",
+        "by design",
+        "on purpose",
+        "not a",
+        "not-a",
+        "not really",
+        "not actually",
+        "not quite",
+        "n't",
+        "conscious",
+        "explicit",
+        "answer",
+        "hope ",
+    ),
+    (
+        (
+            rf"{_THIS}(?:'s| is| was| are)(?: (?!not\b|un)\w{{1,20}})? (?:the )?(?:expected|intended|intentional"
+            rf"|deliberate|correct behaviou?r)(?: behaviou?r)?"
+            r"(?=[.!,;:()-]|$| here| and| as| because| since| by| behaviou?r|\u2013|\u2014)"
+        ),
+        r"\b(?:expected|intended|correct) behaviou?r\b(?=[.!,;)]|$)",
+        (
+            r"\b(?:working|behaving|behaves) as (?:intended|designed|expected|specified)\b|\bworks as (?:intended"
+            r"|designed)\b"
+        ),
+        r"\b(?:is|was|are|were)(?: (?!not\b|un)\w{1,20}){0,2} (?:intentional|deliberate|by design|on purpose)\b",
+        (
+            r"\bnot[- ](?:really |actually |quite )?an?[- ](?:real )?bug\b(?! (?:in|report|fix|that))|(?:\bisn't"
+            r"|n't think (?:this|it|that)(?: is|'s))(?: really| actually| necessarily)? an?"
+            r"(?: \w{1,20})? bug\b(?! (?:in|report|fix|that))"
+        ),
+        r"\b(?:is|was) (?:an? )?(?:explicit|deliberate|conscious|intentional) (?:design )?(?:decision|choice)\b",
+        r"\bclos\w{1,3}(?: this| it)? as answered\b",
+        r"\b(?:has|have) been answered\b",
+        r"\b(?:this|your|the|my) question(?: \w{1,20})? (?:is|was|has been)(?: already| now)? answered\b",
+        r"\b(?:answers|answered) (?:your|the|my|this) question\b",
+        r"\bhope (?:this|that|it) (?:helps|answers|clarifies|explains|clears)\b",
+    ),
+)
+"""Said by anybody at the closing."""
+
+MISTAKEN = Ways(
+    "own mistake",
+    (
+        "my ",
+        "i ",
+        "i'",
+        "error",
+        "pebkac",
+        "alarm",
+        "never",
+        "nvm",
+        "noise",
+        "found",
+        "reali",
+        "notice",
+        "discover",
+        "figured",
+    ),
+    (
+        r"\bmy (?:own )?(?:mistake|bad|fault|error|misunderstanding|misreading)\b|\bmistake on my (?:part|side|end)\b",
+        r"\buser error\b|\bpebkac\b|\bfalse alarm\b",
+        (
+            r"\bi(?:'ve| have| had)? (?:simply |just |totally |completely )?(?:misread|misunderst\w{3,5}"
+            r"|misinterpreted|overlooked|missed that|was (?:wrong|mistaken|confused|being (?:stupid|dumb"
+            r"|silly)))\b"
+        ),
+        rf"{OPENER}(?:never ?mind|nvm)\b|\bsorry (?:for|about) the noise\b|\bfound it myself\b",
+        (
+            r"\b(?:i|i've|and|just)(?: have| just)? (?:realized|realised|noticed|discovered|found out|figured out"
+            r"|found) (?:that )?(?:it's |it is |it was |i |this is )?(?:was |had |forgot|because of |due to )?"
+            r"(?:my |on my |i )"
+        ),
+        (
+            r"\b(?:problem|issue|mistake|error|bug) (?:was|is) (?:on|in|with) my (?:side|end|part|code|config\w*"
+            r"|setup|machine|own)\b"
+        ),
+    ),
+)
+"""Said by the reporter: there was nothing to mend."""
+
+THANKED = Ways(
+    "thanked",
+    (),
+    (
+        (
+            r"\b(?:thanks?|thank you|thx|ty)\b[^.;:]{0,40}? for (?:\w{1,20} ){0,3}(?:clarif|expla|answer|help"
+            r"|info|pointer|hint|tip\b|respon|repl|detail|guidance|advice|insight)\w{0,12}"
+        ),
+        (
+            r"\b(?:that|this|it|which)(?: (?:totally|completely|indeed|perfectly|really|all|definitely|just|has"
+            r"|have|did|seems to have)){0,2}"
+            r" (?:worked|did it|did the trick|does the trick|solve[sd] (?:it|my|the|this)|help(?:s|ed)|fixe[sd] "
+            r"(?:it|my)|clears|cleared|clarifies|answers)\b(?! (?:on|in|if|when))"
+        ),
+        r"\b(?:got it|i see|makes sense|understood)[.!, ]+(?:now[.!, ]+)?(?:thanks|thank you|thx)\b",
+        r"\b(?:thanks?|thank you|thx)\b[^.;:]{0,30}(?:makes sense|i understand)\b",
+        (
+            r"\b(?:perfect|great|excellent|good|best|helpful) (?:answer|explanation)\b|\bwhat i "
+            r"(?:was looking for|needed|wanted)\b"
+        ),
+        r"\bi should(?: have|'ve) (?:seen|read|known|looked|noticed|checked|thought)\b",
+        r"\b(?:works|worked|working) (?:like a charm|perfectly|great|on the first try|flawlessly)\b",
+    ),
+)
+"""Said by the reporter about an answer."""
+
+WORKAROUND = Ways(
+    "workaround",
+    ("workaround", "work-around"),
+    (
+        (
+            r"\b(?:the|a|one|possible|simple|known|current|temporary|easy) work-?around (?:is|was|here"
+            r"|would be)\b|\bwork-?around for (?:now|this):"
+        ),
+        r"\bas a (?:\w{1,20} )?work-?around\b",
+        r"^work-?around:",
+        r"\b(?:use|using|apply|try) (?:the|this|that|following) (?:\w{1,20} )?work-?around\b",
+    ),
+)

@@ -1,0 +1,183 @@
+"""How often the outcome finds the ending that a reader found, and names its kind rightly.
+
+Run as ``python -m tests.bench.endings``.
+
+``held`` is told over five folds and over the archives: a phrase that fires in no thread but those of the fold was found
+there, as far as anybody can tell, and is switched off while the fold is judged.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bot.archive import thread_from_archive
+from bot.model import Outcome, OutcomeKind, Thread
+from bot.reading.outcome import outcome
+from bot.reading.statements import statements
+from bot.reading.verdict import RULES, Rules
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+PARTS = (("first 80", 0, 80), ("81-120", 80, 120), ("121-160", 120, 160))
+FOLDS = 5
+_LAST = 3
+"""So many comments before the closing are looked at to tell where a phrase fires."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A thread and what a reader says of it."""
+
+    position: int
+    archive: str
+    thread: Thread
+    kind: str
+    endings: frozenset[int]
+    is_visible: bool
+
+    @property
+    def part(self) -> str:
+        return next(name for name, start, end in PARTS if start <= self.position < end)
+
+    @property
+    def fold(self) -> str:
+        return f"fold {self.position % FOLDS + 1}"
+
+
+def load_threads(data: Path, archive: str) -> dict[object, Thread]:
+    """The threads of one archive by id."""
+    with gzip.open(data / "threads" / f"{archive}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return {thread.id: thread for thread in map(thread_from_archive, map(json.loads, lines))}
+
+
+def load_cases(data: Path = DATA) -> list[Case]:
+    """The labelled threads, in the order of the labels."""
+    labels = [json.loads(line) for line in (data / "endings.jsonl").read_text(encoding="utf-8").splitlines()]
+    threads = {name: load_threads(data, name) for name in {label["archive"] for label in labels}}
+    return [_case(position, label, threads) for position, label in enumerate(labels)]
+
+
+def _case(position: int, label: dict[str, Any], threads: dict[str, dict[object, Thread]]) -> Case:
+    accepted = {label["ending_comment"], *(label.get("alt_comments") or ())} - {None}
+    archive = label["archive"]
+    thread = threads[archive][label["id"]]
+    return Case(position, archive, thread, label["kind"], frozenset(accepted), label["visible_ending"])
+
+
+def judge(case: Case, rules: Rules = RULES) -> Counter[str]:
+    """What is right and wrong in the outcome of one labelled thread, as counts of 0 and 1."""
+    found = outcome(case.thread, rules=rules)
+    asserted = found.kind is not OutcomeKind.UNKNOWN
+    right = asserted and kind_of(found) == case.kind
+    return Counter(
+        threads=1,
+        endings=bool(case.endings),
+        shown=found.comment is not None,
+        shown_right=found.comment in case.endings,
+        asserted=asserted,
+        kind_right=right,
+        visible=case.is_visible,
+        visible_asserted=case.is_visible and asserted,
+        visible_right=case.is_visible and right,
+    )
+
+
+def kind_of(found: Outcome) -> str:
+    """The kind as the labels spell it."""
+    return found.kind.value.replace(" ", "_")
+
+
+def total(cases: Iterable[Case], rules: Rules = RULES) -> Counter[str]:
+    """The counts of some cases together."""
+    counts: Counter[str] = Counter()
+    for case in cases:
+        counts.update(judge(case, rules))
+    return counts
+
+
+def firings(cases: Sequence[Case]) -> dict[str, frozenset[int]]:
+    """The positions of the threads at whose end each phrase stands."""
+    said = {case.position: _last_words(case.thread) for case in cases}
+    found = {}
+    for rule in (*RULES.stating, RULES.thanked):
+        for phrase in rule.ways.phrases:
+            alone = rule.without(frozenset(rule.ways.phrases) - {phrase}).pattern
+            found[phrase] = frozenset(at for at, sentences in said.items() if any(map(alone.search, sentences)))
+    return found
+
+
+def _last_words(thread: Thread) -> list[str]:
+    assert thread.closed_at
+    before = [comment for comment in thread.comments if comment.created_at <= thread.closed_at]
+    return [sentence for comment in before[-_LAST:] for sentence in statements(comment.text)]
+
+
+def held(cases: Sequence[Case], group: Callable[[Case], str]) -> dict[str, Counter[str]]:
+    """The counts of each group of cases, judged without the phrases that fire in that group only."""
+    fired = firings(cases)
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(group(case), []).append(case)
+    counts = {}
+    for name, members in groups.items():
+        inside = {case.position for case in members}
+        own = frozenset(phrase for phrase, where in fired.items() if where and where <= inside)
+        counts[name] = total(members, RULES.without(own)) + Counter(switched_off=len(own))
+    return counts
+
+
+def confusion(cases: Iterable[Case]) -> Counter[tuple[str, str]]:
+    """How often a kind of the labels came out as which."""
+    return Counter((case.kind, kind_of(outcome(case.thread))) for case in cases)
+
+
+def row(name: str, tally: Counter[str]) -> str:
+    """One line of the table."""
+
+    def share(part: str, whole: str) -> str:
+        return f"{tally[part] / tally[whole]:6.3f}" if tally[whole] else "     -"
+
+    return "  ".join(
+        (
+            f"{name:16}{tally['threads']:4}",
+            f"{tally['endings']:4}{tally['shown']:6}{share('shown_right', 'shown')}{share('shown_right', 'endings')}",
+            f"{tally['visible']:5}{share('visible_asserted', 'visible')}{share('visible_right', 'visible_asserted')}",
+            f"{tally['asserted']:5}{share('kind_right', 'asserted')}",
+            f"{tally['switched_off'] or '':>4}",
+        )
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    cases = load_cases()
+    print(f"{'':16} all  ends shown right  found  open  named right  named right  off")
+    for group in ((lambda case: case.part), (lambda case: case.archive)):
+        names = dict.fromkeys(map(group, cases))
+        for name in names:
+            print(row(name, total(case for case in cases if group(case) == name)))
+    print(row("all", total(cases)))
+    for title, group in (("all by folds", lambda case: case.fold), ("all by archive", lambda case: case.archive)):
+        counts = held(cases, group)
+        print()
+        for name in sorted(counts):
+            print(row(name, counts[name]))
+        print(row(title, sum(counts.values(), Counter())))
+    _print_confusion(cases)
+
+
+def _print_confusion(cases: Sequence[Case]) -> None:
+    kinds = [kind.value.replace(" ", "_") for kind in OutcomeKind]
+    found = confusion(cases)
+    print("\n" + " " * 14 + "".join(f"{kind:>12}" for kind in kinds))
+    for gold in kinds:
+        print(f"{gold:14}" + "".join(f"{found[gold, kind] or '.':>12}" for kind in kinds))
+
+
+if __name__ == "__main__":
+    main()
