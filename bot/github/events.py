@@ -17,7 +17,7 @@ ANSWERED = {("issues", "opened"), ("issues", "edited"), ("issue_comment", "creat
 """The events that may be answered. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
 FORGETTING = {("issues", "deleted"), ("issues", "transferred")}
-KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push"})
+KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class Found:
     thread: Thread
     why: tuple[str, ...]
 
-    def match(self, repo: str | None) -> Match:
+    def match(self, repo: str | None = None) -> Match:
         """It as it is shown; ``repo`` is where it stands."""
         digest = read_digest(self.thread, repo=repo)
         return Match(

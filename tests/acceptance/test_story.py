@@ -1,4 +1,4 @@
-"""The story that this program was asked for: a decision, a question about it, and a search through all that was said."""
+"""The story this program was asked for: a decision, a question about it, and a search through all that was said."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.acceptance.stage import BOT, Stage
 
 DECISION = "We decided to use PostgreSQL for the session store: Redis lost every session on a restart."
 HISTORY = (
-    ("Authentication fails after a restart", "Authentication is lost: everybody has to log in again.", "Fixed by #40.", ""),
+    ("Authentication fails after a restart", "Authentication is lost: all have to log in again.", "Fixed by #40.", ""),
     (
         "Two-factor authentication",
         "Please add two-factor authentication for the admin pages.",

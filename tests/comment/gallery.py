@@ -164,7 +164,9 @@ GALLERY: dict[str, Shown] = {
         Context(
             seen_before=(
                 login(
-                    fix=Fix(1302, "#1310", NOW, True, "9c1d2e3", at(2026, 10, 28), ("auth/cookie.py",)),
+                    fix=Fix(
+                        1302, "#1310", NOW, True, "9c1d2e3", at(2026, 10, 28), ("auth/cookie.py",), unreleased=True
+                    ),
                     outcome=replace(LOGIN, at=at(2026, 10, 28)), closed_at=at(2026, 10, 28),
                 ),
             ),

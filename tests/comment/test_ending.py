@@ -15,7 +15,7 @@ from tests.comment.detector import report
 
 FIX = Fix(7, "#30", NOW, is_pull=True, commit="9c1d2e3", merged_at=day(5, 2), files=("a.py", "b.py"), release="v2.3.0")
 FIXED = quoted(OutcomeKind.FIXED, fix="#30")
-WAITING = replace(FIX, release=None)
+WAITING = replace(FIX, release=None, unreleased=True)
 PULL = Mention(30, "Widen the path", "closed", kind=Kind.PULL, created_at=day(5, 1), closed_at=day(5, 3))
 DUPLICATE = quoted(OutcomeKind.DUPLICATE, "", duplicate_of=12)
 
