@@ -273,6 +273,7 @@ def run(command: str, folder: Path) -> str:
     return DECIMAL.sub("0.0", done.stdout)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path) -> None:
     shown = "\n".join(blocks("docs/command-line.md", "console"))
     examples = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", shown, re.MULTILINE)
@@ -281,6 +282,7 @@ def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path) -> No
         assert run(command, shell).strip("\n") == DECIMAL.sub("0.0", expected).strip("\n"), command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -237,6 +237,7 @@ def test_a_comment_that_a_person_edited_is_left_alone(stage: Stage) -> None:
     assert stage.github.writes == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("author", ["dependabot[bot]", "Nightly-Tester", "shy-person"])
 def test_bots_and_ignored_people_are_remembered_and_not_answered(stage: Stage, author: str) -> None:
     configure(stage, "ignore: {authors: [nightly-tester], people: [shy-person]}")
@@ -292,6 +293,7 @@ def test_pull_requests_are_answered_where_that_is_wanted(stage: Stage) -> None:
     assert len(stage.comments(number)) == 1
 
 
+@pytest.mark.slow
 def test_changed_pull_requests_do_not_hold_the_cursor_back(stage: Stage) -> None:
     open_issue(stage)
     stage.github.clock.advance(3600)
@@ -337,6 +339,7 @@ def test_a_closed_issue_is_remembered_with_how_it_ended(stage: Stage) -> None:
     assert stage.comments(number) == [before]
 
 
+@pytest.mark.slow
 def test_an_edit_of_a_closed_issue_leaves_the_comment_alone(stage: Stage) -> None:
     number = open_issue(stage)
     (before,) = stage.comments(number)
@@ -358,6 +361,7 @@ def test_a_rebuild_reads_everything_again_and_buries_what_is_gone(stage: Stage) 
     assert len(stage.comments(number)) == 1
 
 
+@pytest.mark.slow
 def test_a_rebuild_leaves_a_report_of_what_it_would_have_said(stage: Stage) -> None:
     open_issue(stage)
     workspace = stage.folder / "workspace"
@@ -412,6 +416,7 @@ def test_a_memory_that_has_grown_learns_and_goes_on_answering(tmp_path: Path) ->
     stage.close()
 
 
+@pytest.mark.slow
 def test_a_catch_up_by_hand_answers_what_was_missed_and_leaves_bots_alone(stage: Stage) -> None:
     open_issue(stage, "zyx")
     missed = stage.github.open_issue("hubot", "Logged out", "As in #1.")
@@ -431,6 +436,7 @@ def test_an_answer_by_hand_comes_however_old_the_issue_is(stage: Stage) -> None:
     assert (len(stage.comments(old)), stage.github.writes) == (1, 0)
 
 
+@pytest.mark.slow
 def test_a_scheduled_run_answers_a_young_issue_whose_event_was_lost(stage: Stage) -> None:
     act(stage, "schedule")
     young = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
@@ -439,6 +445,7 @@ def test_a_scheduled_run_answers_a_young_issue_whose_event_was_lost(stage: Stage
     assert len(stage.comments(young)) == 1
 
 
+@pytest.mark.slow
 def test_an_issue_whose_event_was_lost_a_day_ago_is_not_answered(stage: Stage) -> None:
     act(stage, "schedule")
     old = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
@@ -447,6 +454,7 @@ def test_an_issue_whose_event_was_lost_a_day_ago_is_not_answered(stage: Stage) -
     assert stage.comments(old) == []
 
 
+@pytest.mark.slow
 def test_how_old_an_issue_may_be_is_a_setting(stage: Stage) -> None:
     configure(stage, "comment: {answer_within_hours: 48}")
     act(stage, "schedule")
@@ -621,6 +629,7 @@ def test_the_summary_tells_what_happened(stage: Stage) -> None:
     assert "API: " in shown
 
 
+@pytest.mark.slow
 def test_a_companys_own_server_is_reached_below_its_api_path(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
     environment = environ(stage, "issues", GITHUB_API_URL=stage.github.enterprise_url)

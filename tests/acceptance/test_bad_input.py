@@ -16,6 +16,8 @@ from bot.model import Thread
 from tests.acceptance.stage import BOT, REPOSITORY, Stage
 from tests.comment.detector import report
 
+pytestmark = pytest.mark.slow
+
 CANARY = "ghs_canary0123456789secret"
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 POST = "POST /repos/*/issues/*/comments"

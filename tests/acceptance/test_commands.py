@@ -10,9 +10,10 @@ import pytest
 from bot.comment.render import find_marker
 from tests.acceptance.stage import BOT, Stage
 
+pytestmark = pytest.mark.slow
+
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 TAKEN_BACK = "it was taken back"
-
 
 
 @pytest.fixture

@@ -128,6 +128,7 @@ def test_nothing_but_data_goes_to_stdout(tmp_path: Path) -> None:
     assert wrong.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_output_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path) -> None:
     file = archive(tmp_path / "a.jsonl", [issue(1, "Größe der Zebras 猫")])
     assert run("import", file, "--store", tmp_path / "s").code == 0
@@ -135,6 +136,7 @@ def test_output_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path) -> None:
     assert (found.code, found.out.split("\t")[3]) == (0, "Größe der Zebras 猫\n")
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     many = [issue(n, f"Zebra {n} " + "x" * 900) for n in range(1, 300)]
     assert run("import", archive(tmp_path / "a.jsonl", many), "--store", tmp_path / "s").code == 0

@@ -10,6 +10,8 @@ from github.Repository import Repository
 from tests.fakes.archive import read_archive
 from tests.fakes.github import FakeGitHub
 
+pytestmark = pytest.mark.slow
+
 THREAD: dict[str, Any] = {
     "id": 7,
     "title": "Crash on start",

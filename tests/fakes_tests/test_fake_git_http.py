@@ -10,6 +10,8 @@ import pytest
 
 from tests.fakes.git_http import GitServer
 
+pytestmark = pytest.mark.slow
+
 NAME = "octocat/hello-world"
 BARE_ENVIRONMENT = {
     "PATH": os.environ["PATH"],

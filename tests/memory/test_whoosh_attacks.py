@@ -26,6 +26,8 @@ from bot.memory.whoosh.index import MAX_SEGMENTS
 from bot.model import Kind
 from tests.memory import hostile_index
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2020, 1, 1, tzinfo=UTC)
 LATER = datetime(2020, 1, 9, tzinfo=UTC)
 QUERY = Query(

@@ -220,6 +220,7 @@ def test_a_long_run_is_cut_in_linear_time() -> None:
     assert process_time() - start < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     def seconds(length: int) -> float:

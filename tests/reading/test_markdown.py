@@ -219,6 +219,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_longest_text_of_one_mark_is_read_in_seconds(unit: str) -> None:
     text = f"x {unit * (MAX_CHARS // len(unit))}"

@@ -195,6 +195,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_grows_with_the_length_only(unit: str) -> None:
     text = unit * (65_536 // len(unit)) + " #1"

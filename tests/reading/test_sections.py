@@ -128,6 +128,7 @@ def test_an_excerpt_is_made_of_whole_sentences(text: str, told: str) -> None:
 HOSTILE = ["[", "*", ">", "#", "`", "- ", "# \n", "---\n", "a\n=\n", "<![CDATA[", "---\na:\n", "\0\ud800", "\u202e# \n"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_pages_are_read_in_time(piece: str) -> None:
     began = time.process_time()

@@ -97,6 +97,7 @@ def test_the_version_names_the_stemmer_whose_changes_change_terms() -> None:
     assert "snowball" in ANALYSER_VERSION
 
 
+@pytest.mark.slow
 def test_the_cache_is_bounded() -> None:
     for start in range(0, 3 * (1 << 16), 1 << 14):
         terms(" ".join(f"w{number}x" for number in range(start, start + (1 << 14))))
@@ -140,6 +141,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     def seconds(length: int) -> float:

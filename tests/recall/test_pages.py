@@ -156,6 +156,7 @@ def test_two_askings_give_the_same(memory: Memory) -> None:
     assert found(asked, memory) == found(asked, memory) != ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["[", "*", ">", "# a\n", "\u202e", "export ", '"', "`a b` "])
 def test_hostile_pages_and_questions_cost_little(remember: Remember, piece: str) -> None:
     memory = remember(*(page(f"wiki:{n}", piece * (60_000 // len(piece)), title="Export a shelf") for n in range(2)))

@@ -91,6 +91,7 @@ def test_one_changed_file_is_one_record_and_one_file_fetched(project: Project) -
     assert project.server.bytes_out < 5_000
 
 
+@pytest.mark.slow
 def test_pages_that_vanish_leave_a_tombstone_and_come_back(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/setup.md": SETUP}, days=3)
     project.follow()
@@ -103,6 +104,7 @@ def test_pages_that_vanish_leave_a_tombstone_and_come_back(project: Project) -> 
     assert project.ids == ["docs:README.md", "docs:docs/setup.md"]
 
 
+@pytest.mark.slow
 def test_the_newest_commit_counts_whatever_time_it_bears(project: Project) -> None:
     project.write(project.docs, {"README.md": "# From the future\n"}, days=-30_000)
     project.follow()
@@ -113,6 +115,7 @@ def test_the_newest_commit_counts_whatever_time_it_bears(project: Project) -> No
         assert project.page("docs:README.md").title == title
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stamp", [0, 9_999_999_999_999])
 def test_a_commit_of_a_strange_time_is_read(project: Project, stamp: int) -> None:
     project.write(project.docs, {"README.md": README})
@@ -121,6 +124,7 @@ def test_a_commit_of_a_strange_time_is_read(project: Project, stamp: int) -> Non
     assert project.page("docs:README.md").revised_at in (datetime(1970, 1, 1, tzinfo=UTC), NOW)
 
 
+@pytest.mark.slow
 def test_a_source_that_is_switched_off_is_forgotten(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/setup.md": SETUP})
     project.write(project.wiki, {"Home.md": "Hi"})
@@ -142,6 +146,7 @@ def test_a_wiki_that_was_removed_is_forgotten(project: Project) -> None:
     assert (project.ids, project.notes) == ([], [])
 
 
+@pytest.mark.slow
 def test_reading_all_again_changes_nothing(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/crlf.md": b"\xef\xbb\xbf# A\r\n\xff\r\n", "docs/e.md": ""})
     project.releases.items = [release("v1")]
@@ -163,6 +168,7 @@ def test_a_source_that_cannot_be_read_stays_as_it_is_remembered(project: Project
     ]
 
 
+@pytest.mark.slow
 def test_releases_that_fell_out_of_the_list_stay_and_deleted_ones_go(project: Project) -> None:
     project.releases.items = [release(f"v{number}", days=10 - number) for number in (3, 2, 1)]
     project.follow()
@@ -171,6 +177,7 @@ def test_releases_that_fell_out_of_the_list_stay_and_deleted_ones_go(project: Pr
     assert project.ids == ["releases:v1", "releases:v2", "releases:v4"]
 
 
+@pytest.mark.slow
 def test_an_edited_release_is_read_again(project: Project) -> None:
     project.releases.items = [release("v1", "Old.")]
     project.follow()
@@ -180,6 +187,7 @@ def test_an_edited_release_is_read_again(project: Project) -> None:
     assert project.follow().is_empty
 
 
+@pytest.mark.slow
 def test_links_submodules_and_odd_names_are_left_out_and_told(project: Project) -> None:
     project.write(
         project.docs,
