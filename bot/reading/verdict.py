@@ -23,6 +23,12 @@ _PASSIVELY = re.compile(r"\b(?:was|were|been|is|are|got) (?:\w{1,20} )?\Z", re.I
 _TAKEN_AWAY = ("removed", "deleted", "dropped")
 _RELATIVE = re.compile(r"\b(?:that|which|who)\s*\Z", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;:()]|\b(?:but|so|because|since|and|as)\b", re.IGNORECASE)
+_SEEMING = re.compile(
+    r"\b(?:(?:looks?|appears?|seems?|sounds?)(?: like| to be)?|(?:highly |very )?likely(?: to be)?|probably)\b",
+    re.IGNORECASE,
+)
+"""How people call something a duplicate who are polite about it."""
+
 _IS_PULL = re.compile(r"\b(?:PR|pull)\b", re.IGNORECASE)
 
 
@@ -127,7 +133,7 @@ class Rule:
 
 
 def _duplicate_of(found: Found) -> Verdict | None:
-    if _IS_PULL.search(found.text) or phrases.HEDGE.search(found.before):
+    if _IS_PULL.search(found.text) or phrases.HEDGE.search(_SEEMING.sub(" ", found.before)):
         return None
     reference = _REFERENCE.search(found.text)
     number = _number_here(reference[0], found.scene) if reference else None
