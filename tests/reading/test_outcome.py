@@ -45,6 +45,8 @@ KINDS = [
     ("Done.", OutcomeKind.FIXED),
     ("I believe this is fixed now. Please reopen otherwise.", OutcomeKind.FIXED),
     ("Duplicate of #12.", OutcomeKind.DUPLICATE),
+    ("This appears to be a dupe of #12.", OutcomeKind.DUPLICATE),
+    ("Probably a duplicate of #12, closing.", OutcomeKind.DUPLICATE),
     ("Closing in favour of https://github.com/octocat/hello/issues/12", OutcomeKind.DUPLICATE),
     ("Thanks! Closing as a duplicate.", OutcomeKind.DUPLICATE),
     ("We decided not to support this.", OutcomeKind.NOT_PLANNED),
