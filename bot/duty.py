@@ -28,6 +28,7 @@ class Look:
 
     ``said`` is what was answered before, ``settled`` the part of it that memory does not know yet. ``late`` are fresh
     threads that are not in the news, because they were read as history. ``wished``: what people asked for in this run.
+    ``is_first``: memory was empty, and does not know what was said before it.
     """
 
     event: Event
@@ -38,6 +39,7 @@ class Look:
     settled: Mapping[ThreadId, Said] = field(default_factory=dict)
     late: tuple[ThreadId, ...] = ()
     wished: tuple[Wish, ...] = ()
+    is_first: bool = False
     within: timedelta = ANSWER_AGE
 
     def asks_for(self, thread: Thread) -> bool:
@@ -48,6 +50,11 @@ class Look:
 def due(threads: Iterable[Thread], look: Look) -> list[Thread]:
     """The threads that are to be answered now, oldest first. The same look twice gives the same threads."""
     return sorted((thread for thread in threads if _is_due(thread, look)), key=lambda thread: thread.created_at)
+
+
+def is_being_said(said: Said, now: datetime) -> bool:
+    """Whether another run may be writing the comment at this moment."""
+    return said.state == "pending" and said.trying_since is not None and said.trying_since > now - SPEAKING
 
 
 def question_of(thread: Thread, place: Place) -> str:
@@ -66,8 +73,7 @@ def _is_due(thread: Thread, look: Look) -> bool:
     if said is None:
         return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, look)))
     if said.state == "pending":
-        is_being_said = said.trying_since is not None and said.trying_since > look.now - SPEAKING
-        return said.at > look.now - look.within and not is_being_said
+        return said.at > look.now - look.within and not is_being_said(said, look.now)
     if is_its_own and not event.may_be_answered:
         return False
     return (is_its_own or is_fresh) and said.question != question_of(thread, look.place)

@@ -18,7 +18,7 @@ from bot.feedback import collect
 from bot.github.events import Event
 from bot.kept import Changes
 from bot.lookout import look_around
-from bot.model import Thread
+from bot.model import Kind, Record, Thread
 from bot.parts import Bot
 from bot.plans import plan_all
 from bot.recall.wishes import redo
@@ -99,11 +99,16 @@ def _still_ours(plans: Iterable[Plan], bot: Bot) -> list[Plan]:
 
 def _due(look: Look, bot: Bot) -> list[Thread]:
     """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
-    keys = [*(record.id for record in look.news.records), *look.late, *bot.memory.pending, *redo(look.wished)]
+    news = (record.id for record in look.news.records if bot.settings.pulls or not _is_pull(record))
+    keys = [*news, *look.late, *bot.memory.pending, *redo(look.wished)]
     keys += [look.event.number] if look.event.number else []
     current = bot.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), look)
     return sorted(waiting, key=lambda thread: (thread.id != look.event.number, thread.created_at))
+
+
+def _is_pull(record: Record) -> bool:
+    return isinstance(record, Thread) and record.kind is Kind.PULL
 
 
 def _release(told: Iterable[Spoken], bot: Bot) -> None:

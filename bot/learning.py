@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.answer import Context
 from bot.comment.render import Renderer
 from bot.evaluation.backtest import Watch
@@ -41,7 +43,7 @@ def learn(
     """
 
     lesson, backtest = learner(memory, settings, renderer, place, seconds).lesson()
-    memory.teach(lesson)
+    memory.teach(replace(lesson, threads=memory.size))  # pages count in what it has grown by
     memory.rebuild_index()
     return backtest
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from bot.archive import parse_time
 from bot.backfill import FIRST_SECONDS, backfill
@@ -13,7 +14,7 @@ from bot.errors import UserError
 from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thread, tombstone
 from bot.github.errors import Gone
 from bot.github.events import Event
-from bot.model import Record, ThreadId, Tombstone
+from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.parts import Bot
 from bot.voice import settle
 
@@ -22,22 +23,28 @@ def look_around(event: Event, bot: Bot) -> Look:
     """What changed since the last run, whatever the event says, and what memory knew of it before."""
     hinted = [event.number] if event.number else []
     memory = bot.memory.open(hinted)
-    late = _read_history(bot, None) if memory.cursor is None else ()
+    is_first = memory.cursor is None
+    late = _read_history(bot, None) if is_first else ()
     since = memory.cursor - OVERLAP if memory.cursor else None
     listed, complete = bot.forge.issues_since(since, PAGES) if since else ([], True)
     if not complete:
         bot.note("Much changed since the last run: it was read as history.")
         listed, late = [], _read_history(bot, since)
-    found = [issue for issue in listed if bot.settings.pulls or not issue.get("pull_request")]
-    ids = list(dict.fromkeys([*(issue["number"] for issue in found), *hinted, *memory.pending, *late]))
+    ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
+    found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     stands = frozenset(key for key, one in said.items() if one.state in ("said", "withdrawn"))
     news = catch_up(bot.forge, bot.own, Known(held, stands), found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
         news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
     news = _with_hint(news, event, held, bot) if event.number else news
     settled = settle(said, news.own, bot.now - bot.within)
-    return Look(event, news, bot.now, bot.place, said | settled, settled, late, within=bot.within)
+    return Look(event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within)
+
+
+def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: Bot) -> bool:
+    """Whether a listed thread is read: of pull requests that nobody wants, those that an issue has pointed at."""
+    return bot.settings.pulls or not issue.get("pull_request") or isinstance(held.get(issue["number"]), Thread)
 
 
 def _read_history(bot: Bot, since: datetime | None) -> tuple[ThreadId, ...]:

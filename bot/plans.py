@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 
 from bot.answer import Context, Silent
 from bot.comment.seal import fingerprint, seal
-from bot.duty import Look, question_of, reason_to_pass
+from bot.duty import Look, is_being_said, question_of, reason_to_pass
 from bot.github.catch_up import read_thread, tombstone
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
 from bot.github.fixes import wanted
 from bot.github.threads import OwnComment
-from bot.kept import Changes
+from bot.kept import Changes, Said
 from bot.model import Record, Thread, Tombstone
 from bot.parts import Bot
 from bot.recall.answering import decide, recall
 from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
-from bot.recall.wishes import is_off, refreshed
+from bot.recall.wishes import is_off, redo, refreshed
 from bot.voice import Plan, look_back, look_for
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,23 +46,36 @@ def plan_all(threads: list[Thread], look: Look, bot: Bot) -> list[Plan]:
 
 def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
     """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
-    reason = "" if look.asks_for(thread) else reason_to_pass(thread, bot.settings)
-    question = question_of(thread, bot.place)
-    base = Plan(
-        thread,
-        Silent(reason),
-        question=question,
-        before=look.said.get(thread.id) or bot.memory.said([thread.id]).get(thread.id),
-    )
+    said = before = look.said.get(thread.id) or bot.memory.said([thread.id]).get(thread.id)
+    reason = _reason_to_pass(thread, said, look, bot)
+    if said and not reason and thread.id in refreshed(look.wished):
+        # that a person deleted the comment does not count any more, and what is promised is a new answer
+        before = replace(said, state="removed", comment_id=None)
+    base = Plan(thread, Silent(reason), question=question_of(thread, bot.place), before=before)
     if reason or waits:
         return replace(base, passed=bool(reason), waits="" if reason else waits)
     try:
         _fetch_missing(thread, bot)
         text, answered = _worked_out(base, bot)
         own, removed = _standing(answered, text, look, bot)
+        planned = replace(answered, text=text, own=own, removed=removed)
+        if planned.is_new and said and is_being_said(said, look.now) and not _was_deleted(said, bot):
+            return replace(base, before=said, waits="another run is writing the comment")
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
-    return replace(answered, text=text, own=own, removed=removed)
+    return planned
+
+
+def _reason_to_pass(thread: Thread, before: Said | None, look: Look, bot: Bot) -> str:
+    """Why this thread is left alone, empty when it is not. On a closed or locked one commands are obeyed all the same:
+    the comment that stands there is changed, and ``refresh`` and ``on`` may write one."""
+    if look.asks_for(thread):
+        return ""
+    wished = thread.id in refreshed(look.wished)
+    if before and before.comment_id and not wished:
+        unfinished = bot.memory.wishes([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
+        wished = thread.id in redo((*look.wished, *unfinished))
+    return reason_to_pass(replace(thread, state="open", locked=False) if wished else thread, bot.settings)
 
 
 def _worked_out(base: Plan, bot: Bot) -> tuple[str, Plan]:
@@ -112,6 +125,11 @@ def _standing(p: Plan, text: str, look: Look, bot: Bot) -> tuple[OwnComment | No
         return None, False
     own = look_for(key, bot.forge, bot.own)
     return own, own is None and before is not None and before.comment_id is not None
+
+
+def _was_deleted(said: Said, bot: Bot) -> bool:
+    """Whether the comment that was promised stood there, so that no other run will write it any more."""
+    return isinstance(said.id, int) and look_back(said.id, said.at, bot.forge, bot.own)[1]
 
 
 def _fetch_missing(thread: Thread, bot: Bot) -> None:

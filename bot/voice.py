@@ -125,7 +125,8 @@ def _promised(plan: Plan, now: datetime, mode: str) -> Said:
     known = plan.own.id if plan.own else (before.comment_id if before else None)
     if plan.waits:
         promised = before.text_hash if before and before.state == "pending" else ""
-        return Said(key, "pending", now, plan.waits, promised, known)
+        trying_since = before.trying_since if before and before.state == "pending" else None
+        return Said(key, "pending", now, plan.waits, promised, known, trying_since=trying_since)
     if plan.passed:
         return Said(key, "silent", now, plan.reason, comment_id=known)
     if plan.removed:

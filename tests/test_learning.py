@@ -17,7 +17,7 @@ from bot.learning import CALM_GROWTH, GROWTH, LEAST_THREADS, is_due, learn
 from bot.memory.folder import FolderStore
 from bot.memory.learned import BACKTEST, RANKING, WORDS, Lesson
 from bot.memory.memory import Memory
-from bot.model import Thread
+from bot.model import Kind, Thread
 from bot.ranking import parse, shipped
 from bot.recall.mentioned import Place
 from bot.recall.troubleshoot import candidates
@@ -85,6 +85,16 @@ def test_a_memory_learns_anew_when_it_has_grown(tmp_path: Path) -> None:
     assert due(int(SIZE / CALM_GROWTH)) == (True, False)
     assert due(int(SIZE / CALM_GROWTH) + 1) == (False, False)
     assert due(SIZE) == (False, False)
+
+
+def test_pages_are_no_reason_to_learn_over_and_over(tmp_path: Path) -> None:
+    pages = (
+        replace(HISTORY[0], id=f"docs:{n}.md", title=f"Page {n}", kind=Kind.PAGE, comments=()) for n in range(SIZE)
+    )
+    memory = remembering(tmp_path, [*HISTORY[: SIZE // 3], *pages])
+    assert is_due(memory, calm=False)
+    learn(memory, Settings(), Renderer(), Place("octo-org/hello-world"), seconds=1)
+    assert not is_due(memory, calm=True)
 
 
 def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:

@@ -472,6 +472,12 @@ def test_an_account_may_search_so_many_times_an_hour_and_is_told_once(office: Of
     assert "Session store" in office.replies(office.say(SEARCH, "stranger"))[0]
 
 
+def test_who_may_change_nothing_is_told_so_a_few_times(office: Office) -> None:
+    with_commands(office, searches_per_hour=2)
+    told = [len(office.replies(office.say("/precedent off", "stranger"))) for _ in range(4)]
+    assert told == [1, 1, 0, 0]
+
+
 def test_the_limit_counts_on_all_issues_and_for_what_comes_in_one_run(office: Office) -> None:
     with_commands(office, searches_per_hour=1)
     asked_for = [office.github.comment(on, "stranger", SEARCH) for on in (1, 2, 3)]

@@ -29,7 +29,7 @@ def recall(
         library = WithoutWords(library, settings.ignore.people)
     limits = settings.references
     full, listed = mentions(thread, place, library, before, (limits.max, limits.chars))
-    wrong = wrong_for(library.wishes([thread.id]).get(thread.id, ()))
+    wrong = wrong_for(library.wishes([thread.id]).get(thread.id, ()), before)
     full, listed = (tuple(one for one in part if one.id not in wrong) for part in (full, listed))
     skip: list[ThreadId] = [*wrong, *referenced(thread, place)]
     skip += [key for mention in (*full, *listed) for key in (mention.id, *mention.chain)]
@@ -62,7 +62,7 @@ def _alike(
     while True:
         seen, still_open = similar(thread, library, before, left_out, room, repo)
         shown = [match.id for match in (*seen, *still_open)]
-        named = {key for key, wishes in library.wishes(shown).items() if thread.id in wrong_for(wishes)}
+        named = {key for key, wishes in library.wishes(shown).items() if thread.id in wrong_for(wishes, before)}
         if not named:
             return seen, still_open
         left_out |= named

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from bot.kept import Wish
 from bot.model import ThreadId
@@ -17,9 +18,10 @@ def is_off(wishes: Iterable[Wish]) -> bool:
     return bool(switches) and max(switches, key=lambda wish: (wish.at, wish.comment_id)).name == "off"
 
 
-def wrong_for(wishes: Iterable[Wish]) -> frozenset[ThreadId]:
-    """The threads that somebody called wrong on the thread of these wishes."""
-    return frozenset(key for wish in wishes if wish.name == "wrong" for key in wish.about)
+def wrong_for(wishes: Iterable[Wish], before: datetime | None = None) -> frozenset[ThreadId]:
+    """The threads that somebody called wrong on the thread of these wishes, until ``before`` (None: now)."""
+    told = (wish for wish in wishes if wish.name == "wrong" and (before is None or wish.at <= before))
+    return frozenset(key for wish in told for key in wish.about)
 
 
 def wrong_pairs(wishes: Iterable[Wish]) -> frozenset[tuple[ThreadId, ThreadId]]:

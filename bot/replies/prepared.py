@@ -10,7 +10,7 @@ from datetime import timedelta
 from bot.answer import Context
 from bot.github.catch_up import read_thread
 from bot.github.errors import ForgeError, RateLimited, Unauthorised
-from bot.kept import Changes
+from bot.kept import Changes, Wish
 from bot.model import GHOST, Record
 from bot.parts import Bot
 from bot.recall.asking import Desk, about, decisions_about, search_words
@@ -44,6 +44,12 @@ class ReplyPlan:
     waits: str = ""
     fault: ForgeError | None = None
 
+    @property
+    def wish(self) -> Wish:
+        """What memory keeps of the request, before anything was done."""
+        request = self.request
+        return Wish(request.thread.id, request.key, self.name, request.by, request.at)
+
 
 def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
     """What each request gets, as text. Commands are acknowledged with 👀 on the way."""
@@ -59,7 +65,7 @@ def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
         if request.command and not request.before:
             react(request, "eyes", bot)
         try:
-            plan = _planned(request, used[request.by.casefold()], bot)
+            plan = _planned(request, used[request.by.casefold()], plans, bot)
         except ForgeError as error:
             plan = ReplyPlan(request, "waiting", waits=str(error), fault=error)
         used[request.by.casefold()] += plan.name not in EFFECTIVE
@@ -67,14 +73,17 @@ def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
     return plans
 
 
-def _planned(request: Request, used: int, bot: Bot) -> ReplyPlan:
-    """``used``: how often the account has asked within the hour."""
-    silent = is_off(w for w in bot.memory.wishes([request.thread.id]).get(request.thread.id, ()) if w != request.before)
+def _planned(request: Request, used: int, earlier: Iterable[ReplyPlan], bot: Bot) -> ReplyPlan:
+    """``used``: how often the account has asked within the hour. ``earlier``: the requests of this run before it."""
+    key = request.thread.id
+    known = (wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before)
+    silent = is_off([*known, *(plan.wish for plan in earlier if plan.request.thread.id == key)])
     name = request.command.name if request.command else "recall"
     limit = bot.settings.commands.searches_per_hour
     if name in EFFECTIVE:
         if not _may_change(request, bot):
-            return _said(ReplyPlan(request, "refused", good=False), ["refused"], bot, silent)
+            told = ["refused"] if used < limit else []
+            return _said(ReplyPlan(request, "refused", good=False), told, bot, silent)
         return _said(ReplyPlan(request, name), [name], bot, silent and name != "on")
     if used >= limit or silent:
         told = ["limited"] if request.command and used == limit else []
@@ -94,7 +103,7 @@ def _planned(request: Request, used: int, bot: Bot) -> ReplyPlan:
 def _said(plan: ReplyPlan, told: Sequence[str], bot: Bot, silent: bool) -> ReplyPlan:
     """The plan with its reply: the sentences named by ``told`` above what was found; none where silence is wished."""
     request = plan.request
-    if silent or not (told or plan.context.mentioned):
+    if silent or request.is_told or not (told or plan.context.mentioned):
         return plan
     names = (*told, *(["others_left"] if request.others else []))
     limit = bot.settings.commands.searches_per_hour
@@ -129,7 +138,7 @@ def _found(request: Request, bot: Bot) -> Context:
     numbers = command.about if command else question.about if question else ()
     if numbers:
         _fetch(numbers, bot)
-        return about(numbers, desk)
+        return about(numbers, replace(desk, skip=()))
     if command:
         return search_words(command.words, desk)
     assert question is not None

@@ -24,7 +24,8 @@ from bot.recall.wishes import EFFECTIVE
 class Request:
     """Something that somebody asks. ``key`` is the id of the comment, or the number of the issue whose text asks.
 
-    ``others``: there are commands in the comment that are not obeyed. ``before`` is what memory has of it.
+    ``others``: there are commands in the comment that are not obeyed. ``before`` is what memory has of it. ``is_told``:
+    a reply stands already, of which memory has nothing.
     """
 
     thread: Thread
@@ -35,6 +36,7 @@ class Request:
     question: Question | None = None
     others: bool = False
     before: Wish | None = None
+    is_told: bool = False
 
     @property
     def text(self) -> str:
@@ -54,7 +56,8 @@ def asked(look: Look, bot: Bot) -> list[Request]:
     known, found, settled = bot.memory.wishes(keys), list[Request](), list[Wish]()
     for thread in bot.memory.records(keys).values():
         if isinstance(thread, Thread) and _is_answered(thread, bot):
-            open_requests, done = _open_requests(_whole(thread, look.event, bot), known.get(thread.id, ()), bot)
+            whole, wishes = _whole(thread, look.event, bot), known.get(thread.id, ())
+            open_requests, done = _open_requests(whole, wishes, bot, is_first=look.is_first)
             found += open_requests
             settled += done
     if settled:
@@ -84,8 +87,13 @@ def _whole(thread: Thread, event: Event, bot: Bot) -> Thread:
     return replace(thread, comments=(*thread.comments, *read.comments))
 
 
-def _open_requests(thread: Thread, wishes: Sequence[Wish], bot: Bot) -> tuple[list[Request], list[Wish]]:
-    """The requests on a thread that wait for a reply, and what became of earlier ones."""
+def _open_requests(
+    thread: Thread, wishes: Sequence[Wish], bot: Bot, *, is_first: bool
+) -> tuple[list[Request], list[Wish]]:
+    """The requests on a thread that wait for a reply, and what became of earlier ones.
+
+    ``is_first``: memory was empty, so that it does not know what was replied before.
+    """
     held = {wish.comment_id: wish for wish in wishes}
     found = {request.key: request for request in _requests(thread, bot)}
     new = [request for key, request in found.items() if key not in held]
@@ -93,13 +101,22 @@ def _open_requests(thread: Thread, wishes: Sequence[Wish], bot: Bot) -> tuple[li
     gone = [closed(wish) for wish in due if wish.comment_id not in found]
     waiting = [wish for wish in due if wish.comment_id in found]
     try:
+        new = _with_told(thread, new, bot) if is_first else new
         settled = _settled(thread, [wish for wish in waiting if wish.trying_since], bot)
     except ForgeError as error:
         bot.note(f"Whether the replies on issue {thread.id} stand could not be seen: {error}")
-        return new, gone
+        return [] if is_first else new, gone
     told = {wish.comment_id for wish in settled}
     again = [replace(found[wish.comment_id], before=wish) for wish in waiting if wish.comment_id not in told]
     return new + again, settled + gone
+
+
+def _with_told(thread: Thread, new: list[Request], bot: Bot) -> list[Request]:
+    """The requests, knowing to which of them a reply stands."""
+    if not new or not isinstance(thread.id, int):
+        return new
+    told = {bot.own.replied(comment) for comment in bot.forge.comments(thread.id)}
+    return [replace(request, is_told=request.key in told) for request in new]
 
 
 def _requests(thread: Thread, bot: Bot) -> Iterator[Request]:
@@ -114,7 +131,8 @@ def _requests(thread: Thread, bot: Bot) -> Iterator[Request]:
 
 def _opening(thread: Thread, bot: Bot) -> Request | None:
     """What an issue's own text asks; a question for an issue by number is answered by what is said of mentions."""
-    if not isinstance(thread.id, int) or not _may_ask(thread.author, thread.is_bot, thread.created_at, bot):
+    is_over = thread.is_closed or thread.locked
+    if is_over or not isinstance(thread.id, int) or not _may_ask(thread.author, thread.is_bot, thread.created_at, bot):
         return None
     texts = (strip_boilerplate(thread.body), thread.title)
     question = next((found for text in texts if (found := _recalled(text, thread.author, bot))), None)

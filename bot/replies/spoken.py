@@ -18,10 +18,9 @@ def promises(plans: Iterable[ReplyPlan], bot: Bot) -> tuple[Wish, ...]:
     """What memory keeps of these requests, written before any reply, so that no crash makes one twice or never."""
     kept = []
     for plan in plans:
-        request = plan.request
-        wish = Wish(request.thread.id, request.key, plan.name, request.by, request.at)
-        if plan.name == "wrong" and request.command:
-            wish = replace(wish, about=tuple(request.command.about))
+        wish = plan.wish
+        if plan.name == "wrong" and plan.request.command:
+            wish = replace(wish, about=tuple(plan.request.command.about))
         if plan.text and bot.settings.mode == "comment":
             wish = replace(wish, trying_since=bot.now)
         elif not plan.waits:

@@ -294,6 +294,17 @@ def test_pull_requests_are_answered_where_that_is_wanted(stage: Stage) -> None:
 
 
 @pytest.mark.slow
+def test_a_pull_request_that_was_pointed_at_is_told_of_as_it_stands(stage: Stage) -> None:
+    pull = stage.github.add_pull("octocat", "Keep sessions in a table", "A new table.")
+    stage.github.clock.advance(600)
+    assert "still open" in stage.comments(open_issue(stage, f"As in #{pull}."))[0]
+    stage.github.clock.advance(3_600)
+    stage.github.merge_pull(pull, "octocat")
+    stage.github.clock.advance(600)
+    assert "merged" in stage.comments(open_issue(stage, f"Not as in #{pull}."))[0]
+    assert state(stage, pull) == ""
+
+
 def test_changed_pull_requests_do_not_hold_the_cursor_back(stage: Stage) -> None:
     open_issue(stage)
     stage.github.clock.advance(3600)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from bot.comment.render import find_marker
+from bot.kept import Changes
 from tests.acceptance.stage import BOT, Stage
 
 pytestmark = pytest.mark.slow
@@ -113,6 +117,82 @@ def test_refresh_answers_anew_even_where_a_person_deleted_the_comment(stage: Sta
     assert DECISION in main_comment(stage)
 
 
+@pytest.mark.parametrize("words", ["off", "wrong #1"])
+def test_a_command_is_obeyed_on_a_closed_and_locked_issue(stage: Stage, words: str) -> None:
+    stage.github.close(2, "octocat")
+    stage.github.lock(2)
+    run(stage, "issues", "locked")
+    say(stage, f"/precedent {words}", "octocat")
+    assert DECISION not in main_comment(stage)
+
+
+def test_on_a_closed_issue_only_a_comment_that_stands_is_changed(stage: Stage) -> None:
+    number = stage.github.open_issue("monalisa", "Zyx", "Wvu tsr qpo.")
+    stage.github.close(number, "monalisa")
+    stage.github.comment(number, "monalisa", "/precedent wrong #2")
+    stage.github.comment(number, "monalisa", "See #1.")
+    run(stage, "schedule")
+    assert [find_marker(text) for text in stage.comments(number)] == [False]
+
+
+def test_what_could_not_be_taken_back_on_a_closed_issue_is_taken_back_later(stage: Stage) -> None:
+    stage.github.close(2, "octocat")
+    run(stage, "issues", "closed")
+    stage.github.faults.add("PATCH *", "5xx")
+    comment = stage.github.comment(2, "monalisa", "/precedent off")
+    stage.github.clock.advance(20)
+    assert stage.act("issue_comment", "created", 2, comment) == 1
+    assert DECISION in main_comment(stage)
+    stage.github.clock.advance(300)
+    run(stage, "schedule")
+    assert TAKEN_BACK in main_comment(stage)
+
+
+@pytest.mark.parametrize("fault", ["POST */issues/2/comments", "GET */issues/2/comments*"])
+def test_a_refresh_that_failed_is_made_good_although_the_comment_was_deleted(stage: Stage, fault: str) -> None:
+    (mine,) = stage.github.comments_by(BOT, 2)
+    stage.github.delete_comment(mine.id, by="octocat")
+    stage.github.clock.advance(300)
+    comment = stage.github.comment(2, "monalisa", "/precedent refresh")
+    stage.github.clock.advance(20)
+    stage.github.faults.add(fault, "429", after=int(fault.startswith("GET")))  # the first one reads the news
+    assert stage.act("issue_comment", "created", 2, comment) == 1
+    assert main_comment(stage) == ""
+    stage.github.clock.advance(300)
+    run(stage, "schedule")
+    assert DECISION in main_comment(stage)
+
+
+def test_after_off_nothing_that_comes_in_the_same_run_is_answered(stage: Stage) -> None:
+    stage.github.comment(2, "monalisa", "/precedent off")
+    stage.github.clock.advance(3)
+    comment = say(stage, "/precedent search where sessions live", "stranger")
+    assert replies(stage, comment) == []
+
+
+def test_an_issue_may_be_asked_for_on_itself(stage: Stage) -> None:
+    comment = say(stage, "/precedent context #2", "stranger")
+    assert "Everybody is logged out" in replies(stage, comment)[0]
+
+
+def test_a_command_writes_no_comment_while_another_run_is_about_to(stage: Stage) -> None:
+    number = stage.github.open_issue("monalisa", "Everybody is logged out again", "As in #1, but worse.")
+    stage.github.faults.add(f"POST */issues/{number}/comments", "5xx")
+    stage.github.clock.advance(20)
+    assert stage.act("issues", "opened", number) == 1
+    memory = stage.memory()
+    now = datetime.fromisoformat(stage.github.clock.now)
+    memory.stage(Changes(said=(replace(memory.said([number])[number], trying_since=now),)))
+    memory.commit("Another run takes it up")
+    memory.close()
+    stage.github.comment(number, "monalisa", "/precedent refresh")
+    run(stage, "schedule")
+    assert [text for text in stage.comments(number) if find_marker(text)] == []
+    stage.github.clock.advance(300)
+    run(stage, "schedule")
+    assert len([text for text in stage.comments(number) if find_marker(text)]) == 1
+
+
 @pytest.mark.parametrize("text", ["> /precedent off", "```\n/precedent off\n```", "Try /precedent off"])
 def test_what_is_quoted_or_code_is_no_command(stage: Stage, text: str) -> None:
     comment = say(stage, text, "octocat")
@@ -130,6 +210,22 @@ def test_a_redelivered_event_changes_nothing(stage: Stage) -> None:
         run(stage, "issue_comment", "created", comment)
     assert stage.comments(2) == before
     assert len(before) == 2
+
+
+def test_a_branch_that_is_gone_makes_no_second_reply_and_loses_no_wish_that_is_asked_again(stage: Stage) -> None:
+    search = say(stage, "/precedent search where sessions live", "stranger")
+    subprocess.run(["git", "-C", str(stage.bare), "branch", "-D", "precedent"], check=True, capture_output=True)
+    off = say(stage, "/precedent off")
+    assert (len(replies(stage, search)), len(replies(stage, off))) == (1, 1)
+    assert TAKEN_BACK in main_comment(stage)
+
+
+def test_what_an_issue_asked_that_is_closed_by_now_gets_no_reply(stage: Stage) -> None:
+    number = stage.github.open_issue("monalisa", "Zyx", "What did we decide about sessions?")
+    stage.github.close(number, "monalisa")
+    stage.github.clock.advance(3000)
+    run(stage, "schedule")
+    assert stage.comments(number) == []
 
 
 def test_a_search_costs_two_reads_and_three_writes(stage: Stage) -> None:

@@ -1,10 +1,12 @@
 """Everything that memory has to say about a thread, and whether that is worth a comment."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from bot.answer import Context, Match, Mention, PageHit, Silent, Speak
+from bot.kept import Changes, Wish
 from bot.recall.answering import NOTHING_RELATED, decide, recall
 from bot.recall.mentioned import NO_RECORD, Place
 from bot.settings import Settings
@@ -78,3 +80,11 @@ def test_hostile_text_is_answered_like_any_other(remember: Remember, text: str) 
     memory = remember(closed(1, TITLE, BODY), *FILLER)
     answer = decide(recall(thread(500, text[:1000], text), memory, SETTINGS, PLACE))
     assert isinstance(answer, Speak) == ("#1" in text)
+
+
+def test_what_was_called_wrong_later_counts_for_today_only(remember: Remember) -> None:
+    memory = remember(closed(1, TITLE, BODY), *FILLER)
+    one = thread(500, TITLE, "Like #1?")
+    memory.stage(Changes(wishes=(Wish(500, 7, "wrong", "octocat", one.created_at + timedelta(days=1), (1,)),)))
+    assert recall(one, memory, SETTINGS, PLACE, one.created_at).mentioned
+    assert not recall(one, memory, SETTINGS, PLACE).mentioned
