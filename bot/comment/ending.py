@@ -6,20 +6,24 @@ import re
 from datetime import datetime, timedelta
 
 from bot.answer import Match, Mention
-from bot.comment.defang import inline
+from bot.comment.defang import code_span, inline
 from bot.comment.scene import NAME_CHARS, Hit, Scene
 from bot.kept import Fix
 from bot.model import Kind, OutcomeKind
+from bot.reading.phrases import BARE_CLOSING
 
 MAX_FILES = 3
 MAX_CHANGED = 5
 VERSION_CHARS = 60
+ELSEWHERE_CHARS = 150
 
 LATEST_NEWS = timedelta(days=365)
 """How long after a fix it is news that no release has it: who waits longer uses a project without releases."""
 
 _NUMBER = re.compile(r"#([1-9][0-9]{0,9})", re.ASCII)
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}", re.ASCII)
+_ON_DISK = re.compile(r"[/\\~]|\.\.[/\\]|[A-Za-z]:[/\\]", re.ASCII)
+_ELSEWHERE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-9a-fA-F]{7,64})", re.ASCII)
 
 
 def ending(hit: Hit, scene: Scene) -> str:
@@ -47,21 +51,29 @@ def version(match: Match, scene: Scene) -> str:
 
 
 def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the fix changed, at most five files; and up to three in all of those that the thread names."""
+    """What the fix changed, at most five files; and up to three in all of those that the thread names.
+
+    A path that begins at somebody's disk says more about it than about the repository, and is not named.
+    """
     changed = hit.fix.files[:MAX_CHANGED] if hit.fix else ()
-    named = tuple(path for path in hit.files if path not in changed)
+    named = tuple(path for path in hit.files if path not in changed and not _ON_DISK.match(path))
     return changed, named[: max(MAX_FILES - len(changed), 0)]
 
 
 def ending_quote(hit: Hit, scene: Scene) -> str:
     """The ending in the words of the thread, with who said them, and when if that was not the day it was closed."""
     outcome, ended_at = hit.outcome, _ended_at(hit)
-    shown = scene.quote(outcome.quote) if hit.state == "closed" else ""
+    shown = scene.quote(_telling(outcome.quote)) if hit.state == "closed" else ""
     is_told = outcome.at and ended_at and scene.day(outcome.at) == scene.day(ended_at)
     address = scene.links.comment(hit.id, outcome.comment_id)
     return (
         f"{shown}{scene.said(outcome.author, outcome.role, None if is_told else outcome.at, address)}" if shown else ""
     )
+
+
+def _telling(quote: str) -> str:
+    """A quote that says more than that the thread is closed, else nothing."""
+    return "" if BARE_CLOSING.fullmatch(quote.strip()) else quote.strip()
 
 
 def release_of(hit: Hit) -> str:
@@ -103,7 +115,7 @@ def _how(hit: Hit, scene: Scene) -> str:
         case OutcomeKind.WORKAROUND:
             return words.texts["ended_workaround"]
         case OutcomeKind.NOT_PLANNED:
-            return words.texts["ended_declined" if outcome.quote.strip() else "ended_not_planned"]
+            return words.texts["ended_declined" if _telling(outcome.quote) else "ended_not_planned"]
         case OutcomeKind.STALE:
             return words.texts["ended_stale"]
         case OutcomeKind.DUPLICATE if outcome.duplicate_of is not None and outcome.duplicate_of != hit.id:
@@ -135,7 +147,10 @@ def _release(hit: Hit, scene: Scene) -> str:
 
 
 def _change(hit: Hit, scene: Scene) -> str:
-    """What fixed it. A number is called a pull request only where the evidence does: it may be an issue as well."""
+    """What fixed it. A number is called a pull request only where the evidence does: it may be an issue as well.
+
+    A change of another repository is named as code, in which GitHub sees no reference and leaves no trace there.
+    """
     ref = (hit.fix.ref if hit.fix else hit.outcome.fix) or ""
     if number := _NUMBER.fullmatch(ref):
         is_pull = hit.fix.is_pull if hit.fix else any("pull" in words for words in hit.outcome.evidence)
@@ -145,7 +160,7 @@ def _change(hit: Hit, scene: Scene) -> str:
     if _SHA.fullmatch(ref):
         sha = ref.lower()
         return scene.linked(scene.words.say("commit", sha=sha[:7]), scene.links.commit(sha))
-    return ""
+    return code_span(ref, ELSEWHERE_CHARS) if _ELSEWHERE.fullmatch(ref) else ""
 
 
 def _ended_at(hit: Hit) -> datetime | None:

@@ -174,8 +174,10 @@ class Renderer:
     def _views(
         self, context: Context, words: Words, now: datetime, searched: int, frame: Mapping[str, str]
     ) -> Iterator[Item]:
-        ours = {**words.fixed(), **words.footer(searched, commands=self._commands)}
         for part in shrunk(context):
+            known = (mention.id for mention in part.mentioned if not mention.missing)
+            shown = [*known, *(match.id for match in (*part.seen_before, *part.open_now))]
+            ours = {**words.fixed(), **words.footer(searched, shown, commands=self._commands)}
             yield {**view_of(part, self._links, now, words), **frame, "words": ours}
 
 

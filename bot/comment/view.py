@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import pairwise
 
 from bot.answer import Context, Match, Mention, PageHit
 from bot.comment.defang import block, code_span
-from bot.comment.ending import ending, ending_quote, first_release, shown_files, version
+from bot.comment.ending import ELSEWHERE_CHARS, ending, ending_quote, first_release, shown_files, version
 from bot.comment.links import Links
 from bot.comment.reasons import why
 from bot.comment.scene import Hit, Scene
+from bot.comment.visible import cut
 from bot.comment.wording import Words
 from bot.model import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import first_paragraph
 
 CONVERSATION_CHARS = 50_000
-ELSEWHERE_CHARS = 150
 MAX_DECISIONS = 5
 MAX_ELSEWHERE = 5
 
-_MAINTAINER = re.compile(r"^(\S{1,60}) \(maintainer\)(?=, [0-9]{4}-[0-9]{2}-[0-9]{2}:$)", re.ASCII | re.MULTILINE)
+_SPEAKER = re.compile(r"^(\S{1,60})( \(maintainer\))?(, [0-9]{4}-[0-9]{2}-[0-9]{2}:)$", re.ASCII | re.MULTILINE)
 """How a condensed conversation names the speaker of a turn."""
 
 Item = dict[str, object]
@@ -134,8 +135,20 @@ def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
 
 
 def _conversation(text: str, scene: Scene) -> str:
-    """A quotation, indented to stand inside a list item."""
-    if not text.strip():
-        return ""
-    told = _MAINTAINER.sub(lambda found: f"{found[1]} ({scene.words.texts['maintainer']})", text.strip())
-    return "\n".join(f"  > {line}".rstrip() for line in block(told, CONVERSATION_CHARS).split("\n"))
+    """A quotation, indented to stand inside a list item.
+
+    Each turn stands for itself: one that was cut within its code keeps none of the others in it.
+    """
+    text = cut(text.strip(), CONVERSATION_CHARS)
+    starts = [found.start() for found in _SPEAKER.finditer(text)]
+    bounds = [0, *(start for start in starts if start), len(text)]
+    blocks = (block(_named(text[start:end], scene), CONVERSATION_CHARS) for start, end in pairwise(bounds))
+    turns = [turn for turn in blocks if turn.strip()]
+    told = "\n\n".join((*(turn.rstrip("\n") for turn in turns[:-1]), *turns[-1:]))
+    return "\n".join(f"  > {line}".rstrip() for line in told.split("\n")) if told else ""
+
+
+def _named(turn: str, scene: Scene) -> str:
+    """The turn, its speaker's role in the words of the catalogue."""
+    role = f" ({scene.words.texts['maintainer']})"
+    return _SPEAKER.sub(lambda found: f"{found[1]}{role if found[2] else ''}{found[3]}", turn, count=1)

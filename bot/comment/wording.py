@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,8 +13,8 @@ PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
 """What stands for a value in a text of the catalogue; a value is put there as it is, and never looked at again."""
 
 FIXED = (
-    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided", "why",
-    "changed", "nothing_found",
+    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided",
+    "summary", "why", "changed", "nothing_found",
 )  # fmt: skip
 """The texts that templates find under ``words``, beside the two sentences of the last line."""
 
@@ -86,13 +86,22 @@ class Words:
             return self.texts["contributor"]
         return author if author and author != GHOST else self.texts["participant"]
 
-    def footer(self, searched: int, *, commands: bool) -> dict[str, str]:
-        """The two sentences of the last line: that a bot wrote this and from how much; how to correct or silence it."""
+    def footer(self, searched: int, shown: Sequence[ThreadId], *, commands: bool) -> dict[str, str]:
+        """The two sentences of the last line: that a bot wrote this and from how much; how to correct or silence it.
+
+        ``shown`` are the threads that may be called wrong: a single one is named by its number.
+        """
         known = searched >= 1
         return {
             "provenance": self.count("provenance", searched) if known else self.texts["provenance_unknown"],
-            "controls": self.say("controls", **COMMANDS) if commands else self.texts["controls_quiet"],
+            "controls": self._controls(shown) if commands else self.texts["controls_quiet"],
         }
+
+    def _controls(self, shown: Sequence[ThreadId]) -> str:
+        if not shown:
+            return self.say("controls_off", off=COMMANDS["off"])
+        number = shown[0] if len(shown) == 1 and isinstance(shown[0], int) else "N"
+        return self.say("controls", wrong=COMMANDS["wrong"].replace("N", str(number)), off=COMMANDS["off"])
 
     def fixed(self) -> dict[str, str]:
         """The texts that templates find under ``words`` in every comment."""

@@ -12,11 +12,9 @@ from bot.reading import phrases
 from bot.reading.aftermath import is_taken_back
 from bot.reading.closing import SLACK, Closing, closing_of, recorded
 from bot.reading.markdown import read, sentences
+from bot.reading.quoting import quote_of
 from bot.reading.statements import statements
 from bot.reading.verdict import RULES, Rules, Scene, Verdict, is_question
-
-MAX_QUOTE = 300
-"""Longest quote, in characters."""
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, three quarters of them stand
 # within two minutes of it; what stands there more than a day before is the ending only when it says so.
@@ -126,9 +124,9 @@ def _endings(thread: Thread, closing: Closing) -> Iterator[_Ending]:
 def _said(text: str, gap: timedelta) -> tuple[str, ...]:
     """The sentences of a comment. Whoever closes with nothing but a quotation says what it says."""
     said = statements(text)
-    if said or gap > _AT_ONCE:
+    if gap > _AT_ONCE or not all(map(phrases.BARE_CLOSING.fullmatch, said)):
         return said
-    return tuple(sentence for quote in read(text).quotes for sentence in sentences(quote))
+    return tuple(sentence for quote in read(text).quotes for sentence in sentences(quote)) or said
 
 
 def _says_nothing(text: str) -> bool:
@@ -264,7 +262,7 @@ def _quoted(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) ->
     plain = Outcome(
         comment=ending.index,
         comment_id=message.id,
-        quote=_quote(ending.said, stated.sentence if stated else None),
+        quote=quote_of(ending.said, stated.sentence if stated else None),
         author=message.author,
         role=message.role,
         at=message.created_at,
@@ -282,18 +280,3 @@ def _quoted(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) ->
         evidence=(*plain.evidence, *verdict.evidence),
         confidence=verdict.confidence,
     )
-
-
-def _quote(said: tuple[str, ...], stated: int | None) -> str:
-    """The sentence that states the ending (else the one that speaks of closing, else the first) and a neighbour."""
-    if not said:
-        return ""
-    speaks = next((i for i, sentence in enumerate(said) if phrases.CLOSING.search(sentence)), None)
-    at = stated if stated is not None else speaks if speaks is not None else 0
-    best = said[at]
-    after = said[at + 1] if at + 1 < len(said) else ""
-    before = said[at - 1] if at else ""
-    for pair in (f"{best} {after}" if after else "", f"{before} {best}" if before else ""):
-        if pair and len(pair) <= MAX_QUOTE:
-            return pair
-    return best if len(best) <= MAX_QUOTE else best[: MAX_QUOTE - 1].rstrip() + "\u2026"

@@ -93,6 +93,14 @@ INVITATION = _any(
 
 CLOSING = _any(r"\bclos(?:e|ed|ing)\b")
 
+BARE_CLOSING = _any(
+    (
+        r"\W*+(?:(?:so|ok|okay|then|thus|i'm|i am|i'll|i will|i|we|let's|lets|going to|gonna|will) ?,? ?){0,4}"
+        r"clos(?:e|ed|ing)(?: (?:this|that|it|the|issue|ticket|bug|here|out|now|then|for now|again))*+\W*"
+    ),
+)
+"""The whole of a sentence that says no more than that the thread is closed."""
+
 CLOSABLE = _any(
     r"\b(?:can|could|should|may|will) (?:now |probably |safely |then )?be (?:safely )?closed\b",
     (

@@ -29,6 +29,7 @@ _SEEMING = re.compile(
 )
 """How people call something a duplicate who are polite about it."""
 
+_IS_COMMIT = re.compile(r"/commits?/[0-9a-f]+\Z", re.ASCII | re.IGNORECASE)
 _IS_PULL = re.compile(r"\b(?:PR|pull)\b", re.IGNORECASE)
 
 
@@ -152,10 +153,10 @@ def _fixed_by(found: Found) -> Verdict | None:
     taken_away = found.text.lower().startswith(_TAKEN_AWAY) and _PASSIVELY.search(found.before)
     if not fix or found.is_supposed or (taken_away and not phrases.REMOVAL.search(found.scene.title)):
         return None
-    short = short_reference(fix[0])
-    if short == f"#{found.scene.own}":
+    named = _change_named(fix[0], found.scene)
+    if named == f"#{found.scene.own}":
         return None
-    return Verdict(OutcomeKind.FIXED, ("names the fix",), 0.95, fix=short, explicit=True)
+    return Verdict(OutcomeKind.FIXED, ("names the fix",), 0.95, fix=named, explicit=True)
 
 
 def _released(found: Found) -> Verdict | None:
@@ -202,26 +203,30 @@ def _plain(kind: OutcomeKind, evidence: str, confidence: float) -> Judge:
 
 
 def _number_here(reference: str, scene: Scene) -> int | None:
-    """The number of an issue of this repository, None for one of another.
+    """The number of an issue of this repository, None for one of another."""
+    number = _NUMBER.search(reference)
+    return int(number[0]) if number and not _elsewhere(reference, scene) else None
+
+
+def _elsewhere(reference: str, scene: Scene) -> str:
+    """The repository, as OWNER/NAME, that a reference names when it is another than this one, else "".
 
     ``owner/name#5`` is written to name another repository. A link may be either; without knowing where the thread is
     from it counts as one of this repository. A repository that changed hands keeps its name.
     """
-    number = _NUMBER.search(reference)
     address = _ADDRESS.match(reference)
-    if address and (scene.repo or "://" not in reference):
-        ours = (scene.repo or "/").rsplit("/", 1)[1].casefold()
-        if address["repo"].rsplit("/", 1)[1].casefold() != ours:
-            return None
-    return int(number[0]) if number else None
+    if not address or not (scene.repo or "://" not in reference):
+        return ""
+    ours = (scene.repo or "/").rsplit("/", 1)[1].casefold()
+    return "" if address["repo"].rsplit("/", 1)[1].casefold() == ours else address["repo"]
 
 
-def short_reference(reference: str) -> str:
-    """A reference as a reader would write it: of a link only the number or the SHA."""
-    if "://" not in reference:
-        return reference
-    before, _, last = reference.rpartition("/")
-    return last if before.endswith(("/commit", "/commits")) else f"#{last}"
+def _change_named(reference: str, scene: Scene) -> str:
+    """A change as a reader would write it: ``#57``, a SHA, and of another repository ``owner/name#57``, ``…@SHA``."""
+    last, elsewhere = re.split(r"[#/-]", reference)[-1], _elsewhere(reference, scene)
+    if last == reference or _IS_COMMIT.search(reference):
+        return f"{elsewhere}@{last}" if elsewhere else last
+    return f"{elsewhere}#{last}"
 
 
 @dataclass(frozen=True)

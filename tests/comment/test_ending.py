@@ -49,8 +49,11 @@ def told(hit: Match | Mention) -> str:
         ),
         (ended(FIXED, fix=replace(FIX, is_pull=False)), "fixed in v2.3.0 by change 30, 3 May 2025"),
         (ended(replace(FIXED, fix=None)), "fixed, 3 May 2025"),
+        (ended(replace(FIXED, fix="octo/other#57")), "fixed by octo/other#57, 3 May 2025"),
+        (ended(replace(FIXED, fix="octo/other@9c1d2e3")), "fixed by octo/other@9c1d2e3, 3 May 2025"),
         (ended(quoted(OutcomeKind.NOT_PLANNED)), "declined, 3 May 2025"),
         (ended(quoted(OutcomeKind.NOT_PLANNED, "")), "closed as not planned, 3 May 2025"),
+        (ended(quoted(OutcomeKind.NOT_PLANNED, "Closing this.")), "closed as not planned, 3 May 2025"),
         (ended(quoted(OutcomeKind.STALE, "")), "closed as stale, 3 May 2025, by monalisa"),
         (ended(Outcome()), "closed as completed, 3 May 2025, by monalisa"),
         (ended(Outcome(), closed_by=None, state_reason=None), "closed, 3 May 2025"),
@@ -129,3 +132,23 @@ def test_code_in_a_quote_is_code() -> None:
     assert set(found.tags) == {"p", "p/code", "p/a"}
     assert (found.mentions, found.references) == ([], [])
     assert len(found.links) == 1
+
+
+@pytest.mark.parametrize("said", ["Closing.", "Closing for now.", "Ok, I'm closing this issue."])
+def test_that_a_thread_is_closed_is_not_said_twice(said: str) -> None:
+    assert item(ended(quoted(OutcomeKind.UNKNOWN, said)))["quote"] == ""
+    assert item(ended(quoted(OutcomeKind.UNKNOWN, f"{said} It works.")))["quote"]
+
+
+def test_a_turn_that_was_cut_within_its_code_takes_no_other_turn_into_it() -> None:
+    told = "octocat, 2025-04-20:\n```\nlog...\n\nmonalisa (maintainer), 2025-05-03:\nAsk @hubot of #5."
+    shown = str(item(ended(FIXED, conversation=told))["conversation"])
+    assert shown.count("```") == 2
+    assert shown.rindex("```") < shown.index("monalisa (maintainer)")
+    assert "@hubot" not in shown
+    assert "#5" not in shown
+
+
+def test_files_on_somebodys_disk_are_not_named() -> None:
+    paths = ("/home/octocat/src/a.py", "~/a.py", "C:\\src\\a.py", "../../usr/a.h", "src/a.py")
+    assert item(ended(FIXED, files=paths))["files"] == "`src/a.py`"

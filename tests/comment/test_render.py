@@ -17,7 +17,7 @@ from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, find_marker, mark
 from bot.comment.view import CONVERSATION_CHARS
 from bot.errors import UserError, WorldError
 from bot.model import Kind, Outcome, OutcomeKind
-from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, day, ended
+from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, PAGE, day, ended
 from tests.examples import examples
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -150,6 +150,12 @@ def test_the_footer_names_commands_only_where_there_are_commands() -> None:
     quiet = Renderer(commands=False).render(Context(open_now=(OPEN,)), thread_id=1, now=NOW, searched=9).text
     assert "/precedent" not in quiet
     assert "👎" in quiet
+
+
+def test_the_footer_names_the_one_issue_that_may_be_wrong() -> None:
+    assert f"`/precedent wrong #{OPEN.id}`" in comment(Context(open_now=(OPEN,)))
+    assert "`/precedent wrong #N`" in comment(Context((MENTION,), open_now=(OPEN,)))
+    assert "/precedent wrong" not in comment(Context(pages=(PAGE,)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.model import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
-from bot.reading.outcome import MAX_QUOTE, outcome
+from bot.reading.outcome import outcome
+from bot.reading.quoting import MAX_QUOTE
 from bot.reading.statements import statements
 from bot.reading.verdict import RULES
 from tests.bench import endings
@@ -137,6 +138,19 @@ def test_a_duplicate_in_another_repository_is_not_the_thread_here_with_its_numbe
     assert outcome(closed(said("Duplicate of octo/other#5")), "octo/other").duplicate_of == 5
 
 
+def test_a_fix_in_another_repository_is_not_the_change_here_with_its_number() -> None:
+    def named(text: str) -> str | None:
+        found = outcome(closed(said(text)), "octocat/hello")
+        assert found.kind is OutcomeKind.FIXED
+        return found.fix
+
+    assert named("Fixed in https://github.com/octo/other/pull/57") == "octo/other#57"
+    assert named(f"Fixed by https://github.com/octo/other/commit/{SHA}") == f"octo/other@{SHA}"
+    assert named("Fixed by octo/other#57.") == "octo/other#57"
+    for here in ("#57", "GH-57", "octocat/hello#57", "https://github.com/old-owner/hello/pull/57"):
+        assert named(f"Fixed by {here}.") == "#57"
+
+
 @pytest.mark.parametrize(
     ("text", "release"),
     [
@@ -252,6 +266,9 @@ def test_what_is_gone_is_done_where_that_was_asked_for() -> None:
 def test_a_closing_with_nothing_but_a_quotation_says_what_it_says() -> None:
     assert outcome(closed(said("> Fixed by #57."))).fix == "#57"
     assert outcome(closed(said("> Fixed by #57.", timedelta(hours=1)))) == Outcome()
+    assert outcome(closed(said("> Fixed by #57.\n\nOk, closing this."))).fix == "#57"
+    assert outcome(closed(said("> Fixed by #57.\n\nI do not think so, closing."))).fix is None
+    assert outcome(closed(said("Closing for now."))).quote == "Closing for now."
 
 
 @pytest.mark.parametrize(
@@ -356,6 +373,14 @@ def test_the_state_reason_counts_where_people_choose_it() -> None:
 def test_the_quote_is_the_sentence_that_says_it() -> None:
     text = "I looked at this again. The path was wrong. Fixed by #57. " + "And more of the story. " * 30
     assert outcome(closed(said(text))).quote == "Fixed by #57. And more of the story."
+
+
+def test_the_neighbour_in_a_quote_is_one_that_says_something() -> None:
+    text = "The settings seem to work. Closing. Feel free to open a new issue."
+    assert outcome(closed(said(text))).quote == "The settings seem to work. Closing."
+    assert (
+        outcome(closed(said("Closing. Please reopen if it is back."))).quote == "Closing. Please reopen if it is back."
+    )
 
 
 @given(st.lists(st.text(max_size=60), max_size=4), st.integers(-300, 300))
