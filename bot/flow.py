@@ -42,9 +42,9 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     look, mode = look_around(event, bot), bot.settings.mode
     _remember(look, bot)
     replies = prepare(asked(look, bot), bot)
-    wishes = wishes_of(replies, bot)
-    bot.memory.stage(Changes(wishes=wishes))
-    plans = plan_all(_due(replace(look, wished=wishes), bot), replace(look, wished=wishes), bot)
+    look = replace(look, wished=wishes_of(replies, bot))
+    bot.memory.stage(Changes(wishes=look.wished))
+    plans = plan_all(_due(look, bot), look, bot)
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.commit(_message(event))
     told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]
