@@ -64,14 +64,14 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         role=_name(fields.get("author_association")) or "NONE",
         is_bot=bool(fields.get("is_bot")) or _name(fields.get("author")).endswith("[bot]"),
         created_at=parse_time(fields["created_at"]),
-        updated_at=_time_or_none(fields.get("updated_at")),
+        updated_at=time_or_none(fields.get("updated_at")),
         state="closed" if fields.get("state") == "closed" else "open",
         state_reason=_name(fields.get("state_reason")) or None,
-        closed_at=_time_or_none(fields.get("closed_at")),
+        closed_at=time_or_none(fields.get("closed_at")),
         closed_by=_name(fields.get("closed_by")) or _last_closer(events),
         locked=bool(fields.get("locked")),
         draft=bool(fields.get("draft")),
-        merged_at=_time_or_none(fields.get("merged_at")),
+        merged_at=time_or_none(fields.get("merged_at")),
         labels=_labels(fields),
         reactions=_reactions(fields),
         comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
@@ -162,7 +162,7 @@ def without_defaults(fields: dict[str, object]) -> dict[str, object]:
 def _message(fields: Mapping[str, Any]) -> Message:
     fields = _object(fields)
     created = parse_time(fields["created_at"])
-    updated = _time_or_none(fields.get("updated_at"))
+    updated = time_or_none(fields.get("updated_at"))
     author = _name(fields.get("author")) or GHOST
     return Message(
         id=parse_number(fields.get("id")),
@@ -275,5 +275,6 @@ def parse_time(value: object) -> datetime:
         raise ValueError(f"not a time: {value!r:.40}") from None
 
 
-def _time_or_none(value: object) -> datetime | None:
+def time_or_none(value: object) -> datetime | None:
+    """The time, None where there is nothing; ValueError when it is none."""
     return parse_time(value) if value else None

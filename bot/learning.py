@@ -71,5 +71,6 @@ def learner(
         record for record in memory.every_record() if isinstance(record, Thread) and record.kind is not Kind.PAGE
     ]
     feedback = feedback_of(memory.every_said(), memory.every_wish())
+    settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = Watch(memory.ranking, settings, place, rendered, trains)
     return read(threads, watch, seconds, memory.embedder, feedback)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from bot.archive import parse_time
@@ -12,11 +12,14 @@ from bot.backfill import FIRST_SECONDS, backfill
 from bot.duty import Look
 from bot.errors import UserError
 from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thread, tombstone
-from bot.github.errors import Gone
+from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
 from bot.github.events import Event
+from bot.kept import Changes
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.parts import Bot
 from bot.voice import settle
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def look_around(event: Event, bot: Bot) -> Look:
@@ -87,3 +90,25 @@ def _without_hint(news: News, event: Event, gone: Gone, bot: Bot) -> News:
         return replace(news, records=(*news.records, tombstone(number, gone, bot.now)))
     bot.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
     return news
+
+
+def fetch_missing(numbers: Iterable[int], bot: Bot, why: str) -> None:
+    """Fetch once what memory does not hold; what cannot be had stays unknown. ``why`` it is wanted, for the notes."""
+    wanted = list(numbers)
+    held = bot.memory.records(wanted)
+    fetched: list[Record] = []
+    for number in wanted:
+        if number in held:
+            continue
+        try:
+            fetched.append(read_thread(bot.forge, bot.own, number)[0])
+        except (RateLimited, Unauthorised):
+            raise
+        except ForgeError as error:
+            if isinstance(error, Gone):  # what only cannot be seen now comes back as soon as it can be
+                fetched.append(
+                    tombstone(number, error, bot.now) if error.certain else Tombstone(number, EPOCH, "unseen")
+                )
+            bot.note(f"Issue {number}, {why}, could not be read: {error}")
+    if fetched:
+        bot.memory.stage(Changes(records=tuple(fetched)))

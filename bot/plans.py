@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from bot.answer import Context, Silent
 from bot.comment.seal import fingerprint, seal
 from bot.duty import Look, is_being_said, question_of, reason_to_pass
-from bot.github.catch_up import read_thread, tombstone
-from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
+from bot.github.errors import ForgeError
 from bot.github.fixes import wanted
 from bot.github.threads import OwnComment
 from bot.kept import Changes, Said
-from bot.model import Record, Thread, Tombstone
+from bot.lookout import fetch_missing
+from bot.model import Thread
 from bot.parts import Bot
-from bot.recall.answering import decide, recall
+from bot.recall.answering import decide, recall, with_endings
 from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
 from bot.recall.wishes import is_off, redo, refreshed
 from bot.voice import Plan, look_back, look_for
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 SWITCHED_OFF = "somebody switched it off on this issue"
 
@@ -55,7 +52,7 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
     if reason or waits:
         return replace(base, passed=bool(reason), waits="" if reason else waits)
     try:
-        _fetch_missing(thread, bot)
+        fetch_missing(_pointed_at(thread, bot), bot, f"mentioned in issue {thread.id}")
         text, answered = _worked_out(base, bot)
         own, removed = _standing(answered, text, look, bot)
         planned = replace(answered, text=text, own=own, removed=removed)
@@ -76,6 +73,12 @@ def _reason_to_pass(thread: Thread, before: Said | None, look: Look, bot: Bot) -
         unfinished = bot.memory.wishes([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
         wished = thread.id in redo((*look.wished, *unfinished))
     return reason_to_pass(replace(thread, state="open", locked=False) if wished else thread, bot.settings)
+
+
+def _pointed_at(thread: Thread, bot: Bot) -> list[int]:
+    """The older issues that are to be told of in full."""
+    newest = thread.id if isinstance(thread.id, int) else 0
+    return [number for number in referenced(thread, bot.place)[: bot.settings.references.max] if number <= newest]
 
 
 def _worked_out(base: Plan, bot: Bot) -> tuple[str, Plan]:
@@ -104,7 +107,7 @@ def _recalled(thread: Thread, bot: Bot) -> Context:
     if not fixes:
         return context
     bot.memory.stage(Changes(fixes=fixes))
-    return recall(thread, bot.memory, bot.settings, bot.place)
+    return with_endings(context, thread, bot.memory, bot.place)
 
 
 def _standing(p: Plan, text: str, look: Look, bot: Bot) -> tuple[OwnComment | None, bool]:
@@ -130,26 +133,3 @@ def _standing(p: Plan, text: str, look: Look, bot: Bot) -> tuple[OwnComment | No
 def _was_deleted(said: Said, bot: Bot) -> bool:
     """Whether the comment that was promised stood there, so that no other run will write it any more."""
     return isinstance(said.id, int) and look_back(said.id, said.at, bot.forge, bot.own)[1]
-
-
-def _fetch_missing(thread: Thread, bot: Bot) -> None:
-    """Fetch once what the thread points at and memory does not hold; what cannot be had stays unknown."""
-    wanted = referenced(thread, bot.place)[: bot.settings.references.max]
-    held = bot.memory.records(wanted)
-    newest = thread.id if isinstance(thread.id, int) else 0
-    fetched: list[Record] = []
-    for number in wanted:
-        if number in held or number > newest:
-            continue
-        try:
-            fetched.append(read_thread(bot.forge, bot.own, number)[0])
-        except (RateLimited, Unauthorised):
-            raise
-        except ForgeError as error:
-            if isinstance(error, Gone):  # what only cannot be seen now comes back as soon as it can be
-                fetched.append(
-                    tombstone(number, error, bot.now) if error.certain else Tombstone(number, EPOCH, "unseen")
-                )
-            bot.note(f"Issue {number}, which is mentioned, could not be read: {error}")
-    if fetched:
-        bot.memory.stage(Changes(records=tuple(fetched)))

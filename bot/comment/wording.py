@@ -18,7 +18,15 @@ FIXED = (
 )  # fmt: skip
 """The texts that templates find under ``words``, beside the two sentences of the last line."""
 
-COMMANDS = {"wrong": "`/precedent wrong #N`", "off": "`/precedent off`"}
+COMMANDS = {
+    "search": "`/precedent search WORDS`",
+    "context": "`/precedent context #N`",
+    "refresh": "`/precedent refresh`",
+    "wrong": "`/precedent wrong #N`",
+    "off": "`/precedent off`",
+    "on": "`/precedent on`",
+}
+"""What may be asked, in the order in which it is listed."""
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",

@@ -123,14 +123,17 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
 
 
 def _thread(memory: Memory, text: str) -> Thread:
-    """The thread with this id, a number before a name of the same digits."""
-    text = clean(text)[:MAX_ID]
-    keys: list[ThreadId] = [int(text)] if _NUMBER.fullmatch(text) else []
-    for key in [*keys, text]:
+    for key in keys_of(text):
         found = memory.records([key]).get(key)
         if isinstance(found, Thread):
             return found
-    raise UserError(f"no thread {text} in this store")
+    raise UserError(f"no thread {clean(text)[:MAX_ID]} in this store")
+
+
+def keys_of(text: str) -> list[ThreadId]:
+    """What an id on the command line may mean: a number before a name of the same digits."""
+    name = clean(text)[:MAX_ID]
+    return [int(name), name] if _NUMBER.fullmatch(name) else [name]
 
 
 def _reference(reference: Reference) -> dict[str, object]:
@@ -162,7 +165,7 @@ def _mention(mention: Mention) -> dict[str, object]:
         "title": mention.title,
         "similarity": 1.0,
         "state": mention.state,
-        "outcome": _outcome(mention.outcome, mention.closed_at),
+        "outcome": outcome_json(mention.outcome, mention.closed_at),
         "why": ["mentioned in the text"],
         "missing": bool(mention.missing),
     }
@@ -174,19 +177,21 @@ def _match(match: Match) -> dict[str, object]:
         "title": match.title,
         "similarity": match.similarity,
         "state": match.state,
-        "outcome": _outcome(match.outcome, match.closed_at),
+        "outcome": outcome_json(match.outcome, match.closed_at),
         "why": list(match.why),
     }
 
 
-def _outcome(outcome: Outcome, closed_at: datetime | None) -> dict[str, Any]:
+def outcome_json(outcome: Outcome, closed_at: datetime | None) -> dict[str, Any]:
+    """How a thread ended, as data."""
     return {
         "kind": outcome.kind.value,
         "comment": outcome.comment,
         "quote": outcome.quote,
-        "fix_ref": outcome.fix,
-        "duplicate_of": outcome.duplicate_of,
         "evidence": list(outcome.evidence),
+        "fix_ref": outcome.fix,
+        "release": outcome.release,
+        "duplicate_of": outcome.duplicate_of,
         "confidence": outcome.confidence,
         "closed_at": stamp(closed_at),
     }

@@ -7,8 +7,8 @@ import random
 import sys
 from collections.abc import Callable, Iterable
 
-from bot.archive import clean, stamp
-from bot.doors.commands import MAX_ID
+from bot.archive import clean
+from bot.doors.commands import MAX_ID, keys_of, outcome_json
 from bot.doors.output import show
 from bot.doors.progress import progress
 from bot.doors.stores import open_store
@@ -16,8 +16,6 @@ from bot.errors import UserError
 from bot.memory.memory import Memory
 from bot.model import Outcome, OutcomeKind, Thread, ThreadId
 from bot.reading.outcome import outcome
-
-_MAX_DIGITS = 16
 
 
 def run_outcomes(given: argparse.Namespace) -> object:
@@ -57,11 +55,11 @@ def _named(memory: Memory, ids: str) -> tuple[list[Thread], list[str]]:
     asked = [text for text in map(str.strip, ids.split(",")) if text]
     if not asked:
         raise UserError("--ids names no thread: give ids with commas between them, such as 12,15")
-    records = memory.records({key for text in asked for key in _keys(text)})
+    records = memory.records({key for text in asked for key in keys_of(text)})
     threads: dict[ThreadId, Thread] = {}
     faults = []
     for text in asked:
-        found = next((record for record in map(records.get, _keys(text)) if isinstance(record, Thread)), None)
+        found = next((record for record in map(records.get, keys_of(text)) if isinstance(record, Thread)), None)
         if found is None:
             faults.append(f"no thread {clean(text)[:MAX_ID]} in this store")
         elif not found.is_closed:
@@ -71,13 +69,6 @@ def _named(memory: Memory, ids: str) -> tuple[list[Thread], list[str]]:
     return list(threads.values()), faults
 
 
-def _keys(text: str) -> list[ThreadId]:
-    """What an id may mean: a number before a name of the same digits."""
-    name = clean(text)[:MAX_ID]
-    is_number = name.isascii() and name.isdigit() and len(name) <= _MAX_DIGITS and name[0] != "0"
-    return [int(name), name] if is_number else [name]
-
-
 def _sampled(threads: list[Thread], size: int, seed: int) -> list[Thread]:
     """So many of them at random, in their own order; the same ones for the same seed."""
     chosen = random.Random(seed).sample(range(len(threads)), min(size, len(threads)))
@@ -85,20 +76,7 @@ def _sampled(threads: list[Thread], size: int, seed: int) -> list[Thread]:
 
 
 def _as_data(thread: Thread, ending: Outcome) -> dict[str, object]:
-    return {
-        "id": thread.id,
-        "outcome": {
-            "kind": ending.kind.value,
-            "comment": ending.comment,
-            "quote": ending.quote,
-            "evidence": list(ending.evidence),
-            "fix_ref": ending.fix,
-            "release": ending.release,
-            "duplicate_of": ending.duplicate_of,
-            "confidence": ending.confidence,
-            "closed_at": stamp(thread.closed_at),
-        },
-    }
+    return {"id": thread.id, "outcome": outcome_json(ending, thread.closed_at)}
 
 
 def _lines(found: Iterable[tuple[Thread, Outcome]]) -> Iterable[str]:

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any
 
-from bot.archive import MAX_NAME, clean, parse_key, parse_number, parse_time, stamp, without_defaults
+from bot.archive import MAX_NAME, clean, parse_key, parse_number, parse_time, stamp, time_or_none, without_defaults
 from bot.indexed import Digest
 from bot.kept import Fix, Said, Wish
 from bot.memory.merging import MAX_WISHES, WISH_STATES, bounded
@@ -43,7 +43,7 @@ def parse_said(line: Line) -> Said:
         comment_id=parse_number(line.get("comment_id")),
         matches=tuple((parse_key(key), float(similarity)) for key, similarity in line.get("matches", ())),
         question=clean(line.get("question")),
-        trying_since=_time_or_none(line.get("trying_since")),
+        trying_since=time_or_none(line.get("trying_since")),
         ups=parse_number(line.get("ups")) or 0,
         downs=parse_number(line.get("downs")) or 0,
     )
@@ -68,7 +68,7 @@ def parse_wish(line: Line, thread: ThreadId) -> Wish:
         about=tuple(map(parse_key, _listed(line.get("about", ()), MAX_ABOUT))),
         state=_one_of(WISH_STATES, line["state"]),
         reply_id=parse_number(line.get("reply_id")),
-        trying_since=_time_or_none(line.get("trying_since")),
+        trying_since=time_or_none(line.get("trying_since")),
     )
 
 
@@ -105,10 +105,10 @@ def parse_fix(line: Line) -> Fix:
         looked_at=parse_time(line["looked_at"]),
         is_pull=line.get("is_pull") is True,
         commit=clean(line.get("commit"))[:MAX_NAME] or None,
-        merged_at=_time_or_none(line.get("merged_at")),
+        merged_at=time_or_none(line.get("merged_at")),
         files=tuple(clean(path)[:MAX_PATH] for path in _listed(line.get("files", ()), MAX_FILES)),
         release=clean(line.get("release"))[:MAX_NAME] or None,
-        released_at=_time_or_none(line.get("released_at")),
+        released_at=time_or_none(line.get("released_at")),
         unreleased=line.get("unreleased") is True,
     )
 
@@ -133,10 +133,6 @@ def _listed(value: Any, most: int | None = None) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
         raise ValueError("not a list")
     return value[:most]
-
-
-def _time_or_none(value: Any) -> datetime | None:
-    return parse_time(value) if value else None
 
 
 def _plain_fields(value: Any) -> dict[str, object]:

@@ -78,11 +78,6 @@ def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
     return {key: line for key, _, line in found if key is not None}, all(key is not None for key, _, _ in found)
 
 
-def read_shard(data: bytes) -> dict[ThreadId, dict[str, Any]]:
-    """The lines of a shard by thread, as JSON. What is damaged is left out."""
-    return read_lines(data)[0]
-
-
 def is_damaged(data: bytes) -> bool:
     """Whether a line of this shard cannot be read."""
     return not read_lines(data)[1]

@@ -43,6 +43,13 @@ def recall(
         elsewhere=elsewhere(thread, place),
         searched=0 if before else library.size,
     )
+    return with_endings(context, thread, library, place, before)
+
+
+def with_endings(
+    context: Context, thread: Thread, library: Library, place: Place, before: datetime | None = None
+) -> Context:
+    """The context with where the fixes are, and how the version that the thread names stands to them."""
     return with_version(with_fixes(context, library, before), asked_version(thread, place.repo))
 
 

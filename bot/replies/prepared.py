@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from bot.answer import Context
-from bot.github.catch_up import read_thread
-from bot.github.errors import ForgeError, RateLimited, Unauthorised
-from bot.kept import Changes, Wish
-from bot.model import GHOST, Record
+from bot.github.errors import ForgeError
+from bot.kept import Wish
+from bot.lookout import fetch_missing
+from bot.model import GHOST
 from bot.parts import Bot
 from bot.recall.asking import Desk, about, decisions_about, search_words
 from bot.recall.wishes import EFFECTIVE, is_off
@@ -137,29 +137,13 @@ def _found(request: Request, bot: Bot) -> Context:
     command, question = request.command, request.question
     numbers = command.about if command else question.about if question else ()
     if numbers:
-        _fetch(numbers, bot)
+        fetch_missing(numbers, bot, f"asked for in issue {request.thread.id}")
         return about(numbers, replace(desk, skip=()))
     if command:
         return search_words(command.words, desk)
     assert question is not None
     topic = question.topic or request.thread.title
     return decisions_about(topic, desk) if question.decides else search_words(topic, desk)
-
-
-def _fetch(numbers: Iterable[int], bot: Bot) -> None:
-    """Fetch once what memory does not hold; what cannot be had stays unknown."""
-    wanted = list(numbers)
-    held, fetched = bot.memory.records(wanted), list[Record]()
-    for number in wanted:
-        if number not in held:
-            try:
-                fetched.append(read_thread(bot.forge, bot.own, number)[0])
-            except (RateLimited, Unauthorised):
-                raise
-            except ForgeError as error:
-                bot.note(f"Issue {number}, which was asked for, could not be read: {error}")
-    if fetched:
-        bot.memory.stage(Changes(records=tuple(fetched)))
 
 
 def _is_hushed(login: str, bot: Bot) -> bool:

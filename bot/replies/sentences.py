@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from bot.comment.defang import inline
-from bot.comment.wording import Words
+from bot.comment.wording import COMMANDS, Words
 from bot.reading.intent import Command
-
-HELP = {
-    "search": "`/precedent search WORDS`",
-    "context": "`/precedent context #N`",
-    "refresh": "`/precedent refresh`",
-    "wrong": "`/precedent wrong #N`",
-    "off": "`/precedent off`",
-    "on": "`/precedent on`",
-}
-"""What may be asked, in the order of the list; what it does is the text ``reply_help_NAME``."""
 
 WORDS_SHOWN = 80
 
@@ -30,7 +20,7 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
         case "limited":
             return words.count("reply_limited", per_hour)
         case "off":
-            return words.say("reply_off", command=HELP["on"])
+            return words.say("reply_off", command=COMMANDS["on"])
         case "wrong":
             return _wrong(command.about if command else (), words)
         case "nothing":
@@ -39,7 +29,7 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
 
 
 def _help(words: Words) -> str:
-    lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in HELP.items())
+    lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in COMMANDS.items())
     return "\n".join([words.say("reply_help"), "", *lines])
 
 

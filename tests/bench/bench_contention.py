@@ -21,7 +21,7 @@ from bot.memory.families import DIGESTS
 from bot.memory.index import Query
 from bot.memory.manifest import file_hash
 from bot.memory.memory import Memory
-from bot.memory.shards import read_shard
+from bot.memory.shards import read_lines
 from bot.model import Thread, ThreadId
 from tests.fakes.git_http import GitServer
 from tests.memory.samples import at, issue, query, word_of
@@ -135,7 +135,7 @@ def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
     memory = Memory(store).open(expected)
     snapshot = memory.draft.snapshot
     shards = snapshot.read({DIGESTS.path(key) for key in expected})
-    digests = {key for data in shards.values() for key in read_shard(data)}
+    digests = {key for data in shards.values() for key in read_lines(data)[0]}
     index = {path.name: file_hash(path) for path in snapshot.checkout("index").iterdir()}
     held, entries, said = memory.records(expected), memory.entries(expected), memory.said(expected)
     wishes, recent = memory.wishes(expected), memory.recent_wishes(at(0))

@@ -14,12 +14,12 @@ from bot.comment.catalogue import MAX_CHARS, fault, own_words
 from bot.comment.links import Links
 from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawn
 from bot.comment.view import view_of
-from bot.comment.wording import FIXED, PLACEHOLDER, Words
+from bot.comment.wording import COMMANDS, FIXED, PLACEHOLDER, Words
 from bot.config import load_texts
 from bot.errors import UserError
 from bot.model import Outcome, OutcomeKind
 from bot.reading.intent import Command
-from bot.replies.sentences import HELP, sentence
+from bot.replies.sentences import sentence
 from tests.comment.contexts import CASES, GITHUB, NOW, OPEN, ended, quoted
 from tests.comment.detector import report
 from tests.comment.gallery import GALLERY
@@ -148,7 +148,7 @@ def test_no_word_of_ours_stands_anywhere_else_in_a_reply() -> None:
     rendered = IN_CYRILLIC.reply(Context(), asked="", reply_to=1, now=NOW, searched=9, answer=answer)
     assert rendered.problem is None
     assert re.findall("[A-Za-z]{2,}", report(re.sub(r"`[^`\n]*`", "", rendered.text)).text) == []
-    assert all(command in rendered.text for command in HELP.values())
+    assert all(command in rendered.text for command in COMMANDS.values())
 
 
 def test_a_reply_says_how_many_and_which() -> None:

@@ -19,7 +19,7 @@ from bot.memory.manifest import FORMAT
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
-from bot.memory.shards import read_shard
+from bot.memory.shards import read_lines
 from bot.memory.store import StoreError
 from bot.model import Tombstone
 from bot.reading.digest import digest
@@ -319,7 +319,7 @@ def test_a_damaged_line_of_digests_is_made_anew_from_its_record(full: Place) -> 
     remember(memory, issue(12, 2))
     assert [path in note for note in memory.notes] == [True]
     shard = full.files()[path]
-    assert list(read_shard(shard)) == list(HELD)
+    assert list(read_lines(shard)[0]) == list(HELD)
     assert shard.split(b"\n")[4] == DIGESTS.line(digest(issue(5))).encode() == lines[4]
     is_whole(full)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.kept import Said
 from bot.memory.families import ANSWERS, DIGESTS, parse_said
-from bot.memory.shards import edit_shards, is_damaged, read_shard, write_shard
+from bot.memory.shards import edit_shards, is_damaged, read_lines, write_shard
 from bot.model import Decision, Message, Outcome, OutcomeKind
 from bot.reading.digest import digest
 from tests.memory.samples import at, issue
@@ -49,7 +49,7 @@ def test_a_shard_holds_the_last_line_of_each_thread_in_the_order_of_their_ids(sa
     edits = edit_shards({}, [(said.id, ANSWERS.line(said)) for said in saids], lambda _: "answers/all.jsonl")
     data = edits.get("answers/all.jsonl") or b""
     assert not is_damaged(data)
-    kept = {key: parse_said(line) for key, line in read_shard(data).items()}
+    kept = {key: parse_said(line) for key, line in read_lines(data)[0].items()}
     assert kept == {said.id: said for said in saids}
     assert [key for key in kept if isinstance(key, int)] == sorted(key for key in kept if isinstance(key, int))
     lines = [(key, ANSWERS.line(said)) for key, said in reversed(kept.items())]
@@ -60,8 +60,8 @@ def test_a_shard_holds_the_last_line_of_each_thread_in_the_order_of_their_ids(sa
 def test_no_character_of_a_title_ends_a_line(break_: str) -> None:
     line = DIGESTS.line(digest(issue(7, body=f"one{break_}two", author=f"a{break_}b")))
     shard = write_shard({7: line, 8: DIGESTS.line(digest(issue(8)))})
-    assert list(read_shard(shard)) == [7, 8]
-    assert read_shard(shard)[7]["author"] == f"a{break_}b"
+    assert list(read_lines(shard)[0]) == [7, 8]
+    assert read_lines(shard)[0][7]["author"] == f"a{break_}b"
 
 
 def test_a_digest_says_which_comment_even_if_it_is_the_first() -> None:
@@ -96,7 +96,7 @@ def test_a_damaged_line_costs_no_other_one() -> None:
     ):
         damaged = b"\n".join([*rows[:4], junk, *rows[5:]])
         assert is_damaged(damaged)
-        assert list(read_shard(damaged)) == [1, 2, 3, 4, 6, 7, 8, 9]
+        assert list(read_lines(damaged)[0]) == [1, 2, 3, 4, 6, 7, 8, 9]
         assert edit_shards({"answers/0000.jsonl": damaged}, [(5, lines[5])], ANSWERS.path) == {
             "answers/0000.jsonl": data
         }
