@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from bot.model import Decision, Kind, Outcome, Reference, ThreadId
+
+LATE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+"""After everything that has happened, and after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,8 @@ class Entry:
     """What the index holds of a thread beside its terms: enough to rank it without opening the record.
 
     ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to be a duplicate
-    of ``duplicate_of``.
+    of ``duplicate_of``; ``alone_until``: until when nobody stood behind it but a stranger who opened it
+    (`bot.reading.standing`), FOREVER where nobody does yet, None where it never was so.
     """
 
     id: ThreadId
@@ -58,6 +62,11 @@ class Entry:
     duplicate_of: ThreadId | None = None
     duplicate_at: datetime | None = None
     flips: tuple[datetime, ...] = ()
+    alone_until: datetime | None = None
+
+    def is_lone_at(self, moment: datetime | None) -> bool:
+        """Whether nobody stood behind it at ``moment`` (None: now) but a stranger who opened it."""
+        return self.alone_until is not None and self.alone_until > (moment or LATE)
 
     def open_at(self, moment: datetime | None) -> bool:
         """Whether the thread was open at ``moment`` (None: now)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 from bot.answer import Context
@@ -17,6 +18,9 @@ from bot.settings import Settings
 
 LEAST_THREADS = 50
 """Fewer teach nothing."""
+
+MOST_THREADS = 20_000
+"""The newest that it learns from; all of them are in memory meanwhile."""
 
 CALM_GROWTH, GROWTH = 1.3, 2.0
 """How much a memory has grown since it last learned when it is time again: in a run nobody waits for, and in any."""
@@ -36,7 +40,7 @@ def learn(
     *,
     seconds: float = SECONDS,
 ) -> Backtest:
-    """Learn from everything that is in memory, and make the index anew with it; staged, `commit` writes it.
+    """Learn from what is in memory, and make the index anew with it; staged, `commit` writes it.
 
     ``seconds`` bound what is learned beside the word vectors. Returns the proof: the newest issues as they would have
     been answered.
@@ -62,14 +66,13 @@ def learner(
     *,
     trains: bool = True,
 ) -> Learner:
-    """The whole memory as a history to learn from. ``trains``: it is replayed with word vectors."""
+    """The newest MOST_THREADS of memory as a history to learn from. ``trains``: it is replayed with word vectors."""
 
     def rendered(thread: Thread, context: Context) -> str:
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
-    threads = [
-        record for record in memory.every_record() if isinstance(record, Thread) and record.kind is not Kind.PAGE
-    ]
+    read_again = (record for record in memory.every_record() if isinstance(record, Thread))
+    threads = deque((thread for thread in read_again if thread.kind is not Kind.PAGE), maxlen=MOST_THREADS)
     feedback = feedback_of(memory.every_said(), memory.every_wish())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = Watch(memory.ranking, settings, place, rendered, trains)

@@ -6,7 +6,10 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 from bot.answer import Answer, Context, Match, Mention, Silent, Speak
@@ -30,6 +33,9 @@ from bot.settings import Settings
 
 MAX_STDIN = 1024 * 1024
 MAX_ID = 200
+IMPORTED = 20_000
+"""Threads that are written at a time: an archive of any size takes the memory of so many."""
+
 _NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
@@ -46,16 +52,17 @@ def run_import(given: argparse.Namespace) -> object:
     if given.store.exists() and not given.store.is_dir():
         raise UserError(f"{given.store} is a file: --store takes a folder")
     memory = Memory(FolderStore(given.store), repo=given.repo).open()
-    threads: dict[ThreadId, Thread] = {}
-    for path in given.files:
-        for thread in read_archive(path):
-            threads[thread.id] = thread
-    with progress("Reading threads", len(threads)) as tick:
-        memory.stage(Changes(records=tuple(threads.values())), tick)
-    memory.commit(f"Import {len(threads)} threads")
+    last = {thread.id: place for place, thread in _in_archives(given.files)}  # all is read once before any is written
+    comments = 0
+    with progress("Reading threads", len(last)) as tick:
+        fit = (thread for place, thread in _in_archives(given.files) if last[thread.id] == place)
+        while batch := tuple(islice(fit, IMPORTED)):
+            memory.stage(Changes(records=batch), tick)
+            memory.commit(f"Import {len(batch)} threads")
+            comments += sum(len(thread.comments) for thread in batch)
     counts = {
-        "threads": len(threads),
-        "comments": sum(len(thread.comments) for thread in threads.values()),
+        "threads": len(last),
+        "comments": comments,
         "in_store": memory.size,
         "seconds": round(time.monotonic() - started, 2),
     }
@@ -65,6 +72,11 @@ def run_import(given: argparse.Namespace) -> object:
     return "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n".format(
         **counts
     )
+
+
+def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
+    """The threads of these archives, numbered."""
+    return enumerate(chain.from_iterable(map(read_archive, files)))
 
 
 def run_answer(given: argparse.Namespace) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import secrets
 import shutil
 import tempfile
 import time
@@ -25,9 +26,17 @@ from bot.memory.git_errors import (
 )
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
 from bot.memory.store import Edits, Moved, Snapshot, StoreError
+from bot.memory.trees import all_files
 
 _LOG = logging.getLogger(__name__)
 _FILTER = "blob:none"
+
+MAX_FILE = 16_000_000
+"""Bytes of a file that is read as a whole: a thread of a million characters takes a third of it."""
+
+MAX_CHECKOUT = 500_000_000
+"""Bytes of a working copy: one blob of a megabyte may bear a million names."""
+
 _COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
 
 
@@ -48,8 +57,10 @@ class Growth:
         return cls(found.get("Commits", 0), found.get("Bytes", 0))
 
     def told(self, message: str) -> str:
-        """``message`` with this as its trailers."""
-        return f"{message.rstrip()}\n\nPrecedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}\n"
+        """``message`` with this as its trailers, and with a mark of chance: two runs that make the same change in the
+        same second would else make the same commit, and each would take the other's push for its own."""
+        counts = f"Precedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}"
+        return f"{message.rstrip()}\n\n{counts}\nPrecedent-Run: {secrets.token_hex(8)}\n"
 
 
 class BranchSnapshot:
@@ -64,7 +75,7 @@ class BranchSnapshot:
         """The contents of these files; a symlink, a submodule or an executable among them raises StoreError."""
         wanted = {path: _regular(path, self.files[path]).oid for path in checked_all(paths) if path in self.files}
         contents = dict(self._store.contents(wanted.values()))
-        return {path: contents[oid] for path, oid in wanted.items()}
+        return {path: _readable(path, contents.get(oid)) for path, oid in wanted.items()}
 
     def paths(self, prefix: str) -> list[str]:
         """The regular files below ``prefix``, sorted."""
@@ -153,23 +164,25 @@ class BranchStore:
         return self._newest
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these blobs, fetched together where they are not here."""
+        """The contents of these blobs, fetched together where they are not here; none of more than MAX_FILE bytes."""
         distinct = list(dict.fromkeys(oids))
-        found = dict(self._git.objects(distinct)) if distinct else {}
-        absent = [oid for oid in distinct if oid not in found]
-        if absent:
-            self._git.fetch_objects(absent, _FILTER)
-            found |= self._git.objects(absent)
-        return found
+        self._bring(distinct)
+        return dict(self._git.objects(distinct, MAX_FILE)) if distinct else {}
 
     def written(self, names: dict[str, list[str]]) -> Path:
-        """A new folder with the blobs (id → file names in it), fetched together where they are not here."""
+        """A new folder with the blobs (id → file names in it), fetched together where they are not here.
+
+        What does not fit into MAX_CHECKOUT bytes is left out, as nothing of ours is that large: it counts as damaged.
+        """
         self._bring(names)
+        left = MAX_CHECKOUT
         with on_disk("write a working copy"):
             folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
             for oid, content in self._git.objects(list(names)):
                 for name in names[oid]:
-                    (folder / name).write_bytes(content)
+                    left -= len(content)
+                    if left >= 0:
+                        (folder / name).write_bytes(content)
         return folder
 
     def _known(self) -> BranchSnapshot | None:
@@ -187,7 +200,7 @@ class BranchStore:
         except RefMissing:
             return BranchSnapshot(self, None, {})
         commit = self._git.commit(TIP)
-        return BranchSnapshot(self, commit, self._git.files(commit.oid))
+        return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
 
     def _bring(self, oids: Iterable[str]) -> None:
         distinct = list(dict.fromkeys(oids))
@@ -242,6 +255,12 @@ def _regular(path: str, entry: Entry) -> Entry:
         kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
         raise StoreError(f"{checked(path)} on the branch is {kind}, which this program never writes; remove it there")
     return entry
+
+
+def _readable(path: str, content: bytes | None) -> bytes:
+    if content is None:
+        raise StoreError(f"{path} on the branch has more than {MAX_FILE:,} bytes; remove it there")
+    return content
 
 
 def _is_strange(path: str, entry: Entry, folder: str) -> bool:

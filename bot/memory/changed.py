@@ -130,7 +130,8 @@ class Changed(Held):
         self._note_wishes(changes.wishes)
         self._note_fixes(changes.fixes)
         cursors = [moment for moment in (self.manifest.cursor, changes.cursor) if moment]
-        self.manifest = replace(self.manifest.with_pages(changes.pages), cursor=max(cursors, default=None))
+        manifest = self.manifest.with_pages(changes.pages).with_reading(changes.reading, changes.read_whole)
+        self.manifest = replace(manifest, cursor=max(cursors, default=None))
         return records
 
     def _file_edits(self) -> dict[str, bytes | None]:

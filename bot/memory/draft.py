@@ -19,20 +19,23 @@ from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
 from bot.memory.learned import Embedder, Encoder, Lesson
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
-from bot.memory.store import Snapshot
-from bot.memory.whoosh import build, open_index
+from bot.memory.store import Snapshot, StoreError
+from bot.memory.whoosh import PARTS_FOLDER, USUAL, Sizes, WhooshIndex, build, open_index
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
 
 Answer = TypeVar("Answer")
 INDEX = "index"
+PARTS = "index-parts"
+"""Beside the index, so that who opens that fetches none of them; in 16 folders by the first digit of the name."""
 
 
 class Draft(Changed):
     """Searches see the snapshot and the changes, as other reads do.
 
     ``expected`` names files that will be read, so that they are read together. ``embedder``: a downloaded model.
+    ``sizes`` tell which parts of the index lie apart.
     """
 
     def __init__(
@@ -42,13 +45,15 @@ class Draft(Changed):
         expected: Iterable[str] = (),
         embedder: Embedder | None = None,
         repo: str | None = None,
+        sizes: Sizes = USUAL,
     ) -> None:
         super().__init__(snapshot, notes, expected, repo)
+        self._sizes = sizes
         self._embedder = embedder
         self._lesson: dict[str, bytes] = {}
         self._begun_with = self.manifest.threads
         self._folder: Path | None = None
-        self._index: Index | None = None
+        self._index: WhooshIndex | None = None
         self._index_changed = False
         self._behind: dict[ThreadId, Record] = {}  # applied, and not in the index yet
 
@@ -97,6 +102,7 @@ class Draft(Changed):
             found |= {path: None for path in self._index_paths() if path[len(INDEX) + 1 :] not in manifest.index}
             new = manifest.index.keys() - self.manifest.index.keys()
             found |= {f"{INDEX}/{name}": self._folder / name for name in new}
+            found |= self._part_edits(self._folder / PARTS_FOLDER)
         data = manifests.encode(manifest)
         if data != self._files[manifests.PATH]:
             found[manifests.PATH] = data
@@ -123,8 +129,8 @@ class Draft(Changed):
         self.manifest = replace(self.manifest, index={}, embedder=fingerprint)
         self.__dict__.pop("encoder", None)
         self._folder = self.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
-        build(self._folder, map(self._document, self._living(tick)))
-        self._index, self._index_changed = open_index(self._folder), True
+        build(self._folder, map(self._document, self._living(tick)), self._sizes)
+        self._index, self._index_changed = open_index(self._folder, self._fetch, self._sizes), True
         return self._index
 
     def _ask(self, question: Callable[[Index], Answer], nothing: Answer) -> Answer:
@@ -162,7 +168,7 @@ class Draft(Changed):
             fault = self._fault()
             if fault:
                 return self._rebuild(fault)
-            self._index = open_index(self._index_folder())
+            self._index = open_index(self._index_folder(), self._fetch, self._sizes)
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]
             gone = [record.id for record in self._behind.values() if isinstance(record, Tombstone)]
@@ -192,6 +198,28 @@ class Draft(Changed):
             self._folder = self.snapshot.checkout(INDEX)
         return self._folder
 
+    def _fetch(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Those of these parts of the index that the store has, in one exchange."""
+        there = set(self.snapshot.paths(PARTS))
+        wanted = {path: name for name in names if (path := _part_path(name)) in there}
+        try:
+            return {wanted[path]: data for path, data in self.snapshot.read(wanted).items()}
+        except StoreError as error:
+            if type(error) is StoreError:  # nothing of the network or the disk: what lies there is not ours
+                raise IndexCorrupt(str(error)) from error
+            raise
+
+    def _part_edits(self, folder: Path) -> dict[str, Path | None]:
+        """The parts that were written, and all that lies where they belong and is none of the index's."""
+        kept = {_part_path(name): folder / name for name in (self._index.parts() if self._index else ())}
+        there = [path for path in (*self.snapshot.paths(PARTS), *self.snapshot.strangers(PARTS)) if is_fit(path)]
+        gone: dict[str, Path | None] = {path: None for path in there if path not in kept}
+        return gone | {path: file for path, file in kept.items() if file.is_file()}
+
     def _index_paths(self) -> list[str]:
         """All that the store has where the index lies and that can be deleted."""
         return [path for path in (*self.snapshot.paths(INDEX), *self.snapshot.strangers(INDEX)) if is_fit(path)]
+
+
+def _part_path(name: str) -> str:
+    return f"{PARTS}/{name[0]}/{name}"

@@ -49,11 +49,14 @@ class FolderSnapshot:
 
 
 class FolderStore:
-    """The tree in the folder ``root``, which need not exist yet, and may hold files already: a clone of the branch."""
+    """The tree in the folder ``root``, which need not exist yet, and may hold files already: a clone of the branch.
 
-    def __init__(self, root: Path) -> None:
+    ``leaves_traces`` False: reading makes no file to lock, and so sees half a write where it is somebody's first one.
+    """
+
+    def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
         self._root = Path(root).absolute()
-        self._journal = Journal(self._root)
+        self._journal = Journal(self._root, leaves_traces=leaves_traces)
         self._checkouts: list[Path] = []
 
     def __enter__(self) -> Self:

@@ -16,10 +16,15 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from bot.errors import UserError
+from bot.memory.bounds import bound
 from bot.memory.disk import DiskTrouble, on_disk
 from bot.memory.git_errors import FilterRefused, GitError, RemoteUnreachable, meaning
 
 FILE_MODE = "100644"
+LARGEST = 100_000_000
+"""Bytes of one object that is read; GitHub takes no larger file."""
+
+LARGEST_COMMIT = 1_000_000
 TIP = "refs/tip"
 NEXT = "refs/next"
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -45,6 +50,7 @@ _ENVIRONMENT = {
 _SETTINGS = {
     "advice.pushUpdateRejected": "false",
     "core.autocrlf": "false",
+    "core.bigFileThreshold": "100m",
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
     "core.symlinks": "false",
@@ -178,25 +184,30 @@ class Git:
 
     def commit(self, rev: str) -> Commit:
         """The commit that ``rev`` names."""
-        answer = self.run("cat-file", "--batch", stdin=f"{rev}\n".encode()).decode("utf-8", "replace")
-        first, _, rest = answer.partition("\n")
+        is_readable = self.sizes([rev]).get(rev, LARGEST) <= LARGEST_COMMIT
+        data = self.run("cat-file", "--batch", stdin=f"{rev}\n".encode()) if is_readable else b""
+        first, _, rest = data.decode("utf-8", "replace").partition("\n")
         if not re.match(r"[0-9a-f]{40} commit ", first):
             raise GitError(f"git cat-file: {rev} is not a commit; delete the branch and run `mode: rebuild`")
         return Commit(first[:40], rest[5:45], rest.partition("\n\n")[2])
-
-    def files(self, tree: str, *, deep: bool = True) -> dict[str, Entry]:
-        """What lies in a tree or commit, in git's order: path → entry; at any depth, or one level with its folders."""
-        rows = self.run("ls-tree", *(("-r",) if deep else ()), "-z", "--full-tree", tree).split(b"\0")[:-1]
-        parts = (row.decode("utf-8", "surrogateescape").split("\t", 1) for row in rows)
-        return {path: Entry(head[:6], head[-40:]) for head, path in parts}
 
     def absent(self, oids: Iterable[str]) -> list[str]:
         """Those of ``oids`` that are not in this repository yet."""
         rows = self.run("cat-file", "--batch-check=", "--buffer", stdin="".join(f"{oid}\n" for oid in oids).encode())
         return [row.split()[0].decode() for row in rows.splitlines() if row.endswith(b" missing")]
 
-    def objects(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """(name, content) of each named object that is here, one in memory at a time."""
+    def sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """The size in bytes of each named object that is here, without unpacking it."""
+        asked = "".join(f"{name}\n" for name in names).encode()
+        rows = self.run("cat-file", "--batch-check=%(objectsize)", "--buffer", stdin=asked).splitlines()
+        return {name: int(row) for name, row in zip(names, rows, strict=True) if row.isdigit()}
+
+    def objects(self, names: Sequence[str], limit: int = LARGEST) -> Iterator[tuple[str, bytes]]:
+        """(name, content) of each named object that is here, one in memory at a time.
+
+        One of more than ``limit`` bytes counts as absent, and is not unpacked: a thousandth of that may have come.
+        """
+        names = [name for name, size in self.sizes(names).items() if size <= limit]
         with self._scratch() as out:
             asked = "".join(f"{name}\n" for name in names).encode()
             self.run("cat-file", "--batch", "--buffer", stdin=asked, stdout=out)
@@ -253,6 +264,7 @@ class Git:
             raise GitError(f"git {args[0]}: {error.filename!r} is missing; install git and put it on PATH") from None
         except OSError as error:
             raise DiskTrouble(f"git {args[0]}: {error.strerror}; {DiskTrouble.remedy}") from None
+        bound(process.pid)
         try:
             printed, remarks = process.communicate(given, self._timeout)
         except BaseException as error:

@@ -20,6 +20,12 @@ class RemoteRefused(GitError):
     remedy = "let this token's App bypass the rule, or set `branch` to a name that no rule covers"
 
 
+class Archived(RemoteRefused):
+    """The repository was archived: nothing can be written until somebody takes that back."""
+
+    remedy = "nothing can be remembered or said there"
+
+
 class AuthFailed(GitError):
     """The server does not know the token (401), or the token may not do this (403; 404 for a private repository)."""
 
@@ -65,13 +71,15 @@ _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
             re.IGNORECASE,
         ),
     ),
-    (GitError, re.compile(r"unable to read [0-9a-f]{40}|bad object")),
+    # The third: what a push was built on is not there any more, as somebody deleted the branch or gave it another past.
+    (GitError, re.compile(r"unable to read [0-9a-f]{40}|bad object|shallow update not allowed")),
     (FilterRefused, re.compile(r"filter '[^']{0,100}' not supported|tree filter allows max depth")),
     (PushRejected, re.compile(r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)")),
     (
         PushRaced,
         re.compile(r"cannot lock ref|failed to update ref|failed to lock|reference already exists|incorrect old value"),
     ),
+    (Archived, re.compile(r"was archived")),
     (RemoteRefused, re.compile(r"GH0\d\d|protected branch|was archived|read-only so|remote rejected")),
     (RefMissing, re.compile(r"couldn't find remote ref")),
     (

@@ -15,16 +15,12 @@ from bot.memory.git import TIP, Entry, Git, Remote
 from bot.memory.git_errors import AuthFailed, RefMissing
 from bot.memory.paths import checked, is_fit
 from bot.memory.store import StoreError
+from bot.memory.trees import FOLDER, MAX_FILES, SUBMODULE, TooMany, walk
 
 MAX_ENTRIES = 100_000
 """Names that are looked at in one commit: a tree may be small, and unfold into billions of files."""
 
-MAX_DEPTH = 20
-"""Folders within each other that are looked into; each level costs a process."""
-
-_FOLDER = "040000"
 _FILES = ("100644", "100755")
-_TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _WRITTEN = re.compile(rb"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,20 +60,20 @@ class Head:
         a disk are left out, and all that comes after MAX_ENTRIES.
         """
         found: dict[str, str] = {}
-        links, names, entries = [], 0, 0
-        for path, entry in self._walk(leads):
-            entries += 1
-            if entries > MAX_ENTRIES:
-                return found, ["there are too many files: not all were looked at"]
-            if entry.mode == _FOLDER or not is_wanted(path):
-                continue
-            if not is_fit(path):
-                names += 1
-            elif entry.mode in _FILES:
-                found[path] = entry.oid
-            else:
-                links.append(path)
-        told = [f"{path} was left out: it is a symlink or a submodule" for path in links[:3]]
+        links, names, told = [], 0, []
+        try:
+            for path, entry in walk(self._git, self._git.commit(TIP).tree, leads, MAX_ENTRIES):
+                if entry.mode == FOLDER or not is_wanted(path):
+                    continue
+                if not is_fit(path):
+                    names += 1
+                elif entry.mode in _FILES:
+                    found[path] = entry.oid
+                else:
+                    links.append(path)
+        except TooMany:
+            told.append("there are too many files: not all were looked at")
+        told += [f"{path} was left out: it is a symlink or a submodule" for path in links[:3]]
         told += [f"{names} files were left out for their names"] if names else []
         return found, told
 
@@ -86,27 +82,7 @@ class Head:
         absent = self._git.absent(ids)
         if absent:
             self._git.fetch_objects(absent, "blob:none")
-        asked = "".join(f"{oid}\n" for oid in ids).encode()
-        rows = [row.split() for row in self._git.run("cat-file", "--batch-check", "--buffer", stdin=asked).splitlines()]
-        fit = [row[0].decode() for row in rows if len(row) == 3 and row[1] == b"blob" and int(row[2]) <= limit]
-        return dict(self._git.objects(fit))
-
-    def _walk(self, leads: Callable[[str], bool]) -> Iterator[tuple[str, Entry]]:
-        """What lies in the commit, one level after the other; of each level the folders that lead somewhere."""
-        level = {"": self._git.commit(TIP).tree}
-        for _ in range(MAX_DEPTH):
-            if not level:
-                return
-            below: dict[str, str] = {}
-            trees = dict(self._git.objects(list(dict.fromkeys(level.values()))))
-            for folder, oid in level.items():
-                for mode, name, raw in _TREE_ENTRY.findall(trees.get(oid, b"")):
-                    path = folder + name.decode("utf-8", "surrogateescape")
-                    entry = Entry(mode.decode().zfill(6), raw.hex())
-                    yield path, entry
-                    if entry.mode == _FOLDER and leads(path):
-                        below[f"{path}/"] = entry.oid
-            level = below
+        return dict(self._git.objects(ids, limit))
 
 
 @contextmanager
@@ -134,7 +110,7 @@ def read_head_files(url: str, token: str | None, paths: Iterable[str], *, limit:
         except RefMissing:
             return {}
         found = _matching(git, patterns, limit)
-        contents = dict(git.objects([entry.oid for entry in found.values()]))
+        contents = dict(git.objects([entry.oid for entry in found.values()], limit))
         return {path: _within(limit, path, contents.get(entry.oid)) for path, entry in found.items()}
 
 
@@ -144,15 +120,12 @@ def _matching(git: Git, patterns: list[str], limit: int) -> dict[str, Entry]:
     bare = bool(git.absent([root]))
     if bare:
         git.fetch_objects([root], "tree:0")
-    tops = {name: entry for name, entry in git.files(root, deep=False).items() if _leads(name, patterns)}
-    wanted = git.absent(entry.oid for entry in tops.values() if entry.mode != "160000")
+    tops = {name: entry for name, entry in walk(git, root, lambda _: False, MAX_FILES) if _leads(name, patterns)}
+    wanted = git.absent(entry.oid for entry in tops.values() if entry.mode != SUBMODULE)
     if wanted:
         git.fetch_objects(wanted, f"blob:limit={limit + 1}")
-    found: dict[str, Entry] = {}
-    for name, entry in tops.items():
-        inner = git.files(entry.oid) if entry.mode == _FOLDER else {}
-        found |= {f"{name}/{path}": below for path, below in inner.items()} or {name: entry}
-    on_the_way = {path: entry for path, entry in found.items() if _leads(path, patterns)}
+    everything = walk(git, root, lambda folder: _leads(folder, patterns), MAX_FILES)
+    on_the_way = {path: entry for path, entry in everything if entry.mode != FOLDER and _leads(path, patterns)}
     regular = {path: entry for path, entry in on_the_way.items() if _is_file(path, entry, patterns)}
     if not bare and (absent := git.absent(entry.oid for entry in regular.values())):
         git.fetch_objects(absent, "blob:none")

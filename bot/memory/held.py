@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from bot.kept import Fix, Said, Wish
 from bot.memory import manifest as manifests
-from bot.memory.families import ANSWERS, FIXES, WISHES
+from bot.memory.families import ANSWERS, DIGESTS, FIXES, WISHES
+from bot.memory.learned import FOLDER as MODEL
 from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
 from bot.memory.manifest import FORMAT, Manifest
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import Kept
-from bot.memory.store import Snapshot
+from bot.memory.store import Snapshot, StoreError
 from bot.model import Record, ThreadId
 from bot.ranking import shipped
 
@@ -22,6 +23,10 @@ Value = TypeVar("Value")
 
 CHUNK = 1_000
 """Files read at a time when all are read."""
+
+
+_FAMILIES = (DIGESTS.folder, ANSWERS.folder, WISHES.folder, FIXES.folder)
+_OURS = frozenset({manifests.PATH, FOLDER, "index", MODEL, *_FAMILIES})
 
 
 class Held:
@@ -120,9 +125,19 @@ class Held:
             fault = "missing" if data is None and there else ""
         except ValueError as error:
             manifest, fault = Manifest(), f"damaged ({error})"
+        if not there and (data is None or fault):
+            self._refuse_strangers()
         if fault:
             self._note(f"The manifest was {fault}: it is made anew, and the next runs catch up from the beginning.")
         return replace(manifest, threads=there) if fault or manifest.format > FORMAT else manifest
+
+    def _refuse_strangers(self) -> None:
+        """StoreError where there is no memory and something else: it is not ours to write into, or to squash."""
+        strange = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
+        if strange:
+            raise StoreError(
+                f"there is {strange[:80]!r} where memory is to be kept, and no memory: choose another branch"
+            )
 
     def _read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """The contents of these files; each is asked for once, as asking a remote store costs a round trip."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol, TypedDict
 
 from bot.indexed import Entry, Hit
-from bot.model import ThreadId
+from bot.model import Kind, ThreadId
 
 TEXT = "text"
 """The field of titles and opening texts: what a new thread is compared with."""
@@ -20,6 +20,11 @@ NOTES = "notes"
 ARMS = ("trained", "trained_title", "semantic", "semantic_title")
 """The kinds of vectors that a document may have beside its terms: of its text and of its title, from the model that the
 repository trained on itself and from an optional one that was downloaded."""
+
+
+FLOOD = 25
+"""More lone threads of one account at one moment than this are no questions. In six archives the busiest person had 20,
+a bot with weekly digests 28, and all accounts that are gone, which count as one, 26 at their worst moment."""
 
 
 class IndexCorrupt(Exception):
@@ -64,13 +69,15 @@ class Query:
     """Analysed terms and how much each counts, and the fields to look in and how much each counts.
 
     Weights are ≥ 0; what weighs nothing is not looked for. ``vectors`` maps an arm to a vector of signed bytes. With a
-    ``blend`` the best are those with the highest sum, without they are those with the highest score.
+    ``blend`` the best are those with the highest sum, without they are those with the highest score. ``kinds`` are the
+    only ones that are found (None: all): few among many are found quickly so, and with ``keep`` alone they are not.
     """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float] = field(default_factory=lambda: {TEXT: 1.0})
     vectors: Mapping[str, bytes] = field(default_factory=dict)
     blend: Blend | None = None
+    kinds: frozenset[Kind] | None = None
 
 
 class Narrowing(TypedDict, total=False):
@@ -97,8 +104,10 @@ class Index(Protocol):
         Ordered by their score for the terms (0 where none is shared), best first; equal scores by id, numbers before
         strings. Without a blend only threads that share a term are found; a blend needs ``before``, else ValueError.
         With ``before``, threads that were created then or later do not exist: they are neither found nor counted in
-        term statistics, and duplicates that became known after it are not counted. ``keep`` leaves threads out after
-        they were scored. A vector whose length is not that of its arm is near to nothing. Raises IndexCorrupt.
+        term statistics, and duplicates that became known after it are not counted. Nor do lone threads exist
+        (`Entry.is_lone_at`) that were closed then, or whose account had more than FLOOD of them. ``keep`` leaves
+        threads out after they were scored; it is asked about each once, the best first. A vector whose length is not
+        that of its arm is near to nothing. Raises IndexCorrupt.
         """
         ...
 

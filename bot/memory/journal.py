@@ -28,17 +28,19 @@ _PATIENCE = 60.0
 class Journal:
     """The journal of the store in ``root``. Callers hold `locked` around everything else."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
         self._root, self._own = root, root / FOLDER
         self._changes = self._own / "changes"
+        self._leaves_traces = leaves_traces
 
     @contextmanager
     def locked(self, *, alone: bool) -> Iterator[None]:
         """Keep writers out, and with ``alone`` readers too; StoreError after a minute of waiting.
 
-        Where this account cannot write, it reads without a lock.
+        Where this account cannot write, it reads without a lock; and where no traces are left, unless there is one.
         """
-        if not alone and not self._root.is_dir():
+        may_lock = self._leaves_traces or (self._own / "lock").is_file()
+        if not alone and not (self._root.is_dir() and may_lock):
             yield
             return
         try:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from bot.archive import clean, parse_key, parse_time, stamp
-from bot.kept import Said, Wish
+from bot.archive import clean, parse_key, parse_time, stamp, time_or_none
+from bot.kept import LARGEST, Reading, Said, Wish
 from bot.memory.families import parse_wish, wish_fields
 from bot.memory.merging import MAX_WISHES, recent
 from bot.memory.records import canonical
@@ -31,7 +33,8 @@ class Manifest:
     ``day`` (``2026-01-05``, UTC) is the last one on which new comments were promised, ``promised`` how many. ``model``:
     the SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of
     the downloaded model whose vectors the index has, empty for none. ``pages``: which state of each source of pages was
-    read; ``recent``: what people asked for lately on any thread. A version that does not know these two drops them.
+    read; ``recent``: what people asked for lately on any thread. ``reading`` is a reading of the whole history that
+    goes on, ``read_whole`` when the last one began that came to its end. What a version does not know it drops.
     """
 
     format: int = FORMAT
@@ -48,6 +51,14 @@ class Manifest:
     embedder: str = ""
     pages: dict[str, str] = field(default_factory=dict)
     recent: tuple[Wish, ...] = ()
+    reading: Reading | None = None
+    read_whole: datetime | None = None
+
+    def with_reading(self, reading: Reading | None, read_whole: datetime | None) -> Manifest:
+        """The manifest with how far a reading has come, unless one that began no earlier is at its end."""
+        whole = max(filter(None, (self.read_whole, read_whole)), default=None)
+        known = reading.joined(self.reading) if reading else self.reading
+        return replace(self, read_whole=whole, reading=known if known and (not whole or known.began > whole) else None)
 
     def with_pages(self, states: Iterable[tuple[str, str]]) -> Manifest:
         """The manifest with the newest states of these sources; an empty one takes its source out."""
@@ -56,14 +67,19 @@ class Manifest:
 
     def with_index(self, folder: Path, analyser: str) -> Manifest:
         """The manifest with the hashes of the index files in ``folder``; known files are not read again."""
-        names = sorted(path.name for path in folder.iterdir())
+        names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
         hashes = {name: self.index.get(name) or file_hash(folder / name) for name in names}
         return replace(self, index=hashes, analyser=analyser)
 
 
 def encode(manifest: Manifest) -> bytes:
     """The canonical bytes of the manifest."""
-    later = {"pages": manifest.pages, "recent": [wish_fields(wish) for wish in manifest.recent]}
+    later = {
+        "pages": manifest.pages,
+        "recent": [wish_fields(wish) for wish in manifest.recent],
+        "reading": _reading_fields(manifest.reading) if manifest.reading else None,
+        "read_whole": stamp(manifest.read_whole),
+    }
     return canonical(
         {
             "format": manifest.format,
@@ -108,6 +124,8 @@ def decode(data: bytes) -> Manifest:
             embedder=clean(fields.get("embedder")),
             pages=_pages(fields.get("pages")),
             recent=_recent(fields.get("recent")),
+            reading=_reading(fields.get("reading")),
+            read_whole=time_or_none(fields.get("read_whole")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -130,6 +148,26 @@ def _recent(value: object) -> tuple[Wish, ...]:
         except (KeyError, TypeError, ValueError, OverflowError):
             continue
     return recent(found)
+
+
+def _reading_fields(reading: Reading) -> dict[str, object]:
+    """``seen`` is a bit for each number from 0, lowest bit first, in base64."""
+    kept = [number for number in reading.seen if number < LARGEST]
+    bits = bytearray(max(kept, default=0) // 8 + 1)
+    for number in kept:
+        bits[number // 8] |= 1 << number % 8
+    seen = base64.b64encode(bits).decode()
+    return {"began": stamp(reading.began), "upto": stamp(reading.upto), "seen": seen}
+
+
+def _reading(value: Any) -> Reading | None:
+    """The reading that goes on; None where it cannot be read: then it begins anew."""
+    try:
+        bits = base64.b64decode(value["seen"], validate=True)[: LARGEST // 8]
+        seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
+        return Reading(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _count(value: object) -> int:

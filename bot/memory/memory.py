@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import Unpack
 
 from bot.indexed import Entry, Hit
-from bot.kept import Changes, Fix, Said, Wish
+from bot.kept import Changes, Fix, Reading, Said, Wish
 from bot.memory.changed import Progress
 from bot.memory.draft import INDEX, Draft
 from bot.memory.families import FAMILIES
@@ -19,11 +19,14 @@ from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH
 from bot.memory.records import record_path
 from bot.memory.store import Moved, Store, StoreError
+from bot.memory.whoosh import USUAL, Sizes
 from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
 
 PATIENCE = 120.0
 """Seconds that a write goes on trying while others write: twenty writers at once, ten times each, land within it."""
+
+WENT_BACK = "The memory branch was deleted or set back meanwhile: the next runs read what is missing."
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
 """Seconds between two tries: by chance from none to a limit, which doubles with each try."""
@@ -32,7 +35,8 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
 class Memory:
     """One repository's memory. `stage` makes changes searchable, `commit` makes them durable.
 
-    ``repo`` (OWNER/NAME) tells links to the repository itself from links elsewhere.
+    ``repo`` (OWNER/NAME) tells links to the repository itself from links elsewhere, ``sizes`` which parts of the index
+    lie apart.
     """
 
     def __init__(
@@ -43,8 +47,9 @@ class Memory:
         sleep: Callable[[float], None] = time.sleep,
         embedder: Embedder | None = None,
         repo: str | None = None,
+        sizes: Sizes = USUAL,
     ) -> None:
-        self._store, self._repo = store, repo
+        self._store, self._repo, self._sizes = store, repo, sizes
         self.embedder = Remembering(embedder) if embedder else None
         self._lesson: Lesson | None = None
         self._patience = patience
@@ -57,14 +62,16 @@ class Memory:
         """Comments whose wishes another run took up first, in the same sense; that one only waits takes nothing."""
         self.notes: list[str] = []
         self._draft: Draft | None = None
+        self._from: datetime | None = None
 
     def open(self, want: Iterable[ThreadId] = ()) -> Memory:
         """Take the newest state; ``want`` names threads that will be read or changed."""
         keys = list(want)
         paths = [path for key in keys for path in (record_path(key), *(family.path(key) for family in FAMILIES))]
         snapshot = self._store.open([PATH, INDEX, FOLDER, *paths])
-        self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo)
+        self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
         self._staged, self._made_anew, self._lesson = [], False, None
+        self._from = self.cursor
         return self
 
     @property
@@ -78,6 +85,11 @@ class Memory:
     def cursor(self) -> datetime | None:
         """Everything that changed before this moment is remembered; None in an empty memory."""
         return self.draft.manifest.cursor
+
+    @property
+    def reading(self) -> Reading | None:
+        """A reading of the whole history that is not at its end; None when none was begun."""
+        return self.draft.manifest.reading
 
     @property
     def pending(self) -> tuple[ThreadId, ...]:
@@ -157,10 +169,13 @@ class Memory:
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)
 
-    def stage(self, changes: Changes, tick: Progress = lambda _: None) -> None:
-        """Put changes on top of this state, so that searches see them. Nothing is durable yet."""
+    def stage(self, changes: Changes, tick: Progress = lambda _: None) -> list[Record]:
+        """Put changes on top of this state, so that searches see them. Nothing is durable yet.
+
+        Returns the records that replaced what was held.
+        """
         self._staged.append(changes)
-        self.draft.apply(changes, tick)
+        return self.draft.apply(changes, tick)
 
     def commit(self, message: str) -> bool:
         """Write what is staged; when somebody was first, apply it to their state and try again.
@@ -185,7 +200,8 @@ class Memory:
                 self._reapply()
                 continue
             self._staged, self._made_anew, self._lesson = [], False, None
-            self._draft = Draft(written, self.notes, embedder=self.embedder, repo=self._repo)
+            self._draft = Draft(written, self.notes, (), self.embedder, self._repo, self._sizes)
+            self._from = self.cursor
             return True
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
@@ -211,7 +227,11 @@ class Memory:
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
         wished = {w.comment_id: w.id for changes in staged for w in changes.wishes if w.state == "pending"}
         before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
+        known = self._from
         self.open(_touched(staged))
+        if known and (self.cursor is None or self.cursor < known):  # what was known up to there is not known here
+            self.notes.append(WENT_BACK)
+            staged = [replace(changes, cursor=None, reading=None, read_whole=None) for changes in staged]
         self.taken |= {key for key, said in self.draft.said_before(promised).items() if said != before.get(key)}
         now = self.draft.wishes_before(wished.values())
         self.taken_wishes |= {

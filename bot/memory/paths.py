@@ -9,13 +9,18 @@ from bot.memory.store import StoreError
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _RESERVED = frozenset({"", ".", "..", ".git", ".store"})
-_LONGEST = 1024
+LONGEST = 1024
+"""Characters of a path."""
+
+_LONGEST_NAME = 255
+"""Bytes of one name in it, which is what file systems take."""
 
 
 def checked(path: str) -> str:
     """``path`` itself, when it is relative, normal, and means the same file in git and on a disk; else StoreError."""
     parts = path.split("/")
-    if len(path) > _LONGEST or _UNFIT.search(path) or any(part.lower() in _RESERVED for part in parts):
+    is_fit = len(path) <= LONGEST and not _UNFIT.search(path)
+    if not is_fit or any(part.lower() in _RESERVED or len(part.encode()) > _LONGEST_NAME for part in parts):
         raise StoreError(f"not a path inside the store: {path[:80]!r}; use relative names with '/' and no '..'")
     return path
 

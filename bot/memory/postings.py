@@ -70,11 +70,15 @@ class Inversion:
         found[0].extend(documents)
         found[1].extend(levels)
 
-    def write(self, file: IO[bytes]) -> None:
-        """Write everything as a file of terms. Raises OverflowError above 4 GiB."""
+    def sizes(self) -> dict[bytes, int]:
+        """About how many bytes each list takes in a file of terms, with its key."""
+        return {key: len(key) + 6 + 3 * len(levels) for key, (_, levels) in self._lists.items()}
+
+    def write(self, file: IO[bytes], only: Iterable[bytes] | None = None) -> None:
+        """Write the lists of these keys (None: all) as a file of terms. Raises OverflowError above 4 GiB."""
         keys, lists = bytearray(b"\0"), bytearray()
         lengths, key_at, list_at = array("I"), array("I"), array("I")
-        for number, key in enumerate(sorted(self._lists)):
+        for number, key in enumerate(sorted(self._lists if only is None else only)):
             if number % _BLOCK == 0:
                 key_at.append(len(keys) - 1)
                 list_at.append(len(lists))

@@ -84,6 +84,36 @@ def gained(at: Numbers, found: Levels, by_level: Scores, wanted: Numbers) -> Sco
     return np.where(at[place] == wanted, by_level[found[place]], 0.0)
 
 
+def places(values: Numbers, wanted: int) -> list[int]:
+    """Where this number stands, in ascending order."""
+    found: list[int] = np.flatnonzero(values == wanted).tolist()
+    return found
+
+
+def places_of_any(values: Numbers, wanted: Iterable[int]) -> list[int]:
+    """Where any of these numbers stands, in ascending order."""
+    found: list[int] = np.flatnonzero(np.isin(values, as_numbers(wanted))).tolist()
+    return found
+
+
+def more_than(times: int, parts: Sequence[Numbers]) -> Numbers:
+    """The numbers that stand in all parts together more often than so many times."""
+    known, counts = np.unique(joined_numbers(parts), return_counts=True)
+    found: Numbers = known[counts > times]
+    return found
+
+
+def is_any_of(values: Numbers, wanted: Numbers) -> Flags:
+    """A flag for each value, raised where it is any of those wanted."""
+    found: Flags = np.isin(values, wanted)
+    return found
+
+
+def only(values: Scores, marks: Numbers, wanted: Iterable[int]) -> Scores:
+    """The values where the mark is one of those wanted, -inf elsewhere."""
+    return np.where(np.isin(marks, as_numbers(wanted)), values, -np.inf)
+
+
 def frequency(at: Numbers, hidden: Flags) -> int:
     """How many of the documents ``at`` are not hidden."""
     return len(at) - int(np.count_nonzero(hidden[at]))

@@ -134,7 +134,8 @@ def _candidates(askings: Iterable[Thread], library: Library, before: datetime | 
     """The pages that share most with any of these, as they stood."""
     found: dict[ThreadId, None] = {}
     for asking in askings:
-        hits = library.search(similar_query(asking), limit=READ, before=before, keep=lambda e: e.kind is Kind.PAGE)
+        query = replace(similar_query(asking), kinds=frozenset({Kind.PAGE}))
+        hits = library.search(query, limit=READ, before=before)
         found |= dict.fromkeys(hit.entry.id for hit in hits if source_of(hit.entry.id))
     return threads(library, found, before)
 

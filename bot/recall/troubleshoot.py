@@ -14,12 +14,14 @@ from bot.indexed import Entry, Hit
 from bot.model import Kind, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import terms
+from bot.recall import strangers
 from bot.recall.condense import condense, share_budget
 from bot.recall.features import question, rare_terms, telling
 from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
 from bot.recall.rank import LEAST_TERMS, Candidate, Ranked, ranked, surest_first
+from bot.recall.strangers import few_of_each_stranger
 from bot.recall.why import Shared, reasons, shared_signals
 
 CANDIDATES = 200
@@ -55,8 +57,10 @@ def candidates(thread: Thread, library: Library, before: datetime | None, skip: 
 
     Only threads that are older than this one are looked at, so that the answer does not change as others are opened;
     their states count as they were when it was. Duplicates are folded as they are known at ``before``, None for today.
+    Of the open ones of a stranger that nobody answered few take part; the index leaves out closed ones.
     """
     left_out = {thread.id, *skip}
+    is_let_in = few_of_each_stranger(thread.created_at, strangers.AMONG_CANDIDATES)
     vectors = library.vectors(thread)
     model = library.ranking.model(bool(vectors))
     query = similar_query(thread, vectors, model)
@@ -64,7 +68,7 @@ def candidates(thread: Thread, library: Library, before: datetime | None, skip: 
         query,
         limit=CANDIDATES,
         before=thread.created_at,
-        keep=lambda entry: entry.kind is Kind.ISSUE and entry.id not in left_out,
+        keep=lambda entry: entry.kind is Kind.ISSUE and entry.id not in left_out and is_let_in(entry),
     )
     rarity = library.rarity([*query.terms, NOWHERE], before=thread.created_at)
     found = ranked(hits, _canonical(hits, library, before), question(thread, rarity, rarity.get(NOWHERE, 0.0)), model)
@@ -138,7 +142,8 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
     Those whose text is gone are left out, and those for which no good reason can be told: they share a form, a link, a
     banner, or words that stand everywhere.
     """
-    alike = sorted(ranking.candidates, key=lambda c: -c.likeness)
+    is_read = few_of_each_stranger(thread.created_at, strangers.READ)
+    alike = [c for c in sorted(ranking.candidates, key=lambda c: -c.likeness) if is_read(c.entry)]
     near = [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and not c.entry.open_at(before)][:READ]
     near += [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and c.entry.open_at(before)][:READ]
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)

@@ -93,7 +93,9 @@ def test_candidates_and_hits_are_the_same_in_the_same_order() -> None:
 
 
 def test_no_more_are_seen_than_a_comment_has_places_for() -> None:
-    alike = [closed(key, TITLE, BODY) for key in range(1, 7)] + [thread(key, TITLE, BODY) for key in range(7, 12)]
+    alike = [closed(key, TITLE, BODY) for key in range(1, 7)] + [
+        thread(key, TITLE, BODY, role="MEMBER") for key in range(7, 12)
+    ]
     limits = Settings().troubleshooting
     (one,) = replayed([*alike, thread(50, TITLE, BODY)])
     assert [hit.is_open for hit in one.replayed.hits] == [False] * limits.max_results + [True] * limits.open_results

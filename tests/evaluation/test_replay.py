@@ -20,7 +20,7 @@ WORDS = ("apricot", "bramble", "cinnamon", "damson", "elder", "fennel", "ginger"
 def one(key: int, *words: str) -> Thread:
     """A thread with words of its own: of two that are ten apart two are the same."""
     own = (WORDS[key % 10], WORDS[key // 10 % 10], *words)
-    return thread(key, f"{own[0]} fails", " ".join((*own, "on", "startup")))
+    return thread(key, f"{own[0]} fails", " ".join((*own, "on", "startup")), role="MEMBER")
 
 
 def many(count: int) -> list[Thread]:

@@ -98,7 +98,9 @@ class Place:
     def link(self, path: str, target: str) -> None:
         """Put a symlink there behind memory's back."""
         if self.kind == "folder":
-            (self.folder / "store" / path).symlink_to(target)
+            place = self.folder / "store" / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(target)
             return
         repository = self.folder / "remote.git"
         oid = git(repository, "hash-object", "-w", "--stdin", given=target.encode())

@@ -174,6 +174,15 @@ def test_two_that_create_the_branch_at_once_do_not_overwrite_each_other(hosted: 
     assert contents(hosted) == {"a": b"1"}
 
 
+def test_of_two_that_write_the_same_at_once_one_is_first(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_767_614_400.0)  # the same second, so that but for chance all is equal
+    with opened(hosted) as one, opened(hosted) as other:
+        bases = one.open(), other.open()
+        one.write(bases[0], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
+        with pytest.raises(Moved):
+            other.write(bases[1], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
+
+
 @pytest.mark.parametrize("rule", ["GH006", "GH013"])
 def test_a_protected_branch_is_refused_with_the_remedy(hosted: Hosted, rule: str) -> None:
     hosted.server.protect("octocat/hello", "precedent", rule)

@@ -49,7 +49,7 @@ def test_a_duplicate_is_known_once_it_was_said_and_the_thread_was_closed(said: f
 
 
 def test_nobody_knows_since_when_an_open_thread_is_a_duplicate() -> None:
-    entry = entry_of(issue(7), stated(3, at(2)))
+    entry = entry_of(issue(7, role="MEMBER"), stated(3, at(2)))
     assert (entry.duplicate_of, entry.duplicate_at) == (3, None)
 
 

@@ -7,6 +7,7 @@ import pytest
 from bot.errors import WorldError
 from bot.memory.disk import DiskTrouble
 from bot.memory.git_errors import (
+    Archived,
     AuthFailed,
     FilterRefused,
     GitError,
@@ -51,8 +52,9 @@ SAYINGS: list[tuple[type[WorldError], str]] = [
     ),
     (RemoteRefused, f"{REJECTED}(pre-receive hook declined)"),
     (RemoteRefused, f"{REJECTED}(non-fast-forward)"),
+    (GitError, f"{REJECTED}(shallow update not allowed)"),
     (
-        RemoteRefused,
+        Archived,
         f"remote: This repository was archived so it is read-only.\n{NO_ACCESS}403",
     ),
     (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.kept import LARGEST, Reading
 from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
@@ -118,3 +119,48 @@ def test_a_promise_stays_until_it_is_kept() -> None:
 
 def test_the_oldest_promises_are_given_up_first() -> None:
     assert next_pending(range(MAX_PENDING), [999], []) == (*range(1, MAX_PENDING), 999)
+
+
+# A reading of the whole history
+
+
+numbers = st.frozensets(st.integers(0, 3_000), max_size=40)
+moments = st.integers(0, 10**9).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
+readings = st.builds(Reading, moments, st.none() | moments, numbers)
+
+
+@given(readings)
+def test_how_far_a_reading_has_come_is_read_as_it_was_written(reading: Reading) -> None:
+    assert decode(encode(Manifest(reading=reading))).reading == reading
+
+
+@given(readings, readings, readings)
+def test_readings_are_put_together_in_any_order(one: Reading, two: Reading, three: Reading) -> None:
+    assert one.joined(two) == two.joined(one)
+    assert one.joined(two).joined(three) == one.joined(two.joined(three))
+    assert one.joined(one) == one
+
+
+@given(readings, readings)
+def test_a_reading_that_began_before_one_that_is_at_its_end_is_over(one: Reading, two: Reading) -> None:
+    manifest = Manifest().with_reading(one, None).with_reading(None, two.began).with_reading(one, None)
+    assert manifest.read_whole == two.began
+    assert manifest.reading == (one if one.began > two.began else None)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [0, "x", [], {}, {"began": "2026-01-01T00:00:00Z"}, {"began": "soon", "seen": ""}, {"began": None, "seen": "AA=="},
+     {"began": "2026-01-01T00:00:00Z", "seen": "!"}, {"began": "2026-01-01T00:00:00Z", "upto": 5, "seen": "AA=="}],
+)  # fmt: skip
+def test_a_reading_that_makes_no_sense_is_begun_anew(reading: object) -> None:
+    fields = json.loads(encode(Manifest(cursor=datetime(2026, 1, 1, tzinfo=UTC))))
+    found = decode(json.dumps(fields | {"reading": reading}).encode())
+    assert (found.reading, found.cursor) == (None, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_only_so_many_numbers_are_kept_of_a_reading() -> None:
+    reading = Reading(datetime(2026, 1, 1, tzinfo=UTC), None, frozenset({1, LARGEST, 10**15}))
+    found = decode(encode(Manifest(reading=reading))).reading
+    assert found is not None
+    assert found.seen == {1}

@@ -51,7 +51,7 @@ def ids(found: list[list[Match]]) -> list[list[int | str]]:
 
 
 def test_the_closed_ones_stand_apart_from_the_open_ones(remember: Remember) -> None:
-    found = ask(remember(closed(1, TITLE, BODY), thread(2, TITLE, BODY), *FILLER))
+    found = ask(remember(closed(1, TITLE, BODY), thread(2, TITLE, BODY, author="hubot"), *FILLER))
     assert ids(found) == [[1], [2]]
     assert found[0][0].conversation.startswith("monalisa")
     assert found[1][0].conversation == ""
@@ -72,7 +72,10 @@ def test_every_match_reaches_the_floor_and_better_ones_come_first(remember: Reme
 
 
 def test_at_most_so_many_are_shown_as_the_settings_say(remember: Remember) -> None:
-    alike = [*(closed(n, TITLE, BODY) for n in range(1, 6)), *(thread(n, TITLE, BODY) for n in range(7, 11))]
+    alike = [
+        *(closed(n, TITLE, BODY) for n in range(1, 6)),
+        *(thread(n, TITLE, BODY, role="MEMBER") for n in range(7, 11)),
+    ]
     memory = remember(*alike, *FILLER)
     assert [len(part) for part in ask(memory)] == [3, 2]
     assert [len(part) for part in ask(memory, limits=Limits(0.0, 1, 0, 12_000))] == [1, 0]

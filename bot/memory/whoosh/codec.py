@@ -27,6 +27,7 @@ NAME = "MAIN"
 """Whoosh's name of an index that has none."""
 
 SEGMENT_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
+CORE_EXT = ".core"
 MAX_DOCUMENTS = 1 << 20
 """Of one segment; the largest repositories have a quarter of that."""
 
@@ -119,11 +120,18 @@ class Segment(W3Segment):  # type: ignore[misc]
     """What the table of contents says of a segment.
 
     Its file is named by its content, so a name never means two things; the files within have names that do not depend
-    on it.
+    on it. One ``in_parts`` has a core in the place of that file.
     """
 
+    in_parts = False
+
+    @property
+    def file_name(self) -> str:
+        """Its one file in the folder of the index."""
+        return self.make_filename(CORE_EXT if self.in_parts else self.COMPOUND_EXT)
+
     def make_filename(self, ext: str) -> str:
-        return f"{NAME}_{self.segid if ext == self.COMPOUND_EXT else _UNNAMED}{ext}"
+        return f"{NAME}_{self.segid if ext in (self.COMPOUND_EXT, CORE_EXT) else _UNNAMED}{ext}"
 
     def create_compound_file(self, storage: Storage) -> None:
         super().create_compound_file(storage)
@@ -170,6 +178,10 @@ class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
         if not self._has_column(field):
             self._create_column(field, kind)
         return self._get_column(field)
+
+    def names(self) -> list[str]:
+        """The columns that were begun."""
+        return list(self._colwriters)
 
     def pass_by(self, documents: int) -> None:
         """Go on behind so many documents, whose columns are written."""
@@ -228,7 +240,9 @@ class Terms(TermsReader):  # type: ignore[misc]
 
 
 def _segment_record(segment: Segment) -> dict[str, Any]:
-    return {"id": segment.segid, "documents": segment.doc_count_all(), "deleted": sorted(segment.deleted_docs())}
+    deleted = sorted(segment.deleted_docs())
+    record = {"id": segment.segid, "documents": segment.doc_count_all(), "deleted": deleted}
+    return record | ({"parts": True} if segment.in_parts else {})
 
 
 def _segment(record: dict[str, Any]) -> Segment:
@@ -239,5 +253,8 @@ def _segment(record: dict[str, Any]) -> Segment:
     if not all(type(number) is int and 0 <= number < documents for number in deleted):
         raise ValueError("a segment record is damaged")
     segment = Segment(Codec(), NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
-    segment.compound = True
+    segment.in_parts = record.get("parts", False)
+    if type(segment.in_parts) is not bool:
+        raise ValueError("a segment record is damaged")
+    segment.compound = not segment.in_parts
     return segment

@@ -8,34 +8,46 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from os import scandir
+from itertools import accumulate, chain
+from os import DirEntry, scandir
 from pathlib import Path
 
 from whoosh.index import TOC, FileIndex
-from whoosh.reading import SegmentReader
 
 from bot.indexed import Entry, Hit
 from bot.memory.index import Document, IndexCorrupt, Query
 from bot.memory.postings import encode_key
+from bot.memory.store import Moved, StoreError
 from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
 from bot.memory.whoosh.leaf import Leaf
-from bot.memory.whoosh.search import Corpus, Search
-from bot.memory.whoosh.writer import LETTERS, SCHEMA, Writer, check_vectors, id_term
+from bot.memory.whoosh.names import LETTERS
+from bot.memory.whoosh.parted import is_of
+from bot.memory.whoosh.parting import USUAL, Sizes
+from bot.memory.whoosh.parts import FOLDER, MAX_PART_BYTES, PART, Fetch, Parts
+from bot.memory.whoosh.search import Corpus, Search, heaviest
+from bot.memory.whoosh.writer import SCHEMA, Writer, check_vectors, open_leaf
 from bot.model import ThreadId
 
 MAX_FILE_BYTES = 512 << 20
 MAX_TOC_BYTES = 16 << 20
 MAX_SEGMENTS = 64
 
-_SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.seg", re.ASCII)
+_FEW = 4
+"""Times as many as are wanted from which on the next look goes three times as far, so that the looks stay few."""
+
+_UNKNOWN = "\0"
+"""A term that no text has: who searches asks next how rare such a one would be."""
+
+_SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
 _TOC_FILE = re.compile(rf"_{NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
 
 
 class WhooshIndex:
     """An index in a folder of its own, as `bot.memory.index.Index` describes it. Make one with ``open_index``."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> None:
+        self._folder, self._sizes = folder, sizes
+        self._parts = Parts(folder, fetch)
         self._leaves: list[Leaf] = []
         self._widths: dict[str, int] = {}
         self._searched: Corpus | None = None
@@ -52,7 +64,8 @@ class WhooshIndex:
         if query.blend and before is None:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
-            self._searched = Corpus(self._leaves, before)
+            self._bring_lists(query)
+            self._searched = Corpus(self._leaves, before, self._parts)
             found = Search(self._searched, query)
         is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
         chosen = _best(found, limit, is_kept)
@@ -64,17 +77,20 @@ class WhooshIndex:
         asked = list(terms)
         known = self._searched  # whoever asks has mostly just searched for these terms
         with _damage_is_corruption():
-            corpus = known if known and known.before == before else Corpus(self._leaves, before)
+            self._bring_lists(Query(dict.fromkeys(asked, 1.0)))
+            corpus = known if known and known.before == before else Corpus(self._leaves, before, self._parts)
             return corpus.rarity(asked)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         found: dict[ThreadId, Entry] = {}
         with _damage_is_corruption():
-            for key in ids:
-                for leaf in self._leaves:
-                    document = leaf.find(_id_key(key))
-                    if document is not None:
-                        found[key] = leaf.entry(document)
+            places = [(key, leaf, document) for key in ids for leaf, document in self._find(key)]
+            wanted = {leaf: [document for _, one, document in places if one is leaf] for leaf in self._leaves}
+            self._parts.bring(name for leaf in wanted for name in leaf.parts_of_entries(wanted[leaf]))
+            for key, leaf, document in places:
+                entry = leaf.entry(document)
+                if is_of(entry, key):
+                    found[key] = entry
         return found
 
     def update(self, documents: Iterable[Document], remove: Iterable[ThreadId] = ()) -> None:
@@ -83,14 +99,15 @@ class WhooshIndex:
         self._open()
         check_vectors(batch.values(), dict(self._widths))
         with _damage_is_corruption():
-            with Writer(FileIndex(Storage(str(self._folder)), SCHEMA)) as writer:
+            with self._writer() as writer:
                 gone = set(remove)
                 writer.purges = bool(gone - batch.keys())
                 for key in {*batch, *gone}:
-                    self._delete(writer, _id_key(key))
+                    self._delete(writer, key)
                 for document in batch.values():
                     writer.add(document)
             self._open()
+            self._parts.drop(self.parts())
 
     def close(self) -> None:
         for leaf in self._leaves:
@@ -107,39 +124,65 @@ class WhooshIndex:
             check_folder(self._folder)
             storage = Storage(str(self._folder))
             segments: list[Segment] = TOC.read(storage, NAME, schema=SCHEMA).segments
-            files = {segment.make_filename(segment.COMPOUND_EXT) for segment in segments}
-            if len(segments) > MAX_SEGMENTS or files != {name for name in storage.list() if name.endswith(".seg")}:
+            files = {segment.file_name for segment in segments}
+            if len(segments) > MAX_SEGMENTS or files != {
+                name for name in storage.list() if _SEGMENT_FILE.fullmatch(name)
+            }:
                 raise IndexCorrupt("its files are not those that its table of contents names")
             for segment in segments:
-                leaf = Leaf(SegmentReader(storage, SCHEMA, segment))
+                leaf = open_leaf(storage, segment, self._parts)
                 self._leaves.append(leaf)
                 if any(self._widths.setdefault(arm, width) != width for arm, width in leaf.widths.items()):
                     raise IndexCorrupt("its vectors are of several lengths")
 
-    def _delete(self, writer: Writer, key: bytes) -> None:
-        base = 0
-        for leaf in self._leaves:
-            document = leaf.find(key)
-            if document is not None:
-                writer.delete_document(base + document)
-            base += leaf.count
+    def parts(self) -> set[str]:
+        """The names of all parts that its segments have."""
+        return {name for leaf in self._leaves for name in leaf.parts()}
+
+    def _bring_lists(self, query: Query) -> None:
+        """Have all here that ranks documents for this query, with one exchange."""
+        parted = [leaf for leaf in self._leaves if leaf.parts()]
+        terms = [*(term for _, term in heaviest(query)), _UNKNOWN] if parted else ()
+        keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
+        wanted = [
+            (leaf.parts_of_numbers(), leaf.parts_of_keys(keys), leaf.parts_of_arms(query.vectors)) for leaf in parted
+        ]
+        self._parts.bring(chain.from_iterable(chain.from_iterable(wanted)))
+
+    def _find(self, key: ThreadId) -> list[tuple[Leaf, int]]:
+        """Where a thread is."""
+        self._parts.bring(name for leaf in self._leaves for name in leaf.parts_of_numbers())
+        found = ((leaf, leaf.find(key)) for leaf in self._leaves)
+        return [(leaf, document) for leaf, document in found if document is not None]
+
+    def _delete(self, writer: Writer, key: ThreadId) -> None:
+        bases = dict(zip(self._leaves, accumulate((leaf.count for leaf in self._leaves), initial=0), strict=False))
+        for leaf, document in self._find(key):
+            writer.delete_document(bases[leaf] + document)
+
+    def _writer(self) -> Writer:
+        return Writer(FileIndex(Storage(str(self._folder)), SCHEMA), self._parts, self._sizes)
 
 
-def open_index(folder: Path) -> WhooshIndex:
-    """The index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt."""
-    return WhooshIndex(folder)
+def open_index(folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> WhooshIndex:
+    """The index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt.
+
+    ``fetch`` gives those parts of large segments that are not in the folder; what a search or an update needs is asked
+    for together. A StoreError that it raises comes through. ``sizes`` tell which segments are written in parts.
+    """
+    return WhooshIndex(folder, fetch, sizes)
 
 
-def build(folder: Path, documents: Iterable[Document]) -> None:
+def build(folder: Path, documents: Iterable[Document], sizes: Sizes = USUAL) -> None:
     """Write an index of ``documents`` into an empty folder, as one segment.
 
     Searches ``before`` a moment are fastest when the documents come in the order of their creation. Of two with one id
     the later one stays. The same documents give the same files, and a name of a file never stands for two contents.
-    Raises ValueError for vectors that are not alike.
+    Many documents are written in parts. Raises ValueError for vectors that are not alike.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with Writer(FileIndex.create(Storage(str(folder)), SCHEMA)) as writer:
+        with Writer(FileIndex.create(Storage(str(folder)), SCHEMA), Parts(folder), sizes) as writer:
             for document in documents:
                 writer.add(document)
     except BaseException:
@@ -150,10 +193,13 @@ def build(folder: Path, documents: Iterable[Document]) -> None:
 
 @contextmanager
 def _damage_is_corruption() -> Iterator[None]:
-    """Whatever goes wrong while bytes of a stranger are read says only one thing: they are not an index of ours."""
+    """Whatever goes wrong while bytes of a stranger are read says only one thing: they are not an index of ours.
+
+    That the store could not be reached, or went on, while a part was fetched, says nothing of the kind.
+    """
     try:
         yield
-    except IndexCorrupt:
+    except (IndexCorrupt, StoreError, Moved):
         raise
     except Exception as error:
         raise IndexCorrupt(f"{type(error).__name__}: {error}".rstrip(": ")) from error
@@ -166,19 +212,28 @@ def check_folder(folder: Path) -> None:
     tocs = 0
     with scandir(folder) as found:
         for file in found:
-            status = file.stat(follow_symlinks=False)
+            if file.name == FOLDER and file.is_dir(follow_symlinks=False):
+                _check_parts(folder / FOLDER)
+                continue
             is_toc = _TOC_FILE.fullmatch(file.name) is not None
-            if not (is_toc or _SEGMENT_FILE.fullmatch(file.name)) or not stat.S_ISREG(status.st_mode):
-                raise IndexCorrupt(f"an unexpected file: {file.name!a:.100}")
-            if status.st_size > (MAX_TOC_BYTES if is_toc else MAX_FILE_BYTES):
-                raise IndexCorrupt(f"a file of {status.st_size:,} bytes: {file.name}")
+            _check_file(file, is_toc or _SEGMENT_FILE.fullmatch(file.name), MAX_TOC_BYTES if is_toc else MAX_FILE_BYTES)
             tocs += is_toc
     if tocs != 1:
         raise IndexCorrupt(f"{tocs} tables of contents")
 
 
-def _id_key(key: ThreadId) -> bytes:
-    return encode_key(LETTERS["id"], id_term(key))
+def _check_parts(folder: Path) -> None:
+    with scandir(folder) as found:
+        for file in found:
+            _check_file(file, PART.fullmatch(file.name), MAX_PART_BYTES)
+
+
+def _check_file(file: DirEntry[str], named: object, most: int) -> None:
+    status = file.stat(follow_symlinks=False)
+    if not named or not stat.S_ISREG(status.st_mode):
+        raise IndexCorrupt(f"an unexpected file: {file.name!a:.100}")
+    if status.st_size > most:
+        raise IndexCorrupt(f"a file of {status.st_size:,} bytes: {file.name}")
 
 
 def _best(found: Search, count: int, is_kept: Callable[[int], bool]) -> list[int]:
@@ -187,13 +242,14 @@ def _best(found: Search, count: int, is_kept: Callable[[int], bool]) -> list[int
     while True:
         with _damage_is_corruption():
             places = ranking.best(wanted)
+            found.bring_entries(places)
             entries = {number: found.entry(number) for number in places}
         kept = [number for number in places if is_kept(number)]
         if len(kept) > count:
             return sorted(kept, key=lambda number: _place(float(ranking.values[number]), entries[number]))[:count]
         if len(kept) == count or len(places) < wanted:
             return kept
-        wanted *= 4
+        wanted += max(2 * (count - len(kept)), 2 * wanted if wanted > _FEW * count else 0)
 
 
 def _place(score: float, entry: Entry) -> tuple[float, bool, ThreadId]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,12 +12,89 @@ from bot.indexed import Entry
 from bot.memory.index import ARMS
 from bot.memory.postings import Postings
 from bot.memory.whoosh import stored
-from bot.memory.whoosh.columns import NUMBERS, Pieces, Rows
+from bot.memory.whoosh.columns import FLIPS, NUMBERS, Pieces, Rows
+from bot.memory.whoosh.names import id_key
+from bot.model import ThreadId
 from bot.numeric import scores, vectors
 from bot.numeric.scores import Flags, Numbers, Scores
 from bot.numeric.vectors import Matrix, Squares
 
 NUMBER_BYTES = 8
+
+Item = tuple[bytes, list[int], bytes]
+"""A key, its documents in ascending order, and a level for each."""
+
+
+class Leaf(ABC):
+    """A segment of ``count`` documents. ``widths`` holds how long the vectors of each arm are.
+
+    What the ``parts_…`` methods name is brought for several leaves at once before the method beside them is called; it
+    is nothing for a segment in one file. Whatever its bytes are, only exceptions come of them.
+    """
+
+    count: int
+    deleted: frozenset[int]
+    widths: dict[str, int]
+
+    @abstractmethod
+    def numbers(self, column: str) -> Numbers:
+        """A number for each document."""
+
+    @abstractmethod
+    def postings(self, key: bytes) -> Postings | None:
+        """The list of a term, None when no document holds it."""
+
+    @abstractmethod
+    def piece(self, document: int) -> bytes:
+        """The bytes of an entry."""
+
+    @abstractmethod
+    def find(self, key: ThreadId) -> int | None:
+        """The document of a thread, None where there is none."""
+
+    @abstractmethod
+    def cosines(self, arm: str, vector: bytes, end: int) -> Scores | None:
+        """How close each document below ``end`` is to a vector as long as those of this arm; None where it has none."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[str, Matrix]]:
+        """The columns of numbers and of vectors, a row of bytes for each document."""
+
+    @abstractmethod
+    def items(self) -> Iterator[Item]:
+        """All lists."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back the files."""
+
+    def parts_of_numbers(self) -> Iterable[str]:
+        return ()
+
+    def parts_of_keys(self, keys: Iterable[bytes]) -> Iterable[str]:
+        return ()
+
+    def parts_of_arms(self, arms: Iterable[str]) -> Iterable[str]:
+        return ()
+
+    def parts_of_entries(self, documents: Iterable[int]) -> Iterable[str]:
+        return ()
+
+    def parts(self) -> Sequence[str]:
+        """All its parts."""
+        return ()
+
+    def entry(self, document: int) -> Entry:
+        return stored.unpack(self.piece(document))
+
+    @cached_property
+    def is_chronological(self) -> bool:
+        return scores.is_ascending(self.numbers("created"))
+
+    @cached_property
+    def hidden(self) -> Flags:
+        """A flag for each document that was deleted."""
+        return scores.flags(self.count, self.deleted)
 
 
 class Arm(NamedTuple):
@@ -25,64 +104,57 @@ class Arm(NamedTuple):
     squares: Squares
 
 
-class Leaf:
-    """A segment whose columns have the sizes that they should have; any other raises ValueError and others.
-
-    ``rows`` holds each column of one width with this width, ``widths`` how long the vectors of each arm are.
-    """
+class WholeLeaf(Leaf):
+    """A segment in one file. Raises ValueError and others when its columns have not the sizes that they should have."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
-        self.count: int = reader.doc_count_all()
+        self.count = reader.doc_count_all()
         self.deleted = frozenset(reader.segment().deleted_docs())
-        self.pieces, ends = Pieces.read(reader._perdoc.column("entry"), self.count)
+        self._pieces, ends = Pieces.read(reader._perdoc.column("entry"), self.count)
         self._ends = ends.data  # gives plain numbers, one by one, faster than the array
-        if len(self.pieces) < self.count * stored.LEAST_BYTES:
+        if len(self._pieces) < self.count * stored.LEAST_BYTES:
             raise ValueError("fewer documents than the table of contents says")
         arms = [arm for arm in ARMS if reader._perdoc.has_column(arm)]
-        self.rows = {name: Rows.read(reader._perdoc.column(name), self.count) for name in (*NUMBERS, *arms)}
-        self.widths = {arm: self.rows[arm][1] for arm in arms}
-        self.created, self.keys, self.targets, self.targets_at, self.lengths, *self.flips = map(self._numbers, NUMBERS)
+        self._rows = {name: Rows.read(reader._perdoc.column(name), self.count) for name in (*NUMBERS, *arms)}
+        self.widths = {arm: self._rows[arm][1] for arm in arms}
+        self._numbers = {name: self._read_numbers(name) for name in NUMBERS}
         self._arms: dict[str, Arm] = {}
+
+    def numbers(self, column: str) -> Numbers:
+        return self._numbers[column]
 
     def postings(self, key: bytes) -> Postings | None:
         found: Postings | None = self._reader._terms.get(key)
         return found
 
-    def entry(self, document: int) -> Entry:
-        return stored.unpack(self.piece(document))
-
     def piece(self, document: int) -> bytes:
-        """The bytes of an entry."""
-        return bytes(self.pieces[self._ends[document - 1] if document else 0 : self._ends[document]])
+        return bytes(self._pieces[self._ends[document - 1] if document else 0 : self._ends[document]])
 
-    def find(self, key: bytes) -> int | None:
-        """The document that holds a key, of several the last."""
-        found = self.postings(key)
+    def find(self, key: ThreadId) -> int | None:
+        found = self.postings(id_key(key))
         alive = [number for number in found.documents.tolist() if number not in self.deleted] if found else []
         return alive[-1] if alive else None
 
-    def arm(self, name: str) -> Arm | None:
-        """Its vectors of one kind, None where no document has any."""
-        if name not in self._arms and name in self.widths:
-            rows = vectors.matrix(*self.rows[name])
-            self._arms[name] = Arm(rows, vectors.squares(rows))
-        return self._arms.get(name)
+    def cosines(self, arm: str, vector: bytes, end: int) -> Scores | None:
+        if arm not in self._arms and arm in self.widths:
+            rows = vectors.matrix(*self._rows[arm])
+            self._arms[arm] = Arm(rows, vectors.squares(rows))
+        found = self._arms.get(arm)
+        return None if found is None else vectors.cosines(found.rows[:end], vector, found.squares[:end])
+
+    def rows(self) -> Iterator[tuple[str, Matrix]]:
+        return ((name, vectors.matrix(rows, width)) for name, (rows, width) in self._rows.items())
+
+    def items(self) -> Iterator[Item]:
+        found: Iterator[Item] = self._reader._terms.items()
+        return found
 
     def close(self) -> None:
         self._reader.close()
 
-    @cached_property
-    def is_chronological(self) -> bool:
-        return scores.is_ascending(self.created)
-
-    @cached_property
-    def hidden(self) -> Flags:
-        """A flag for each document that was deleted."""
-        return scores.flags(self.count, self.deleted)
-
-    def _numbers(self, column: str) -> Numbers:
-        rows, width = self.rows[column]
+    def _read_numbers(self, column: str) -> Numbers:
+        rows, width = self._rows[column]
         if width != NUMBER_BYTES:
             raise ValueError("a column is damaged")
         return scores.numbers(rows)
@@ -97,7 +169,7 @@ class View:
     def __init__(self, leaf: Leaf, before: datetime | None) -> None:
         self.leaf, self.end, self.hidden = leaf, leaf.count, leaf.hidden
         if before is not None:
-            late = leaf.created >= before.timestamp()
+            late = leaf.numbers("created") >= before.timestamp()
             if leaf.is_chronological:
                 self.end -= int(late.sum())
                 self.hidden = self.hidden[: self.end]
@@ -119,18 +191,31 @@ class View:
 
     def cosines(self, name: str, vector: bytes) -> Scores:
         """How close the vectors of one kind are to ``vector``, 0 for what cannot be compared with it."""
-        arm = self.leaf.arm(name)
-        if arm is None or len(vector) != self.leaf.widths[name]:
-            return scores.zeros(self.end)
-        return vectors.cosines(arm.rows[: self.end], vector, arm.squares[: self.end])
+        fits = len(vector) == self.leaf.widths.get(name)
+        found = self.leaf.cosines(name, vector, self.end) if fits else None
+        return scores.zeros(self.end) if found is None else found
+
+    def numbers(self, column: str) -> Numbers:
+        """A number for each of its documents."""
+        return self.leaf.numbers(column)[: self.end]
+
+    def lone(self, at: datetime) -> Flags:
+        """A flag for each that exists and behind which nobody stood at that moment but a stranger who opened it."""
+        found: Flags = (self.numbers("alone") > at.timestamp()) & ~self.hidden
+        return found
+
+    def hide(self, more: Flags) -> None:
+        """These do not exist either."""
+        self.hidden = self.hidden | more
+        self.count = self.end - int(self.hidden.sum())
 
     def closed(self, at: datetime) -> Numbers:
         """Since when each document was closed at that moment, in seconds, 0 for those that were open."""
-        return scores.last_odd([flips[: self.end] for flips in self.leaf.flips], at.timestamp())
+        return scores.last_odd([self.numbers(column) for column in FLIPS], at.timestamp())
 
     def targets(self, until: datetime | None) -> Numbers:
         """Which threads its documents were known at this moment to be duplicates of, each as often as it is."""
-        at, targets = self.leaf.targets_at[: self.end], self.leaf.targets[: self.end]
+        at, targets = self.numbers("target_at"), self.numbers("target")
         known = (targets != 0) & ~self.hidden
         if until is not None:
             known &= (at != 0) & (at <= until.timestamp())

@@ -11,15 +11,20 @@ from typing import NamedTuple
 
 from bot.indexed import Entry, Hit
 from bot.memory.bm25f import K1, LEVELS, idf
-from bot.memory.index import TEXT, Blend, Query
+from bot.memory.index import FLOOD, TEXT, Blend, Query
 from bot.memory.postings import Postings, encode_key
 from bot.memory.whoosh.leaf import Leaf, View
-from bot.memory.whoosh.writer import LETTERS
+from bot.memory.whoosh.names import KINDS, LETTERS
+from bot.memory.whoosh.parts import Parts
+from bot.model import Kind
 from bot.numeric import scores
 from bot.numeric.scores import Numbers, Scores
 
 MAX_LOOKED_UP = 512
 """Terms of a query that are looked up, the heaviest first."""
+
+_CHAIN = 3
+"""Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
 
 MAX_SHOWN = 8
 """Terms that a hit names."""
@@ -35,12 +40,25 @@ class Lists(NamedTuple):
 class Corpus:
     """The documents that exist for one search, numbered from the first leaf to the last."""
 
-    def __init__(self, leaves: Sequence[Leaf], before: datetime | None) -> None:
+    def __init__(self, leaves: Sequence[Leaf], before: datetime | None, parts: Parts) -> None:
         self.before = before
+        self._parts = parts
         self.views = [View(leaf, before) for leaf in leaves]
+        if before is not None:
+            self._hide_strangers(before)
         self.count = sum(view.count for view in self.views)
         self.borders = list(accumulate((view.end for view in self.views), initial=0))
         self._frequencies: dict[tuple[str, str], int] = {}
+
+    def _hide_strangers(self, now: datetime) -> None:
+        """What a stranger closed alone does not exist, nor does anything lone of an account that floods."""
+        lone = [view.lone(now) for view in self.views]
+        if not any(flags.any() for flags in lone):
+            return
+        accounts = [view.numbers("account") for view in self.views]
+        many = scores.more_than(FLOOD, [found[flags] for found, flags in zip(accounts, lone, strict=True)])
+        for view, found, flags in zip(self.views, accounts, lone, strict=True):
+            view.hide(flags & ((view.closed(now) != 0) | scores.is_any_of(found, many)))
 
     def lists(self, field: str, term: str) -> Lists:
         key = encode_key(LETTERS[field], term)
@@ -60,6 +78,26 @@ class Corpus:
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
         """The inverse document frequency of each term in titles and opening texts; known at once for a query's."""
         return {term: idf(self._frequency(term), self.count) for term in terms}
+
+    def bring_entries(self, numbers: Iterable[int]) -> None:
+        """Have the entries of these documents here, with one exchange.
+
+        And of those that they are duplicates of: who gets a duplicate asks next for the thread at the end of the chain.
+        """
+        if not any(view.leaf.parts() for view in self.views):
+            return
+        news = wanted = [set(found.tolist()) for found in self.by_view(sorted(numbers))]
+        for _ in range(_CHAIN):
+            news = self._originals(news)
+            wanted = [known | more for known, more in zip(wanted, news, strict=True)]
+        both = zip(self.views, wanted, strict=True)
+        self._parts.bring(name for view, found in both for name in view.leaf.parts_of_entries(found))
+
+    def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
+        """For each view the documents of threads that any of ``documents`` is a duplicate of."""
+        both = list(zip(self.views, documents, strict=True))
+        targets = {int(view.leaf.numbers("target")[number]) for view, found in both for number in found} - {0}
+        return [set(scores.places_of_any(view.leaf.numbers("key"), targets)) if targets else set() for view, _ in both]
 
     def entry(self, number: int) -> Entry:
         view = bisect_right(self.borders, number) - 1
@@ -106,12 +144,17 @@ class Search:
         self._near = {arm: self._cosines(arm, vector) for arm, vector in query.vectors.items()}
         self._duplicates = self._count_duplicates()
         blend = query.blend
-        self.ranking = self._blended(blend, corpus.before) if blend and corpus.before else Ranking(self._scored, 0.0)
+        found = self._blended(blend, corpus.before) if blend and corpus.before else Ranking(self._scored, 0.0)
+        self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
 
     def entry(self, number: int) -> Entry:
         if number not in self._entries:
             self._entries[number] = self._corpus.entry(number)
         return self._entries[number]
+
+    def bring_entries(self, numbers: Iterable[int]) -> None:
+        """Have the entries of these documents here, see `Corpus.bring_entries`."""
+        self._corpus.bring_entries(number for number in numbers if number not in self._entries)
 
     def hits(self, found: Iterable[int]) -> list[Hit]:
         """These documents with all that is known of them, in no order that means anything."""
@@ -127,10 +170,15 @@ class Search:
             for number, score, why, close, duplicates in found_by
         ]
 
+    def _of_kinds(self, ranking: Ranking, kinds: Iterable[Kind]) -> Ranking:
+        """The ranking without documents of other kinds."""
+        found = scores.joined_numbers([view.numbers("kind") for view in self._corpus.views])
+        return Ranking(scores.only(ranking.values, found, (KINDS[kind] for kind in kinds)), ranking.nothing)
+
     def _look_up(self, query: Query) -> None:
-        heaviest = sorted(((-weight, term) for term, weight in query.terms.items() if weight > 0))[:MAX_LOOKED_UP]
+        looked_up = heaviest(query)
         for field, importance in sorted(query.fields.items()):
-            for weight, term in heaviest if importance > 0 else ():
+            for weight, term in looked_up if importance > 0 else ():
                 found, frequency = self._corpus.lists(field, term)
                 full = importance * -weight * idf(frequency, self._corpus.count) * (K1 + 1)
                 self.most += full
@@ -166,15 +214,15 @@ class Search:
     def _count_duplicates(self) -> Numbers:
         """For each document how many were known to be duplicates of its thread."""
         views = self._corpus.views
-        keys = [view.leaf.keys[: view.end] for view in views]
+        keys = [view.numbers("key") for view in views]
         return scores.occurrences(keys, [view.targets(self._corpus.before) for view in views])
 
     def _blended(self, blend: Blend, moment: datetime) -> Ranking:
         """The sum that the blend makes of all that is known of each document at that moment."""
         views, now = self._corpus.views, moment.timestamp()
-        created = scores.joined_numbers([view.leaf.created[: view.end] for view in views])
+        created = scores.joined_numbers([view.numbers("created") for view in views])
         closed = scores.joined_numbers([view.closed(moment) for view in views])
-        lengths = scores.joined_numbers([view.leaf.lengths[: view.end] for view in views])
+        lengths = scores.joined_numbers([view.numbers("length") for view in views])
         is_open = closed == 0
         parts = [
             (blend.text / max(float(self._scored.max(initial=0.0)), 1e-9), self._scored),
@@ -186,3 +234,8 @@ class Search:
             (blend.duplicates, scores.log_counts(self._duplicates)),
         ]
         return Ranking(scores.weighed(parts, scores.joined_flags([view.hidden for view in views])), -inf)
+
+
+def heaviest(query: Query) -> list[tuple[float, str]]:
+    """The terms of a query that are looked up, each after its negative weight."""
+    return sorted((-weight, term) for term, weight in query.terms.items() if weight > 0)[:MAX_LOOKED_UP]

@@ -36,6 +36,7 @@ _SHAPE: tuple[tuple[type, ...], ...] = (
     (int, str, type(None)),  # duplicate_of
     (*_NUMBER, type(None)),  # duplicate_at
     (list,),  # flips
+    (*_NUMBER, type(None)),  # alone_until
 )
 
 
@@ -57,6 +58,7 @@ def pack(entry: Entry) -> bytes:
         entry.duplicate_of,
         entry.duplicate_at and _seconds(entry.duplicate_at),
         [_seconds(at) for at in entry.flips],
+        entry.alone_until and _seconds(entry.alone_until),
     ]
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
@@ -80,7 +82,8 @@ def _is_fit(shape: tuple[type, ...]) -> bool:
 
 
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> Entry:
-    updated_at, closed_at, state_reason, labels, turn_count, length, duplicate_of, duplicate_at, flips = rest
+    updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
+    duplicate_of, duplicate_at, flips, alone_until = more
     if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIMES):
         raise ValueError("an entry is damaged")
     if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
@@ -101,6 +104,7 @@ def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created
         duplicate_of,
         None if duplicate_at is None else _moment(duplicate_at),
         tuple(map(_moment, flips)),
+        None if alone_until is None else _moment(alone_until),
     )
 
 

@@ -18,18 +18,21 @@ from whoosh.reading import SegmentReader
 from whoosh.writing import MERGE_SMALL, SegmentWriter
 
 from bot.memory import bm25f
-from bot.memory.index import ARMS, NOTES, TEXT, Document
+from bot.memory.index import ARMS, Document
 from bot.memory.postings import Inversion, encode_key
-from bot.memory.whoosh import stored
-from bot.memory.whoosh.codec import NAME, Codec, Segment, Storage
+from bot.memory.whoosh import core, stored
+from bot.memory.whoosh.codec import CORE_EXT, NAME, Codec, Segment, Storage
 from bot.memory.whoosh.columns import FLIPS, NUMBERS, Pieces, Rows
-from bot.memory.whoosh.leaf import Leaf
+from bot.memory.whoosh.leaf import Leaf, WholeLeaf
+from bot.memory.whoosh.names import KINDS, LETTERS, id_term, stand_in
+from bot.memory.whoosh.parted import PartedLeaf
+from bot.memory.whoosh.parting import USUAL, Sizes, take_apart
+from bot.memory.whoosh.parts import Parts
 from bot.model import ThreadId
-from bot.numeric import vectors
 from bot.numeric.vectors import MAX_LENGTH
 
-LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
-"""Field → the letter that its keys begin with."""
+MANY = 8
+"""Segments in parts: of more, a question would have to look into too many files."""
 
 _NUMBER = struct.Struct("<q")
 
@@ -71,10 +74,12 @@ SCHEMA = Schema(
 class Writer(SegmentWriter):  # type: ignore[misc]
     """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was.
 
-    With ``purges`` nothing of any deleted document is left in the files afterwards.
+    With ``purges`` nothing of any deleted document is left in the files afterwards. Large segments are written in
+    ``parts``.
     """
 
-    def __init__(self, index: Any) -> None:
+    def __init__(self, index: Any, parts: Parts, sizes: Sizes = USUAL) -> None:
+        self.parts, self._sizes = parts, sizes
         self._before = set(index.storage.list())
         try:
             super().__init__(index, codec=Codec())
@@ -87,6 +92,15 @@ class Writer(SegmentWriter):  # type: ignore[misc]
         self.pool = Pool()
         self._numbers: dict[ThreadId, int] = {}
         self._widths: dict[str, int] = {}
+
+    @property
+    def most(self) -> int:
+        """How many documents all segments in one file have at most together; the next merge puts more into parts.
+
+        Beside segments in parts fewer, as an event fetches these files as a whole.
+        """
+        usual = self._sizes.documents
+        return usual // 4 if any(segment.in_parts for segment in self.segments) else usual
 
     def add(self, document: Document) -> None:
         """Add a document; an earlier one of this batch with the same id goes. Raises ValueError, as `check_vectors`."""
@@ -102,6 +116,9 @@ class Writer(SegmentWriter):  # type: ignore[misc]
             target=_NUMBER.pack(0 if entry.duplicate_of is None else stand_in(entry.duplicate_of)),
             target_at=_seconds(entry.duplicate_at),
             length=_NUMBER.pack(entry.length),
+            kind=_NUMBER.pack(KINDS[entry.kind]),
+            alone=_seconds(entry.alone_until),
+            account=_NUMBER.pack(stand_in(entry.author.casefold()) if entry.alone_until else 0),
             **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
             entry=stored.pack(entry),
             id={id_term(entry.id): 1},
@@ -110,27 +127,58 @@ class Writer(SegmentWriter):  # type: ignore[misc]
             **document.vectors,
         )
 
-    def add_reader(self, reader: Any) -> None:
-        """Take over the documents of a segment that are not deleted."""
-        segment, base = reader.segment(), self.docnum
-        alive = [not segment.is_deleted(number) for number in range(segment.doc_count_all())]
-        self._copy_columns(Leaf(reader), alive)
+    def take_over(self, segment: Segment) -> None:
+        """Add the documents of a segment that are not deleted."""
+        leaf = open_leaf(self.storage, segment, self.parts)
+        self.parts.bring(leaf.parts())
+        base = self.docnum
+        alive = [number not in leaf.deleted for number in range(leaf.count)]
+        self._copy_columns(leaf, alive)
         renumbered = list(accumulate(alive, initial=base))
-        for key, documents, levels in reader._terms.items():
+        for key, documents, levels in leaf.items():
             kept = [alive[document] for document in documents]
             if any(kept):
                 numbers = [renumbered[document] for document in compress(documents, kept)]
                 self.pool.lists.extend(key, numbers, bytes(compress(levels, kept)))
         self._added = self.docnum > 0
+        leaf.close()
+
+    def add_reader(self, reader: Any) -> None:
+        """As Whoosh's own merging calls it."""
+        self.take_over(reader.segment())
 
     def _copy_columns(self, leaf: Leaf, alive: list[bool]) -> None:
-        column = {name: self.perdocwriter.column(name, SCHEMA[name].column_type) for name in ("entry", *leaf.rows)}
         kept = list(compress(range(leaf.count), alive))
-        column["entry"].extend([leaf.piece(number) for number in kept])
-        for name, (rows, width) in leaf.rows.items():
-            column[name].extend(self.docnum, vectors.matrix(rows, width)[kept].tobytes(), width)
+        self._column("entry").extend([leaf.piece(number) for number in kept])
+        for name, rows in leaf.rows():
+            self._column(name).extend(self.docnum, rows[kept].tobytes(), rows.shape[1])
         self.perdocwriter.pass_by(len(kept))
         self.docnum += len(kept)
+
+    def _column(self, name: str) -> Any:
+        return self.perdocwriter.column(name, SCHEMA[name].column_type)
+
+    def _finalize_segment(self) -> Segment:
+        if self.docnum <= self.most:
+            whole: Segment = super()._finalize_segment()
+            return whole
+        self.perdocwriter.close()
+        self.fieldwriter.close()
+        segment: Segment = self.get_segment()
+        columns = {name: self._loose(segment, f".{name}.col") for name in self.perdocwriter.names()}
+        self._loose(segment, Codec.TERMS_EXT)
+        data = take_apart(columns, self.pool.lists, self.docnum, self.parts, self._sizes)
+        segment.segid, segment.in_parts = hashlib.sha256(data).hexdigest()[:16], True
+        Path(self.storage.folder, segment.make_filename(CORE_EXT)).write_bytes(data)
+        self._close_segment()
+        return segment
+
+    def _loose(self, segment: Segment, ending: str) -> bytes:
+        """The content of one of the files that a segment is made from, which then is not there any more."""
+        path = Path(self.storage.folder, segment.make_filename(ending))
+        data = path.read_bytes()
+        path.unlink()
+        return data
 
     def __enter__(self) -> Writer:
         return self
@@ -193,15 +241,12 @@ class Pool:
         self.lists = Inversion()
 
 
-def id_term(key: ThreadId) -> str:
-    """What the index calls a thread."""
-    return f"#{key}" if isinstance(key, int) else f"={key}"
-
-
-def stand_in(key: ThreadId) -> int:
-    """A number in place of a thread: of 63 bits, never 0, and for the same thread always the same."""
-    digest = hashlib.blake2b(id_term(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1 or 1
+def open_leaf(storage: Storage, segment: Segment, parts: Parts) -> Leaf:
+    """A segment, open for reading. Raises ValueError and others when it is damaged."""
+    if not segment.in_parts:
+        return WholeLeaf(SegmentReader(storage, SCHEMA, segment))
+    data = Path(storage.folder, segment.file_name).read_bytes()
+    return PartedLeaf(core.decode(data, segment.doc_count_all()), segment.deleted_docs(), parts)
 
 
 def check_vectors(documents: Iterable[Document], widths: dict[str, int]) -> None:
@@ -222,14 +267,22 @@ def _seconds(moment: datetime | None) -> bytes:
 
 
 def merge(writer: Writer, segments: list[Segment]) -> list[Segment]:
-    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted, or must be gone."""
+    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted, or must be gone.
+
+    What lies in parts is left alone, as an event would fetch and push it as a whole; but many such segments become one,
+    without the largest. A memory that has doubled learns anew, and its index is then one segment again.
+    """
+    parted = sorted((segment for segment in segments if segment.in_parts), key=lambda found: found.doc_count_all())
+    whole = [segment for segment in segments if not segment.in_parts]
+    merged = parted[:-1] if len(parted) > MANY else []
+    rest = MERGE_SMALL(writer, whole)
+    if writer.docnum + sum(segment.doc_count_all() for segment in rest) > writer.most:
+        merged, rest = [*merged, *rest], []
     kept = []
-    for segment in MERGE_SMALL(writer, segments):
+    for segment in (*parted, *rest, *(segment for segment in merged if segment not in parted)):
         deleted = segment.deleted_count()
-        if 2 * deleted > segment.doc_count_all() or (writer.purges and deleted):
-            reader = SegmentReader(writer.storage, writer.schema, segment)
-            writer.add_reader(reader)
-            reader.close()
+        if segment in merged or 2 * deleted > segment.doc_count_all() or (writer.purges and deleted):
+            writer.take_over(segment)
         else:
             kept.append(segment)
     return kept

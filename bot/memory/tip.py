@@ -1,0 +1,66 @@
+"""The newest commit of a branch, looked at and nothing more: when it was written, and how far the branch has grown."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bot.memory.branch import Growth
+from bot.memory.disk import on_disk
+from bot.memory.git import TIP, Git, Remote, checked_branch
+from bot.memory.git_errors import RefMissing
+
+_WRITTEN = re.compile(rb"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """The commit that a branch stands at; ``at`` is when it was written, None where it says no time that there is."""
+
+    oid: str
+    at: datetime | None
+    growth: Growth
+
+
+def read_tip(url: str, token: str | None, branch: str) -> Tip | None:
+    """The newest commit of ``branch`` at ``url``, None where there is no such branch. Two requests, nothing is kept."""
+    ref = f"refs/heads/{checked_branch(branch)}"
+    with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
+        git = Git(Path(folder) / "tip.git", Remote(url, token))
+        git.init()
+        try:
+            git.fetch_tip(ref, ["tree:0", "blob:none"])
+        except RefMissing:
+            return None
+        commit = git.commit(TIP)
+        return Tip(commit.oid, _written(git.run("cat-file", "commit", commit.oid)), Growth.of(commit.message))
+
+
+def _written(commit: bytes) -> datetime | None:
+    found = _WRITTEN.search(commit.partition(b"\n\n")[0])
+    try:
+        return datetime.fromtimestamp(int(found[1]), UTC) if found else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def git_version() -> str:
+    """What git says of its version; GitError where there is none."""
+    with on_disk("start git"):
+        return Git(Path.cwd(), Remote("/")).run("--version").decode("utf-8", "replace").strip()
+
+
+def origin_of(folder: Path) -> str:
+    """The address of the remote ``origin`` of the checkout that ``folder`` is in; GitError where there is none."""
+    with on_disk("start git"):
+        return Git(folder, Remote("/")).run("config", "--get", "remote.origin.url").decode("utf-8", "replace").strip()
+
+
+def top_of(folder: Path) -> Path:
+    """The topmost folder of that checkout; GitError outside of any."""
+    with on_disk("start git"):
+        found = Git(folder, Remote("/")).run("rev-parse", "--show-toplevel")
+    return Path(found.decode("utf-8", "surrogateescape").rstrip("\n"))

@@ -1,0 +1,75 @@
+"""What lies in a tree of git, level by level and within bounds: a small tree may unfold into billions of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from bot.memory.git import FILE_MODE, Entry, Git
+from bot.memory.paths import LONGEST
+from bot.memory.store import StoreError
+
+MAX_FILES = 400_000
+"""Names on a branch: 100,000 threads take a quarter of it."""
+
+MAX_DEPTH = 20
+"""Folders within each other that are looked into; each level costs two processes."""
+
+LARGEST_TREE = 16_000_000
+"""Bytes of one folder's list of names, near 400,000 of them."""
+
+FOLDER = "040000"
+SUBMODULE = "160000"
+_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
+
+
+class TooMany(StoreError):
+    """A tree has more names than anybody would look through."""
+
+
+def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterator[tuple[str, Entry]]:
+    """Path and entry of all in ``tree``; TooMany comes after ``most`` of them, or where a folder alone is too large.
+
+    ``leads`` says of a folder whether to look into it; one whose path is longer than that of any file is left out.
+    """
+    level, count = {"": tree}, 0
+    for _ in range(MAX_DEPTH):
+        below: dict[str, str] = {}
+        trees = dict(git.objects(list(dict.fromkeys(level.values())), LARGEST_TREE)) if level else {}
+        for folder, oid in level.items():
+            if oid not in trees:
+                raise TooMany(f"the folder {folder[:80]!r} is not there, or too large to be looked through")
+            for found in _ENTRY.finditer(trees[oid]):
+                count += 1
+                if count > most:
+                    raise TooMany(f"there are more than {most:,} files")
+                bits, name, raw = found.groups()
+                path, entry = folder + name.decode("utf-8", "surrogateescape"), Entry(_kind(bits), raw.hex())
+                yield path, entry
+                if entry.mode == FOLDER and len(path) < LONGEST and leads(path):
+                    below[f"{path}/"] = entry.oid
+        level = below
+
+
+def all_files(git: Git, tree: str) -> dict[str, Entry]:
+    """Path → entry of all files, symlinks and submodules in ``tree``; StoreError when there are more than MAX_FILES."""
+    try:
+        entries = walk(git, tree, lambda _: True, MAX_FILES)
+        return {path: entry for path, entry in entries if entry.mode != FOLDER}
+    except TooMany as error:
+        raise TooMany(f"{error}: this program never wrote that branch; delete it, and run with `rebuild`") from None
+
+
+@cache
+def _kind(mode: bytes) -> str:
+    """The mode as git itself takes it: of a regular file only whether its owner may run it counts."""
+    number = int(mode, 8)
+    match number & 0o170000:
+        case 0o100000:
+            return "100755" if number & 0o100 else FILE_MODE
+        case 0o040000:
+            return FOLDER
+        case 0o120000:
+            return "120000"
+    return SUBMODULE

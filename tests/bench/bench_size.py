@@ -1,0 +1,183 @@
+"""A large repository beside one of 10,000 threads, both made by resampling, in one run.
+
+Prints for both: how long an import takes and its peak memory, the size and layout of the branch, searches, and one
+whole event: time, peak memory, bytes fetched and pushed, with the ratio of the two. Needs the archives beside the
+checkout.
+
+python -m tests.bench.bench_size [--threads 100000] [--events 10]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+
+from bot.comment.links import Links
+from bot.comment.render import Renderer
+from bot.kept import Changes
+from bot.learning import learn
+from bot.memory.branch import BranchStore
+from bot.memory.memory import Memory
+from bot.model import Thread
+from bot.recall.mentioned import Place
+from bot.recall.query import similar_query
+from bot.settings import Settings
+from tests.acceptance.stage import REPOSITORY, Stage
+from tests.bench.bench_event import ARCHIVE, ROOT, Figures, one_event, threads
+from tests.bench.launcher import Launcher, Measured
+from tests.bench.resampled import Resampler
+
+USUAL = 10_000
+BATCH = 2_000
+"""Threads in one commit of an import."""
+
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
+NOW = datetime(2015, 1, 1, tzinfo=UTC)
+SEARCHES = 50
+
+
+@dataclass
+class Case:
+    """What was measured of a repository of one size."""
+
+    threads: int
+    filled: Measured = field(default_factory=lambda: Measured(0, 0))
+    branch_mb: float = 0.0
+    files: int = 0
+    widest: tuple[str, int] = ("", 0)
+    largest: list[tuple[int, str]] = field(default_factory=list)
+    searches: list[float] = field(default_factory=list)
+    events: Figures = field(default_factory=Figures)
+
+
+def known() -> tuple[list[Thread], list[Thread]]:
+    """The threads that repositories are made of, and those that are opened later."""
+    everything = sorted(threads(), key=lambda thread: thread.created_at)
+    return everything[:USUAL], everything[USUAL:]
+
+
+def batches(count: int) -> Iterator[tuple[Thread, ...]]:
+    origin, fresh = known()
+    made = Resampler(origin).threads(count, fresh[0].created_at)
+    while batch := tuple(islice(made, BATCH)):
+        yield batch
+
+
+def store(url: str, token: str) -> BranchStore:
+    return BranchStore(f"{url}/{REPOSITORY}.git", "precedent", token)
+
+
+def fill(url: str, count: int) -> None:
+    """Import so many threads in batches, learn from them, and write all of it. A process of its own, to be measured."""
+    memory = Memory(store(url, os.environ["GIT_TOKEN"]), repo=REPOSITORY).open()
+    for number, batch in enumerate(batches(count), 1):
+        memory.stage(Changes(records=batch, cursor=NOW))
+        memory.commit(f"Import {number * BATCH}")
+    learn(memory, Settings(), Renderer(links=Links(repo=REPOSITORY), commands=False), Place(REPOSITORY), seconds=3)
+    memory.commit("Learn")
+    memory.close()
+
+
+def look(stage: Stage, case: Case) -> None:
+    """The size of the branch as one commit, and its layout."""
+    git = ["git", "-C", str(stage.bare)]
+    subprocess.run([*git, "repack", "-adq"], check=True)
+    objects = subprocess.run(
+        [*git, "pack-objects", "--revs", "--stdout", "-q"], input=b"precedent\n", capture_output=True, check=True
+    )
+    case.branch_mb = len(objects.stdout) / 1e6
+    rows = subprocess.run([*git, "ls-tree", "-rl", "precedent"], capture_output=True, check=True, text=True).stdout
+    sizes = {name: int(head.split()[3]) for head, name in (row.split("\t") for row in rows.splitlines())}
+    widths = Counter(parent for name in sizes for parent in {name.rpartition("/")[0]})
+    folders = {name.rpartition("/")[0] for name in sizes}
+    widths.update(folder.rpartition("/")[0] for folder in folders if folder)
+    case.files, case.widest = len(sizes), widths.most_common(1)[0]
+    case.largest = sorted(((size, name) for name, size in sizes.items()), reverse=True)[:3]
+
+
+def search(stage: Stage, case: Case, asked: Sequence[Thread]) -> None:
+    """The blend of a question as it is asked, each for the first time, but with all vectors here."""
+    memory = Memory(store(stage.git.url, stage.git.token)).open()
+    model = memory.ranking.model(memory.has_words)
+    for number, thread in enumerate(asked[: SEARCHES + 1]):
+        query = similar_query(thread, memory.vectors(thread), model)
+        memory.rarity(query.terms, before=LATER)  # has what is to be fetched here
+        started = perf_counter()
+        memory.search(query, before=LATER, limit=200)
+        if number:
+            case.searches.append(1e3 * (perf_counter() - started))
+    memory.close()
+
+
+def measure(count: int, events: int, launcher: Launcher) -> Case:
+    case, fresh = Case(count), known()[1]
+    with tempfile.TemporaryDirectory(prefix="precedent-size-") as folder:
+        stage = Stage(Path(folder), NOW.isoformat().replace("+00:00", "Z"), validate=False)
+        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        command = [sys.executable, "-m", "tests.bench.bench_size", "--threads", str(count), "--fill", stage.git.url]
+        case.filled = launcher.run(command, environment | {"GIT_TOKEN": stage.git.token}, ROOT)
+        look(stage, case)
+        search(stage, case, fresh)
+        for number in range(events):
+            one_event(stage, launcher, fresh[number], count + 1 + number, case.events)
+        stage.close()
+    return case
+
+
+def report(usual: Case, large: Case) -> None:
+    print(f"{'threads':28}{usual.threads:>12,}{large.threads:>12,}")
+    tell("import and learn, s", usual.filled.seconds, large.filled.seconds)
+    tell("its peak memory, MB", usual.filled.peak_mb, large.filled.peak_mb, "wanted: at most 400")
+    tell("branch as one pack, MB", usual.branch_mb, large.branch_mb)
+    tell("files", usual.files, large.files)
+    tell("widest folder", usual.widest[1], large.widest[1], f"recommended: at most 3,000; {large.widest[0] or 'top'}")
+    for (one, _), (other, name) in zip(usual.largest, large.largest, strict=True):
+        tell("largest files, MB", one / 1e6, other / 1e6, f"recommended: at most 1; {name}")
+    tell("search p50, ms", statistics.median(usual.searches), statistics.median(large.searches))
+    tell("search p90, ms", *(statistics.quantiles(case.searches, n=10)[-1] for case in (usual, large)))
+    tell("one event, s", statistics.median(usual.events.seconds), statistics.median(large.events.seconds), "goal: 5 x")
+    tell("its peak memory, MB", max(usual.events.peak_mb), max(large.events.peak_mb), "goal: at most 400")
+    fetched, pushed = (
+        [case.events.fetched for case in (usual, large)],
+        [case.events.pushed for case in (usual, large)],
+    )
+    tell("fetched, MB, median", *(statistics.median(one) / 1e6 for one in fetched), "goal: at most 20")
+    tell("fetched, MB, most", *(max(one) / 1e6 for one in fetched))
+    tell("pushed, KB, median", *(statistics.median(one) / 1e3 for one in pushed))
+
+
+def tell(what: str, usual: float, large: float, remark: str = "") -> None:
+    print(f"{what:28}{usual:>12,.2f}{large:>12,.2f}   x {large / usual if usual else 0:<8.2f}{remark}".rstrip())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=100_000)
+    parser.add_argument("--events", type=int, default=10)
+    parser.add_argument("--fill", metavar="URL", help="only fill the repository at this server")
+    given = parser.parse_args()
+    if not ARCHIVE.exists():
+        print(f"no archive at {ARCHIVE}: nothing was measured")
+        return 0
+    if given.fill:
+        fill(given.fill, given.threads)
+        return 0
+    launcher = Launcher()
+    report(measure(USUAL, given.events, launcher), measure(given.threads, given.events, launcher))
+    launcher.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
