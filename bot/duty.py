@@ -28,7 +28,8 @@ class Look:
 
     ``said`` is what was answered before, ``settled`` the part of it that memory does not know yet. ``late`` are fresh
     threads that are not in the news, because they were read as history. ``wished``: what people asked for in this run.
-    ``is_first``: memory was empty, and does not know what was said before it.
+    ``is_first``: memory was empty, and does not know what was said before it. ``limit`` is why nothing more can be
+    asked of GitHub in this run, empty while it can.
     """
 
     event: Event
@@ -41,6 +42,7 @@ class Look:
     wished: tuple[Wish, ...] = ()
     is_first: bool = False
     within: timedelta = ANSWER_AGE
+    limit: str = ""
 
     def asks_for(self, thread: Thread) -> bool:
         """Whether somebody started this run by hand to have this very thread answered."""

@@ -9,18 +9,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot import learning
-from bot.backfill import backfill, bury
 from bot.duty import Look, due
-from bot.evaluation.learn import SECONDS
-from bot.evaluation.report import in_words
-from bot.evaluation.results import Backtest
 from bot.feedback import collect
-from bot.github.events import Event
+from bot.github.catch_up import tombstone
+from bot.github.events import CALM, Event
 from bot.kept import Changes
 from bot.lookout import look_around
 from bot.model import Kind, Record, Thread
 from bot.parts import Bot
 from bot.plans import plan_all
+from bot.rebuild import learn
 from bot.recall.wishes import redo
 from bot.replies.prepared import prepare
 from bot.replies.requests import asked
@@ -29,9 +27,6 @@ from bot.replies.spoken import promises as wishes_of
 from bot.sources.pages import EVENTS as PAGE_EVENTS
 from bot.sources.pages import fresh_pages
 from bot.voice import Plan, Spoken, promise, speak
-
-CALM = frozenset({"schedule", "workflow_dispatch"})
-"""Events that nobody waits for."""
 
 EVENT_SECONDS = 20.0
 """How long a run learns beside the word vectors that was not started for it."""
@@ -61,34 +56,7 @@ def _remember(look: Look, bot: Bot) -> None:
     if event.name in PAGE_EVENTS or not memory.pages:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
     if learning.is_due(memory, calm=event.name in CALM):
-        _learn(bot, EVENT_SECONDS)
-
-
-def rebuild(bot: Bot) -> Backtest:
-    """Read the whole history again, learn from it, and make the index anew. Returns what it would have said."""
-    memory = bot.memory.open()
-    seen = backfill(memory, bot.history, bot.clock, None, None)
-    buried = bury(memory, seen or set(), bot.now)
-    if buried:
-        bot.note(f"{buried} threads are gone from GitHub: their text was removed.")
-    memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
-    backtest = _learn(bot, SECONDS)
-    memory.commit(f"Rebuild: {memory.size} threads")
-    return backtest
-
-
-def prove(bot: Bot) -> Backtest:
-    """What would have been said on the newest issues, with what memory has learned; nothing is written."""
-    backtest = learning.prove(bot.memory.open(), bot.settings, bot.renderer, bot.place)
-    bot.note(in_words(backtest))
-    return backtest
-
-
-def _learn(bot: Bot, seconds: float) -> Backtest:
-    bot.clock.tell(f"Learning from {bot.memory.size:,} threads")
-    backtest = learning.learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
-    bot.note(in_words(backtest))
-    return backtest
+        learn(bot, EVENT_SECONDS)
 
 
 def _still_ours(plans: Iterable[Plan], bot: Bot) -> list[Plan]:
@@ -118,8 +86,9 @@ def _release(told: Iterable[Spoken], bot: Bot) -> None:
     for key, said in bot.memory.said(failed).items():
         state = "silent" if failed[key].is_refused else said.state
         outcomes.append(replace(said, state=state, reason=failed[key].reason, trying_since=None))
+    lost = tuple(tombstone(key, s.gone, bot.now) for key, s in failed.items() if s.gone and isinstance(key, int))
     if outcomes:
-        bot.memory.stage(Changes(said=tuple(outcomes)))
+        bot.memory.stage(Changes(said=tuple(outcomes), records=lost))
         bot.memory.commit("Take back what could not be said")
 
 

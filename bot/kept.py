@@ -75,12 +75,38 @@ class Fix:
     unreleased: bool = False
 
 
+LARGEST = 1 << 22
+"""The numbers of issues that a reading of the whole history keeps in mind are smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A reading of the whole history that is not at its end yet: ``began`` then, and got as far as ``upto``.
+
+    ``seen`` are the numbers of the issues that it met so far, so that in the end it is known which are gone.
+    """
+
+    began: datetime
+    upto: datetime | None = None
+    seen: frozenset[int] = frozenset()
+
+    def joined(self, other: Reading | None) -> Reading:
+        """Both as one: of two that began at once all that either met, else the one that began later."""
+        if other is None or other.began < self.began:
+            return self
+        if other.began > self.began:
+            return other
+        upto = max(filter(None, (self.upto, other.upto)), default=None)
+        return Reading(self.began, upto, self.seen | other.seen)
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What one run wants to be remembered. Applied on any tip with the same result: the newer revision wins.
 
     ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
-    commit.
+    commit. ``reading`` is how far a reading of the whole history has come, ``read_whole`` when one began that is at its
+    end.
     """
 
     records: tuple[Record, ...] = ()
@@ -89,7 +115,9 @@ class Changes:
     fixes: tuple[Fix, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None
+    reading: Reading | None = None
+    read_whole: datetime | None = None
 
     @property
     def is_empty(self) -> bool:
-        return not (self.records or self.said or self.wishes or self.fixes or self.pages or self.cursor)
+        return self == Changes()

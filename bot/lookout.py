@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.archive import parse_time
-from bot.backfill import FIRST_SECONDS, backfill
+from bot.backfill import FIRST_SECONDS, Pace, backfill
 from bot.duty import Look
 from bot.errors import UserError
 from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thread, tombstone
-from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised
+from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.kept import Changes
+from bot.kept import Changes, Said
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.parts import Bot
 from bot.voice import settle
@@ -29,7 +29,7 @@ def look_around(event: Event, bot: Bot) -> Look:
     is_first = memory.cursor is None
     late = _read_history(bot, None) if is_first else ()
     since = memory.cursor - OVERLAP if memory.cursor else None
-    listed, complete = bot.forge.issues_since(since, PAGES) if since else ([], True)
+    listed, complete = _listed(event, since, bot)
     if not complete:
         bot.note("Much changed since the last run: it was read as history.")
         listed, late = [], _read_history(bot, since)
@@ -40,9 +40,16 @@ def look_around(event: Event, bot: Bot) -> Look:
     news = catch_up(bot.forge, bot.own, Known(held, stands), found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
         news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
-    news = _with_hint(news, event, held, bot) if event.number else news
+    if event.number and (event.forgets or not news.limited):  # what is gone is in no later list
+        news = _with_hint(news, event, held, bot)
+    news = _with_unread(news, held, bot)
+    if news.limited:
+        bot.note(f"Not all that changed could be read: {news.limited}.")
+    elif news.fault:
+        bot.meet(news.fault)
     settled = settle(said, news.own, bot.now - bot.within)
-    return Look(event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within)
+    look = Look(event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within)
+    return replace(look, limit=str(news.limited or ""))
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: Bot) -> bool:
@@ -53,13 +60,42 @@ def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: B
 def _read_history(bot: Bot, since: datetime | None) -> tuple[ThreadId, ...]:
     """Read history for a while: before the first answer, and when more changed than is read one by one.
 
-    Returns the threads of it that are still fresh.
+    Returns the threads of it that are still fresh. A limit or an outage ends it; what was read is kept, and the event
+    is looked at all the same.
     """
-    seen = backfill(bot.memory, bot.history, bot.clock, since, FIRST_SECONDS)
-    if seen is None:
-        bot.note("The history is longer than one run reads: the next runs go on, or start one with run: rebuild.")
-    found = bot.memory.entries(seen or ())
+    reading = bot.memory.reading
+    is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
+    pace = Pace(bot.clock, bot.now, FIRST_SECONDS, within=bot.within)
+    read = backfill(bot.memory, bot.history, pace, since, reading if is_next else None)
+    if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # of GraphQL's points, not of requests
+        bot.meet(read.stopped)
+    elif read.stopped and not isinstance(read.stopped, Unreachable):
+        raise read.stopped
+    if not read.complete:
+        why = str(read.stopped) if read.stopped else "the history is longer than one run reads"
+        bot.note(f"Not all of the history is read yet ({why}): the next runs go on, or start one with run: rebuild.")
+    found = bot.memory.entries(read.seen)
     return tuple(key for key, entry in found.items() if entry.created_at > bot.now - bot.within)
+
+
+def _listed(event: Event, since: datetime | None, bot: Bot) -> tuple[list[dict[str, Any]], bool]:
+    """What changed since then, and whether that is all. Where it cannot be had, what the event says is gone is
+    remembered all the same, as it is in no later list."""
+    try:
+        return bot.forge.issues_since(since, PAGES) if since else ([], True)
+    except ForgeError:
+        number = event.number
+        if event.forgets and number:
+            held = bot.memory.records([number])
+            bot.memory.stage(Changes(records=(_gone(event, number, held.get(number), bot),)))
+            bot.memory.commit(f"Forget {number}")
+        raise
+
+
+def _gone(event: Event, number: int, held: Record | None, bot: Bot) -> Tombstone:
+    """What stays of the event's thread. What is held of it bears GitHub's time, which may be ahead of the runner's."""
+    at = max(bot.now, held.revised_at) if held else bot.now
+    return Tombstone(number, at, event.action, event.moved_to)
 
 
 def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], bot: Bot) -> News:
@@ -67,14 +103,17 @@ def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], bot: B
     number = event.number
     assert number is not None
     if event.forgets:
-        gone = Tombstone(number, bot.now, event.action, event.moved_to)
+        gone = _gone(event, number, held.get(number), bot)
         return replace(news, records=(*(r for r in news.records if r.id != number), gone))
     if (event.is_pull and not bot.settings.pulls) or number in held or any(r.id == number for r in news.records):
         return news
     try:
-        thread, own, issue = read_thread(bot.forge, bot.own, number)
+        thread, own, issue = read_thread(bot.forge, bot.own, number, fresh=event.may_be_answered)
     except Gone as error:
         return _without_hint(news, event, error, bot)
+    except ForgeError as error:
+        _look_again(event, error, bot)
+        return replace(news, fault=news.fault or error)
     if issue.get("pull_request") and not bot.settings.pulls:
         return news
     return replace(news, records=(*news.records, thread), own={**news.own, number: own})
@@ -89,6 +128,33 @@ def _without_hint(news: News, event: Event, gone: Gone, bot: Bot) -> News:
     if gone.certain:
         return replace(news, records=(*news.records, tombstone(number, gone, bot.now)))
     bot.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
+    _look_again(event, gone, bot)
+    return news
+
+
+def _look_again(event: Event, why: ForgeError, bot: Bot) -> None:
+    """Promise an answer on a thread that cannot be read now: no list may ever show it again, as when GitHub took its
+    author for a spammer, and the event comes but once."""
+    if event.number and event.may_be_answered:
+        bot.memory.stage(Changes(said=(Said(event.number, "pending", bot.now, f"it could not be read: {why}"),)))
+
+
+def _with_unread(news: News, held: Mapping[ThreadId, Record], bot: Bot) -> News:
+    """The news with threads that earlier events were about, and that could not be read then."""
+    fetched = {record.id for record in news.records}
+    for number in bot.memory.pending:
+        if news.fault or not isinstance(number, int) or number in held or number in fetched:
+            continue
+        try:
+            thread, own, issue = read_thread(bot.forge, bot.own, number)
+        except Gone as error:
+            if error.certain:
+                news = replace(news, records=(*news.records, tombstone(number, error, bot.now)))
+        except ForgeError as error:
+            news = replace(news, fault=error)
+        else:
+            if bot.settings.pulls or not issue.get("pull_request"):
+                news = replace(news, records=(*news.records, thread), own={**news.own, number: own})
     return news
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from bot.backfill import Clock
 from bot.comment.render import Renderer
+from bot.github.errors import ForgeError
 from bot.github.fixes import FixFinder
 from bot.github.forge import Forge
 from bot.github.history import History
@@ -23,6 +24,7 @@ class Bot:
     """Everything that handling an event needs. ``now`` is the time of the run.
 
     ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
+    ``meet`` is told of a fault that the run goes on after.
     """
 
     memory: Memory
@@ -38,6 +40,7 @@ class Bot:
     clock: Clock
     note: Callable[[str], None]
     muted: str = ""
+    meet: Callable[[ForgeError], None] = lambda _: None
 
     @property
     def within(self) -> timedelta:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from bot.answer import Context, Silent
 from bot.comment.seal import fingerprint, seal
 from bot.duty import Look, is_being_said, question_of, reason_to_pass
-from bot.github.errors import ForgeError
+from bot.github.catch_up import tombstone
+from bot.github.errors import ForgeError, Gone
 from bot.github.fixes import wanted
 from bot.github.threads import OwnComment
 from bot.kept import Changes, Said
@@ -32,7 +33,8 @@ def plan_all(threads: list[Thread], look: Look, bot: Bot) -> list[Plan]:
     plans: list[Plan] = []
     for thread in threads:
         full = sum(not p.passed for p in plans) >= MAX_ANSWERS
-        planned = plan(thread, look, bot, "one run answers no more, the next one does" if full else bot.muted)
+        waits = look.limit or bot.muted or ("one run answers no more, the next one does" if full else "")
+        planned = plan(thread, look, bot, waits)
         if planned.is_new and bot.settings.mode == "comment":
             room -= 1
         if room < 0 and planned.is_new:
@@ -58,9 +60,20 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
         planned = replace(answered, text=text, own=own, removed=removed)
         if planned.is_new and said and is_being_said(said, look.now) and not _was_deleted(said, bot):
             return replace(base, before=said, waits="another run is writing the comment")
+    except Gone as error:  # this very thread, as all others are told of without what is not there
+        return _without_thread(base, error, bot)
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
     return planned
+
+
+def _without_thread(base: Plan, gone: Gone, bot: Bot) -> Plan:
+    """The plan for a thread that went, or went out of sight, since it was read."""
+    if not gone.certain:
+        return replace(base, waits="it cannot be seen now")
+    if isinstance(base.thread.id, int):
+        bot.memory.stage(Changes(records=(tombstone(base.thread.id, gone, bot.now),)))
+    return replace(base, answer=Silent("it is not there any more"), passed=True)
 
 
 def _reason_to_pass(thread: Thread, before: Said | None, look: Look, bot: Bot) -> str:

@@ -12,7 +12,7 @@ from bot.comment.render import withdrawn
 from bot.comment.seal import fingerprint, read_seal, seal
 from bot.comment.wording import Words
 from bot.github.catch_up import comments_of
-from bot.github.errors import CannotComment, ForgeError, Gone, Unreachable
+from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, Unreachable
 from bot.github.forge import Forge
 from bot.github.threads import Own, OwnComment, split_own
 from bot.kept import Said
@@ -70,7 +70,7 @@ class Plan:
 class Spoken:
     """What happened. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, or failed.
 
-    ``is_refused``: GitHub takes no comment there, now or later.
+    ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
     """
 
     id: ThreadId
@@ -82,6 +82,7 @@ class Spoken:
     comment: OwnComment | None = None
     error: ForgeError | None = None
     is_refused: bool = False
+    gone: Gone | None = None
 
     @property
     def spoke(self) -> bool:
@@ -187,7 +188,7 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     except CannotComment as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
-        return replace(told, action="failed", reason=str(error), error=error)
+        return replace(told, action="failed", reason=str(error), error=error, is_refused=isinstance(error, Invalid))
 
 
 def _say(plan: Plan, told: Spoken, forge: Forge, own: Own, words: Words | None) -> Spoken:
@@ -205,7 +206,9 @@ def _create(told: Spoken, number: int, forge: Forge, own: Own) -> Spoken:
     try:
         return replace(told, action="created", comment=forge.create_comment(number, told.text))
     except Gone as error:
-        return replace(told, reason=f"the issue is not there any more ({error})", is_refused=True)
+        if error.certain:
+            return replace(told, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
+        return replace(told, reason=f"the issue cannot be seen now: a later run looks again ({error})")
     except Unreachable:
         standing = look_for(number, forge, own)
         if standing is None:

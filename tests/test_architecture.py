@@ -44,6 +44,7 @@ ROOM_OF = {
     "lookout": "flow",
     "parts": "flow",
     "plans": "flow",
+    "rebuild": "flow",
     "replies": "flow",
     "feedback": "flow",
     "voice": "flow",

@@ -16,7 +16,7 @@ from bot.comment.render import WORDS, Renderer, find_marker, marker
 from bot.github.client import GitHubClient
 from bot.github.events import Event
 from bot.github.fixes import FixFinder
-from bot.github.history import GraphQLHistory
+from bot.github.graphql import GraphQLHistory
 from bot.github.threads import Own
 from bot.kept import Changes, Wish
 from bot.lookout import look_around
@@ -90,7 +90,7 @@ class Office:
             fixes=FixFinder(forge, REPO),
             pages=(),
             now=datetime.fromisoformat(self.github.clock.now),
-            clock=Clock(lambda: 0.0, lambda _: None),
+            clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),
             note=self.notes.append,
             muted=self.muted,
         )

@@ -40,6 +40,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "/repos/{owner}/{repo}/contents/{path}": ("get",),
     "/repos/{owner}/{repo}/releases": ("get",),
     "/repos/{owner}/{repo}/tags": ("get",),
+    "/repos/{owner}/{repo}/branches/{branch}": ("get",),
     "/repos/{owner}/{repo}/labels": ("get",),
     "/repos/{owner}/{repo}/commits/{ref}": ("get",),
     "/repos/{owner}/{repo}/compare/{basehead}": ("get",),
@@ -72,6 +73,7 @@ EXAMPLES = (
     "hook-delivery-items",
     "private-user",
     "tag-items",
+    "branch-get",
     "diff-entry-items",
 )
 PROSE = frozenset(

@@ -18,17 +18,31 @@ from bot.comment.links import Links
 from bot.comment.render import Renderer, marker
 from bot.comment.summary import RunReport, log_line, summarise
 from bot.config import load_settings
-from bot.doors.runner import SERVER, Surroundings, append, context_file, leave, outputs, summary_line, surroundings
+from bot.doors.runner import (
+    SERVER,
+    Surroundings,
+    append,
+    context_file,
+    leave,
+    outputs,
+    plain,
+    prepare_process,
+    summary_line,
+    surroundings,
+)
 from bot.errors import PrecedentError, UserError
 from bot.evaluation.report import render_report
-from bot.flow import handle, prove, rebuild
+from bot.flow import handle
 from bot.github.client import WRITE_GAP, GitHubClient
-from bot.github.events import KNOWN, Event, parse_event
+from bot.github.errors import Gone, RateLimited
+from bot.github.events import CALM, KNOWN, Event, parse_event
 from bot.github.fixes import FixFinder
-from bot.github.history import GraphQLHistory
+from bot.github.graphql import GraphQLHistory
+from bot.github.history import EitherHistory, RestHistory
 from bot.github.threads import Own
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
 from bot.memory.branch import BranchStore
+from bot.memory.git_errors import Archived
 from bot.memory.head import Head, open_head, read_head_files
 from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
@@ -36,10 +50,14 @@ from bot.memory.readonly import ReadOnlyStore
 from bot.memory.store import Store
 from bot.parts import Bot
 from bot.reading.page_keys import WIKI
+from bot.rebuild import go_on, prove, rebuild
 from bot.recall.mentioned import Place
 from bot.settings import Settings, SettingsError
 from bot.sources.choice import page_sources
 from bot.voice import Spoken
+
+NEUTRAL = (RateLimited, Gone, Archived)
+"""Errors after which a run is no failed one: what is left is made up for, or there is nothing to be done."""
 
 TEMPLATE_FOLDER = ".github/precedent"
 TEMPLATES = tuple(
@@ -59,7 +77,7 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
         try:
             _run(around, given_inputs(environ), now or datetime.now(UTC), report)
         except PrecedentError as error:
-            report.fail(str(error), error.exit_code)
+            report.meet(error)
         _tell(around, report)
     except PrecedentError as error:
         say(f"::error::{log_line(str(error))}")
@@ -72,16 +90,32 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
 
 @dataclass(slots=True)
 class Report:
-    """What one run did and what went wrong, gathered on the way. ``code`` is its exit code: the worst that was met."""
+    """What one run did and what went wrong, gathered on the way. ``code`` is its exit code: the worst that was met.
+
+    ``notices`` tell of what somebody may want to know and nobody has to mend.
+    """
 
     said: list[Spoken] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     code: int = 0
 
     def fail(self, line: str, code: int) -> None:
-        self.failures.append(line)
+        if line not in self.failures:
+            self.failures.append(line)
         self.code = max(self.code, code)
+
+    def meet(self, error: PrecedentError) -> None:
+        """Take an error in: what passes by itself, or is meant so, is a notice; all else fails the run."""
+        if isinstance(error, NEUTRAL):
+            self.notice(str(error))
+        else:
+            self.fail(str(error), error.exit_code)
+
+    def notice(self, line: str) -> None:
+        if line not in self.notices:
+            self.notices.append(line)
 
 
 def bug(error: Exception) -> str:
@@ -103,13 +137,17 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
         by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
         if by_hand in ("rebuild", "backtest"):
             backtest = rebuild(bot) if by_hand == "rebuild" else prove(bot)
-            path = leave(around, "backtest.html", render_report(backtest))
-            report.notes.append(f"{backtest.threads:,} threads are in memory; what it would have said: {path}")
+            if backtest:
+                path = leave(around, "backtest.html", render_report(backtest))
+                report.notes.append(f"{backtest.threads:,} threads are in memory; what it would have said: {path}")
             return
         report.said += handle(event, bot)
+        go_on(bot, calm=event.name in CALM)
     for spoken in report.said:
         if spoken.error:
-            report.fail(str(spoken.error), spoken.error.exit_code)
+            report.meet(spoken.error)
+        elif spoken.is_refused:
+            report.notice(f"Issue {spoken.id}: {spoken.reason}")
 
 
 def _event(around: Surroundings, inputs: Inputs) -> Event:
@@ -163,7 +201,11 @@ def _bot(
         yield Bot(
             memory=memory,
             forge=forge,
-            history=GraphQLHistory(around.api_url, inputs.token, around.repository, own, forge),
+            history=EitherHistory(
+                GraphQLHistory(around.api_url, inputs.token, around.repository, own, forge),
+                RestHistory(own, forge),
+                report.notes.append,
+            ),
             own=own,
             settings=settings,
             renderer=Renderer(overrides=templates, links=_links(around, settings), commands=settings.commands.enabled),
@@ -171,13 +213,16 @@ def _bot(
             fixes=FixFinder(forge, around.repository),
             pages=page_sources(settings.pages, around.repository, forge, partial(_open_branch, around, inputs)),
             now=now,
-            clock=Clock(time.monotonic, lambda line: say(plain(line))),
+            clock=Clock(time.monotonic, lambda line: say(plain(line)), time.sleep),
             note=report.notes.append,
             muted=muted,
+            meet=report.meet,
         )
     finally:
         memory.close()
-        report.notes += memory.notes
+        for trouble in forge.troubles:
+            report.meet(trouble)
+        report.notes += [*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)]
         report.notes.append(f"API: {forge.reads} reads, {forge.writes} writes.")
 
 
@@ -224,22 +269,19 @@ def _tell(around: Surroundings, report: Report) -> None:
     """One line a thread in the log, the job summary, and outputs for the next step."""
     for line in report.failures:
         say(f"::error::{log_line(line)}")
+    for line in report.notices:
+        say(f"::notice::{log_line(line)}")
     for spoken in report.said:
         say(plain(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})"))
     for note in report.notes:
         say(plain(note))
     if around.summary:
         lines = tuple(map(summary_line, report.said))
-        append(around.summary, summarise(RunReport(lines, tuple(report.notes), tuple(report.failures))))
+        append(around.summary, summarise(RunReport(lines, (*report.notices, *report.notes), tuple(report.failures))))
     if around.output:
-        silence = Spoken(0, "", "silent", report.failures[0] if report.failures else "nothing was due")
+        silence = Spoken(0, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
         first = report.said[0] if report.said else silence
         append(around.output, outputs(first, context_file(around, first)))
-
-
-def plain(text: str) -> str:
-    """One line of the log that is no command; there a per cent sign stands for itself."""
-    return log_line(text).replace("%25", "%")
 
 
 def say(line: str) -> None:
@@ -249,4 +291,5 @@ def say(line: str) -> None:
 
 def main() -> int:
     """The Action's entry point."""
+    prepare_process()
     return run(os.environ)

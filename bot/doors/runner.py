@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
+import resource
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.comment.pack import as_markdown
-from bot.comment.summary import Said
+from bot.comment.summary import Said, log_line
 from bot.errors import UserError, WorldError
 from bot.github.client import WRITE_GAP
 from bot.voice import Spoken
 
 SERVER = "https://github.com"
 FOLDER = ".precedent"
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,24 @@ def surroundings(environ: Mapping[str, str]) -> Surroundings:
     )
 
 
+class _Remarks(logging.Handler):
+    """What libraries and git remark, as lines of the log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(plain(record.getMessage()), flush=True)
+
+
+def prepare_process() -> None:
+    """Once for a process: remarks become lines that are no commands, and a crash leaves no picture of the token."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Remarks()])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def plain(text: str) -> str:
+    """One line of the log that is no command; there a per cent sign stands for itself."""
+    return log_line(text).replace("%25", "%")
+
+
 def summary_line(spoken: Spoken) -> Said:
     url = spoken.comment.url if spoken.comment else ""
     shadow = spoken.text if spoken.action == "would say" else ""
@@ -88,13 +110,16 @@ def leave(around: Surroundings, name: str, text: str) -> str:
     """Write a file for the steps that follow, and return its path as they know it.
 
     It lies in the workspace and is named relative to it: a container knows the runner's folders by other names than the
-    steps after it do. Without a workspace it lies beside the runner's temporary files.
+    steps after it do. Without a workspace it lies beside the runner's temporary files. No link is followed.
     """
     root = Path(around.workspace or around.temp or Path(around.output).parent)
     path = root / FOLDER / name
     try:
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="replace")
+        if path.parent.is_symlink():
+            raise WorldError(f"{FOLDER} in {root} is a link: remove it, as nothing is written through links")
+        with open(os.open(path, _FRESH, 0o644), "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            file.write(text)
     except OSError as error:
         raise WorldError(f"{name} cannot be written to {root}: {error.strerror}") from error
     return str(path.relative_to(root) if around.workspace else path)

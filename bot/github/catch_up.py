@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.archive import parse_time
-from bot.github.errors import Gone
+from bot.github.errors import ForgeError, Gone, RateLimited
 from bot.github.forge import PER_PAGE, Reader
 from bot.github.threads import Own, OwnComment, archive_message, split_own, thread_of
 from bot.model import Record, Thread, ThreadId, Tombstone
@@ -21,6 +21,8 @@ OVERLAP = timedelta(minutes=5)
 PAGES = 3
 """Pages of a hundred changed issues that an event's run reads; a longer backlog is history's job."""
 
+_STEP = timedelta(seconds=1)
+
 
 @dataclass(frozen=True, slots=True)
 class News:
@@ -28,13 +30,21 @@ class News:
 
     ``own`` holds our comment on each issue of which all comments are known, None where there is none; issues that are
     not in it may or may not have one. ``cursor``: everything that changed before it is in here. ``complete`` is False
-    when there is more than this.
+    when there is more than this. ``total`` is how many threads there will be, where the first of several batches says.
+    ``fault``: what kept us from some of it, a limit or an outage.
     """
 
     records: tuple[Record, ...] = ()
     own: Mapping[ThreadId, OwnComment | None] = field(default_factory=dict)
     cursor: datetime | None = None
     complete: bool = True
+    total: int | None = None
+    fault: ForgeError | None = None
+
+    @property
+    def limited(self) -> RateLimited | None:
+        """The limit that was met on the way; nothing more is to be asked for in this run."""
+        return self.fault if isinstance(self.fault, RateLimited) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +56,44 @@ class Known:
 
 
 def catch_up(reader: Reader, own: Own, known: Known, listed: Sequence[Json], since: datetime | None) -> News:
-    """Read the threads of ``listed`` issues, given what memory knows of them."""
+    """Read the threads of ``listed`` issues, given what memory knows of them.
+
+    What cannot be read holds the cursor back, so that the next run lists it again; the others are read all the same.
+    """
     changed = [issue for issue in listed if _is_news(issue, known)]
-    cursor, complete = max((parse_time(issue["updated_at"]) for issue in listed), default=None), True
-    stream = _stream(reader, changed, since)
     records: list[Record] = []
     ours: dict[ThreadId, OwnComment | None] = {}
+    left: list[Json] = []
+    fault: ForgeError | None = None
+    try:
+        stream = _stream(reader, changed, since)
+    except ForgeError:  # then one by one, where that is still possible
+        stream = None
     for issue in changed:
         try:
             thread, mine = _read(reader, own, issue, known, stream)
-        except Gone:  # since it was listed; where that passes, the next run has to list it again
-            cursor, complete = min(filter(None, (cursor, parse_time(issue["updated_at"])))), False
+        except ForgeError as error:
+            if isinstance(error, Gone) and error.certain:  # since it was listed
+                records.append(tombstone(issue["number"], error, parse_time(issue["updated_at"]) + _STEP))
+                continue
+            left.append(issue)
+            fault = fault if isinstance(error, Gone) else fault or error
             continue
         records.append(thread)
         if mine is not None:
             ours[thread.id] = mine[0] if mine else None
-    return News(tuple(records), ours, cursor, complete)
+    cursor = min((parse_time(issue["updated_at"]) for issue in left or listed[-1:]), default=None)
+    return News(tuple(records), ours, cursor, not left, fault=fault)
 
 
-def read_thread(reader: Reader, own: Own, number: int) -> tuple[Record, OwnComment | None, Json]:
-    """One thread with all its comments, our comment on it, and the issue's JSON. Raises Gone."""
-    issue = reader.issue(number)
+def read_thread(
+    reader: Reader, own: Own, number: int, *, fresh: bool = False
+) -> tuple[Record, OwnComment | None, Json]:
+    """One thread with all its comments, our comment on it, and the issue's JSON. Raises Gone.
+
+    ``fresh``: it was opened a moment ago, and may not be shown yet.
+    """
+    issue = reader.issue(number, fresh=fresh)
     thread, mine = _read_whole(reader, own, issue)
     return thread, mine[0] if mine else None, issue
 

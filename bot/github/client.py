@@ -1,62 +1,61 @@
-"""PyGithub as transport: reading issues and comments, and writing one comment. Writes are never retried blindly."""
+"""The few calls of GitHub's API that are needed: reading issues and comments, and writing one comment."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import github
-from github.GithubException import BadCredentialsException, GithubException, RateLimitExceededException
-from requests.exceptions import RequestException
-from urllib3.util import Retry
-
-from bot.github.errors import CannotComment, ForgeError, Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
-from bot.github.forge import PER_PAGE
+from bot.github.errors import ForgeError, Gone, IssuesOff, NotPermitted, Unreachable
+from bot.github.forge import PER_PAGE, Rate
 from bot.github.threads import OwnComment
+from bot.github.wire import TIMEOUT, Answer, Wire
 
 Json = dict[str, Any]
-TIMEOUT = 20
 WRITE_GAP = 1.0
 """Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
 
-RETRIES = 3
-"""Repeats of a read after a dropped connection or a 5xx, with doubling waits; nothing else is repeated."""
+HOPS = 4
+"""Redirects that one request follows."""
 
 _REPO = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}\Z", re.ASCII)
 _LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)  # an App's name has brackets, and no permission to ask for
 _NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
-_CLOSED_DOORS = ("is locked", "archived", "read-only", "too many comments", "commenting is disabled")
+_PLACE = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
+_ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
 
 
 class GitHubClient:
     """The few calls that are needed, each returning GitHub's JSON or raising a ForgeError."""
 
-    def __init__(self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP) -> None:
+    def __init__(
+        self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP, timeout: float = TIMEOUT
+    ) -> None:
+        """``write_gap``: seconds between two writes, by which the pauses before a repeated read shrink too."""
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
-        retry = Retry(
-            total=RETRIES,
-            backoff_factor=0.5,
-            status_forcelist=(500, 502, 503, 504),
-            allowed_methods=("GET",),
-            respect_retry_after_header=False,  # it may name an hour; the next run is sooner
-        )
-        api = github.Github(
-            auth=github.Auth.Token(token),
-            base_url=api_url.rstrip("/"),
-            timeout=TIMEOUT,
-            retry=retry,
-            seconds_between_requests=None,
-            seconds_between_writes=write_gap or None,
-            user_agent="precedent",
-        )
-        self._requester = api.requester
+        self._wire = Wire(api_url, token, write_gap=write_gap, timeout=timeout)
         self._repo = f"/repos/{repo}"
+        self._home = ""
         self.reads = 0
         self.writes = 0
+
+    @property
+    def rate(self) -> Rate | None:
+        """Requests left in this hour, of how many, and when the next hour begins; None before the first answer."""
+        return self._wire.rate
+
+    @property
+    def troubles(self) -> tuple[ForgeError, ...]:
+        """Why nothing more was asked for: a limit, a dead token, a server that is down. Each raises at once again."""
+        return self._wire.troubles
+
+    @property
+    def lacking(self) -> tuple[ForgeError, ...]:
+        """One error for each permission that turned out to be missing."""
+        return tuple(self._wire.lacking.values())
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -65,7 +64,12 @@ class GitHubClient:
         query: dict[str, Any] = {"state": "all", "sort": "updated", "direction": "asc", "per_page": PER_PAGE}
         if since:
             query["since"] = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        return self.pages(f"{self._repo}/issues", query, pages)
+        try:
+            return self.pages(f"{self._repo}/issues", query, pages)
+        except IssuesOff:
+            raise
+        except Gone as error:  # a list is empty before it is gone
+            raise NotPermitted("the token cannot see this repository's issues: give the job 'issues: write'") from error
 
     def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
         """Comments on any issue changed since then, oldest change first, and whether these are all."""
@@ -77,9 +81,12 @@ class GitHubClient:
         }
         return self.pages(f"{self._repo}/issues/comments", query, pages)
 
-    def issue(self, number: int) -> Json:
-        """One issue or pull request; Gone when it was deleted, moved or is out of sight."""
-        data: Json = _shaped(self.get(f"{self._repo}/issues/{number}", {})[1], dict)
+    def issue(self, number: int, *, fresh: bool = False) -> Json:
+        """One issue or pull request; Gone when it was deleted, moved or is out of sight.
+
+        ``fresh``: it was opened a moment ago, so that GitHub may not show it yet: then it is asked for a few times.
+        """
+        data: Json = _shaped(self._read(f"{self._repo}/issues/{number}", {}, again=fresh).data, dict)
         home = str(data.get("repository_url") or "")
         if data.get("number") != number or not self._is_home(home):
             moved = f"{'/'.join(home.split('/')[-2:])}#{data.get('number')}"
@@ -132,9 +139,10 @@ class GitHubClient:
         """Fold a comment as outdated, or unfold it. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
         verb = "minimize" if folded else "unminimize"
         wanted = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
-        told = f"{verb}dComment {{ isMinimized }}"
+        kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
+        told = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
         self.writes += 1
-        self._call(lambda: self._requester.graphql_named_mutation(f"{verb}Comment", wanted, told))
+        self._wire.graphql(f"mutation Fold($input: {kind}) {{ {told} }}", {"input": wanted})
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -153,29 +161,65 @@ class GitHubClient:
 
     def _is_home(self, home: str) -> bool:
         """Whether an issue lives in this repository, which may bear a new name since it was asked for."""
-        if not home or home.lower().endswith(self._repo.lower()):
-            return True
+        if self._home or not home or home.lower().endswith(self._repo.lower()):
+            return True  # after a redirect it was looked at already
         name = _shaped(self.get(self._repo, {})[1], dict).get("full_name")
         return home.lower().endswith(f"/repos/{name}".lower())
 
     def get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
         """Headers and JSON of one read; raises a ForgeError."""
+        answer = self._read(path, query)
+        return answer.headers, answer.data
+
+    def _read(self, path: str, query: Mapping[str, Any], *, again: bool = False) -> Answer:
         self.reads += 1
-        return self._call(lambda: self._requester.requestJsonAndCheck("GET", path, parameters=dict(query)))
+        return self._ask("GET", path, query, again=again)
 
     def _write(self, verb: str, path: str, body: Json) -> Json:
         self.writes += 1
-        data: Json = _shaped(self._call(lambda: self._requester.requestJsonAndCheck(verb, path, input=body))[1], dict)
+        data: Json = _shaped(self._ask(verb, path, None, body).data, dict)
         _shaped(data.get("id"), int)
         return data
 
-    def _call(self, request: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+    def _ask(
+        self, verb: str, path: str, query: Mapping[str, Any] | None, body: Json | None = None, *, again: bool = False
+    ) -> Answer:
+        """The answer, wherever the repository is now; Gone where only what was asked for went elsewhere.
+
+        A redirect says that nothing was done, so a write may follow it; but never into another repository.
+        """
+        rest = path.removeprefix(self._repo)
+        for _ in range(HOPS):
+            there = path if rest == path else (self._home or self._repo) + rest  # the rate limit lies in no repository
+            answer = self._wire.ask(verb, there, query, body, again=again)
+            if not answer.led_to:
+                return answer
+            self._home = self._moved(rest, answer.led_to)
+        raise Unreachable("GitHub led from one place to another without end: the next run catches up")
+
+    def _moved(self, rest: str, led_to: str) -> str:
+        """Where the repository is now, given that ``rest`` of it led there."""
+        place = _PLACE.fullmatch(self._wire.below(led_to))
+        if place is None:
+            raise Unreachable("GitHub led to another server: the next run catches up")
+        if not rest:
+            return place[1]
+        known = _shaped(self.get(self._repo, {})[1], dict)
+        ours = (f"/repositories/{known.get('id')}", f"/repos/{known.get('full_name')}".lower())
+        if place[1].lower() in ours and (place[2] or "") == rest:
+            return place[1]
+        number = _ISSUE.match(place[2] or "")
+        moved = self._name(place[1] + number[0]) if number else None
+        raise Gone("it was moved to another repository", certain=True, moved_to=moved)
+
+    def _name(self, path: str) -> str | None:
+        """``owner/repo#N`` of an issue elsewhere, None where it cannot be seen from here."""
         try:
-            return request()
-        except GithubException as error:
-            raise meaning_of(error) from error
-        except (RequestException, OSError, ValueError, RuntimeError) as error:  # the last two: no JSON; led elsewhere
-            raise Unreachable(f"GitHub did not answer ({type(error).__name__}): the next run catches up") from error
+            found = _shaped(self._wire.ask("GET", path).data, dict)
+        except ForgeError:
+            return None
+        repo = "/".join(str(found.get("repository_url") or "").split("/")[-2:])
+        return f"{repo}#{found.get('number')}" if _REPO.match(repo) else None
 
 
 def _shaped(data: Any, kind: type) -> Any:
@@ -183,33 +227,3 @@ def _shaped(data: Any, kind: type) -> Any:
     if not isinstance(data, kind):
         raise Unreachable("GitHub's answer was not what was asked for: the next run catches up")
     return data
-
-
-def meaning_of(error: GithubException) -> ForgeError:
-    """The meaning of an API error, as one line with the remedy."""
-    message = str((error.data or {}).get("message") or "") if isinstance(error.data, dict) else ""
-    headers = {str(name).lower(): str(value) for name, value in (error.headers or {}).items()}
-    limited = isinstance(error, RateLimitExceededException) or headers.get("x-ratelimit-remaining") == "0"
-    if error.status == 429 or (error.status == 403 and (limited or "retry-after" in headers)):
-        until = _until(headers)
-        when = f" until {until:%H:%M} UTC" if until else ""
-        return RateLimited(f"GitHub's rate limit is reached{when}: the next run goes on from here", until)
-    if isinstance(error, BadCredentialsException) or error.status == 401:
-        return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
-    if error.status in (403, 422) and any(words in message.lower() for words in _CLOSED_DOORS):
-        return CannotComment(f"GitHub takes no comment here: {message:.120}")
-    if error.status == 403:
-        return NotPermitted(f"the token may not do this (403: {message:.120}): give the job 'issues: write'")
-    if error.status in (404, 410):
-        told = f"{error.status}: {message:.120}" if message else str(error.status)
-        certain = error.status == 410 and "disabled" not in message.lower()
-        return Gone(f"GitHub has nothing there ({told}): it was removed, or the token may not see it", certain=certain)
-    if error.status >= 500:
-        return Unreachable(f"GitHub answered {error.status}: the next run catches up")
-    return ForgeError(f"GitHub answered {error.status}: {message:.160}")
-
-
-def _until(headers: Mapping[str, str]) -> datetime | None:
-    """When a limit ends: x-ratelimit-reset, in UTC epoch seconds. https://docs.github.com/rest/rate-limit"""
-    reset = headers.get("x-ratelimit-reset", "")
-    return datetime.fromtimestamp(int(reset), UTC) if reset.isdigit() and len(reset) < 12 else None

@@ -28,16 +28,31 @@ class Gone(ForgeError):
         self.moved_to = moved_to
 
 
+class IssuesOff(Gone):
+    """410: the repository has no issues now. They come back when somebody switches them on."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, certain=False)
+
+
 class CannotComment(ForgeError):
-    """The conversation is locked, the repository archived, or the issue has 2,500 comments: silence is right."""
+    """The conversation is locked or limited, the repository archived, or there are 2,500 comments: silence is right."""
+
+
+class Invalid(ForgeError):
+    """422: GitHub does not take what was sent, and will not take it later either."""
 
 
 class RateLimited(ForgeError):
-    """The primary or a secondary limit was reached. ``until`` is when it can go on, if GitHub said so."""
+    """The primary or a secondary limit was reached. ``until`` is when it can go on, if GitHub said so.
 
-    def __init__(self, message: str, until: datetime | None = None) -> None:
+    ``is_secondary``: it is about how fast was asked, and holds for every kind of request.
+    """
+
+    def __init__(self, message: str, until: datetime | None = None, *, is_secondary: bool = False) -> None:
         super().__init__(message)
         self.until = until
+        self.is_secondary = is_secondary
 
 
 class Unreachable(ForgeError):

@@ -17,6 +17,9 @@ ANSWERED = {("issues", "opened"), ("issues", "edited"), ("issue_comment", "creat
 """The events that may be answered. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
 FORGETTING = {("issues", "deleted"), ("issues", "transferred")}
+CALM = frozenset({"schedule", "workflow_dispatch"})
+"""Events that nobody waits for."""
+
 KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"})
 
 

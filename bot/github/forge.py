@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bot.github.threads import OwnComment
 
@@ -12,8 +12,21 @@ PER_PAGE = 100
 """What GitHub gives at most in one answer to a read."""
 
 
+class Rate(NamedTuple):
+    """How many of this hour's requests are left, of how many, and when the hour is over."""
+
+    left: int
+    limit: int
+    anew: datetime | None
+
+
 class Reader(Protocol):
     """Reading issues, each call one page of a hundred or as many as asked for."""
+
+    @property
+    def rate(self) -> Rate | None:
+        """What is left of this hour's requests, by the newest answer; None where nothing is known of it."""
+        ...
 
     def issues_since(self, since: datetime | None, pages: int) -> tuple[list[Json], bool]:
         """Issues and pull requests changed since then, oldest change first, and whether these are all."""
@@ -23,8 +36,8 @@ class Reader(Protocol):
         """Comments on any issue changed since then, oldest change first, and whether these are all."""
         ...
 
-    def issue(self, number: int) -> Json:
-        """One issue or pull request; raises Gone."""
+    def issue(self, number: int, *, fresh: bool = False) -> Json:
+        """One issue or pull request; raises Gone. ``fresh``: opened a moment ago, it may not be shown yet."""
         ...
 
     def comments(self, number: int) -> list[Json]:

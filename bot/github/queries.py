@@ -19,6 +19,7 @@ ISSUES = """
 query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
     issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}) {
+      totalCount
       pageInfo { hasNextPage endCursor }
       nodes {
         number title body state stateReason(enableDuplicate: true) locked createdAt updatedAt closedAt
@@ -65,6 +66,19 @@ WITHOUT_PULLS = ISSUES.replace("LINKED", "")
 """For a token that may not read pull requests: GitHub refuses all of a query that asks for those of an issue."""
 
 ISSUES = ISSUES.replace("LINKED", _LINKED)
+
+NUMBERS = """
+query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
+  repository(owner: $owner, name: $name) {
+    issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}) {
+      totalCount
+      pageInfo { hasNextPage endCursor }
+      nodes { number updatedAt }
+    }
+  }
+}
+"""
+"""The same issues by number only, for where their texts are too much for one answer."""
 
 _MERGED_AFTER = timedelta(hours=1)
 """How long after the closing by hand the pull request may be merged that is said to close it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bot.github.errors import CannotComment, ForgeError, Gone, Unreachable
+from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, Unreachable
 from bot.github.threads import OwnComment, own_comment
 from bot.kept import Changes, Wish
 from bot.parts import Bot
@@ -59,7 +59,7 @@ def _answered(plan: ReplyPlan, bot: Bot) -> Spoken:
     except (CannotComment, Gone) as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
-        return replace(told, action="failed", reason=str(error), error=error)
+        return replace(told, action="failed", reason=str(error), error=error, is_refused=isinstance(error, Invalid))
     react(plan.request, "rocket" if plan.good else "confused", bot)
     return told
 

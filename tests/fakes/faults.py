@@ -1,23 +1,33 @@
-"""Faults to inject into the fake GitHub, each for chosen requests and a chosen number of times."""
+"""Faults to inject into the fakes of GitHub and git, each for chosen requests and a chosen number of times."""
 
 from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass, field
 
-KINDS = ("secondary403", "primary403", "429", "5xx", "drop", "dup", "slow", "401")
+KINDS = (
+    "secondary403", "primary403", "429", "limit200", "secondary200",
+    "401", "permission", "locked", "archived", "limited", "cap",
+    "404", "410", "issues-off", "301", "422", "500", "5xx", "503", "504",
+    "drop", "dup", "slow", "html", "cut",
+)  # fmt: skip
+
+HAPPENS = frozenset({"dup", "slow", "cut"})
+"""Faults after which what was asked for has happened all the same."""
 
 
 @dataclass
 class Fault:
     """``after`` matching requests pass, then ``times`` of them fail (None: all). ``seconds`` is the delay of ``slow``
-    and the ``Retry-After`` of ``secondary403`` and ``429`` (0: no such header)."""
+    and the ``Retry-After`` of the limits (0: no such header). ``to`` is where ``301`` leads: ``owner/name#N``, or
+    nothing for the same repository by its number."""
 
     match: str
     kind: str
     times: int | None = 1
     after: int = 0
     seconds: float = 1.0
+    to: str = ""
     seen: int = 0
 
     def takes(self, request: str) -> bool:
@@ -31,19 +41,21 @@ class Fault:
 class FaultPlan:
     """What will go wrong. A request is ``"POST /repos/octocat/hello/issues/1/comments"``; a ``*`` spans slashes.
 
-    ``drop`` closes the connection before anything happens; ``dup`` does what was asked and loses the reply;
-    ``5xx`` is a 502 as its load balancer sends it; ``secondary403``, ``primary403`` and ``429`` are GitHub's three ways
-    to say "slow down"; ``401`` is a token that has just died; ``slow`` answers rightly after ``seconds``.
+    ``drop`` closes the connection before anything happens; ``dup`` does what was asked and loses the reply; ``slow``
+    answers rightly after ``seconds``; ``cut`` breaks off in the middle of the right answer's JSON, ``html`` is the page
+    of a proxy with a status of 200. The words and headers of the others are in `struck`.
     """
 
     faults: list[Fault] = field(default_factory=list)
     injected: list[tuple[str, str]] = field(default_factory=list)
     """Every fault that has struck: (kind, request)."""
 
-    def add(self, match: str, kind: str, times: int | None = 1, after: int = 0, seconds: float = 1.0) -> Fault:
+    def add(
+        self, match: str, kind: str, times: int | None = 1, after: int = 0, seconds: float = 1.0, to: str = ""
+    ) -> Fault:
         if kind not in KINDS:
             raise ValueError(f"unknown fault {kind!r}: one of {', '.join(KINDS)}")
-        fault = Fault(match, kind, times, after, seconds)
+        fault = Fault(match, kind, times, after, seconds, to)
         self.faults.append(fault)
         return fault
 

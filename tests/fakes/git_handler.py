@@ -32,7 +32,8 @@ SETTINGS = {
     "receive.autogc": "false",
     "safe.directory": "*",
 }
-FAULT_STATUS = {"secondary403": 403, "primary403": 403, "429": 429, "5xx": 502, "401": 401}
+FAULT_STATUS = {"secondary403": 403, "primary403": 403, "permission": 403, "404": 404, "429": 429, "5xx": 502,
+                "503": 503, "504": 504, "401": 401, "html": 200}  # fmt: skip
 
 
 class Served(NamedTuple):

@@ -71,6 +71,17 @@ def _entries(repo: Repository, folder: str) -> dict[str, str]:
     return {f"{prefix}{path.split('/')[0]}": "dir" if "/" in path else "file" for path in inside}
 
 
+@BOOK.route("GET", f"{REPO}/branches/{{branch}}", needs="contents:read")
+def get_branch(call: Call) -> Reply:
+    """A branch that has a commit, and whether it is protected."""
+    repo, name = call.repository(), call.params["branch"]
+    if name not in repo.branches:
+        raise Refusal(404, "Branch not found")
+    shape = call.shapes.sample("branch-get", repo)
+    shape["commit"]["sha"] = repo.branches[name]
+    return Reply(200, shape | {"name": name, "protected": name in repo.protected})
+
+
 @BOOK.route("GET", f"{REPO}/commits/{{ref}}", needs="contents:read")
 def get_commit(call: Call) -> Reply:
     """By full or short SHA, tag, or the name of a branch."""

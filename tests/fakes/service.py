@@ -15,16 +15,16 @@ from tests.fakes import graph, rest_app, rest_comments, rest_issues, rest_projec
 from tests.fakes.apps import App
 from tests.fakes.contract import Exchange, find_violations
 from tests.fakes.exchange import Book, Call, Recorded, Refusal, Reply, Route, Wire, not_found
-from tests.fakes.faults import Fault
+from tests.fakes.faults import HAPPENS, Fault
 from tests.fakes.objects import Shapes
 from tests.fakes.state import Token
+from tests.fakes.struck import answer
 
 RANKS = ("none", "read", "write", "admin")
 ENTERPRISE = "/api/v3"
 BOOK = Book().extend((rest_issues.BOOK, rest_comments.BOOK, rest_project.BOOK, rest_app.BOOK))
 GRAPHQL = Route("POST", "/graphql", lambda call: Reply())
 FREE = frozenset({"/rate_limit"})
-SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,12 @@ class Service:
             self.fake.record(Recorded(method, template, 0), False)
             return Sent(0, {}, b"", dropped=True)
         with self.fake.world.lock:
-            reply = self._injected(fault) or self._reply(named, route, params)
-            sent = self._finish(named, route, reply)
+            struck = answer(fault, named, route, self.fake) if fault else None
+            sent = self._finish(named, route, struck or self._reply(named, route, params))
         writes = graph.writes(_text(body)) if route is GRAPHQL else method not in ("GET", "HEAD")
         self.fake.record(Recorded(method, template, sent.status), writes)
-        self._check(named, route, params, sent, bool(fault and fault.kind not in ("slow", "dup")))
-        if fault and fault.kind == "slow":
-            return replace(sent, delay=fault.seconds)
-        return replace(sent, dropped=bool(fault and fault.kind == "dup"))
+        self._check(named, route, params, sent, bool(fault and fault.kind not in HAPPENS))
+        return _on_the_way(sent, fault) if fault else sent
 
     def _read(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Wire:
         """The API is served at the root, and as on a company's server under ``/api/v3`` and ``/api/graphql``."""
@@ -198,25 +196,6 @@ class Service:
             raise Refusal(401, "Bad credentials")
         return token, None
 
-    def _injected(self, fault: Fault | None) -> Reply | None:
-        if fault is None:
-            return None
-        later = {"Retry-After": str(int(fault.seconds))} if fault.seconds else {}
-        match fault.kind:
-            case "secondary403":
-                return Refusal(403, SECONDARY, later).reply
-            case "429":
-                return Refusal(429, SECONDARY, later).reply
-            case "primary403":
-                reset = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(self.fake.clock.epoch + 3600)}
-                return Refusal(403, "API rate limit exceeded for installation ID 1.", reset).reply
-            case "401":
-                return Refusal(401, "Bad credentials").reply
-            case "5xx":
-                page = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
-                return Reply(502, page, {"Content-Type": "text/html"})
-        return None
-
     def _finish(self, wire: Wire, route: Route | None, reply: Reply) -> Sent:
         resource = "graphql" if route is GRAPHQL else "core"
         token = self.fake.world.tokens.get(wire.headers.get("Authorization", "").partition(" ")[2].strip())
@@ -245,6 +224,16 @@ class Service:
             wire.method, route.template, params, wire.query, wire.headers, wire.body, sent.status, kind, sent.body
         )
         self.fake.violations.extend(find_violations(exchange, injected))
+
+
+def _on_the_way(sent: Sent, fault: Fault) -> Sent:
+    """What of the right answer arrives."""
+    match fault.kind:
+        case "slow":
+            return replace(sent, delay=fault.seconds)
+        case "cut":
+            return replace(sent, body=sent.body[: len(sent.body) // 2])
+    return replace(sent, dropped=fault.kind == "dup")
 
 
 def _text(body: bytes) -> str:

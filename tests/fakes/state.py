@@ -210,6 +210,8 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     """Name → SHA of the newest commit, of branches that have one."""
+    protected: set[str] = field(default_factory=set)
+    """The branches that a rule protects."""
 
     @property
     def full_name(self) -> str:

@@ -28,6 +28,22 @@ def an_issue(github: FakeGitHub) -> None:
         ("429", 429, "retry-after"),
         ("5xx", 502, "content-type"),
         ("401", 401, "content-type"),
+        ("permission", 403, "x-accepted-github-permissions"),
+        ("locked", 403, "content-type"),
+        ("archived", 403, "content-type"),
+        ("limited", 403, "content-type"),
+        ("cap", 422, "content-type"),
+        ("404", 404, "content-type"),
+        ("410", 410, "content-type"),
+        ("issues-off", 410, "content-type"),
+        ("422", 422, "content-type"),
+        ("301", 307, "location"),
+        ("500", 500, "content-type"),
+        ("503", 503, "content-type"),
+        ("504", 504, "content-type"),
+        ("html", 200, "content-type"),
+        ("limit200", 200, "x-ratelimit-reset"),
+        ("secondary200", 200, "retry-after"),
     ],
 )
 def test_a_refusal_is_given_once_and_nothing_happens(
@@ -40,6 +56,39 @@ def test_a_refusal_is_given_once_and_nothing_happens(
     assert header in refused.headers
     assert len(github.issue(1).comments) == 1
     assert github.faults.injected == [(kind, "POST /repos/octocat/hello-world/issues/1/comments")]
+
+
+@pytest.mark.parametrize("kind", ["secondary403", "429", "secondary200"])
+def test_a_secondary_limit_may_name_no_time(github: FakeGitHub, http: httpx.Client, kind: str) -> None:
+    github.faults.add("GET *", kind, seconds=0)
+    refused = http.get("/repos/octocat/hello-world")
+
+    assert "retry-after" not in refused.headers
+    assert refused.headers["x-ratelimit-remaining"] != "0"
+
+
+def test_a_redirect_leads_to_the_same_repository_or_to_an_issue_of_another(
+    github: FakeGitHub, http: httpx.Client
+) -> None:
+    other = github.add_project("octocat/other")
+    github.faults.add("GET *", "301")
+    github.faults.add("GET *", "301", after=1, to="octocat/other#7")
+    path = "/repos/octocat/hello-world/issues/1/comments?per_page=5"
+    same, away = http.get(path), http.get(path)
+
+    assert same.headers["location"] == f"{github.url}/repositories/{github.repo.id}/issues/1/comments?per_page=5"
+    assert away.headers["location"] == f"{github.url}/repositories/{other.repo.id}/issues/7/comments?per_page=5"
+    assert (same.status_code, away.status_code) == (301, 301)
+
+
+def test_a_cut_answer_is_the_first_half_of_the_right_one(github: FakeGitHub, http: httpx.Client) -> None:
+    github.faults.add("POST *", "cut")
+    cut = post(http)
+
+    assert cut.status_code == 201
+    assert cut.text.startswith('{"')
+    assert not cut.text.endswith("}")
+    assert [comment.body for comment in github.issue(1).comments] == ["hello"]
 
 
 def test_the_primary_limit_says_that_nothing_remains(github: FakeGitHub, http: httpx.Client) -> None:

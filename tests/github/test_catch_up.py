@@ -12,7 +12,7 @@ from bot.archive import thread_from_archive
 from bot.github.catch_up import OVERLAP, Known, News, catch_up, comments_of, read_thread, tombstone
 from bot.github.client import GitHubClient
 from bot.github.errors import Gone
-from bot.github.history import GraphQLHistory
+from bot.github.graphql import GraphQLHistory
 from bot.github.threads import Own
 from bot.model import Record, Thread, ThreadId, Tombstone
 from tests.fakes.github import FakeGitHub

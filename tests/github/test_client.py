@@ -7,10 +7,20 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from github.GithubException import GithubException
 
-from bot.github.client import GitHubClient, meaning_of
-from bot.github.errors import CannotComment, ForgeError, Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.client import GitHubClient
+from bot.github.errors import (
+    CannotComment,
+    ForgeError,
+    Gone,
+    Invalid,
+    IssuesOff,
+    NotPermitted,
+    RateLimited,
+    Unauthorised,
+    Unreachable,
+)
+from bot.github.meaning import meaning_of
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
@@ -140,7 +150,7 @@ def test_an_issue_out_of_sight_may_come_back(github: FakeGitHub, client: GitHubC
 
 def test_issues_that_are_switched_off_are_not_deleted(github: FakeGitHub, client: GitHubClient, number: int) -> None:
     github.repo.has_issues = False
-    with pytest.raises(Gone, match="disabled") as gone:
+    with pytest.raises(IssuesOff, match="switched off") as gone:
         client.issue(number)
     assert not gone.value.certain
 
@@ -244,13 +254,15 @@ def test_a_read_is_repeated_after_a_fault_of_the_server(github: FakeGitHub, clie
     [
         (401, "Bad credentials", {}, Unauthorised),
         (403, "Resource not accessible by integration", {}, NotPermitted),
-        (403, "Forbidden", {"Retry-After": "60"}, RateLimited),
+        (403, "Forbidden", {"retry-after": "60"}, RateLimited),
         (403, "Forbidden", {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "junk"}, RateLimited),
         (403, "Unable to create comment because issue is locked.", {}, CannotComment),
         (403, "Repository was archived so is read-only.", {}, CannotComment),
         (403, "Commenting is disabled on issues with more than 2500 comments", {}, CannotComment),
         (422, "Issue is locked", {}, CannotComment),
-        (422, "Validation Failed", {}, ForgeError),
+        (422, "Validation Failed", {}, Invalid),
+        (422, "was submitted too quickly", {}, RateLimited),
+        (403, "You have exceeded a secondary rate limit", {}, RateLimited),
         (404, "Not Found", {}, Gone),
         (410, "This issue was deleted", {}, Gone),
         (429, "", {}, RateLimited),
@@ -259,10 +271,10 @@ def test_a_read_is_repeated_after_a_fault_of_the_server(github: FakeGitHub, clie
     ],
 )
 def test_what_a_refusal_means(status: int, message: str, headers: dict[str, str], meaning: type[ForgeError]) -> None:
-    found = meaning_of(GithubException(status, {"message": message}, headers))
+    found = meaning_of(status, headers, {"message": message})
     assert type(found) is meaning
     assert "\n" not in str(found)
-    assert meaning_of(GithubException(status, None, None)).exit_code == 1
+    assert meaning_of(status, {}, None).exit_code == 1
 
 
 @pytest.fixture

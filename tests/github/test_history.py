@@ -12,7 +12,8 @@ import pytest
 from bot.archive import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, NotPermitted, RateLimited, Unauthorised, Unreachable
-from bot.github.history import PER_PAGE, GraphQLHistory, History, RestHistory
+from bot.github.graphql import PER_PAGE, GraphQLHistory, NoGraphQL
+from bot.github.history import History, RestHistory
 from bot.github.threads import Own
 from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent
 from bot.reading.outcome import outcome
@@ -248,6 +249,33 @@ def test_more_changes_in_one_second_than_a_page_holds_are_all_read(github: FakeG
     assert len(threads(make(github, own))) == 350
 
 
+@pytest.mark.slow
+def test_more_than_a_hundred_pages_are_read_on_by_the_cursor_of_the_link(github: FakeGitHub, own: Own) -> None:
+    """GitHub takes no number of a page above 100; so much can change in one second when a label is renamed."""
+    for _ in range(10_150):
+        github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
+    assert len(threads(by_rest(github, own))) == 10_150
+
+
+def test_an_answer_that_lacks_a_part_costs_that_part_only(github: FakeGitHub, own: Own) -> None:
+    for count in range(12):
+        github.comment(github.open_issue("octocat", f"Crash {count}"), "hubot", "Me too")
+    github.faults.add("POST /graphql", "drop", 2)
+    history = by_graphql(github, own)
+    assert plain(threads(history)) == plain(as_it_was(github))
+    assert history.requests == 4
+
+
+def test_what_is_too_much_for_any_answer_is_read_one_by_one(github: FakeGitHub, own: Own) -> None:
+    github.comment(github.open_issue("octocat", "Crash"), BOT, OURS)
+    github.comment(github.open_issue("octocat", "Hang"), "hubot", "Me too")
+    github.faults.add("POST /graphql", "drop", 2)
+    github.faults.add("GET /repos/*/issues/1", "410")
+    found = threads(by_graphql(github, own))
+    assert list(found) == [2]
+    assert [comment.text for comment in found[2].comments] == ["Me too"]
+
+
 def test_pull_requests_are_no_part_of_it(github: FakeGitHub, own: Own, make: Make) -> None:
     github.add_pull("hubot", "Fix")
     number = github.open_issue("octocat", "Crash")
@@ -281,7 +309,7 @@ def test_a_companys_own_server_has_its_graphql_elsewhere(github: FakeGitHub, own
 @pytest.mark.parametrize(
     ("kind", "meaning"),
     [("401", Unauthorised), ("primary403", RateLimited), ("secondary403", RateLimited), ("429", RateLimited),
-     ("drop", Unreachable)],
+     ("limit200", RateLimited), ("secondary200", RateLimited), ("404", NoGraphQL), ("drop", Unreachable)],
 )  # fmt: skip
 def test_what_a_refusal_means_and_that_it_is_not_waited_for(
     github: FakeGitHub, own: Own, kind: str, meaning: type[ForgeError]

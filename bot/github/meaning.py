@@ -1,0 +1,142 @@
+"""What an answer of GitHub that is no result means, as one line with the remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from bot.github.errors import (
+    CannotComment,
+    ForgeError,
+    Gone,
+    Invalid,
+    IssuesOff,
+    NotPermitted,
+    RateLimited,
+    Unauthorised,
+    Unreachable,
+)
+
+UNTOLD_WAIT = timedelta(seconds=60)
+"""How long a secondary limit lasts at least where GitHub names no time.
+https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit"""
+
+_LIMIT_WORDS = (
+    "rate limit",
+    "abuse detection",
+    "submitted too quickly",
+    "wait a few minutes before you try again",
+    "retry your request again later",
+)
+_CLOSED_DOORS = (
+    "is locked",
+    "archived",
+    "read-only",
+    "too many comments",
+    "commenting is disabled",
+    "limited the ability to comment",
+    "interaction limit",
+)
+_NEEDS = re.compile(r"([a-z][a-z_]{1,40})=(read|write|admin)\b", re.ASCII)
+_READS_OF = (("/pulls", "pull-requests: read"), ("/releases", "contents: read"), ("/commits", "contents: read"),
+             ("/compare", "contents: read"), ("/tags", "contents: read"))  # fmt: skip
+
+
+def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "") -> ForgeError:
+    """The meaning of an error status of the REST API; ``headers`` by lower-case names, ``path`` as it was asked for."""
+    message = _message(data)
+    if status == 429 or (status in (403, 422) and _is_limit(status, headers, message)):
+        return limit_of(headers, message)
+    if status == 401:
+        return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
+    if status in (403, 422) and any(words in message.lower() for words in _CLOSED_DOORS):
+        return CannotComment(f"GitHub takes no comment here: {message:.120}")
+    if status == 403:
+        return NotPermitted(f"the token may not do this (403: {message:.120}): give the job '{_needed(headers, path)}'")
+    if status == 410 and "disabled" in message.lower():
+        return IssuesOff(
+            "issues are switched off in this repository: nothing can be remembered or said until they are on"
+        )
+    if status in (404, 410):
+        told = f"{status}: {message:.120}" if message else str(status)
+        return Gone(
+            f"GitHub has nothing there ({told}): it was removed, or the token may not see it", certain=status == 410
+        )
+    if status == 422:
+        return Invalid(f"GitHub does not take that (422: {message:.160})")
+    if status >= 500:
+        return Unreachable(f"GitHub answered {status}: the next run catches up")
+    return ForgeError(f"GitHub answered {status}: {message:.160}")
+
+
+def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
+    """The meaning of the errors that GraphQL answers with, under a status of 200."""
+    listed = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    words = "; ".join(str(error.get("message") or "") for error in listed)
+    kinds = {str(error.get("type") or "") for error in listed}
+    if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
+        return limit_of(headers, words)
+    if "FORBIDDEN" in kinds or "not accessible" in words.lower():
+        return NotPermitted(f"the token may not do this ({words:.120}): give the job 'issues: write'")
+    if "NOT_FOUND" in kinds:
+        return Gone(f"GitHub has nothing there ({words:.120})", certain=False)
+    return ForgeError(f"GitHub's GraphQL API answered: {words:.160}")
+
+
+def limit_of(headers: Mapping[str, str], message: str = "") -> RateLimited:
+    """The limit that was reached, with the time from which it can go on."""
+    is_primary = headers.get("x-ratelimit-remaining") == "0" and "secondary" not in message.lower()
+    until = _goes_on_at(headers, is_primary=is_primary)
+    which = "rate limit" if is_primary else "secondary rate limit"
+    told = f"GitHub's {which} is reached until {until:%H:%M} UTC: the next run goes on from here"
+    return RateLimited(told, until, is_secondary=not is_primary)
+
+
+def begins_anew(headers: Mapping[str, str]) -> datetime | None:
+    """When the hour of the limit is over, from ``x-ratelimit-reset`` (UTC epoch seconds)."""
+    reset = headers.get("x-ratelimit-reset", "")
+    return datetime.fromtimestamp(int(reset), UTC) if re.fullmatch(r"[0-9]{1,11}", reset) else None
+
+
+def _goes_on_at(headers: Mapping[str, str], *, is_primary: bool) -> datetime:
+    """When the next request may be made: after ``retry-after``, else when the hour begins anew, else in a minute."""
+    pause = headers.get("retry-after", "")
+    if re.fullmatch(r"[0-9]{1,6}", pause):
+        return _answered_at(headers) + timedelta(seconds=int(pause))
+    return (begins_anew(headers) if is_primary else None) or _answered_at(headers) + UNTOLD_WAIT
+
+
+def _answered_at(headers: Mapping[str, str]) -> datetime:
+    """By the server's clock, from which the pause counts; by ours where it does not say."""
+    try:
+        return parsedate_to_datetime(headers.get("date", "")).astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
+        return datetime.now(UTC)
+
+
+def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
+    spent = headers.get("x-ratelimit-remaining") == "0" and status == 403
+    return spent or "retry-after" in headers or any(words in message.lower() for words in _LIMIT_WORDS)
+
+
+def _needed(headers: Mapping[str, str], path: str) -> str:
+    """The permission, as a workflow names it: from GitHub's header, or what such a call needs where it says nothing."""
+    told = _NEEDS.search(headers.get("x-accepted-github-permissions", ""))
+    if told:
+        return f"{told[1].replace('_', '-')}: {told[2]}"
+    return next((need for part, need in _READS_OF if part in path), "issues: write")
+
+
+def _message(data: Any) -> str:
+    """What GitHub says in words, the reasons of a failed validation among them."""
+    found = data if isinstance(data, dict) else {}
+    errors = found.get("errors")
+    details = (
+        [str(each.get("message") or "") for each in errors if isinstance(each, dict)]
+        if isinstance(errors, list)
+        else []
+    )
+    return "; ".join(filter(None, [str(found.get("message") or ""), *details]))

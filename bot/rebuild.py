@@ -1,0 +1,80 @@
+"""Reading the whole history again and learning from it: in one run, or in as many as GitHub's limits ask for."""
+
+from __future__ import annotations
+
+from bot import learning
+from bot.backfill import FIRST_SECONDS, Pace, Read, backfill, bury
+from bot.evaluation.learn import SECONDS
+from bot.evaluation.report import in_words
+from bot.evaluation.results import Backtest
+from bot.github.errors import RateLimited, Unreachable
+from bot.kept import Changes, Reading
+from bot.parts import Bot
+from bot.sources.pages import fresh_pages
+
+EVENT_READING = 60.0
+"""How long an event's run, once it has answered, reads on where a rebuild is not at its end."""
+
+
+def rebuild(bot: Bot, limit: float | None = None) -> Backtest | None:
+    """Read the whole history again, or go on with a reading that is not at its end; then learn from it, and make the
+    index anew, which takes the place of the old one in one write.
+
+    Returns what it would have said; None when ``limit`` seconds or a limit of GitHub's were over before the end, and a
+    later run goes on.
+    """
+    read = _read_on(bot, bot.memory.open().reading or Reading(bot.now), limit)
+    return _finish(bot) if read.complete else None
+
+
+def go_on(bot: Bot, *, calm: bool) -> None:
+    """Read on for a while where a rebuild is not at its end. ``calm``: nobody waits for this run, so that it may take
+    the last steps too."""
+    reading = bot.memory.reading
+    if reading and calm:
+        rebuild(bot, FIRST_SECONDS)
+    elif reading:
+        _read_on(bot, reading, EVENT_READING)
+
+
+def prove(bot: Bot) -> Backtest:
+    """What would have been said on the newest issues, with what memory has learned; nothing is written."""
+    backtest = learning.prove(bot.memory.open(), bot.settings, bot.renderer, bot.place)
+    bot.note(in_words(backtest))
+    return backtest
+
+
+def learn(bot: Bot, seconds: float) -> Backtest:
+    """Learn from everything in memory, for so long beside the word vectors; staged."""
+    bot.clock.tell(f"Learning from {bot.memory.size:,} threads")
+    backtest = learning.learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
+    bot.note(in_words(backtest))
+    return backtest
+
+
+def _read_on(bot: Bot, reading: Reading, limit: float | None) -> Read:
+    """The next part of a reading. A fault that does not pass by itself is raised."""
+    if reading.upto:
+        bot.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
+    read = backfill(bot.memory, bot.history, Pace(bot.clock, bot.now, limit, within=bot.within), reading.upto, reading)
+    bot.note(f"{len(read.seen):,} threads were read, {read.changed:,} records changed.")
+    if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):
+        raise read.stopped
+    if not read.complete:
+        why = str(read.stopped) if read.stopped else "the history is longer than one run reads"
+        bot.note(f"The rebuild is not at its end ({why}). What was read is kept, and the next runs go on.")
+    return read
+
+
+def _finish(bot: Bot) -> Backtest:
+    """What comes after the last page of history."""
+    memory = bot.memory
+    whole = memory.reading
+    buried = bury(memory, whole) if whole else 0
+    if buried:
+        bot.note(f"{buried} threads are gone from GitHub: their text was removed.")
+    memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
+    backtest = learn(bot, SECONDS)
+    memory.stage(Changes(read_whole=whole.began if whole else None))
+    memory.commit(f"Rebuild: {memory.size} threads")
+    return backtest

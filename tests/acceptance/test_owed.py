@@ -1,0 +1,52 @@
+"""An answer that is owed is written down with the issue: a run may end at any moment after it has read history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.kept import Said
+from tests.acceptance.stage import Stage
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """Issue 1 is old, 2 is fresh and points at it, 3 is fresh and closed; nothing is remembered yet."""
+    stage = Stage(tmp_path)
+    github = stage.github
+    github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+    github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.", at="2026-01-05T09:00:00Z")
+    github.open_issue("octocat", "Never mind", "See #1.", at="2026-01-05T10:00:00Z")
+    github.close(3, "octocat", at="2026-01-05T10:01:00Z")
+    yield stage
+    stage.close()
+
+
+def test_a_first_run_that_ends_after_reading_history_leaves_its_answers_to_the_next_one(stage: Stage) -> None:
+    stage.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
+    assert stage.act("issues", "opened", 2) == 1
+    assert stage.comments(2) == []
+    promised = {key: one.state for key, one in stage.memory().said([1, 2, 3]).items()}
+    assert promised == {2: "pending", 3: "pending"}
+    stage.git.faults.clear()
+    stage.github.clock.advance(180)
+    assert stage.act("schedule") == 0
+    assert [len(stage.comments(number)) for number in (1, 2, 3)] == [0, 1, 0]
+
+
+def test_a_rebuild_owes_an_answer_to_fresh_issues_that_have_none(stage: Stage) -> None:
+    assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
+    assert stage.comments(2) == []
+    stage.github.clock.advance(180)
+    assert stage.act("schedule") == 0
+    assert len(stage.comments(2)) == 1
+    before = stage.memory().said([2])[2]
+    assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
+    assert stage.memory().said([2])[2] == before
+    assert stage.act("schedule") == 0
+    assert isinstance(before, Said)
+    assert len(stage.comments(2)) == 1

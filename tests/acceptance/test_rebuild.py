@@ -1,0 +1,147 @@
+"""A rebuild that a limit, a fault or the end of a run cut short is continued, and ends as one in one go does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from bot.archive import parse_time
+from bot.github.graphql import PER_PAGE
+from bot.model import Thread, Tombstone
+from tests.acceptance.stage import Stage
+
+pytestmark = pytest.mark.slow
+FULL = 3 * PER_PAGE
+"""Issues: three requests for fifty each."""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    for count in range(FULL):
+        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
+    yield stage
+    stage.close()
+    assert stage.github.violations == []
+
+
+def rebuild(stage: Stage, **inputs: str) -> int:
+    return stage.act("workflow_dispatch", inputs={"run": "rebuild"} | inputs)
+
+
+def summary(stage: Stage) -> str:
+    return stage.summary.read_text(encoding="utf-8")
+
+
+def graph_requests(stage: Stage) -> int:
+    return sum(request.path == "/graphql" for request in stage.github.recent)
+
+
+def test_a_limit_ends_it_cleanly_and_the_schedule_goes_on_from_there(stage: Stage) -> None:
+    stage.github.faults.add("POST /graphql", "primary403", None, after=2)
+    assert rebuild(stage) == 0
+    assert "The rebuild is not at its end" in summary(stage)
+    assert "UTC" in summary(stage)
+    memory = stage.memory()
+    assert (memory.size, memory.reading is None) == (2 * PER_PAGE, False)
+    stage.github.faults.clear()
+    stage.github.clock.advance(3600)
+    stage.github.mark()
+    assert stage.act("schedule") == 0
+    assert "goes on" in summary(stage)
+    assert graph_requests(stage) <= 2
+    memory = stage.memory()
+    assert (memory.size, memory.reading) == (FULL, None)
+    assert memory.draft.manifest.read_whole == datetime.fromisoformat("2026-01-05T12:00:00+00:00")
+
+
+def test_what_went_while_it_was_cut_short_is_buried_in_the_end(stage: Stage) -> None:
+    assert rebuild(stage) == 0
+    stage.github.clock.advance(3600)
+    for number in (1, FULL):  # one that the first part would have met, one of the second; no event tells of it
+        stage.github.delete_issue(number)
+    stage.github.faults.add("POST /graphql", "429", None, after=1, seconds=3600)
+    assert rebuild(stage) == 0
+    stage.github.faults.clear()
+    assert isinstance(stage.memory().records([1])[1], Thread)
+    stage.github.clock.advance(3600)
+    assert rebuild(stage) == 0
+    found = stage.memory().records([1, 2, FULL])
+    assert [type(found[number]) for number in (1, 2, FULL)] == [Tombstone, Thread, Tombstone]
+
+
+def test_an_event_between_is_answered_first_and_reads_on_after_it(stage: Stage) -> None:
+    stage.github.faults.add("POST /graphql", "primary403", 1, after=1)
+    assert rebuild(stage) == 0
+    number = stage.github.open_issue("hubot", "Again", "As in #1")
+    assert stage.act("issues", "opened", number) == 0
+    assert len(stage.comments(number)) == 1
+    memory = stage.memory()
+    assert memory.size == FULL + 1
+    assert memory.reading is not None  # its last steps are for a run that nobody waits for
+    assert memory.reading.seen == frozenset(range(1, FULL + 2))
+    assert stage.act("schedule") == 0
+    assert stage.memory().reading is None
+
+
+def test_a_short_pause_that_github_asks_for_is_waited_for(stage: Stage) -> None:
+    stage.github.clock.now = None  # the pause is reckoned by real clocks
+    stage.github.faults.add("POST /graphql", "secondary403", 1, after=1, seconds=1)
+    assert rebuild(stage) == 0
+    assert (stage.memory().size, stage.memory().reading) == (FULL, None)
+
+
+def test_a_page_that_is_too_much_for_the_server_is_asked_for_in_parts(stage: Stage) -> None:
+    stage.github.faults.add("POST /graphql", "drop", 2, after=1)
+    assert rebuild(stage) == 0
+    assert (stage.memory().size, stage.memory().reading) == (FULL, None)
+
+
+def test_a_server_without_graphql_is_read_issue_by_issue(stage: Stage) -> None:
+    stage.github.comment(1, "hubot", "Me too")
+    stage.github.close(2, "octocat")
+    stage.github.faults.add("POST /graphql", "404", None)
+    assert rebuild(stage) == 0
+    assert "no GraphQL" in summary(stage)
+    memory = stage.memory()
+    assert (memory.size, memory.reading) == (FULL, None)
+    first, second = (memory.records([1, 2])[number] for number in (1, 2))
+    assert isinstance(first, Thread)
+    assert isinstance(second, Thread)
+    assert [comment.text for comment in first.comments] == ["Me too"]
+    assert second.is_closed
+
+
+def test_reading_issue_by_issue_leaves_requests_for_the_events_of_the_hour(stage: Stage) -> None:
+    for number in range(1, 60):
+        stage.github.comment(number, "hubot", "Me too")
+    stage.github.faults.add("POST /graphql", "404", None)
+    stage.github.limits.set(60)
+    assert rebuild(stage) == 0
+    assert "left to new issues" in summary(stage)
+    number = stage.github.open_issue("hubot", "Again", "As in #100")
+    assert stage.act("issues", "opened", number) == 0
+    stage.github.limits.set(1000)
+    assert stage.act("schedule") == 0
+    assert stage.memory().size == FULL + 1
+
+
+def test_a_dry_run_reads_everything_and_writes_nothing(stage: Stage) -> None:
+    assert rebuild(stage, **{"dry-run": "true"}) == 0
+    assert f"{FULL} threads were read, {FULL} records changed" in summary(stage)
+    assert stage.memory().size == 0
+
+
+def test_two_rebuilds_end_in_the_same_memory_as_one(stage: Stage) -> None:
+    assert rebuild(stage) == 0
+    once = stage.memory()
+    tree = once.draft.snapshot.files  # type: ignore[attr-defined]
+    stage.github.clock.advance(60)
+    assert rebuild(stage) == 0
+    again = stage.memory()
+    assert once.cursor == again.cursor == parse_time("2026-01-01T02:29:00Z")
+    changed = {path for path, entry in again.draft.snapshot.files.items() if tree.get(path) != entry}  # type: ignore[attr-defined]
+    assert changed <= {"manifest.json", "model/backtest.json"}

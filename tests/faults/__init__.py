@@ -1,0 +1,1 @@
+"""Every call to GitHub and every exchange with git, times all that can go wrong there."""

@@ -1,0 +1,186 @@
+"""The scenes: each a repository at a moment, and an event whose run makes the calls that are to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.acceptance.stage import BOT
+from tests.faults.theatre import Theatre
+
+Event = tuple[str, str | None, int | None, int | None]
+
+
+def stands(t: Theatre, number: int) -> bool:
+    """Whether our comment is on the issue."""
+    return t.comments(number) > 0
+
+
+def says_the_new(t: Theatre, number: int) -> bool:
+    return "Dark mode" in "".join(t.stage.comments(number))
+
+
+def is_folded(t: Theatre, number: int) -> bool:
+    return [comment.minimized for comment in t.github.comments_by(BOT, number)] == ["OUTDATED"]
+
+
+def is_replied(t: Theatre, number: int) -> bool:
+    return any("reply" in text.splitlines()[0] for text in t.stage.comments(number))
+
+
+def is_counted(t: Theatre, number: int) -> bool:
+    memory = t.stage.memory()
+    ups = memory.said([number])[number].ups
+    memory.close()
+    return ups == 1
+
+
+@dataclass(frozen=True)
+class Scene:
+    """``tell`` brings a repository to the moment and returns the event; ``done`` says whether what is due on the issue
+    ``due`` has come about; ``strange``: one that memory need not hold, as nobody could see it when it was new."""
+
+    name: str
+    tell: Callable[[Theatre], Event]
+    due: int = 2
+    done: Callable[[Theatre, int], bool] = stands
+    strange: int | None = None
+
+
+def opened(t: Theatre) -> Event:
+    """An issue that points at a decision was opened."""
+    t.act("schedule")
+    return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", "As in #1."), None
+
+
+def commented(t: Theatre) -> Event:
+    """An issue that nothing was known about got a comment that points at a decision."""
+    number = t.github.open_issue("hubot", "Zyx", "Wvu tsr.")
+    t.act("issues", "opened", number)
+    return "issue_comment", "created", number, t.github.comment(number, "hubot", "Is that as in #1?")
+
+
+def busy(t: Theatre) -> Event:
+    """Comments on two issues at once."""
+    event = commented(t)
+    other = t.github.open_issue("monalisa", "Abc", "Def ghi.")
+    t.github.comment(other, "hubot", "Jkl.")
+    return event
+
+
+def unlisted(t: Theatre) -> Event:
+    """An issue that nobody could see is there again, older than all that is listed."""
+    number = t.github.open_issue("hubot", "Everybody is logged out", "As in #1.")
+    t.github.hide_issue(number)
+    t.github.open_issue("monalisa", "Abc", "Def ghi.", at="2026-01-05T13:00:00Z")
+    t.act("schedule")
+    t.github.show_issue(number)
+    return "issues", "opened", number, None
+
+
+def mentioning(t: Theatre) -> Event:
+    """An issue points at a decision, and at an issue that memory does not hold."""
+    other = t.github.open_issue("monalisa", "Abc", "Def ghi.")
+    t.github.hide_issue(other)
+    t.github.clock.advance(1200)
+    t.github.open_issue("monalisa", "Mno", "Pqr stu.")
+    t.act("schedule")
+    t.github.show_issue(other)
+    return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", f"As in #1 and #{other}."), None
+
+
+def closed(t: Theatre) -> Event:
+    """An issue with a comment was closed, and another was opened that points at a decision."""
+    number = t.github.open_issue("hubot", "Everybody is logged out", "Wvu tsr.")
+    t.github.comment(number, "monalisa", "Me too.")
+    t.act("issues", "opened", number)
+    t.github.close(number, "octocat")
+    return "issues", "opened", t.github.open_issue("hubot", "Logged out again", "As in #1."), None
+
+
+def promised(t: Theatre) -> Event:
+    """A comment was promised, and its writing got no answer."""
+    event = opened(t)
+    t.github.faults.add("POST *", "drop", None)
+    t.act(*event)
+    t.github.faults.clear()
+    t.github.clock.advance(300)
+    return "schedule", None, None, None
+
+
+def thumbs(t: Theatre) -> Event:
+    """Somebody liked our comment."""
+    t.act(*opened(t))
+    t.github.clock.advance(1200)
+    (mine,) = t.github.comments_by(BOT, 2)
+    t.github.react(2, "monalisa", "+1", mine.id)
+    return "schedule", None, None, None
+
+
+def told_to(t: Theatre) -> Event:
+    """Somebody with the right to write asks to have the comment made anew."""
+    t.act(*opened(t))
+    return "issue_comment", "created", 2, t.github.comment(2, "octocat", "/precedent off")
+
+
+def edited(t: Theatre) -> Event:
+    """The issue now points at another one, so that the comment changes."""
+    t.github.open_issue("monalisa", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
+    t.act("schedule")
+    number = t.github.open_issue("hubot", "Everybody is logged out", "As in #1.")
+    t.act("issues", "opened", number)
+    t.github.edit_issue(number, body="As in #2.")
+    return "issues", "edited", number, None
+
+
+def emptied(t: Theatre) -> Event:
+    """The issue points at nothing any more, so that the comment is taken back."""
+    t.act(*opened(t))
+    t.github.edit_issue(2, title="Zyx", body="Wvu tsr.")
+    return "issues", "edited", 2, None
+
+
+def first(t: Theatre) -> Event:
+    """There is no memory yet."""
+    return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", "As in #1."), None
+
+
+def fixed(t: Theatre) -> Event:
+    """The issue that is pointed at was closed by a pull request, which is in a release."""
+    github = t.github
+    github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
+    pull = github.add_pull("octocat", "Keep sessions", at="2025-08-02T10:00:00Z", files=["src/sessions.py"], closes=[2])
+    github.merge_pull(pull, "octocat", at="2025-08-03T10:00:00Z")
+    github.add_release("v1.2.0", at="2025-08-04T10:00:00Z")
+    t.act("schedule")
+    return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2."), None
+
+
+def committed(t: Theatre) -> Event:
+    """The issue that is pointed at was closed by a commit, which has a tag."""
+    github = t.github
+    github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
+    commit = github.add_commit("Keep sessions", "octocat", at="2025-08-03T10:00:00Z", files=["src/sessions.py"])
+    github.close(2, "octocat", at="2025-08-03T10:00:00Z", commit=commit)
+    github.add_tag("v1.2.0")
+    t.act("schedule")
+    return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2."), None
+
+
+def renamed(t: Theatre) -> Event:
+    """The repository has a new name, and the workflow knows the old one."""
+    event = opened(t)
+    t.github.rename_repo("octo-org/goodbye-world")
+    return event
+
+
+SCENES = {
+    scene.name: scene
+    for scene in (
+        Scene("opened", opened), Scene("commented", commented), Scene("busy", busy), Scene("unlisted", unlisted),
+        Scene("mentioning", mentioning, 4, strange=2), Scene("closed", closed, 3), Scene("promised", promised),
+        Scene("thumbs", thumbs, 2, is_counted), Scene("told to", told_to, 2, is_replied),
+        Scene("edited", edited, 3, says_the_new), Scene("emptied", emptied, 2, is_folded),
+        Scene("first", first), Scene("fixed", fixed, 4), Scene("committed", committed, 3), Scene("renamed", renamed),
+    )
+}  # fmt: skip
