@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bot import __version__
 from bot.doors import commands
@@ -43,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     _add_eval(doors)
     _add_backtest(doors)
     _add_calibrate(doors)
+    _add_doctor(doors)
     return top
 
 
@@ -50,6 +52,17 @@ def _repository(text: str) -> str:
     if not _REPOSITORY.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
     return text
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one or not re.fullmatch(r"[\x21-\x3e\x41-\x7e]{1,300}", text):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an address such as https://git.example.com")
+    return text.rstrip("/")
 
 
 def _add_import(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -160,6 +173,31 @@ def _add_history(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
+def _add_doctor(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser(
+        "doctor",
+        help="what is wrong with a memory and the setup around it, and what mends it",
+        description="Looks at everything and writes nothing. A token is taken from PRECEDENT_TOKEN, GITHUB_TOKEN or "
+        "GH_TOKEN in the environment. Exit codes: 0 all is well, notes included; 1 there are warnings, or something "
+        "outside failed; 2 there is an error that you can mend.",
+    )
+    command.add_argument(
+        "--repo",
+        type=_repository,
+        metavar="OWNER/NAME",
+        help="the repository (default: that of the remote origin here)",
+    )
+    command.add_argument("--server", type=_address, metavar="URL", help="its server, to which the token may go")
+    command.add_argument("--api", type=_address, metavar="URL", help="where that server has its API")
+    command.add_argument("--branch", metavar="NAME", help="the branch of the memory (default: that of the settings)")
+    command.add_argument("--config", type=Path, metavar="FILE", help="settings to check before they are pushed")
+    command.add_argument("--store", type=Path, metavar="DIR", help="check a store instead")
+    command.add_argument("--offline", action="store_true", help="ask git and no API")
+    command.add_argument("--thorough", action="store_true", help="read every record, not 300 of them")
+    command.add_argument("--verbose", action="store_true", help="show what is fine in full too")
+    command.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
 def _number(low: int, high: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
@@ -176,10 +214,10 @@ def _share(text: str) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside."""
+    """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside, or its `Verdict`."""
     given = parser().parse_args(arguments)
     try:
-        show(_runner(given.command)(given))
+        return show(_runner(given.command)(given))
     except PrecedentError as error:
         print(f"precedent {given.command}: {error}", file=sys.stderr)
         return error.exit_code
@@ -187,7 +225,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read this has seen enough; what is still buffered must not fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return 0
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:
@@ -196,6 +233,10 @@ def _runner(command: str) -> Callable[[argparse.Namespace], object]:
         from bot.doors.outcomes import run_outcomes
 
         return run_outcomes
+    if command == "doctor":
+        from bot.doors.doctor import run_doctor
+
+        return run_doctor
     if command in PROOFS:
         from bot.doors import proof
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import dataclass
 
 
-def show(result: object) -> None:
-    """Print text as it is, anything else as JSON, in UTF-8 whatever the terminal's language."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a command shows, and the exit code with which it ends although nothing stopped it."""
+
+    shown: object
+    code: int
+
+
+def show(result: object) -> int:
+    """Print text as it is, anything else as JSON, in UTF-8 whatever the terminal's language. Returns the exit code."""
+    shown, code = (result.shown, result.code) if isinstance(result, Verdict) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=1) + "\n"
+    text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, indent=1) + "\n"
     sys.stdout.write(text)
     sys.stdout.flush()
+    return code

@@ -162,7 +162,9 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         assert program.wait() == 1
 
 
-@pytest.mark.parametrize("command", ["references", "import", "answer", "search", "eval", "backtest", "calibrate"])
+@pytest.mark.parametrize(
+    "command", ["references", "import", "answer", "search", "eval", "backtest", "calibrate", "doctor"]
+)
 def test_every_command_has_help(call: Run, command: str) -> None:
     told = call(command, "--help")
     assert told.code == 0
@@ -171,7 +173,7 @@ def test_every_command_has_help(call: Run, command: str) -> None:
 
 def test_help_names_every_command(call: Run) -> None:
     told = call("--help").out
-    named = ("action", "references", "import", "answer", "search", "eval", "backtest", "calibrate")
+    named = ("action", "references", "import", "answer", "search", "eval", "backtest", "calibrate", "doctor")
     assert all(command in told for command in named)
     assert call("--version").out.startswith("precedent ")
 

@@ -1,0 +1,118 @@
+"""All checks in the order in which they are told: from what everything else needs to what memory has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bot.doors.checkup import forge, memory, settings, workflow
+from bot.doors.checkup.finding import Finding
+from bot.doors.checkup.forge import Forge
+from bot.doors.checkup.held import Held
+from bot.doors.checkup.place import Place
+from bot.memory.git_errors import RemoteUnreachable
+from bot.memory.store import StoreError
+from bot.memory.tip import Tip
+from bot.settings import Settings
+
+TEMPLATES = ".github/precedent"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the repository says of itself: ``told`` are the findings that reading it made.
+
+    ``config`` is the name of the settings' file; ``fault`` why the default branch could not be read, and ``checkout``
+    that the checkout was read in its place.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    config: str = ""
+    told: tuple[Finding, ...] = ()
+    steps: tuple[workflow.Step, ...] = ()
+    templates: Mapping[str, str] = field(default_factory=dict)
+    fault: StoreError | None = None
+    checkout: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Everything that was looked at. None stands for what was not: ``git`` and ``setup`` in a folder, the API's part
+    where it was not to be asked. ``tip`` and ``held`` are errors where they could not be read."""
+
+    place: Place
+    now: datetime
+    git: str | None = None
+    setup: Setup | None = None
+    tip: Tip | StoreError | None = None
+    held: Held | StoreError | None = None
+    forge: Forge | None = None
+
+
+def judge(seen: Gathered) -> list[Finding]:
+    """What all checks find."""
+    if seen.place.store:
+        return [*_setup(seen), *_memory(seen)]
+    return [settings.git(seen.git), *_forge(seen), *_setup(seen), *_branch(seen), *_memory(seen)]
+
+
+def _forge(seen: Gathered) -> Iterator[Finding]:
+    told, place = seen.forge, seen.place
+    if told is None:
+        says = "the API was not asked: what it knows of token, repository, limits and changes was left out"
+        yield Finding("repository", "note", says, "leave out --offline")
+        return
+    yield forge.repository(told, place)
+    if told.repository is not None:
+        yield forge.rights(told, place)
+        yield forge.issues(told, place)
+        yield from forge.protection(told, place)
+    if told.limits is not None or told.repository is not None:
+        yield from forge.limits(told, seen.now)
+
+
+def _setup(seen: Gathered) -> Iterator[Finding]:
+    setup, place = seen.setup, seen.place
+    if setup is None:
+        return
+    if setup.fault and not isinstance(seen.tip, StoreError):
+        remedy = "put the file itself in its place on the default branch"
+        outside = isinstance(setup.fault, RemoteUnreachable)
+        yield Finding("settings", "error", f"the default branch cannot be read: {setup.fault}", remedy, outside)
+    elif setup.fault and not setup.checkout:
+        yield Finding("settings", "note", "settings, templates and workflow were left out: they cannot be reached")
+    elif setup.checkout:
+        yield Finding("settings", "note", "those of this checkout were read, as the default branch cannot be reached")
+    yield from setup.told
+    if setup.fault and not setup.checkout:
+        return
+    if not any(told.check == "settings" and told.is_problem for told in setup.told):
+        yield from settings.useless(setup.settings, place, setup.config)
+    if not place.store:
+        yield from settings.templates(setup.templates, TEMPLATES)
+        yield from workflow.checks(list(setup.steps), comments=setup.settings.mode == "comment")
+
+
+def _branch(seen: Gathered) -> Iterator[Finding]:
+    used = seen.setup.settings if seen.setup else Settings()
+    yield memory.branch(seen.tip, seen.place, used, seen.now)
+
+
+def _memory(seen: Gathered) -> Iterator[Finding]:
+    held, place, now = seen.held, seen.place, seen.now
+    if isinstance(held, StoreError):
+        yield Finding("memory", "error", f"it cannot be read: {held}", place.by_hand("rebuild"))
+    if not isinstance(held, Held):
+        return
+    yield from memory.manifest(held, place)
+    if not memory.is_readable(held):
+        return
+    used = seen.setup.settings if seen.setup else Settings()
+    yield from memory.reading(held, place)
+    yield memory.cursor(held, seen.forge.changed if seen.forge else None, place, now)
+    yield memory.counts(held, place)
+    yield memory.promises(held, place, used, now)
+    yield from memory.index(held, place)
+    yield from memory.records(held, place)
+    yield from memory.learned(held, place)

@@ -1,0 +1,199 @@
+"""What is judged of a memory: its branch, its manifest, and whether all that it keeps agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from shlex import quote
+
+from bot.doors.checkup.finding import Finding, age, moment, some
+from bot.doors.checkup.held import Held
+from bot.doors.checkup.place import Place
+from bot.learning import CALM_GROWTH, LEAST_THREADS
+from bot.memory.git_errors import AuthFailed, RemoteUnreachable
+from bot.memory.learned import WORDS
+from bot.memory.manifest import FORMAT
+from bot.memory.store import StoreError
+from bot.memory.tip import Tip
+from bot.reading.words import ANALYSER_VERSION
+from bot.settings import Settings
+
+STALE = timedelta(days=2)
+"""A cursor older than that, with changes since, means that neither events nor the schedule start runs."""
+
+GRACE = timedelta(hours=1)
+"""A change as young as this may be read by a run that waits for its turn."""
+
+NEWER = "use a version that knows it: the newest release, in the workflow and here"
+
+
+def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: datetime) -> Finding:
+    """Whether the branch is there, when it was last written, and how far it has grown."""
+    if isinstance(tip, RemoteUnreachable):
+        return Finding("branch", "error", f"git cannot reach the server: {tip}", "run it again later", outside=True)
+    if isinstance(tip, AuthFailed):
+        return Finding("branch", "error", f"git may not read the repository: {tip}", token_remedy(place))
+    if isinstance(tip, StoreError):
+        return Finding("branch", "error", f"{place.branch} cannot be read: {tip}", place.by_hand("rebuild"))
+    if tip is None:
+        says = f"there is no branch {place.branch}: nothing is remembered yet"
+        return Finding("branch", "warning", says, place.by_hand("rebuild"))
+    written = f"written {age(now - tip.at)} ago" if tip.at else "written nobody knows when"
+    many = f"{tip.growth.commits:,} commit{'' if tip.growth.commits == 1 else 's'}"
+    grown = f"{many}, {tip.growth.bytes / 1e6:.1f} MB since its last squash"
+    says = f"{place.branch}, {written}; {grown}"
+    memory = settings.memory
+    if tip.growth.commits > memory.squash_commits or tip.growth.bytes > memory.squash_megabytes * 1_000_000:
+        remedy = f"let the workflow's token force a push to {place.branch}: {place.page('settings/rules')}"
+        return Finding("branch", "note", f"{says}: it grows, as the server forbids to squash it", remedy)
+    return Finding("branch", "ok", says)
+
+
+def token_remedy(place: Place) -> str:
+    """How to give a token that may read the repository."""
+    where = f"{place.server}/settings/tokens"
+    return f"give a token that may read {place.repository} in PRECEDENT_TOKEN; one is made at {where}"
+
+
+def manifest(held: Held, place: Place) -> Iterator[Finding]:
+    """Whether the manifest can be read, and is of this version."""
+    if held.fault == "missing" and not held.records:
+        yield Finding("manifest", "warning", "there is none, and no record: nothing is remembered yet", _fill(place))
+    elif held.fault:
+        yield Finding("manifest", "error", f"manifest.json is {held.fault}", place.by_hand("rebuild"))
+    elif held.manifest.format > FORMAT:
+        says = f"format {held.manifest.format} is newer than {FORMAT}, which this version reads"
+        yield Finding("format", "error", says, NEWER)
+    elif held.manifest.format < FORMAT:
+        says = f"format {held.manifest.format} is older than {FORMAT}: the next run writes it anew"
+        yield Finding("format", "note", says)
+    else:
+        yield Finding("manifest", "ok", f"manifest.json is whole, format {FORMAT}")
+
+
+def is_readable(held: Held) -> bool:
+    """Whether there is a manifest that the other checks can go by."""
+    return not held.fault and held.manifest.format <= FORMAT
+
+
+def _fill(place: Place) -> str:
+    return f"`precedent import FILE --store {quote(place.store)}`" if place.store else place.by_hand("rebuild")
+
+
+def counts(held: Held, place: Place) -> Finding:
+    """Whether there are as many records as the manifest says."""
+    told = held.manifest.threads + held.manifest.tombstones
+    if told != held.records:
+        says = f"the manifest tells of {told:,} threads, and there are records of {held.records:,}"
+        return Finding("counts", "warning", says, place.by_hand("rebuild"))
+    return Finding("counts", "ok", f"{held.manifest.threads:,} threads, and {held.manifest.tombstones:,} that are gone")
+
+
+def reading(held: Held, place: Place) -> Iterator[Finding]:
+    """A reading of the whole history that is not at its end."""
+    if going := held.manifest.reading:
+        upto = f", and came as far as {moment(going.upto)}" if going.upto else ""
+        says = f"the history is being read since {moment(going.began)}{upto}: what is not read yet cannot be found"
+        yield Finding(
+            "history", "note", says, f"each run goes on from there; to read on at once, {place.by_hand('rebuild')}"
+        )
+
+
+def cursor(held: Held, changed: tuple[datetime, ...] | None, place: Place, now: datetime) -> Finding:
+    """Whether what changes is remembered. ``changed``: when threads changed since, None where nobody looked."""
+    upto = held.manifest.cursor
+    if upto is None:
+        if place.store:
+            return Finding("cursor", "ok", "there is none: the store was made of archives")
+        return Finding("cursor", "warning", "no run has come to its end yet", place.by_hand("catch-up"))
+    says = f"all is remembered up to {moment(upto)}"
+    if held.manifest.reading or changed is None:
+        return Finding("cursor", "ok", says)
+    missed = [at for at in changed if upto < at < now - GRACE]
+    if now - upto > STALE and missed:
+        many = f"{len(missed):,} threads" if len(missed) > 1 else "a thread"
+        says = f"{says}, {age(now - upto)} ago, and {many} changed since: the schedule does not run"
+        page = place.page(f"actions/workflows/{place.workflow}")
+        remedy = f"enable the workflow at {page} (GitHub stops schedules after 60 days without activity)"
+        return Finding("cursor", "warning", says, f"{remedy}, then {place.by_hand('catch-up')}")
+    return Finding("cursor", "ok", f"{says}; {'younger changes wait' if changed else 'nothing changed since'}")
+
+
+def promises(held: Held, place: Place, settings: Settings, now: datetime) -> Finding:
+    """Comments that were promised and not seen yet."""
+    waiting = len(held.manifest.pending)
+    if not waiting:
+        return Finding("promises", "ok", "no comment waits")
+    oldest = min((said.at for said in held.promised), default=None)
+    says = f"{waiting:,} promised comment{'s wait' if waiting > 1 else ' waits'}"
+    says += f", the oldest for {age(now - oldest)}" if oldest else ""
+    if oldest and now - oldest > timedelta(hours=settings.comment.answer_within_hours):
+        return Finding("promises", "warning", f"{says}: too old to be given", place.by_hand("catch-up"))
+    return Finding("promises", "note", says, f"the next run gives what is due; {place.by_hand('catch-up')}")
+
+
+def index(held: Held, place: Place) -> Iterator[Finding]:
+    """Whether the index is what the manifest says, and was made by the analyser of this version."""
+    if held.index:
+        yield Finding(
+            "index", "warning", f"damaged: {some(held.index)}; it is made anew when used", place.by_hand("rebuild")
+        )
+    elif not held.manifest.index and held.manifest.threads:
+        yield Finding("index", "warning", "there is none; it is made anew when used", place.by_hand("rebuild"))
+    else:
+        yield Finding("index", "ok", f"{len(held.manifest.index):,} files, all as the manifest says")
+    if held.manifest.index and held.manifest.analyser != ANALYSER_VERSION:
+        says = (
+            f"made by analyser {held.manifest.analyser!r:.40}, this version has {ANALYSER_VERSION!r}: it is made anew"
+        )
+        yield Finding("analyser", "note", says, "use the same version here and in the workflow")
+    elif held.manifest.index:
+        yield Finding("analyser", "ok", f"{ANALYSER_VERSION}, that of this version")
+
+
+def records(held: Held, place: Place) -> Iterator[Finding]:
+    """Whether the records that were looked at can be read, and whether their digests were made of them."""
+    found = held.sampled
+    looked = f"all {found.read:,}" if found.read >= held.records else f"{found.read:,} of {held.records:,}"
+    if found.damaged:
+        yield Finding("records", "error", f"cannot be read: {some(found.damaged)}", place.by_hand("rebuild"))
+    else:
+        whole = "" if found.read >= held.records else "every one is read with `precedent doctor --thorough`"
+        yield Finding("records", "ok", f"{looked} were read and are whole", whole)
+    if found.leftover:
+        says = f"threads that are gone still have theirs: {some(found.leftover)}"
+        yield Finding("digests", "error", says, _begin_anew(place))
+    if found.undigested:
+        says = f"missing, or not of this revision: {some(found.undigested)}"
+        yield Finding("digests", "warning", says, _begin_anew(place))
+    if not found.leftover and not found.undigested:
+        yield Finding("digests", "ok", f"{looked} agree with their records")
+
+
+def _begin_anew(place: Place) -> str:
+    """Digests are made when their records change, and those of a branch that is as it should be never do."""
+    if place.store:
+        return place.by_hand("rebuild")
+    return f"begin anew: `git push {place.remote} --delete {place.branch}`, then {place.by_hand('rebuild')}"
+
+
+def learned(held: Held, place: Place) -> Iterator[Finding]:
+    """Whether what was learned is whole, from how much it was learned, and whether it is time again."""
+    size, known = held.manifest.threads, held.manifest.learned_from
+    if held.learned:
+        says = f"damaged or missing: {some(held.learned)}; the search goes without"
+        remedy = place.by_hand("rebuild") if WORDS in held.learned else _teach(place)
+        yield Finding("learned", "warning", says, remedy)
+    elif not known:
+        why = f": it begins with {LEAST_THREADS}" if size < LEAST_THREADS else ""
+        remedy = "" if why else _teach(place)
+        yield Finding("learned", "note" if remedy else "ok", f"nothing yet from its {size:,} threads{why}", remedy)
+    elif size >= CALM_GROWTH * known:
+        says = f"from {known:,} threads of {size:,}: it is time again, and the next scheduled run does it"
+        yield Finding("learned", "note", says, _teach(place))
+    else:
+        yield Finding("learned", "ok", f"from {known:,} threads of {size:,}")
+
+
+def _teach(place: Place) -> str:
+    return f"`precedent calibrate --store {quote(place.store)}`" if place.store else place.by_hand("rebuild")

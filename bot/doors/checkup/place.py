@@ -1,0 +1,87 @@
+"""Which repository is looked at, and where on its server the things are that mend it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+GITHUB = "https://github.com"
+REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
+_SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
+"""``git@HOST:OWNER/NAME.git``, the form that is no URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A repository on its server, or a store in a folder (``store``; the other fields mean nothing then).
+
+    ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action.
+    """
+
+    repository: str = ""
+    server: str = GITHUB
+    api: str = ""
+    branch: str = "precedent"
+    workflow: str = "precedent.yml"
+    store: str = ""
+
+    @property
+    def remote(self) -> str:
+        """What git fetches from."""
+        return f"{self.server}/{self.repository}.git"
+
+    def page(self, path: str = "") -> str:
+        """The address of a page of the repository."""
+        return f"{self.server}/{self.repository}/{path}".rstrip("/")
+
+    @property
+    def is_github(self) -> bool:
+        return self.server == GITHUB
+
+    @property
+    def trusts_tokens(self) -> bool:
+        """Whether a token for GitHub may go to this server without anybody's saying so."""
+        host = urlsplit(self.server).hostname or ""
+        return self.server.startswith("https://") and (host == "github.com" or host.endswith(".ghe.com"))
+
+    def by_hand(self, run: str) -> str:
+        """How to have something done at once: ``rebuild``, ``catch-up``."""
+        if self.store:
+            return "read the archives into a new folder: `precedent import FILE --store NEW_FOLDER`"
+        page = self.page(f"actions/workflows/{quote(self.workflow, errors='replace')}")
+        return f"start the workflow by hand (Run workflow) with {run}: {page}"
+
+
+def place_of(origin: str) -> tuple[str, str] | None:
+    """Server and OWNER/NAME that the address of a remote means, in any of git's forms; None where it means none.
+
+    User names and secrets in the address are dropped, and so is the port of ssh: the web page has another one.
+    """
+    found = _SCP.fullmatch(origin)
+    if "://" not in origin and found:
+        scheme, host, path = "ssh", found[1], found[2]
+    else:
+        try:
+            parts = urlsplit(origin)
+            port = f":{parts.port}" if parts.port and parts.scheme in ("http", "https") else ""
+        except ValueError:
+            return None
+        scheme, host, path = parts.scheme, parts.hostname or "", parts.path
+        if not _HOST.fullmatch(host):
+            return None
+        host += port
+    repository = path.strip("/").removesuffix(".git")
+    if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not REPOSITORY.fullmatch(repository):
+        return None
+    host = "github.com" if host.lower() in ("ssh.github.com", "www.github.com") else host.lower()
+    return f"{'http' if scheme == 'http' else 'https'}://{host}", repository
+
+
+def api_of(server: str) -> str:
+    """Where a server has its API: https://docs.github.com/enterprise-server/rest/quickstart for one of one's own."""
+    host = urlsplit(server).netloc
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return f"https://api.{host}"
+    return f"{server}/api/v3"

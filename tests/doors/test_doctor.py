@@ -1,0 +1,648 @@
+"""The doctor finds each fault that is planted, names what mends it, and leaves everything as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.doors.checkup import forge, memory, settings, workflow
+from bot.doors.checkup.finding import Finding, exit_code
+from bot.doors.checkup.forge import Forge
+from bot.doors.checkup.held import Held, chosen_records
+from bot.doors.checkup.place import Place, api_of, place_of
+from bot.doors.cli import parser
+from bot.doors.doctor import examine, wanted_of
+from bot.doors.telling import Terminal, as_data, tell
+from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.kept import Changes, Reading, Said
+from bot.memory.branch import Growth
+from bot.memory.folder import FolderStore
+from bot.memory.git_errors import AuthFailed, RemoteUnreachable
+from bot.memory.manifest import PATH as MANIFEST
+from bot.memory.manifest import Manifest
+from bot.memory.store import StoreError
+from bot.memory.tip import Tip
+from bot.model import Tombstone
+from bot.settings import Settings
+from tests.doors.clinic import NOW, PATH, REPOSITORY, WORKFLOW, Clinic, newer, threads
+from tests.doors.console import Run
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = "@08c6903cd8c0fde910a37f88322edcfb5dd907a8"
+CONFIG = ".github/precedent.yml"
+FOLDER = ".github/precedent"
+COMMAND = re.compile(r"`((?:precedent|git) [^`]+)`")
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Iterator[Clinic]:
+    made = Clinic(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def healthy(clinic: Clinic) -> Clinic:
+    """One with nothing wrong: five threads in memory, all remembered an hour ago."""
+    clinic.remember(*threads(5), cursor=NOW - timedelta(hours=1))
+    return clinic
+
+
+def problems(findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.is_problem]
+
+
+def of(check: str, findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.check == check]
+
+
+# The whole
+
+
+def test_where_nothing_is_wrong_nothing_is_found_and_nothing_is_written(healthy: Clinic) -> None:
+    before = healthy.state()
+    healthy.github.mark()
+    healthy.git.mark()
+    findings = healthy.examine("--thorough")
+    assert problems(findings) == []
+    assert exit_code(findings) == 0
+    checks = {finding.check for finding in findings}
+    assert checks >= {"git", "repository", "token", "issues", "rate limit", "protection", "settings", "templates"}
+    assert checks >= {"workflow", "branch", "manifest", "cursor", "counts", "promises", "index", "records", "digests"}
+    assert {request.method for request in healthy.github.recent} == {"GET"}
+    assert healthy.github.writes == 0
+    assert healthy.git.requests
+    assert healthy.git.pushes == 0
+    assert healthy.state() == before
+
+
+def test_a_store_is_looked_at_without_a_trace(tmp_path: Path, call: Run) -> None:
+    call("import", ROOT / "sample/history.jsonl", "--store", tmp_path / "store")
+    checkout = tmp_path / "checkout"
+    subprocess.run(["cp", "-r", tmp_path / "store", checkout], check=True)
+    subprocess.run(["rm", "-r", checkout / ".store"], check=True)
+    for folder in (tmp_path / "store", checkout):
+        before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
+        told = call("doctor", "--store", folder, "--json")
+        assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
+        assert of("records", [Finding(**finding) for finding in told.data["findings"]])[0].level == "ok"
+
+
+# Faults, each planted in a repository where nothing else is wrong
+
+
+def _files(edits: dict[str, bytes | None]) -> Callable[[Clinic], None]:
+    return lambda clinic: clinic.spoil(lambda _: edits)
+
+
+def _repo(**fields: object) -> Callable[[Clinic], None]:
+    def plant(clinic: Clinic) -> None:
+        for name, value in fields.items():
+            setattr(clinic.github.repo, name, value)
+
+    return plant
+
+
+def _lost_index(clinic: Clinic) -> None:
+    clinic.spoil(lambda held: dict.fromkeys(held.paths("index")[:1]))
+
+
+def _newer(clinic: Clinic) -> None:
+    clinic.spoil(lambda held: {MANIFEST: newer(held.read([MANIFEST])[MANIFEST])})
+
+
+def _no_schedule(clinic: Clinic) -> None:
+    clinic.with_manifest(lambda manifest: replace(manifest, cursor=NOW - timedelta(days=9)))
+    clinic.github.open_issue("octocat", "It fails", at="2026-01-02T12:00:00Z")
+
+
+def _old_promise(clinic: Clinic) -> None:
+    clinic.change(Changes(said=(Said(1, "pending", NOW - timedelta(days=3), text_hash="x"),)))
+
+
+def _gone_with_digest(clinic: Clinic) -> None:
+    kept = clinic.read("digests/0000.jsonl")
+    clinic.change(Changes(records=(Tombstone(3, NOW),)))
+    clinic.spoil(lambda _: {"digests/0000.jsonl": kept})
+
+
+def _limited(clinic: Clinic) -> None:
+    clinic.github.limits.set(12, resource="graphql")
+    clinic.github.limits.allowance(clinic.github.world.tokens[clinic.github.token], "graphql").used = 12
+
+
+def _protected(clinic: Clinic) -> None:
+    clinic.github.repo.protected.add("precedent")
+
+
+Plant = Callable[[Clinic], object]
+Fault = tuple[Plant, str, str, str, str]
+FAULTS: dict[str, Fault] = {
+    "archived": (_repo(archived=True), "issues", "error", "archived", "/settings"),
+    "no issues": (_repo(has_issues=False), "issues", "error", "switched off", "Features"),
+    "renamed": (
+        lambda c: c.github.rename_repo("octo-org/greetings"),
+        *("repository", "warning", "octo-org/greetings", "git remote set-url origin"),
+    ),
+    "limit": (_limited, "rate limit", "warning", "graphql: 0 of 12", "after 2026-01-05 13:00 UTC"),
+    "manifest lost": (_files({MANIFEST: None}), "manifest", "error", "missing", "rebuild"),
+    "manifest damaged": (_files({MANIFEST: b"{"}), "manifest", "error", "damaged", "rebuild"),
+    "newer format": (_newer, "format", "error", "format 2 is newer than 1", "newest release"),
+    "index damaged": (_lost_index, "index", "warning", "damaged: index/", "rebuild"),
+    "record damaged": (_files({"records/0000/3.json": b"{}"}), "records", "error", "records/0000/3.json", "rebuild"),
+    "record lost": (_files({"records/0000/3.json": None}), "counts", "warning", "5 threads", "rebuild"),
+    "digests lost": (_files({"digests/0000.jsonl": None}), "digests", "warning", "0000/1.json", "--delete precedent"),
+    "text of the gone": (_gone_with_digest, "digests", "error", "0000/3.json", "--delete precedent"),
+    "no schedule": (_no_schedule, "cursor", "warning", "a thread changed since", "actions/workflows/precedent.yml"),
+    "old promise": (_old_promise, "promises", "warning", "for 3 days", "catch-up"),
+    "bad setting": (
+        lambda c: c.put({PATH: WORKFLOW, CONFIG: "mod: off"}),
+        *("settings", "error", f"{CONFIG}:1: unknown setting 'mod'; did you mean \"mode\"", "--config"),
+    ),
+    "main as memory": (
+        lambda c: c.put({PATH: WORKFLOW, CONFIG: "branch: main"}),
+        *("protection", "error", "default branch", "`branch`"),
+    ),
+    "template": (
+        lambda c: c.put({PATH: WORKFLOW, f"{FOLDER}/context.md.j2": "{% if %}"}),
+        *("templates", "error", "context.md.j2", FOLDER),
+    ),
+    "no workflow": (lambda c: c.put({"README.md": ""}), "workflow", "error", "none of the files", "README"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_with_what_mends_it(healthy: Clinic, fault: str) -> None:
+    plant, check, level, says, remedy = FAULTS[fault]
+    plant(healthy)
+    is_told(healthy.examine(), (check, level, says, remedy))
+
+
+def is_told(findings: list[Finding], expected: tuple[str, str, str, str]) -> None:
+    """Exactly one problem of this check says this, at this level, with this remedy, whose commands are real ones."""
+    check, level, says, remedy = expected
+    found = [each for each in of(check, problems(findings)) if says in each.says]
+    assert [each.level for each in found] == [level], findings
+    assert remedy in found[0].remedy
+    for command in COMMAND.findall(found[0].remedy):
+        is_real(command)
+
+
+def is_real(command: str) -> None:
+    """A command of a remedy is taken by our own parser, or by git."""
+    program, *arguments = shlex.split(command)
+    if program == "precedent":
+        assert parser().parse_args(arguments).command
+    else:
+        help_of = subprocess.run(["git", arguments[0], "-h"], capture_output=True, text=True, check=False)
+        assert help_of.stdout.startswith(f"usage: git {arguments[0]}")
+
+
+WORKFLOWS: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {
+    "no comments": ("  issue_comment:\n", "", ("events", "warning", "run on issue_comment", "`issue_comment:`")),
+    "few types": ("issues:\n", "issues: {types: [opened]}\n", ("events", "warning", "edited, closed", "`types`")),
+    "no night": ("  schedule:\n    - cron: '23 4 * * *'\n", "", ("events", "warning", "no schedule", "cron")),
+    "reads only": ("contents: write", "contents: read", ("permissions", "error", "contents", "`contents: write`")),
+    "mute": ("      issues: write\n", "", ("permissions", "error", "write issues", "`issues: write`")),
+    "cancels": ("progress: false", "progress: true", ("concurrency", "warning", "cancels", "progress: false")),
+    "crowd": ("concurrency:", "unknown:", ("concurrency", "warning", "has none", "`concurrency:")),
+    "moving": (VERSION, "@main", ("version", "warning", "@main", "release")),
+    "typo": (VERSION, f"{VERSION}\n        with: {{mod: off}}", ("inputs", "warning", "mod", 'mean "mode"')),
+    "value": (VERSION, f"{VERSION}\n        with: {{run: rebild}}", ("inputs", "error", "rebild", "`with:`")),
+    "broken": ("jobs:", "# precedent\njobs: [", ("workflow", "warning", "not valid YAML", PATH)),
+}
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_what_a_workflow_lacks_is_named_with_its_place(name: str) -> None:
+    old, new, expected = WORKFLOWS[name]
+    assert old in WORKFLOW
+    steps, told = workflow.find({PATH: WORKFLOW.replace(old, new).encode()}, is_ours=False)
+    is_told([*told, *workflow.checks(steps, comments=True)], expected)
+
+
+def test_a_workflow_that_is_as_it_should_be_has_no_problem() -> None:
+    steps, told = workflow.find({PATH: WORKFLOW.encode(), "other.yml": b"jobs: {a: {steps: 5}}"}, is_ours=False)
+    findings = [*told, *workflow.checks(steps, comments=True)]
+    assert problems(findings) == []
+    assert of("workflow", findings)[0].level == "ok"
+
+
+def test_our_own_workflow_and_that_of_the_readme_have_no_problem() -> None:
+    readme = re.search(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert readme
+    for text in (readme[1], (ROOT / PATH).read_text("utf-8")):
+        steps, told = workflow.find({PATH: text.encode()}, is_ours=True)
+        assert len(steps) == 1
+        assert problems([*told, *workflow.checks(steps, comments=True)]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "jobs: 1", "on: [1, {2: 3}]\njobs: {a: [b], c: {steps: {uses: x}}}", "a: &a [*a]", "\0"),
+        *("jobs: {a: {steps: [{uses: [x]}, 5, null]}}", "[" * 60_000, "- " * 30_000, "x" * 70_000),
+        "jobs: {a: {permissions: 5, concurrency: [], steps: [{uses: o/precedent@v1, with: [1], name: 2}]}}\non: 5",
+        "jobs: {a: {permissions: {contents: []}, steps: [{uses: o/precedent@v1, with: {mode: [1], issue: {}}}]}}",
+    ],
+)
+def test_any_workflow_is_read_without_a_crash(text: str) -> None:
+    started = time.monotonic()
+    steps, told = workflow.find({PATH: b"# precedent\n" + text.encode()}, is_ours=True)
+    assert [*told, *workflow.checks(steps, comments=False)]
+    assert time.monotonic() - started < 1
+
+
+# Settings, templates, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mode: coment", ("settings", "error", f"{CONFIG}:1: mode", "precedent doctor --config")),
+        ("\ncomment:\n  autor: x", ("settings", "error", f"{CONFIG}:3: unknown setting", "that line")),
+        ("comment: {redirect_links: on}", ("settings", "warning", "redirect_links", "to auto")),
+    ],
+)
+def test_a_setting_that_is_wrong_or_useless_is_named(text: str, expected: tuple[str, str, str, str]) -> None:
+    used, finding = settings.read_config(text.encode(), CONFIG)
+    place = Place(REPOSITORY, "https://git.example.com")
+    is_told([finding, *settings.useless(used, place, CONFIG)], expected)
+
+
+@pytest.mark.parametrize("mode", ["off", "summary"])
+def test_a_quiet_mode_is_a_note(mode: str) -> None:
+    used, _ = settings.read_config(f"mode: {mode}".encode(), CONFIG)
+    (told,) = settings.useless(used, Place(REPOSITORY), CONFIG)
+    assert (told.level, told.check) == ("note", "mode")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("reply.md.j2", "hello", ("templates", "error", "reply.md.j2: it must start with the hidden marker", FOLDER)),
+        ("base.md.j2", "{{ nothing }}", ("templates", "error", "context.md.j2", FOLDER)),
+        ("contxt.md.j2", "x", ("templates", "warning", "contxt.md.j2 is not used", "rename")),
+        ("words.yml", "mentioned: '@octocat'", ("words", "error", "words.yml:1", FOLDER)),
+        ("words.yml", "mentiond: x", ("words", "error", "did you mean", FOLDER)),
+    ],
+)
+def test_a_template_or_word_that_falls_back_is_named(name: str, text: str, expected: tuple[str, str, str, str]) -> None:
+    found = [each for each in settings.templates({name: text}, FOLDER) if expected[2] in each.says]
+    is_told(found[:1], expected)
+
+
+def test_templates_and_words_that_work_are_fine() -> None:
+    extends = '{% extends "shipped/context.md.j2" %}'
+    found = list(settings.templates({"context.md.j2": extends, "words.yml": "mentioned: Named here"}, FOLDER))
+    assert [each.level for each in found] == ["ok", "ok"]
+
+
+# Git, the token, the API
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        (None, "error"),
+        ("git version 2.30.9", "error"),
+        ("git version 2.31.0", "ok"),
+        ("git version 2.39.5 (Apple Git-154)", "ok"),
+        ("git version 10.1", "ok"),
+    ],
+)
+def test_git_is_there_and_new_enough(version: str | None, level: str) -> None:
+    assert settings.git(version).level == level
+
+
+PLACE = Place(REPOSITORY, api="https://api.github.com")
+ALLOWED = {"full_name": REPOSITORY, "permissions": {"push": True}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "level", "says"),
+    [
+        (Forge("", ALLOWED), "note", "none was given"),
+        (Forge("workflow", ALLOWED), "note", "cannot be asked for"),
+        (Forge("classic", ALLOWED, scopes=frozenset({"repo"})), "ok", "may write issues and contents"),
+        (Forge("classic", ALLOWED, scopes=frozenset({"gist"})), "note", "no scope to write"),
+        (Forge("fine-grained", ALLOWED), "ok", "unless the token itself was given less"),
+        (Forge("login", {"permissions": {"push": False}}), "note", "may read here and not write"),
+        (Forge("login", {"permissions": "odd"}), "ok", "does not tell"),
+    ],
+)
+def test_what_a_token_may_do_is_told_as_far_as_it_can_be_known(seen: Forge, level: str, says: str) -> None:
+    told = forge.rights(seen, PLACE)
+    assert (told.level, says in told.says) == (level, True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "level", "outside"),
+    [
+        (Unauthorised("no"), "error", False),
+        (Gone("no", certain=False), "error", False),
+        (NotPermitted("no"), "error", False),
+        (Unreachable("no"), "error", True),
+        (RateLimited("no", NOW), "warning", True),
+    ],
+)
+def test_why_a_repository_cannot_be_seen_decides_whose_fault_it_is(
+    fault: ForgeError, level: str, outside: bool
+) -> None:
+    told = forge.repository(Forge("classic", fault=fault), PLACE)
+    assert (told.level, told.outside, bool(told.remedy)) == (level, outside, True)
+
+
+def test_a_server_without_limits_and_one_that_tells_nonsense_are_no_problem() -> None:
+    assert problems(list(forge.limits(Forge(), NOW))) == []
+    for odd in ({}, {"resources": []}, {"resources": {"core": {"remaining": "1", "limit": -1, "reset": 10**30}}}):
+        assert problems(list(forge.limits(Forge(limits=odd), NOW))) == []
+
+
+@pytest.mark.slow
+def test_without_a_token_what_is_public_is_looked_at_and_the_rest_is_named(healthy: Clinic) -> None:
+    findings = healthy.examine(token="")
+    assert of("token", findings)[0].level == "note"
+    assert of("repository", findings)[0].level == "ok"
+    (branch,) = of("branch", findings)
+    assert (branch.level, "PRECEDENT_TOKEN" in branch.remedy) == ("error", True)
+    assert of("settings", findings)[0].level == "note"
+
+
+@pytest.mark.slow
+def test_where_the_default_branch_cannot_be_reached_the_checkout_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    remote = "http://127.0.0.1:9/octo-org/hello-world.git"
+    subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
+    (tmp_path / PATH).parent.mkdir(parents=True)
+    (tmp_path / PATH).write_text(WORKFLOW.replace("contents: write", "contents: read"), encoding="utf-8")
+    (tmp_path / CONFIG).symlink_to("/etc/passwd")
+    monkeypatch.chdir(tmp_path / ".github")
+    findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
+    assert [each.check for each in problems(findings)] == ["permissions", "branch"]
+    assert "this checkout" in of("settings", findings)[0].says
+
+
+@pytest.mark.slow
+def test_a_token_that_is_refused_is_told_and_never_shown(healthy: Clinic) -> None:
+    findings = healthy.examine(token="ghp_canary_0123456789")
+    assert exit_code(findings) == 2
+    assert of("token", findings)[0].level == "error"
+    assert "canary" not in str(findings)
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_is_nobodys_mistake(clinic: Clinic) -> None:
+    clinic.git.stop()
+    clinic.github.faults.add("*", "drop", times=None)
+    findings = clinic.examine()
+    assert exit_code(findings) == 1
+    assert {each.outside for each in problems(findings)} == {True}
+    assert {each.check for each in problems(findings)} == {"repository", "branch"}
+
+
+@pytest.mark.slow
+def test_offline_asks_no_api(healthy: Clinic) -> None:
+    healthy.github.mark()
+    findings = healthy.examine("--offline")
+    assert healthy.github.recent == []
+    assert of("repository", findings)[0].level == "note"
+    assert of("records", findings)[0].level == "ok"
+
+
+# Memory
+
+
+def test_a_reading_that_goes_on_is_told_and_excuses_an_old_cursor() -> None:
+    upto = NOW - timedelta(days=400)
+    held = Held(Manifest(cursor=upto, reading=Reading(NOW - timedelta(hours=2), upto)))
+    (told,) = memory.reading(held, PLACE)
+    assert (told.level, "2024-12-01" in told.says, "rebuild" in told.remedy) == ("note", True, True)
+    assert memory.cursor(held, (NOW - timedelta(days=5),), PLACE, NOW).level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("cursor", "changed", "level"),
+    [
+        (timedelta(days=1), (timedelta(hours=20),), "ok"),
+        (timedelta(days=30), (), "ok"),
+        (timedelta(days=30), (timedelta(minutes=5),), "ok"),
+        (timedelta(days=30), (timedelta(days=30),), "ok"),
+        (timedelta(days=30), (timedelta(days=3),), "warning"),
+    ],
+)
+def test_a_cursor_is_behind_when_it_is_old_and_something_changed_since(
+    cursor: timedelta, changed: tuple[timedelta, ...], level: str
+) -> None:
+    held = Held(Manifest(cursor=NOW - cursor))
+    assert memory.cursor(held, tuple(NOW - each for each in changed), PLACE, NOW).level == level
+
+
+@pytest.mark.parametrize(
+    ("tip", "level", "outside"),
+    [
+        (None, "warning", False),
+        (RemoteUnreachable("away"), "error", True),
+        (AuthFailed("no"), "error", False),
+        (Tip("1" * 40, NOW, Growth(12, 3_000_000)), "ok", False),
+        (Tip("1" * 40, None, Growth(201, 3_000_000)), "note", False),
+    ],
+)
+def test_the_branch_is_judged_by_how_it_was_found(tip: Tip | StoreError | None, level: str, outside: bool) -> None:
+    told = memory.branch(tip, PLACE, Settings(), NOW)
+    assert (told.level, told.outside) == (level, outside)
+
+
+@pytest.mark.parametrize(
+    ("size", "known", "damaged", "level"),
+    [
+        (49, 0, (), "ok"),
+        (50, 0, (), "note"),
+        (129, 100, (), "ok"),
+        (130, 100, (), "note"),
+        (100, 100, ("model/words.bin",), "warning"),
+    ],
+)
+def test_what_is_learned_and_whether_it_is_due(size: int, known: int, damaged: tuple[str, ...], level: str) -> None:
+    held = Held(Manifest(threads=size, learned_from=known), learned=damaged)
+    (told,) = memory.learned(held, PLACE)
+    assert told.level == level
+
+
+def test_records_that_the_manifest_does_not_count_are_told() -> None:
+    assert memory.counts(Held(Manifest(threads=4, tombstones=1), records=5), PLACE).level == "ok"
+    assert memory.counts(Held(Manifest(threads=4, tombstones=1), records=4), PLACE).level == "warning"
+
+
+def test_another_analyser_is_a_note() -> None:
+    held = Held(Manifest(index={"a": "b"}, analyser="1"))
+    assert [each.level for each in memory.index(held, PLACE)] == ["ok", "note"]
+
+
+def test_a_sample_of_many_records_reaches_from_the_first_to_the_last(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for number in range(1, 1_001):
+        path = store / "records" / f"{number // 100:04d}" / f"{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    snapshot = FolderStore(store, leaves_traces=False).open()
+    chosen = chosen_records(snapshot, all_of_them=False)
+    assert (len(set(chosen)), chosen[0], chosen[-1]) == (300, "records/0000/1.json", "records/0010/1000.json")
+    assert len(chosen_records(snapshot, all_of_them=True)) == 1_000
+
+
+# Where it looks
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        ("https://github.com/octo-org/hello-world.git", "https://github.com"),
+        ("https://octocat:secret@github.com/octo-org/hello-world", "https://github.com"),
+        ("git@github.com:octo-org/hello-world.git", "https://github.com"),
+        ("ssh://git@ssh.github.com:443/octo-org/hello-world.git", "https://github.com"),
+        ("ssh://git@git.example.com:2222/octo-org/hello-world.git", "https://git.example.com"),
+        ("https://git.example.com:8443/octo-org/hello-world/", "https://git.example.com:8443"),
+        ("octo.ghe.com:octo-org/hello-world", "https://octo.ghe.com"),
+        ("/srv/git/octo-org/hello-world.git", None),
+        ("../hello-world", None),
+        ("file:///octo-org/hello-world", None),
+        ("https://github.com/octo-org", None),
+        ("https://git.example.com/group/octo-org/hello-world", None),
+        ("https://[::1/octo-org/hello-world", None),
+        ("https://git.example.com:port/octo-org/hello-world", None),
+        ("ext::sh -c x% octo-org/hello-world", None),
+        ("", None),
+    ],
+)
+def test_the_remote_tells_server_and_repository(origin: str, expected: str | None) -> None:
+    assert place_of(origin) == (expected and (expected, REPOSITORY))
+
+
+def test_the_server_tells_where_its_api_is() -> None:
+    assert api_of("https://github.com") == "https://api.github.com"
+    assert api_of("https://octo.ghe.com") == "https://api.octo.ghe.com"
+    assert api_of("https://git.example.com:8443") == "https://git.example.com:8443/api/v3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        ((), False),
+        (("--server", "http://127.0.0.1:9"), True),
+        (("--api", "http://127.0.0.1:9/api/v3"), True),
+    ],
+)
+def test_a_token_goes_to_no_server_that_only_the_checkout_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sent: bool
+) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    remote = "http://127.0.0.1:9/octo-org/hello-world.git"
+    subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
+    monkeypatch.chdir(tmp_path)
+    wanted, refused = wanted_of(parser().parse_args(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
+    assert (wanted.token == "ghp_canary", bool(refused)) == (sent, not sent)
+    assert (wanted.place.repository, wanted.checkout) == (REPOSITORY, tmp_path)
+
+
+# What it prints
+
+
+SOME = [
+    Finding("git", "ok", "git version 2.39.5", "nothing"),
+    Finding("index", "ok", "fine"),
+    Finding("index", "warning", "damaged: a\x1b[2J\n::error::b \u202e\ud800", "`precedent doctor --thorough`"),
+    Finding("mode", "note", "mode is off", "set `mode`"),
+    Finding("records", "error", "gone: größe", "rebuild"),
+]
+
+
+def test_a_problem_has_its_remedy_below_and_nothing_else_has() -> None:
+    lines = tell(SOME, Terminal()).splitlines()
+    assert [line[0] for line in lines[:-2]] == ["✓", "!", " ", "·", "✗", " "]
+    assert lines[2] == "  → `precedent doctor --thorough`"
+    assert lines[-1] == "1 error and 1 warning."
+    assert tell(SOME[:1], Terminal()).endswith("All is well.\n")
+
+
+def test_in_full_everything_is_told() -> None:
+    assert len(tell(SOME, Terminal(), verbose=True).splitlines()) == len(SOME) + 4 + 2
+
+
+def test_what_strangers_wrote_moves_no_cursor_and_is_no_command() -> None:
+    for screen in (Terminal(), Terminal(signs=False)):
+        told = tell(SOME, screen)
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e\ud800]|::error", told)
+    assert tell(SOME, Terminal(signs=False)).isascii()
+
+
+def test_as_json_what_no_encoding_knows_is_replaced() -> None:
+    data = as_data([Finding("index", "warning", "index/\ud800", "x\udcff")])
+    assert json.dumps(data, ensure_ascii=False).encode("utf-8")
+    assert data["ok"] is False
+
+
+def test_colours_are_on_the_signs_only() -> None:
+    assert tell(SOME[:1], Terminal(colours=True)).startswith("\033[32m✓\033[0m git")
+
+
+def test_exit_codes_say_how_bad_it_is() -> None:
+    assert exit_code(SOME) == 2
+    assert exit_code(SOME[:4]) == 1
+    assert exit_code([*SOME[:2], SOME[3]]) == 0
+    assert exit_code([Finding("branch", "error", "away", outside=True)]) == 1
+
+
+def test_as_json_it_has_findings_and_whether_all_is_well(tmp_path: Path, call: Run) -> None:
+    call("import", ROOT / "sample/history.jsonl", "--store", tmp_path / "store")
+    records = tmp_path / "store/records/0000"
+    (records / "47.json").write_bytes((records / "46.json").read_bytes())
+    (records / "48.json").write_text("{}", encoding="utf-8")
+    told = call("doctor", "--store", tmp_path / "store", "--json")
+    assert (told.code, told.err, set(told.data), told.data["ok"]) == (2, "", {"findings", "ok"}, False)
+    assert {tuple(finding) for finding in told.data["findings"]} == {("check", "level", "says", "remedy", "outside")}
+    wrong = [finding for finding in told.data["findings"] if finding["level"] == "error"]
+    assert [finding["says"] for finding in wrong] == ["cannot be read: records/0000/47.json, records/0000/48.json"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--server", "git.example.com"),
+        ("--server", "https://octocat:secret@git.example.com"),
+        ("--api", "https://x:port"),
+        ("--repo", "hello-world"),
+    ],
+)
+def test_arguments_that_name_no_place_end_with_2(call: Run, arguments: tuple[str, ...]) -> None:
+    assert call("doctor", *arguments).code == 2
+
+
+def test_outside_of_a_checkout_it_asks_where_to_look(
+    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = call("doctor")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "--repo OWNER/NAME" in told.err
+
+
+def test_every_remedy_that_is_a_command_of_ours_is_one() -> None:
+    """Those in the source too, whatever they wait for; what is put in stands as a word."""
+    sources = sorted((Path(__file__).parents[2] / "bot/doors").rglob("*.py"))
+    found = [c for path in sources for c in COMMAND.findall(re.sub(r"\{[^{}]*\}", "octocat/x", path.read_text()))]
+    assert len(found) >= 6
+    for command in found:
+        is_real(command if "--server" not in command else "precedent doctor --server https://git.example.com")
