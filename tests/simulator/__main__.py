@@ -1,0 +1,60 @@
+"""``python -m tests.simulator --histories 2000 --processes 2`` plays random histories; ``--replay SEED`` tells one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tests.simulator.program import Played, Summary, give_back, ground_here, play, play_all
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
+    parser.add_argument("--histories", type=int, default=200, help="how many")
+    parser.add_argument("--from", dest="first", type=int, default=1, help="the first seed; the others follow")
+    parser.add_argument("--processes", type=int, default=2, help="how many at once")
+    parser.add_argument("--minutes", type=float, default=600.0, help="begin no more after so many")
+    parser.add_argument("--first-violation", action="store_true", help="stop at the first one")
+    parser.add_argument("--json", type=Path, help="write the summary there")
+    parser.add_argument("--replay", type=int, metavar="SEED", help="play one history and tell its story")
+    return parser.parse_args(arguments)
+
+
+def replay(seed: int) -> int:
+    """One history as a story; 1 when something is broken."""
+    try:
+        played = play(ground_here(), seed, lambda line: print(line, file=sys.__stdout__, flush=True))
+    finally:
+        give_back()
+    for told in played.broken:
+        print(f"BROKEN {told}")
+    print(f"seed {seed}: " + (f"{len(played.broken)} violations" if played.broken else "nothing is broken"))
+    return 1 if played.broken else 0
+
+
+def progress(summary: Summary, new: list[Played]) -> None:
+    for played in new:
+        for told in played.broken[:1]:
+            print(f"seed {played.seed}: {told}", file=sys.stderr)
+    told = f"{summary.histories} histories, {summary.seconds:.0f} s, {len(summary.broken)} with violations"
+    print(told, file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = parse_arguments(arguments)
+    if given.replay is not None:
+        return replay(given.replay)
+    seeds = range(given.first, given.first + given.histories)
+    print(f"seeds {seeds[0]} to {seeds[-1]}", flush=True)
+    summary = play_all(seeds, given.processes, given.minutes * 60, progress, first_only=given.first_violation)
+    print("\n".join(summary.lines()))
+    if given.json:
+        found = {"histories": summary.histories, "seconds": summary.seconds, "counts": dict(summary.counts)}
+        given.json.write_text(json.dumps(found | {"broken": summary.broken}, indent=1), encoding="utf-8")
+    return 1 if summary.broken else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,138 @@
+"""A bare repository read as files, without git processes: its refs, loose objects and the log of a branch's moves.
+
+The server is told to keep every push as loose objects and to log moves (`SETTINGS`), so that this is all there is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.memory.paths import below
+
+SETTINGS = {
+    "receive.unpackLimit": "100000",
+    "transfer.unpackLimit": "100000",
+    "receive.autogc": "false",
+    "core.logAllRefUpdates": "always",
+    "core.fsync": "none",
+    "uploadpack.allowFilter": "true",
+    "uploadpack.allowAnySHA1InWant": "true",
+    "user.name": "server",
+    "user.email": "server@example.com",
+}
+NONE = "0" * 40
+BRANCH = "refs/heads/precedent"
+
+
+class Move(NamedTuple):
+    """One move of the branch: from commit to commit, NONE where there was none."""
+
+    old: str
+    new: str
+
+
+@lru_cache(maxsize=50_000)
+def _object(path: str, oid: str) -> tuple[str, bytes]:
+    """Type and content of a loose object. Objects never change, and their names tell their content."""
+    data = zlib.decompress(Path(path, "objects", oid[:2], oid[2:]).read_bytes())
+    head, _, body = data.partition(b"\0")
+    return head.split()[0].decode(), body
+
+
+class Bare:
+    """One bare repository on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def tip(self, ref: str = BRANCH) -> str:
+        """The commit that a branch stands at, empty where there is none."""
+        try:
+            return (self.path / ref).read_text().strip()
+        except FileNotFoundError:
+            return ""
+
+    def object(self, oid: str) -> bytes:
+        return _object(str(self.path), oid)[1]
+
+    def parents(self, commit: str) -> list[str]:
+        head = self.object(commit).partition(b"\n\n")[0].decode("utf-8", "replace")
+        return [line[7:] for line in head.splitlines() if line.startswith("parent ")]
+
+    def message(self, commit: str) -> str:
+        return self.object(commit).partition(b"\n\n")[2].decode("utf-8", "replace")
+
+    def tree_of(self, commit: str) -> str:
+        return self.object(commit)[5:45].decode()
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        waiting, seen = [new], set()
+        while waiting:
+            commit = waiting.pop()
+            if commit == old:
+                return True
+            if commit not in seen:
+                seen.add(commit)
+                waiting += self.parents(commit)
+        return False
+
+    def files(self, tree: str) -> dict[str, str]:
+        """Path → id of every file below a tree."""
+        return dict(self._walk(tree, ""))
+
+    def _walk(self, tree: str, prefix: str) -> Iterator[tuple[str, str]]:
+        data, at = self.object(tree), 0
+        while at < len(data):
+            end = data.index(b"\0", at)
+            mode, name = data[at:end].split(b" ", 1)
+            oid, path = data[end + 1 : end + 21].hex(), prefix + name.decode()
+            at = end + 21
+            if mode == b"40000":
+                yield from self._walk(oid, f"{path}/")
+            else:
+                yield path, oid
+
+    def moves(self) -> list[Move]:
+        """What happened to the branch, oldest first."""
+        log = self.path / "logs" / BRANCH
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return [Move(*line.split(" ", 2)[:2]) for line in lines]
+
+    def everything(self) -> Iterator[bytes]:
+        """The content of each object."""
+        for file in (self.path / "objects").glob("??/*"):
+            yield self.object(file.parent.name + file.name)
+
+    def snapshot(self, folder: Path) -> BareSnapshot:
+        """The branch as a store shows it; ``folder`` is where files are checked out below."""
+        return BareSnapshot(self, self.tip(), folder)
+
+
+class BareSnapshot:
+    """A `Snapshot` of the tip, for reading memory as anybody who clones the branch sees it."""
+
+    def __init__(self, bare: Bare, commit: str, folder: Path) -> None:
+        self.revision = commit
+        self._bare, self._folder = bare, folder
+        self.files = bare.files(bare.tree_of(commit)) if commit else {}
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        return {path: self._bare.object(self.files[path]) for path in paths if path in self.files}
+
+    def paths(self, prefix: str) -> list[str]:
+        folder = prefix.strip("/")
+        return sorted(path for path in self.files if below(path, folder))
+
+    def strangers(self, prefix: str) -> list[str]:
+        return []
+
+    def checkout(self, prefix: str) -> Path:
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        for path in self.paths(prefix):
+            (folder / path.rpartition("/")[2]).write_bytes(self._bare.object(self.files[path]))
+        return folder

@@ -1,0 +1,290 @@
+"""What people do to the repository: they open, edit, comment, close, lock, delete, and meddle with our comments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from tests.fakes.github import FakeGitHub
+from tests.fakes.state import BOT_LOGIN, Comment, Issue
+from tests.simulator.scene import Delivery, Scene
+
+OWNER = "octo-org"
+WRITER = "monalisa"
+CROWD = ("octocat", "hubot", "defunkt", WRITER, OWNER)
+REASONS = ("completed", "completed", "not_planned", "duplicate")
+
+SUBJECTS = (
+    ("Parser stops at an unterminated string", "LexerError: unterminated string literal at src/lexer.py:41",
+     "Upgrade to 2.3.1, the lexer reads multi-line strings since then."),
+    ("Upload of large files times out", "TimeoutError: upload of part 7 exceeded 30 seconds in storage/upload.go",
+     "Fixed by raising upload.timeout to 300 in the configuration."),
+    ("Dark theme shows white flashes", "FlashOfUnstyledContent: theme.css loaded after paint in web/theme.ts",
+     "Inline the theme attribute in index.html, then the flash is gone."),
+    ("Migration fails on PostgreSQL 15", "ERROR: permission denied for schema public in migrations/0007_roles.sql",
+     "Grant create on schema public to the migration role."),
+    ("Memory grows while websockets are open", "heap snapshot shows 40,000 SocketSession objects in net/socket.rs",
+     "We decided to keep sessions weakly; released in 1.9.0."),
+    ("Install script breaks on Alpine", "sh: bash: not found in scripts/install.sh line 3",
+     "Works with apk add bash; we will not support busybox."),
+    ("Calendar shows the wrong week", "AssertionError: week 53 expected, got 1 in dates/iso_week.py",
+     "ISO weeks are used since 4.0, set week_start to monday."),
+    ("Search ignores umlauts", "normalize: 'ä' not folded by tokenizer_fold in search/fold.c",
+     "Set fold_accents = true in the search section."),
+)  # fmt: skip
+WORDS = ("again", "since yesterday", "on two machines", "after the upgrade", "only sometimes", "with a clean profile")
+STEPS = (0, 0, 0, 1, 20, 90, 200, 400, 1800, 7200, 30_000, 100_000, 300_000)
+"""Seconds between two things that happen; no time at all gives equal timestamps."""
+
+
+def settle_in(fake: FakeGitHub, subjects: int) -> None:
+    """The issues that were there before the history begins: closed ones with their endings, the last one open."""
+    fake.set_permission(WRITER, "write")
+    start = "2026-01-01T{:02d}:{:02d}:00Z"
+    for place, (title, error, remedy) in enumerate(SUBJECTS[:subjects]):
+        number = fake.open_issue(CROWD[place % 3], title, f"Steps:\n\n```\n{error}\n```\n", start.format(place, 0))
+        fake.comment(number, WRITER, remedy, start.format(place, 10))
+        fake.comment(number, CROWD[place % 3], "Thanks, that works.", start.format(place, 20))
+        if place < subjects - 1:
+            fake.close(number, WRITER, "completed", start.format(place, 30))
+    fake.clock.now = "2026-01-05T12:00:00Z"
+
+
+TURNS = 7
+"""Changes, each with a run of its own, that bring a branch near to its squash."""
+
+
+def grow(fake: FakeGitHub, turn: int) -> None:
+    """One more small change on the day before the history begins."""
+    fake.label(len(SUBJECTS), f"label-{turn}", at=f"2026-01-04T00:{turn:02d}:00Z", actor=WRITER)
+
+
+class People:
+    """Chance with a memory: `act` lets one thing happen and returns the event that GitHub sends for it, if any."""
+
+    def __init__(self, scene: Scene, chance: random.Random) -> None:
+        self.scene, self.fake, self.chance = scene, scene.fake, chance
+        self.story: Callable[[str], None] = lambda line: None
+        self.is_calm = False
+
+    def act(self) -> Delivery | None:
+        """One thing happens, of those that can happen now; at least an issue can always be opened."""
+        verbs, weights = zip(*(self.USUAL if self.is_calm else self.ALL).items(), strict=True)
+        for _ in range(20):
+            verb = self.chance.choices(verbs, weights)[0]
+            delivery: Delivery | bool | None = getattr(self, f"_{verb}")()
+            if not isinstance(delivery, bool):
+                return delivery
+        return self._open()
+
+    # -- each returns the event, None where GitHub sends none, False where it cannot happen now -----------------------
+
+    def _open(self) -> Delivery:
+        title, error, _ = self._subject()
+        more = self.chance.choice(WORDS)
+        body = f"It happens {more}:\n\n```\n{error}\n```\n"
+        if self.chance.random() < 0.45 and (numbers := self._numbers()):
+            body += self.chance.choice(("Is this the same as #{}?", "Looks like #{}.", "See #{} for more.")).format(
+                self.chance.choice(numbers)
+            )
+        if self.chance.random() < 0.08:
+            body += "\n\nDid we ever decide about " + title.lower() + "?"
+        number = self.fake.open_issue(
+            self._somebody(), f"{title} {more}" if self.chance.random() < 0.5 else title, body
+        )
+        return self._event("issues", "opened", number)
+
+    def _edit(self) -> Delivery | bool:
+        issue = self._any_issue()
+        if issue is None:
+            return False
+        if self.chance.random() < 0.4:
+            self.fake.edit_issue(issue.number, title=f"{issue.title} ({self.chance.choice(WORDS)})")
+        else:
+            numbers = [number for number in self._numbers() if number != issue.number]
+            told = f"\n\nSee #{self.chance.choice(numbers)}." if numbers and self.chance.random() < 0.6 else "\n\nMore."
+            self.fake.edit_issue(issue.number, body=(issue.body or "") + told)
+        return self._event("issues", "edited", issue.number)
+
+    def _comment(self) -> Delivery | bool:
+        issue = self._any_issue()
+        if issue is None:
+            return False
+        _title, error, remedy = self._subject()
+        numbers = [number for number in self._numbers() if number != issue.number] or [1]
+        texts = (remedy, f"I see `{error}` too.", "Any news?", f"This is like #{self.chance.choice(numbers)}, I think.",
+                 f"Duplicate of #{self.chance.choice(numbers)}", "We decided to keep it as it is.")  # fmt: skip
+        return self._said(issue.number, self._somebody(), self.chance.choice(texts))
+
+    def _command(self) -> Delivery | bool:
+        issue = self._any_issue()
+        if issue is None:
+            return False
+        number = self.chance.choice(self._numbers() or [1])
+        words = self._subject()[0].lower()
+        lines = (
+            "off",
+            "on",
+            "refresh",
+            f"wrong #{number}",
+            f"search {words}",
+            f"context #{number}",
+            "help",
+            "nonsense",
+        )
+        line = self.chance.choices(lines, (3, 3, 3, 2, 3, 1, 1, 1))[0]
+        return self._said(issue.number, self._somebody(), f"/precedent {line}")
+
+    def _question(self) -> Delivery | bool:
+        issue = self._any_issue()
+        topic = self._subject()[0].lower()
+        asked = self.chance.choice((f"Did we ever discuss {topic}?", f"What did we decide about {topic}?"))
+        return self._said(issue.number, self._somebody(), asked) if issue else False
+
+    def _forge(self) -> Delivery | bool:
+        """A stranger writes our marker: at the head of a comment of theirs."""
+        issue = self._any_issue()
+        if issue is None:
+            return False
+        return self._said(issue.number, "octocat", "<!-- precedent:v1 id=action -->\nSeen before: nothing at all.")
+
+    def _edit_comment(self) -> Delivery | bool:
+        comment = self._any_comment()
+        if comment is None:
+            return False
+        self.fake.edit_comment(comment.id, f"{comment.body}\n\nEdit: {self.chance.choice(WORDS)}.")
+        return self._event("issue_comment", "edited", comment.issue.number, comment.id)
+
+    def _delete_comment(self) -> Delivery | bool:
+        comment = self._any_comment()
+        if comment is None:
+            return False
+        self.fake.delete_comment(comment.id)
+        return self._event("issue_comment", "deleted", comment.issue.number, comment.id)
+
+    def _close(self) -> Delivery | bool:
+        issue = self._any_issue("open")
+        if issue is None:
+            return False
+        kind = self.chance.randrange(5)
+        if kind == 0:
+            self.fake.close(issue.number, WRITER, "completed", commit=f"{self.chance.getrandbits(160):040x}")
+        elif kind == 1:
+            pull = self.fake.add_pull(WRITER, f"Fix {issue.title}", f"Fixes #{issue.number}", closes=[issue.number])
+            self.fake.merge_pull(pull, WRITER)
+        else:
+            reason = self.chance.choice(REASONS)
+            others = [number for number in self._numbers() if number != issue.number]
+            if reason == "duplicate" and others:
+                self.fake.mark_duplicate(issue.number, self.chance.choice(others), WRITER)
+            self.fake.close(issue.number, self.chance.choice((WRITER, OWNER)), reason)
+        return self._event("issues", "closed", issue.number)
+
+    def _reopen(self) -> Delivery | bool:
+        issue = self._any_issue("closed")
+        if issue is None:
+            return False
+        self.fake.reopen(issue.number, WRITER)
+        return self._event("issues", "reopened", issue.number)
+
+    def _label(self) -> Delivery | bool:
+        issue = self._any_issue()
+        if issue is None:
+            return False
+        if issue.labels:
+            name = issue.labels[0]
+            self.fake.unlabel(issue.number, name, actor=WRITER)
+            return self._event("issues", "unlabeled", issue.number)
+        self.fake.label(issue.number, self.chance.choice(("bug", "help wanted", "area: web")), actor=WRITER)
+        return self._event("issues", "labeled", issue.number)
+
+    def _lock(self) -> Delivery | bool:
+        issue = self._any_issue()
+        if issue is None:
+            return False
+        if issue.locked:
+            self.fake.unlock(issue.number, actor=WRITER)
+            return self._event("issues", "unlocked", issue.number)
+        self.fake.lock(issue.number, actor=WRITER)
+        return self._event("issues", "locked", issue.number)
+
+    def _delete(self) -> Delivery | bool:
+        issue = self._any_issue()
+        if issue is None or len(self.fake.repo.issues) < 3:
+            return False
+        self.fake.delete_issue(issue.number)
+        return self._event("issues", "deleted", issue.number)
+
+    def _transfer(self) -> Delivery | bool:
+        issue = self._any_issue()
+        if issue is None or len(self.fake.repo.issues) < 3:
+            return False
+        number = issue.number
+        self.fake.transfer(number, self.scene.elsewhere, WRITER)
+        return self._event("issues", "transferred", number)
+
+    def _delete_ours(self) -> Delivery | bool:
+        ours = self._ours()
+        if ours is None:
+            return False
+        self.fake.delete_comment(ours.id, by=WRITER)
+        return self._event("issue_comment", "deleted", ours.issue.number, ours.id)
+
+    def _edit_ours(self) -> Delivery | bool:
+        ours = self._ours()
+        if ours is None:
+            return False
+        self.fake.edit_comment(ours.id, ours.body.replace("\n", "\nA remark of a person.\n", 1), by=WRITER)
+        return self._event("issue_comment", "edited", ours.issue.number, ours.id)
+
+    def _thumb(self) -> bool | None:
+        ours = self._ours()
+        if ours is None:
+            return False
+        self.fake.react(ours.issue.number, self._somebody(), self.chance.choice(("+1", "-1")), ours.id)
+        self.story("somebody puts a thumb on our comment")
+        return None
+
+    ALL: ClassVar[dict[str, int]] = {
+        "open": 26, "edit": 9, "comment": 16, "command": 12, "question": 3, "forge": 2, "edit_comment": 4,
+        "delete_comment": 3, "close": 10, "reopen": 4, "label": 2, "lock": 2, "delete": 3, "transfer": 2,
+        "delete_ours": 7, "edit_ours": 3, "thumb": 2,
+    }  # fmt: skip
+    USUAL: ClassVar[dict[str, int]] = {"open": 5, "edit": 2, "comment": 5, "close": 4, "reopen": 1, "label": 1}
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def _said(self, number: int, login: str, text: str) -> Delivery:
+        comment = self.fake.comment(number, login, text)
+        return self._event("issue_comment", "created", number, comment)
+
+    def _event(self, name: str, action: str, number: int, comment: int | None = None) -> Delivery:
+        delivery = self.scene.deliver(name, action, number, comment)
+        body = self.fake.repo.comments[comment].body if comment in self.fake.repo.comments else ""
+        self.story(f"{delivery.label} {body[:60]!r}" if body else delivery.label)
+        return delivery
+
+    def _subject(self) -> Sequence[str]:
+        return self.chance.choice(SUBJECTS)
+
+    def _somebody(self) -> str:
+        return self.chance.choice(CROWD)
+
+    def _numbers(self) -> list[int]:
+        return [number for number, issue in sorted(self.fake.repo.issues.items()) if not issue.pull]
+
+    def _any_issue(self, state: str = "") -> Issue | None:
+        """Mostly one of the newest."""
+        numbers = [number for number in self._numbers() if state in ("", self.fake.issue(number).state)]
+        fresh = [number for number in numbers if self.fake.issue(number).created_at >= "2026-01-05"]
+        chosen = fresh if fresh and self.chance.random() < 0.85 else numbers
+        return self.fake.issue(self.chance.choice(chosen)) if chosen else None
+
+    def _any_comment(self) -> Comment | None:
+        found = [c for _, c in sorted(self.fake.repo.comments.items()) if c.author and c.author.login != BOT_LOGIN]
+        return self.chance.choice(found[-4:]) if found else None
+
+    def _ours(self) -> Comment | None:
+        found = [c for c in self.fake.comments_by(BOT_LOGIN) if c.id in self.fake.repo.comments]
+        return self.chance.choice(found) if found else None

@@ -1,0 +1,140 @@
+"""Bugs planted on purpose, one at a time, in a copy of the program: the simulator must catch each of them.
+
+``python -m tests.simulator.planted [NAME …]`` tells after how many histories, and by which rule.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NEEDED = ("bot", "templates", "tests")
+SPEAKING = "    told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]\n"
+MOST = 150
+"""Histories after which a bug that was not caught counts as missed."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One change of the text of one file."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+
+
+BUGS = (
+    Bug(
+        "the comment comes before memory",
+        "bot/flow.py",
+        f"    bot.memory.commit(_message(event))\n{SPEAKING}",
+        f"{SPEAKING}    bot.memory.commit(_message(event))\n",
+    ),
+    Bug(
+        "a lost POST is repeated blindly",
+        "bot/github/wire.py",
+        'pauses = PAUSES if verb == "GET" else ()',
+        "pauses = PAUSES",
+    ),
+    Bug(
+        "the push is forced",
+        "bot/memory/git.py",
+        'if lease else ()\n        move = ("origin", f"{oid}:{ref}")',
+        'if lease else ()\n        move = ("origin", f"+{oid}:{ref}")',
+    ),
+    Bug(
+        "the cursor moves first",
+        "bot/lookout.py",
+        "    held, said = dict(memory.records(ids)), dict(memory.said(ids))\n",
+        "    held, said = dict(memory.records(ids)), dict(memory.said(ids))\n"
+        "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
+        '    memory.commit("Cursor")\n',
+    ),
+    Bug(
+        "promises are forgotten",
+        "bot/memory/manifest.py",
+        "    return tuple(dict.fromkeys([*kept, *promised]))[-MAX_PENDING:]\n",
+        "    return ()\n",
+    ),
+    Bug(
+        "the marker counts whoever wrote it",
+        "bot/github/threads.py",
+        "return self._is_by_us(comment) and _first_line(comment) == self.marker",
+        "return _first_line(comment) == self.marker",
+    ),
+    Bug(
+        "a tombstone loses to what is held",
+        "bot/memory/records.py",
+        "    if new.revised_at != old.revised_at:\n",
+        "    if isinstance(new, Tombstone):\n        return False\n    if new.revised_at != old.revised_at:\n",
+    ),
+    Bug(
+        "equal timestamps are taken for equal threads",
+        "bot/github/catch_up.py",
+        "if updated != held.revised_at or not isinstance(held, Thread):",
+        "if True:",
+    ),
+    Bug(
+        "a deleted comment is written again",
+        "bot/plans.py",
+        "return own, own is None and before is not None and before.comment_id is not None",
+        "return own, False",
+    ),
+    Bug(
+        "the later of two writers wins without looking",
+        "bot/memory/memory.py",
+        "        for changes in staged:\n            self.stage(",
+        "        for changes in staged[:0]:\n            self.stage(",
+    ),
+)  # fmt: skip
+
+
+def plant(bug: Bug, folder: Path) -> None:
+    """A copy of the program with this bug in it; LookupError when its place is not there any more."""
+    for name in NEEDED:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    path = folder / bug.path
+    text = path.read_text(encoding="utf-8")
+    if text.count(bug.old) != 1:
+        raise LookupError(f"{bug.name}: its place is in {bug.path} {text.count(bug.old)} times")
+    path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
+
+
+def hunt(bug: Bug, histories: int = MOST) -> tuple[int, str]:
+    """After how many histories the bug was caught, and what was broken; (0, "") when it was not."""
+    with tempfile.TemporaryDirectory(prefix="planted-") as temporary:
+        folder = Path(temporary)
+        plant(bug, folder)
+        found = folder / "found.json"
+        asked = ["--histories", str(histories), "--processes", "1", "--first-violation", "--json", str(found)]
+        command = [sys.executable, "-m", "tests.simulator", *asked]
+        environment = os.environ | {"PYTHONPATH": str(folder)}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        if not found.exists():
+            raise RuntimeError(f"{bug.name}: the simulator did not come to its end: {done.stderr[-800:]}")
+        summary = json.loads(found.read_text())
+        broken = next(iter(summary["broken"].values()), [""])
+        return (summary["histories"] if broken[0] else 0), broken[0]
+
+
+def main(names: list[str]) -> int:
+    missed = 0
+    for bug in BUGS:
+        if names and not any(name in bug.name for name in names):
+            continue
+        after, told = hunt(bug)
+        print(f"{bug.name}: " + (f"caught after {after}: {told[:160]}" if after else "MISSED"), flush=True)
+        missed += not after
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
