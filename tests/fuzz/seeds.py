@@ -1,0 +1,122 @@
+"""What fuzzing begins with: the shipped sample's texts, hostile ones, and JSON as GitHub and the memory have it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.comment.payloads import PAYLOADS
+
+ROOT = Path(__file__).resolve().parents[2]
+AT = "2026-11-03T19:12:00Z"
+LATER = "2026-11-04T08:00:00Z"
+
+
+@cache
+def history() -> tuple[dict[str, Any], ...]:
+    lines = (ROOT / "sample" / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple(json.loads(line) for line in lines)
+
+
+@cache
+def texts() -> tuple[str, ...]:
+    """Texts that people write, and some that attack."""
+    threads = history()
+    told = [thread.get("body") or "" for thread in threads]
+    told += [comment.get("body") or "" for thread in threads for comment in thread.get("comments") or ()]
+    pages = [page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))[:4]]
+    commands = ["/precedent search cookie path", "> q\n/precedent wrong #4", "What did we decide about caching in #4?"]
+    return (*(text[:4_000] for text in told if text), *PAYLOADS, *(page[:4_000] for page in pages), *commands)
+
+
+def threads() -> Sequence[Any]:
+    """Threads as an archive has them, the longest ones of the sample among them."""
+    return sorted(history(), key=lambda thread: -len(json.dumps(thread)))[:12]
+
+
+def _user(login: str = "octocat", kind: str = "User") -> dict[str, Any]:
+    return {"login": login, "id": 1, "type": kind}
+
+
+def _issue() -> dict[str, Any]:
+    return {
+        "number": 7, "title": "Login loops", "body": texts()[0], "user": _user(), "author_association": "NONE",
+        "created_at": AT, "updated_at": LATER, "closed_at": LATER, "state": "closed", "state_reason": "completed",
+        "closed_by": _user("hubot"), "locked": False, "draft": False, "labels": ["bug", {"name": "auth"}],
+        "reactions": {"+1": 2, "eyes": 1, "total_count": 3}, "repository_url": "/repos/octo-org/linkbarn",
+        "pull_request": None,
+    }  # fmt: skip
+
+
+def _comment(number: int, text: str) -> dict[str, Any]:
+    return {
+        "id": number, "body": text, "user": _user("monalisa"), "author_association": "MEMBER", "created_at": AT,
+        "updated_at": LATER, "reactions": {"heart": 1}, "html_url": "https://github.com/o/r/issues/7#issuecomment-1",
+    }  # fmt: skip
+
+
+def rest_threads() -> Sequence[Any]:
+    """Issues with comments and timelines as the REST API gives them."""
+    source = {"issue": {"number": 9, "pull_request": {}, "repository_url": "/repos/octo-org/linkbarn"}}
+    events = [
+        {"event": "closed", "created_at": LATER, "actor": _user("hubot"), "commit_id": "ab" * 20},
+        {"event": "cross-referenced", "created_at": AT, "actor": _user(), "source": source},
+        {"event": "labeled", "created_at": AT, "label": {"name": "bug"}},
+        {"event": "commented", **_comment(12, "Fixed in v2.")},
+    ]
+    comments = [_comment(10, "Which version?"), _comment(11, "We decided to drop it. Fixed in #9.")]
+    pull = _issue() | {"pull_request": {"merged_at": LATER}, "state": "open", "closed_at": None}
+    return [{"issue": _issue(), "comments": comments, "events": events}, {"issue": pull, "comments": [], "events": []}]
+
+
+def graph_nodes() -> Sequence[Any]:
+    """Issues as the GraphQL API gives them."""
+    actor = {"login": "hubot", "__typename": "User"}
+    pull = {"__typename": "PullRequest", "number": 9, "mergedAt": LATER, "repository": {"nameWithOwner": "o/r"}}
+    thumbs = [{"content": "THUMBS_UP", "reactors": {"totalCount": 2}}]
+    comment = {
+        "databaseId": 10, "body": "Fixed in #9.", "createdAt": AT, "updatedAt": AT, "authorAssociation": "MEMBER",
+        "author": {"login": "dependabot", "__typename": "Bot"}, "reactionGroups": thumbs,
+    }  # fmt: skip
+    items = [
+        {"__typename": "ClosedEvent", "createdAt": LATER, "actor": actor, "closer": pull},
+        {"__typename": "ReopenedEvent", "createdAt": AT, "actor": None},
+        {"__typename": "ReferencedEvent", "createdAt": AT, "actor": actor, "commit": {"oid": "ab" * 20}},
+        {"__typename": "MarkedAsDuplicateEvent", "createdAt": AT, "actor": actor, "canonical": {"number": 3}},
+        {
+            "__typename": "CrossReferencedEvent",
+            "createdAt": AT,
+            "actor": actor,
+            "willCloseTarget": True,
+            "source": pull,
+        },
+    ]
+    node = {
+        "number": 7, "title": "Login loops", "body": texts()[0], "state": "CLOSED", "stateReason": "COMPLETED",
+        "locked": False, "createdAt": AT, "updatedAt": LATER, "closedAt": LATER, "author": actor,
+        "authorAssociation": "NONE", "labels": {"nodes": [{"name": "bug"}]}, "reactionGroups": thumbs,
+        "comments": {"totalCount": 1, "pageInfo": {"hasNextPage": False}, "nodes": [comment]},
+        "closedByPullRequestsReferences": {"nodes": [pull]},
+        "timelineItems": {"pageInfo": {"hasNextPage": False}, "nodes": items},
+    }  # fmt: skip
+    return [node, node | {"timelineItems": {"nodes": items[:1]}, "author": None}]
+
+
+def payloads() -> Sequence[bytes]:
+    """Events as GitHub delivers them."""
+    repository = {"full_name": "octo-org/linkbarn", "id": 1}
+    found = [
+        {"action": "opened", "issue": _issue(), "repository": repository, "sender": _user()},
+        {"action": "created", "issue": _issue(), "comment": _comment(10, "See #3."), "repository": repository},
+        {
+            "action": "transferred",
+            "issue": _issue(),
+            "changes": {"new_issue": {"number": 4}, "new_repository": repository},
+        },
+        {"inputs": {"run": "answer", "issue": "7", "mode": None}, "ref": "refs/heads/main"},
+        {"schedule": "17 3 * * *"},
+    ]
+    return [json.dumps(one).encode() for one in found]

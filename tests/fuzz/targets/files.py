@@ -1,0 +1,147 @@
+"""Other files of strangers: settings, the manifest, shards, what was learned, commit messages, lists of paths."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+
+from bot.config import load_plain, load_settings, load_texts
+from bot.errors import UserError
+from bot.memory.branch import Growth
+from bot.memory.families import FAMILIES
+from bot.memory.git import checked_branch
+from bot.memory.learned import read_ranking, read_words
+from bot.memory.manifest import decode, encode
+from bot.memory.paths import checked, is_fit
+from bot.memory.shards import Kept, edit_shards, read_lines
+from bot.memory.store import StoreError
+from bot.numeric.word_vectors import WordVectors
+from bot.numeric.word_vectors import encode as encode_words
+from bot.ranking import ranking_fields, shipped
+from bot.settings import SettingsError
+from bot.sources.globs import Globs
+from tests.fuzz import seeds
+from tests.fuzz.target import Target, require, storable
+
+CONFIG = (seeds.ROOT / "config.example.yml").read_text(encoding="utf-8")
+
+
+def _config(text: str) -> None:
+    load_settings(text, "precedent.yml")
+
+
+def _config_bytes(data: bytes) -> None:
+    for load in (load_settings, load_texts, load_plain):
+        try:
+            load(data, "precedent.yml")
+        except SettingsError as error:
+            require("\n" not in str(error) and len(str(error)) < 2_000, "an error of more than a line")
+
+
+def _manifest(data: bytes) -> None:
+    found = decode(data)
+    again = decode(encode(found))
+    require(again == found or found.format > 1, "a manifest is not what it is written as")
+
+
+def _manifests() -> list[bytes]:
+    wish = {"id": 7, "comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "pending"}
+    fields = {
+        "format": 1, "analyser": "x", "cursor": seeds.AT, "threads": 3, "tombstones": 1, "pending": [7, "ABC-1"],
+        "day": "2026-11-03", "promised": 2, "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/words.bin": "1" * 64},
+        "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [wish],
+    }  # fmt: skip
+    return [json.dumps(fields).encode(), b'{"format": 2}']
+
+
+def _shards(data: bytes) -> None:
+    lines, _ = read_lines(data)
+    for family in FAMILIES:
+        path = family.path(7)
+        if isinstance(family, Kept):
+            values, _ = family.read(path, data)
+            storable(values)
+            for key, value in values.items():
+                line = family.line(value)
+                told = family.read(path, f"{line}\n".encode())[0] if line else {}
+                require(line is None or told.get(key) == value, f"{family.folder}: a line does not give its value back")
+        edit_shards({path: data}, [(7, '{"id":7}'), (8, None)], family.path)
+    require(all(isinstance(line, dict) for line in lines.values()), "a line that is no object")
+
+
+def _lines() -> list[bytes]:
+    answer = {"id": 7, "state": "pending", "at": seeds.AT, "text_hash": "ab", "matches": [[3, 0.8]], "ups": 1}
+    wish = {"comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "done", "about": [3]}
+    fix = {"id": 7, "ref": "#9", "looked_at": seeds.AT, "is_pull": True, "files": ["a.py"], "release": "v1"}
+    found = [answer, {"id": 7, "wishes": [wish]}, fix, {"id": "ABC-1", "title": "x"}]
+    return ["\n".join(json.dumps(line | extra) for extra in ({}, {"id": 8})).encode() for line in found]
+
+
+def _vectors(data: bytes) -> None:
+    found = read_words(data)
+    found.text(["crash", "login"], ["cookie", "a"])
+    found.title(["crash"])
+
+
+@cache
+def _vector_file() -> bytes:
+    words = {word: number for number, word in enumerate(("crash", "login", "cookie", "straße"))}
+    matrix = np.array([[0.5, -0.5, 0.25], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
+    return encode_words(WordVectors(words, np.ones(4, dtype=np.float32), matrix, 9))
+
+
+def _ranking(data: bytes) -> None:
+    found = read_ranking(data)
+    for has_vectors in (True, False):
+        chance = found.model(has_vectors).probability({"words": 1.0, "near": 0.5})
+        require(0 <= chance <= 1, f"a probability of {chance}")
+
+
+def _growth(text: str) -> None:
+    found = Growth.of(text)
+    require(found.commits >= 0 and found.bytes >= 0, "less than nothing")
+    require(Growth.of(found.told("x")) == found, "the trailers do not give the counts back")
+
+
+def _paths(text: str) -> None:
+    is_fit(text)
+    for check in (checked, checked_branch):
+        try:
+            require(check(text) == text, f"{check.__name__} changes a name")
+            text.encode()
+        except (StoreError, UserError):
+            pass
+    pattern, _, path = text.partition("\n")
+    pattern, path = pattern[:200], path[:4_096]  # as the settings and the file system have it
+    found = Globs([pattern])
+    require(
+        not found.match(path) or found.lead(path.rpartition("/")[0] or ".") or "/" not in path,
+        "a file matches whose folder does not lead to it",
+    )
+
+
+TARGETS = (
+    Target(
+        "config",
+        "text",
+        lambda: [CONFIG, *CONFIG.split("\n\n")],
+        _config,
+        (SettingsError,),
+        tokens=(": ", "- ", "&a", "*a"),
+    ),
+    Target("config bytes", "bytes", lambda: [CONFIG.encode(), b"mode: off\n"], _config_bytes),
+    Target("manifest", "json bytes", _manifests, _manifest, (ValueError,)),
+    Target("shards", "json bytes", _lines, _shards),
+    Target("vectors", "bytes", lambda: [_vector_file()], _vectors, (ValueError,)),
+    Target("ranking", "json bytes", lambda: [json.dumps(ranking_fields(shipped())).encode()], _ranking, (ValueError,)),
+    Target("growth", "text", lambda: [Growth(3, 900).told("Remember")], _growth, tokens=("Precedent-Commits: 9", "\n")),
+    Target(
+        "paths",
+        "text",
+        lambda: ["records/0042/4242.json", "docs/**/*.md\ndocs/a/b.md", "../.git"],
+        _paths,
+        tokens=("**", "*/", "?", "[a", "{a,b}", "../"),
+    ),
+)

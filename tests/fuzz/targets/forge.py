@@ -1,0 +1,79 @@
+"""What GitHub sends, and threads in archives and records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bot.archive import archive_fields, thread_from_archive
+from bot.comment.render import marker
+from bot.errors import UserError
+from bot.github.events import KNOWN, parse_event
+from bot.github.queries import issue_json
+from bot.github.threads import Own, split_own, thread_of
+from bot.memory.records import CorruptRecord, decode, encode
+from bot.model import Thread
+from tests.fuzz import seeds
+from tests.fuzz.target import Target, require, storable
+
+MALFORMED = (KeyError, TypeError, ValueError)
+"""What `thread_from_archive` raises for another shape."""
+
+API = (*MALFORMED, AttributeError, OverflowError)
+"""What an answer of another shape may end in that is read as GitHub's own: it is told as a bug, in one line."""
+
+OWN = Own("github-actions[bot]", marker())
+
+
+def _payload(data: bytes) -> None:
+    for name in KNOWN:
+        event = parse_event(name, data)
+        storable((event.action, event.comment_author, event.moved_to, event.inputs))
+        for number in (event.number, event.comment_id):
+            require(number is None or (type(number) is int and 0 < number < 2**53), f"the number {number!r:.40}")
+        hash(event)
+
+
+def _whole(thread: Thread) -> None:
+    """It comes back from its record as it is, byte for byte."""
+    storable(thread)
+    data = encode(thread)
+    again = decode(data)
+    require(again == thread, "a record does not give the thread back")
+    require(encode(again) == data, "a record is written otherwise the second time")
+
+
+def _rest(given: Any) -> None:
+    comments = split_own(given["comments"], OWN)[0]
+    _whole(thread_of(given["issue"], comments, given["events"]))
+
+
+def _graph(node: Any) -> None:
+    issue, comments, events = issue_json(node, "o/r")
+    _whole(thread_of(issue, split_own(comments, OWN)[0], events))
+
+
+def _archive(fields: Any) -> None:
+    thread = thread_from_archive(fields)
+    _whole(thread)
+    require(thread_from_archive(archive_fields(thread)) == thread, "an archive does not give the thread back")
+
+
+def _record(data: bytes) -> None:
+    record = decode(data)
+    storable(record)
+    require(decode(encode(record)) == record, "a record is not what it is read as")
+
+
+def _records() -> list[bytes]:
+    grave = {"id": 7, "tombstone": {"at": seeds.AT, "reason": "transferred", "moved_to": "octo-org/other#3"}}
+    return [*(json.dumps(thread).encode() for thread in seeds.threads()), json.dumps(grave).encode()]
+
+
+TARGETS = (
+    Target("payload", "json bytes", seeds.payloads, _payload, (UserError,)),
+    Target("rest", "json", seeds.rest_threads, _rest, API),
+    Target("graphql", "json", seeds.graph_nodes, _graph, API),
+    Target("archive", "json", seeds.threads, _archive, MALFORMED),
+    Target("record", "json bytes", _records, _record, (CorruptRecord,)),
+)

@@ -1,0 +1,77 @@
+"""The committed index: its bytes may be anybody's."""
+
+from __future__ import annotations
+
+import base64
+import random
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bot.indexed import Entry
+from bot.memory.index import Blend, Document, IndexCorrupt, Query
+from bot.memory.whoosh import build, open_index
+from bot.model import Kind
+from tests.fuzz.target import Target, require
+
+START = datetime(2020, 1, 1, tzinfo=UTC)
+LATER = START + timedelta(days=30)
+QUERY = Query(
+    {"crash": 1.0, "login": 2.0, "absent": 1.0},
+    vectors={"trained": b"\1\1\1"},
+    blend=Blend(2.0, {"trained": 1.0}, open=1.0, age=-0.3, closed=-0.2, length=0.1, duplicates=0.7),
+)
+
+
+def _document(number: int) -> Document:
+    at = START + timedelta(days=number)
+    closed = at if number % 3 else None
+    entry = Entry(number, Kind.ISSUE, f"Title {number}", "octocat", "closed" if closed else "open", at, at, closed)
+    words = ["crash", "login", *(["cookie"] if number % 2 else ["proxy", "proxy"])]
+    return Document(entry, words, ["body"] * number, {"files": ["a.py"]}, {"trained": bytes([number, 1, 255])})
+
+
+@cache
+def honest() -> dict[str, str]:
+    """A small index of two segments, with a deleted document: name → base64."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "index"
+        build(place, [_document(number) for number in range(1, 13)])
+        open_index(place).update([_document(3), _document(20)])
+        return {path.name: base64.b64encode(path.read_bytes()).decode() for path in sorted(place.iterdir())}
+
+
+def mutate(files: Mapping[str, str], mutated: Any, chance: random.Random) -> dict[str, str]:
+    """The files with one of them changed, now and then missing or under another name."""
+    name = chance.choice(sorted(files))
+    rest = {key: value for key, value in files.items() if key != name}
+    if chance.random() < 0.03:
+        return rest or dict(files)
+    new = chance.choice([name.replace("0", "1"), f"{name}x"]) if chance.random() < 0.03 else name
+    return rest | {new: base64.b64encode(mutated(base64.b64decode(files[name]))).decode()}
+
+
+def _use(files: Mapping[str, str]) -> None:
+    """Everything that reads: opening, searching, entries, rarities, and an update that merges segments."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name, data in files.items():
+            (place / name).write_bytes(base64.b64decode(data))
+        index = open_index(place)
+        try:
+            for before in (START + timedelta(days=6), LATER):
+                hits = index.search(QUERY, before=before)
+                require(len({hit.entry.id for hit in hits}) == len(hits) or files != honest(), "a thread twice")
+                index.rarity(["crash", "absent"], before=before)
+            index.search(Query({"crash": 1.0}))
+            index.entries(range(1, 25))
+            require(len(index) >= 0, "fewer threads than none")
+            index.update([_document(5)], remove=[7])
+        finally:
+            index.close()
+
+
+TARGETS = (Target("index", "files", lambda: [honest()], _use, (IndexCorrupt,)),)

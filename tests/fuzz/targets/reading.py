@@ -1,0 +1,185 @@
+"""Text → meaning: whatever the text is, it is read, and nothing is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from bot.archive import thread_from_archive
+from bot.memory.families import DIGESTS
+from bot.model import Thread
+from bot.reading.asked import asked_version
+from bot.reading.decisions import decisions
+from bot.reading.digest import digest
+from bot.reading.intent import MAX_COMMANDS, commands, recall_question, without_commands
+from bot.reading.keywords import keywords, quotations
+from bot.reading.markdown import first_paragraph, heading_lines, paragraphs, read, readable, sentences
+from bot.reading.outcome import outcome
+from bot.reading.references import MAX_NUMBER, find_references, find_title_references
+from bot.reading.sections import anchor_of, first_sentences, page_title, sections
+from bot.reading.signals import (
+    find_errors,
+    find_files,
+    find_identifiers,
+    find_traces,
+    find_versions,
+    normalise_error,
+    read_signals,
+    strip_boilerplate,
+    without_addresses,
+)
+from bot.reading.statements import statements
+from bot.reading.versions import read_day, read_version, stands
+from bot.reading.words import body_terms, terms, tokens
+from bot.settings import Settings
+from tests.fuzz import seeds
+from tests.fuzz.target import MAX_CHARS, Target, require
+
+REPO = "octo-org/linkbarn"
+INTENT = ("/precedent ", "what did we decide about ", "#7", "`", "> ")
+PHRASES = Settings().recall_phrases
+
+
+def _references(text: str) -> None:
+    found = [*find_references(text, repo=REPO, number=7, autolinks=("JIRA-",))]
+    found += find_title_references(text[:1_024], repo=REPO, number=7)
+    for one in found:
+        require(0 < one.number <= MAX_NUMBER, f"the number {one.number!r:.40}")
+        require(one.kind or one.owner or one.number != 7, "a reference to the very issue")
+
+
+def _markdown(text: str) -> None:
+    document = read(text)
+    parts = (document.prose, document.code, document.quotes, document.inline_code)
+    shown = sum(len(piece) for part in parts for piece in part)
+    require(shown <= 8 * len(text) + 100, f"{shown} characters were read out of {len(text)}")
+    _ = document.links, document.headings, document.runs
+    for paragraph in document.prose[:20]:
+        sentences(paragraph)
+
+
+def _paragraphs(text: str) -> None:
+    plain = readable(text)
+    require("\0" not in plain and "\r" not in plain, "readable text holds a NUL or a carriage return")
+    rows = plain.count("\n") + 1
+    require(all(0 <= p.first < rows for p in paragraphs(plain)), "a paragraph outside the text")
+
+
+def _headings(text: str) -> None:
+    plain = readable(text)
+    rows = plain.count("\n") + 1
+    require(all(0 <= h.first < h.after <= rows for h in heading_lines(plain)), "a heading outside the text")
+
+
+def _signals(text: str) -> None:
+    read_signals(text)
+    normalise_error(text[:1_000])
+
+
+def _without(text: str) -> None:
+    without_addresses(text)
+    strip_boilerplate(text)
+
+
+def _keywords(text: str) -> None:
+    keywords(text)
+    quotations(text)
+
+
+def _found(find: Callable[[str], tuple[str, ...]]) -> Callable[[str], None]:
+    def run(text: str) -> None:
+        require(all(isinstance(one, str) and one for one in find(text)), f"{find.__name__} finds an empty text")
+
+    return run
+
+
+def _commands(text: str) -> None:
+    require(len(commands(text, repo=REPO)) <= MAX_COMMANDS, "too many commands")
+
+
+def _question(text: str) -> None:
+    recall_question(text, PHRASES, repo=REPO)
+
+
+def _sections(text: str) -> None:
+    found = sections(text)
+    require(all(section.text or section.path for section in found), "an empty section")
+    for section in found[:20]:
+        require(len(first_sentences(section)) <= 2_000, "an excerpt that is too long")
+        anchor_of(" ".join(section.path))
+
+
+def _words(text: str) -> None:
+    require(all(terms(text)), "an empty term")
+
+
+def _terms(text: str) -> None:
+    found = [*body_terms(text), *tokens(text)]
+    require(all(found) and all(term.strip() == term for term in found), "an empty term")
+
+
+def _versions(text: str) -> None:
+    words = text[:2_000].split()[:40]
+    for one, other in pairwise([text[:200], *words]):
+        first, second = read_version(one), read_version(other)
+        read_day(one)
+        if first and second:
+            stands(one, other)
+
+
+def _of_thread(what: Callable[[Thread], object]) -> Callable[[Any], None]:
+    """Read the thread out of an archive's fields, and then this of it; fields that are no thread are passed over."""
+
+    def run(fields: Any) -> None:
+        try:
+            thread = thread_from_archive(fields)
+        except (KeyError, TypeError, ValueError):
+            return
+        what(thread)
+
+    return run
+
+
+def _digest(thread: Thread) -> None:
+    found = digest(thread, repo=REPO)
+    line = DIGESTS.line(found)
+    require(line is not None and "\n" not in line, "a digest is not one line")
+    require(len((line or "").encode()) <= 24_000, f"a digest of {len(line or '')} characters")
+
+
+def _decisions(thread: Thread) -> None:
+    for one in decisions(thread):
+        require(one.text.strip(), "an empty decision")
+
+
+def _outcome(thread: Thread) -> None:
+    found = outcome(thread, REPO)
+    require(len(found.quote or "") <= 300, "a quote that is too long")
+    asked_version(thread, REPO)
+
+
+def _conversations() -> list[Any]:
+    """Threads of the sample, and one that is nothing but hostile texts."""
+    attacks = [text for text in seeds.texts() if len(text) < 200][:20]
+    comments = [{"author": "hubot", "association": "MEMBER", "created_at": seeds.AT, "body": text} for text in attacks]
+    hostile = {"id": 7, "title": "x", "created_at": seeds.AT, "state": "closed", "closed_at": seeds.LATER}
+    return [*seeds.threads(), hostile | {"author": "octocat", "body": "a" * (MAX_CHARS // 100), "comments": comments}]
+
+
+_FINDERS = tuple(map(_found, (find_errors, find_traces, find_files, find_versions, find_identifiers)))
+
+TARGETS = (
+    Target("references", "text", seeds.texts, _references),
+    Target("markdown", "text", seeds.texts, _markdown, more=(_paragraphs, _headings, first_paragraph, sentences)),
+    Target("signals", "text", seeds.texts, _signals, more=(_without, _keywords, *_FINDERS)),
+    Target("intent", "text", seeds.texts, _commands, tokens=INTENT, more=(without_commands, _question, statements)),
+    Target("sections", "text", seeds.texts, _sections, tokens=("# ", "---\n", "title: ", "|"), more=(page_title,)),
+    Target(
+        "words", "text", seeds.texts, _words, tokens=("İ", "ﬁ", "日本語", "Straße", "camelCase", "ы"), more=(_terms,)
+    ),
+    Target("versions", "text", seeds.texts, _versions, tokens=("1.", ".0", "-rc", "2026", "v", "nightly ", "+", "٣")),
+    Target("digest", "json", _conversations, _of_thread(_digest)),
+    Target("decisions", "json", _conversations, _of_thread(_decisions)),
+    Target("outcome", "json", _conversations, _of_thread(_outcome)),
+)

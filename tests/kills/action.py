@@ -1,0 +1,12 @@
+"""The Action as `python -m bot action` starts it, at a time that is given: ``python -m tests.kills.action TIME``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime
+
+from bot.doors.action import run
+
+if __name__ == "__main__":
+    sys.exit(run(os.environ, datetime.fromisoformat(sys.argv[1])))
