@@ -31,7 +31,10 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(BIN)/mypy
 	$(BIN)/python -m tools.settings_docs --check
 	$(CHECKS)/bin/zizmor --offline --persona pedantic --quiet .github action.yml
+	$(BIN)/python -m tools.snippets build/snippets
+	$(CHECKS)/bin/zizmor --offline --quiet --config build/snippets/zizmor.yml build/snippets
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows build/snippets/.github/workflows/*.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(CHECKS)/bin/hadolint Dockerfile
 	$(CHECKS)/bin/shellcheck .ci/run

@@ -23,9 +23,12 @@ CONFIG_PATH = ".github/precedent.yml"
 MAX_BYTES = 65_536
 MAX_DEPTH = 4
 MAX_EVENTS = 5_000
+MAX_PLAIN_DEPTH = 20
 
 _TAG = "tag:yaml.org,2002:"
 _EVERY_CHARACTER = [None]
+_HIDDEN_BREAK = re.compile("[\u0085\u2028\u2029]")
+"""Ends of lines to the parser, as in YAML 1.1, and to nobody who reads the file."""
 
 
 class _Loader(SafeLoader):
@@ -86,6 +89,28 @@ def load_texts(text: bytes | str | None, name: str) -> dict[str, Placed]:
     return found
 
 
+def load_plain(text: bytes | str, name: str) -> object:
+    """Whatever ``text``, the content of the file ``name``, holds, as plain dicts, lists and values; for others' files.
+
+    Keys are texts, as they are written; of two alike the later one counts. Raises SettingsError with file and line for
+    what is no YAML, and for what holds more than MAX_EVENTS values or levels beyond MAX_PLAIN_DEPTH, aliases followed.
+    """
+    root = _parse(_decoded(text, name), name, MAX_PLAIN_DEPTH)
+    return _plain(root, name, [MAX_EVENTS], 0) if root else None
+
+
+def _plain(node: yaml.Node, name: str, left: list[int], depth: int) -> object:
+    left[0] -= 1
+    if left[0] < 0 or depth > MAX_PLAIN_DEPTH:
+        raise SettingsError(f"{_place(name, node)}: nested or long beyond what can be read")
+    if isinstance(node, yaml.MappingNode):
+        pairs = ((key.value if isinstance(key, yaml.ScalarNode) else "", value) for key, value in node.value)
+        return {key: _plain(value, name, left, depth + 1) for key, value in pairs}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, name, left, depth + 1) for item in node.value]
+    return _value(node)
+
+
 def _decoded(text: bytes | str, name: str) -> str:
     size = len(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
     if size > MAX_BYTES:
@@ -99,25 +124,31 @@ def _decoded(text: bytes | str, name: str) -> str:
         raise SettingsError(f"{name}:{line}: not UTF-8; save the file as UTF-8") from None
 
 
-def _parse(text: str, name: str) -> yaml.Node | None:
+def _parse(text: str, name: str, most: int = MAX_DEPTH) -> yaml.Node | None:
+    if hidden := _HIDDEN_BREAK.search(text):
+        line = text.count("\n", 0, hidden.start()) + 1
+        raise SettingsError(f"{name}:{line}: it holds a line end that no editor shows; press Enter there instead")
     try:
-        _check_events(text, name)
+        _check_events(text, name, most)
         root: yaml.Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
+        line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 1  # the end may count as a line of its own
         raise SettingsError(f"{name}:{line}: not valid YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, UnicodeError):
         raise SettingsError(f"{name}: not valid YAML: it holds a character that YAML does not allow") from None
     return root
 
 
-def _check_events(text: str, name: str) -> None:
-    """Bounds, before a tree is built: events come one by one, so neither depth nor size costs anything."""
+def _check_events(text: str, name: str, most: int) -> None:
+    """Bounds, before a tree is built: events come one by one, so neither depth nor size costs anything.
+
+    ``most`` levels may lie within each other; files of others, which may have more than ours, may have anchors too.
+    """
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
         line = event.start_mark.line + 1 if event.start_mark else 1
-        if getattr(event, "anchor", None):
+        if most == MAX_DEPTH and getattr(event, "anchor", None):
             raise SettingsError(f"{name}:{line}: anchors and aliases are not supported; write the value out")
         if getattr(event, "tag", None):
             raise SettingsError(f"{name}:{line}: tags are not supported; write the plain value")
@@ -125,7 +156,7 @@ def _check_events(text: str, name: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > MAX_DEPTH or count > MAX_EVENTS:
+        if depth > most or count > MAX_EVENTS:
             raise SettingsError(f"{name}:{line}: nested or long beyond what settings need; see config.example.yml")
 
 

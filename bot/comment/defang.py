@@ -122,7 +122,9 @@ def _line(text: str) -> str:
     if start["quote"]:
         return "&gt;" + _HAZARD.sub(_disarm, text[1:])
     if start["mark"].isdigit():
-        return f"{start['mark']}\\{text[start.end()]}" + _HAZARD.sub(_disarm, text[start.end() + 1 :])
+        # A number of seven digits or more could be the beginning of a commit's name.
+        mark = _HAZARD.sub(_disarm, start["mark"])
+        return f"{mark}\\{text[start.end()]}" + _HAZARD.sub(_disarm, text[start.end() + 1 :])
     return f"\\{_HAZARD.sub(_disarm, text)}"
 
 

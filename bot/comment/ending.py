@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from bot.answer import Match, Mention
 from bot.comment.defang import code_span, inline
 from bot.comment.scene import NAME_CHARS, Hit, Scene
+from bot.comment.visible import one_line
 from bot.kept import Fix
 from bot.model import Kind, OutcomeKind
 from bot.reading.phrases import BARE_CLOSING
@@ -72,8 +73,8 @@ def ending_quote(hit: Hit, scene: Scene) -> str:
 
 
 def _telling(quote: str) -> str:
-    """A quote that says more than that the thread is closed, else nothing."""
-    return "" if BARE_CLOSING.fullmatch(quote.strip()) else quote.strip()
+    """A quote that says more than that the thread is closed, else nothing; what nobody can see says nothing."""
+    return "" if BARE_CLOSING.fullmatch(quote.strip()) or not one_line(quote) else quote.strip()
 
 
 def release_of(hit: Hit) -> str:

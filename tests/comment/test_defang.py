@@ -199,6 +199,7 @@ def test_readers_see_the_words_as_they_were_typed(text: str) -> None:
         ("at 10:20:30 it cost 5 $ each", "at 10:20:30 it cost 5 $ each"),
         ("  many \n lines\t ", "many lines"),
         ("1. first", r"1\. first"),
+        ("1234567. first", f"123456{BREAK}7\\. first"),
         ("日本語 #12 の修正", f"日本語 #{BREAK}12 の修正"),
         ("👩‍👩‍👧 and 1️⃣ and می‌خواهم", "👩‍👩‍👧 and 1️⃣ and می‌خواهم"),
     ],

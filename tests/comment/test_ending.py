@@ -54,6 +54,7 @@ def told(hit: Match | Mention) -> str:
         (ended(quoted(OutcomeKind.NOT_PLANNED)), "declined, 3 May 2025"),
         (ended(quoted(OutcomeKind.NOT_PLANNED, "")), "closed as not planned, 3 May 2025"),
         (ended(quoted(OutcomeKind.NOT_PLANNED, "Closing this.")), "closed as not planned, 3 May 2025"),
+        (ended(quoted(OutcomeKind.NOT_PLANNED, "\u3164\u202e")), "closed as not planned, 3 May 2025"),
         (ended(quoted(OutcomeKind.STALE, "")), "closed as stale, 3 May 2025, by monalisa"),
         (ended(Outcome()), "closed as completed, 3 May 2025, by monalisa"),
         (ended(Outcome(), closed_by=None, state_reason=None), "closed, 3 May 2025"),

@@ -142,9 +142,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_line_says_so(name: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     text, problem = render({"context.md.j2": HOSTILE[name]})
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
     assert text == SHIPPED_TEXT
     assert problem is not None
     assert problem.startswith("template context.md.j2: ")

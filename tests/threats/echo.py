@@ -1,0 +1,76 @@
+"""A server that repeats what it was sent, the token among it, in every place where a client might quote an answer."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
+
+ANSWERS = ("401", "403", "404", "422", "500", "page", "broken", "errors", "wrong shape", "elsewhere", "reason")
+
+
+class Echo(ThreadingHTTPServer):
+    """Answers everything in the way that ``answer`` names, with the credentials that came in it."""
+
+    daemon_threads = True
+
+    def __init__(self, answer: str) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answer = answer
+        self.seen: list[tuple[str, str, str]] = []
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Echo
+
+    def answer(self) -> None:
+        sent = self.headers.get("Authorization", "")
+        self.server.seen.append((self.command, self.path, sent))
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        secret = sent.rpartition(" ")[2]
+        status, words, where = 200, json.dumps({"message": f"Bad credentials: {sent} {secret}"}), ""
+        match self.server.answer:
+            case "page":
+                words = f"<html>{sent} {secret}</html>"
+            case "broken":
+                words = f'{{"message": "{secret}'
+            case "errors":
+                words = json.dumps({"errors": [{"message": f"No {secret}", "type": "X"}], "data": None})
+            case "wrong shape":
+                words = json.dumps([{"number": secret, "created_at": secret, "title": [secret], "user": secret}])
+            case "elsewhere":
+                status, where = 302, f"http://localhost:{self.server.server_port}/{secret}"
+            case "reason":
+                status = 400
+            case number:
+                status = int(number)
+        self.send_response(status, secret if self.server.answer == "reason" else None)
+        for name, value in (("Location", where), ("X-Echo", secret), ("WWW-Authenticate", f'Basic realm="{secret}"')):
+            if value:
+                self.send_header(name, value)
+        body = words.encode()
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 - the names that http.server calls
+
+    def log_message(self, *arguments: object) -> None:
+        """Requests are recorded, not printed."""

@@ -1,0 +1,218 @@
+"""Every place where a stranger's words come to stand in what we publish, each filled through the real renderer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+
+from bot.answer import Context, Mention
+from bot.comment.render import Renderer, shipped_words
+from bot.comment.summary import RunReport, Said, summarise
+from bot.config import load_settings, load_texts
+from bot.errors import UserError
+from bot.kept import Fix
+from bot.model import Decision, Kind, Outcome, OutcomeKind
+from bot.reading.intent import Command
+from bot.reading.page_keys import page_key, page_url
+from bot.replies.sentences import sentence
+from tests.comment.contexts import GITHUB, MENTION, NOW, OPEN, PAGE, day, ended, quoted
+from tests.comment.detector import Findings, report
+
+REPO = "octo-org/hello-world"
+ALLOWED = re.compile(
+    rf"https://redirect\.github\.com/{REPO}/(?:(?:issues|pull)/[0-9]+(?:#issuecomment-[0-9]+)?"
+    rf"|commit/[0-9a-f]{{7,64}}|releases/tag/[^/?#&\s]*)"
+    rf"|https://github\.com/{REPO}/(?:wiki|releases/tag|blob/HEAD)/[^?#\s]+(?:#[^?#\s]*)?"
+)
+"""Where links of ours lead: to threads, commits, releases and pages of this repository."""
+
+Place = Callable[[str], str]
+
+OURS = Renderer(links=GITHUB)
+
+
+def comment(context: Context) -> str:
+    rendered = OURS.render(context, thread_id=1000, now=NOW, searched=1204)
+    assert rendered.problem is None
+    return rendered.text
+
+
+def reply(asked: str, answer: str = "") -> str:
+    context = Context(seen_before=(ended(quoted(OutcomeKind.ANSWERED)),))
+    rendered = OURS.reply(context, asked=asked, reply_to=77, now=NOW, searched=9, answer=answer)
+    assert rendered.problem is None
+    return rendered.text
+
+
+def mentioned(**given: object) -> str:
+    return comment(Context(mentioned=(replace(MENTION, **given),)))  # type: ignore[arg-type]
+
+
+def pull(**given: object) -> str:
+    return mentioned(**({"kind": Kind.PULL, "merged_at": day(3, 12)} | given))
+
+
+def before(outcome: Outcome, **given: object) -> str:
+    return comment(Context(seen_before=(ended(outcome, **given),)))
+
+
+def answered(**given: object) -> str:
+    return before(quoted(OutcomeKind.ANSWERED), **given)
+
+
+def fixed(**given: object) -> str:
+    return before(Outcome(OutcomeKind.FIXED, **given))  # type: ignore[arg-type]
+
+
+def with_fix(asked_on: str = "", **given: object) -> str:
+    fix = replace(Fix(7, "#30", NOW, True, "a" * 40, day(5, 1)), **given)  # type: ignore[arg-type]
+    return before(Outcome(OutcomeKind.FIXED, fix=fix.ref), fix=fix, asked_on=asked_on)
+
+
+def opened(**given: object) -> str:
+    return comment(Context(open_now=(replace(OPEN, **given),)))  # type: ignore[arg-type]
+
+
+def page(**given: object) -> str:
+    return comment(Context(pages=(replace(PAGE, **given),)))  # type: ignore[arg-type]
+
+
+def page_named(source: str, name: str) -> str:
+    key = page_key(source, name)
+    return page(url=page_url(key, "https://github.com", REPO, name) if key else "")
+
+
+def decided(text: str = "We go with PostgreSQL.", author: str = "hubot", role: str = "NONE") -> str:
+    decision = Decision(text, author, role, day(3, 9), 0, 76)
+    return mentioned(decisions=(decision, replace(decision, at=decision.at - timedelta(days=1))))
+
+
+def summary(**given: object) -> str:
+    return summarise(RunReport(**given))  # type: ignore[arg-type]
+
+
+def said(**given: object) -> str:
+    return summary(said=(replace(Said(7, "created", "Title", "asked for"), **given),))  # type: ignore[arg-type]
+
+
+def told(read: Callable[[str], object], text: str) -> str:
+    """The job summary of a run whose file was refused for holding ``text``."""
+    try:
+        read(text)
+    except UserError as error:
+        return summary(problems=(str(error),))
+    return summary(problems=("nothing",))
+
+
+def nothing_for(words: str) -> str:
+    return sentence("nothing", Command("search", words, (), words), shipped_words(), 5)
+
+
+WORDS: dict[str, Place] = {
+    "title of a mention": lambda text: mentioned(title=text),
+    "title of a further mention": lambda text: comment(Context((MENTION,), (Mention(5, text, "open"),))),
+    "title of a missing mention": lambda text: mentioned(missing=text, title=text),
+    "title of a duplicate on the way": lambda text: comment(
+        Context((replace(MENTION, chain=(41,)), Mention(41, text)))
+    ),
+    "title of a match": lambda text: answered(title=text),
+    "title of a canonical issue": lambda text: comment(
+        Context((Mention(12, text, "open"),), seen_before=(ended(quoted(OutcomeKind.DUPLICATE, duplicate_of=12)),))
+    ),
+    "title of an open match": lambda text: opened(title=text),
+    "title of a page": lambda text: page(title=text),
+    "title without a link": lambda text: answered(id=text or "x", title="Title"),
+    "state": lambda text: mentioned(state=text, outcome=Outcome()),
+    "state reason": lambda text: before(Outcome(), state_reason=text),
+    "who closed it": lambda text: before(Outcome(), closed_by=text or "x"),
+    "who ended it": lambda text: before(quoted(OutcomeKind.ANSWERED, author=text, role="NONE")),
+    "role of who ended it": lambda text: before(quoted(OutcomeKind.ANSWERED, author="hubot", role=text)),
+    "who decided": lambda text: decided(author=text),
+    "fix that a text names": lambda text: fixed(fix=text),
+    "fix, a change elsewhere": lambda text: fixed(fix=f"octo/{text}#1"),
+    "fix, a commit": lambda text: fixed(fix=f"deadbeef{text}"),
+    "release that a text names": lambda text: fixed(fix="#30", release=text),
+    "release of the forge": lambda text: with_fix(release=text),
+    "release of a pull request": lambda text: pull(outcome=Outcome(OutcomeKind.FIXED, release=text)),
+    "version in the question": lambda text: with_fix(asked_on=text, release="v2"),
+    "file of the fix": lambda text: with_fix(files=(text, f"{text}.py")),
+    "file of a match": lambda text: answered(files=(text,)),
+    "file of a mention": lambda text: mentioned(files=(text,)),
+    "other repository": lambda text: comment(Context((MENTION,), elsewhere=(text, f"octo/{text}#1"))),
+    "name of a file of pages": lambda text: page_named("docs", f"docs/{text}.md"),
+    "name of a wiki page": lambda text: page_named("wiki", text),
+    "tag of a release page": lambda text: page_named("releases", text),
+    "what is asked": reply,
+    "words that found nothing": lambda text: reply("", nothing_for(text)),
+    "thread in the job summary": lambda text: said(title=text),
+    "reason in the job summary": lambda text: said(reason=text),
+    "id in the job summary": lambda text: said(id=text or "x"),
+    "note in the job summary": lambda text: summary(notes=(text or "x",)),
+    "problem in the job summary": lambda text: summary(problems=(text or "x",)),
+    "refused settings": lambda text: told(load_settings, text),
+    "refused name of a setting": lambda text: told(load_settings, f"? |-\n  {text}\n: 1"),
+    "refused value of a setting": lambda text: told(load_settings, f'mode: "{text}"'),
+    "refused words": lambda text: told(lambda given: load_texts(given, "words.yml"), text),
+    "refused template": lambda text: summary(problems=(Renderer(overrides={text or "x": ""}).render(
+        Context((MENTION,)), thread_id=1, now=NOW, searched=1).problem or "x",)),
+    "template that fails": lambda text: summary(problems=(Renderer(overrides={"context.md.j2": "{{ " + text}).render(
+        Context((MENTION,)), thread_id=1, now=NOW, searched=1).problem or "x",)),
+}  # fmt: skip
+"""Places for plain words: of what is code there, or a link of ours, the text has the label only."""
+
+QUOTES: dict[str, Place] = {
+    "summary": lambda text: mentioned(summary=text, decisions=(), outcome=Outcome()),
+    "decision": decided,
+    "quote of an ending": lambda text: before(quoted(OutcomeKind.ANSWERED, text)),
+    "quote of a refusal": lambda text: before(quoted(OutcomeKind.NOT_PLANNED, text)),
+    "excerpt of a page": lambda text: page(excerpt=text),
+    "why it was found": lambda text: answered(why=(text, f"both name {text}", f"same error `{text}`")),
+    "why an open one was found": lambda text: opened(why=(f"both speak of `{text}`, {text}", f"same file {text}")),
+}
+"""Places for words that may hold code spans."""
+
+TRANSCRIPTS: dict[str, Place] = {
+    "conversation of a mention": lambda text: mentioned(conversation=text),
+    "conversation of a match": lambda text: answered(conversation=f"octocat, 2025-01-01:\n{text}\n\nhubot:\n{text}"),
+    "conversation in the job summary": lambda text: said(text=answered(conversation=text)),
+}
+"""Places for whole conversations: quotations with paragraphs and fenced code."""
+
+PLACES = {**WORDS, **QUOTES, **TRANSCRIPTS}
+
+HARMLESS = ("plain words", "", "\0", "#31", "octo/hub#31", "deadbeef", "#", "`")
+"""Words, nothing, and what is rightly a link or code where a fix is told."""
+
+_INSIDE = re.compile(r"(?:.*/)?blockquote(?:/p|/p/br|/pre|/pre/code)?")
+
+
+def skeleton(name: str, text: str) -> tuple[list[str], Findings]:
+    """The elements of what is published with ``text`` in the place ``name`` but for those it may hold; what is found.
+
+    A quotation may hold code, a conversation paragraphs and fenced code.
+    """
+    found = report(PLACES[name](text))
+    tags = found.tags
+    if name in QUOTES:
+        tags = [tag for tag in tags if not tag.endswith("/code")]
+    if name in TRANSCRIPTS:
+        tags = [tag for tag in tags if not _INSIDE.fullmatch(tag)]
+    return tags, found
+
+
+def faults(name: str, text: str) -> list[str]:
+    """What is wrong with what is published with ``text`` in this place: nothing, if it reaches out of no place."""
+    tags, found = skeleton(name, text)
+    kinds = ("mentions", "references", "images", "formulas", "shortcodes")
+    wrong = [f"{kind}: {getattr(found, kind)}" for kind in kinds if getattr(found, kind)]
+    wrong += [f"link: {link}" for link in found.links if not ALLOWED.fullmatch(link)]
+    return wrong if tuple(tags) in expected(name) else [*wrong, f"structure: {tags}"]
+
+
+@cache
+def expected(name: str) -> frozenset[tuple[str, ...]]:
+    """The structures of what is published with something harmless in this place."""
+    return frozenset(tuple(skeleton(name, harmless)[0]) for harmless in HARMLESS)

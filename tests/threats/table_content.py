@@ -1,0 +1,191 @@
+"""The threats to what is read and written: templates, settings, endless text, spoofed markers, Markdown."""
+
+from __future__ import annotations
+
+from tests.threats.threat import Threat
+
+PLACES = "tests/threats/test_places.py::"
+TEMPLATES = "tests/threats/test_templates.py::"
+SETTINGS = "tests/threats/test_settings_files.py::"
+LINEAR = "tests/threats/test_linear_time.py::"
+QUERIES = "tests/threats/test_queries.py::"
+MARKER = "tests/threats/test_marker.py::"
+CONTEXT = "tests/threats/test_context_files.py::"
+DEFANG = "tests/comment/test_defang.py::"
+OWN_TEMPLATES = "tests/comment/test_templates.py::"
+RENDER = "tests/comment/test_render.py::"
+PACK = "tests/comment/test_pack.py::"
+ACTION = "tests/acceptance/test_action.py::"
+BAD = "tests/acceptance/test_bad_input.py::"
+POISON = "tests/recall/test_poison.py::"
+
+ROWS = (
+    Threat(
+        4,
+        "A template of the repository runs code, or runs without end",
+        "A language of few listed nodes over plain values, each step paid from a budget; else the shipped one is used.",
+        (
+            f"{OWN_TEMPLATES}test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_line_says_so",
+            f"{OWN_TEMPLATES}test_the_costliest_template_within_the_budget_takes_far_less_than_two_seconds",
+            f"{OWN_TEMPLATES}test_no_template_whatever_raises_or_loses_the_marker",
+            f"{TEMPLATES}test_no_expression_reaches_behind_the_values",
+            f"{TEMPLATES}test_no_statement_brings_in_another_file_or_calls_anything",
+            f"{TEMPLATES}test_instead_of_any_of_it_the_shipped_template_speaks_and_one_line_says_so",
+            f"{TEMPLATES}test_no_template_takes_two_seconds_or_much_memory",
+            f"{BAD}test_a_template_that_loops_or_fails_falls_back_to_the_shipped_one",
+        ),
+    ),
+    Threat(
+        5,
+        "Words of an issue are read as a template",
+        "Foreign words reach templates as values only, and no value is looked at for placeholders.",
+        (
+            f"{PLACES}test_a_template_in_a_strangers_words_is_shown_as_it_was_written",
+            f"{OWN_TEMPLATES}test_peoples_words_are_never_read_as_a_template",
+            "tests/comment/test_wording.py::test_a_value_is_never_read_as_a_placeholder",
+        ),
+    ),
+    Threat(
+        7,
+        "YAML that runs code, unfolds without end, or means two things",
+        "64 KB at most, counted before a tree is built; no tags, anchors or second keys; errors name file and line.",
+        (
+            f"{SETTINGS}test_nothing_hostile_is_taken_for_settings",
+            f"{SETTINGS}test_no_file_takes_more_than_a_second_and_256_megabytes",
+            f"{SETTINGS}test_an_error_names_file_line_and_the_nearest_name",
+            "tests/test_settings.py::test_what_is_wrong_is_said_in_one_line_with_its_place_and_remedy",
+            "tests/test_settings.py::test_any_text_gives_settings_or_one_printable_line",
+        ),
+    ),
+    Threat(
+        8,
+        "A text that takes quadratic time to read",
+        "Patterns without nested repetition, scanners that never look back, texts cut at 65,536 characters.",
+        (
+            f"{LINEAR}test_four_times_the_text_takes_four_times_as_long",
+            f"{LINEAR}test_beyond_the_longest_text_that_github_takes_it_is_no_different",
+            f"{LINEAR}test_the_longest_text_is_read_within_seconds",
+            f"{BAD}test_a_body_of_65536_times_the_same",
+        ),
+    ),
+    Threat(
+        9,
+        "Search words that are operators, or a query of 100,000 terms",
+        "A query is built of terms, never parsed from text; the 512 weightiest are looked up.",
+        (
+            f"{QUERIES}test_operators_find_nothing_that_their_words_do_not",
+            f"{QUERIES}test_a_query_of_operators_without_end_looks_up_a_bounded_number_of_terms",
+            f"{QUERIES}test_a_hundred_thousand_terms_cost_what_the_bound_costs",
+            f"{QUERIES}test_a_command_asks_for_a_bounded_number_of_words",
+        ),
+    ),
+    Threat(
+        10,
+        "Somebody writes our hidden marker",
+        "A comment is ours by its author and its first line together; nothing in it is trusted.",
+        (
+            f"{MARKER}test_copies_of_our_comment_by_others_are_never_taken_for_ours",
+            f"{MARKER}test_copies_that_stand_there_before_us_keep_us_from_nothing",
+            f"{MARKER}test_a_copy_that_its_author_edits_changes_nothing",
+            f"{ACTION}test_a_strangers_marker_is_not_taken_for_ours",
+            "tests/test_replies.py::test_who_writes_our_marker_is_not_taken_for_us",
+        ),
+    ),
+    Threat(
+        11,
+        "Mentions in quoted words ping people",
+        "An invisible space behind every @ of a stranger, in code too; titles are cut.",
+        (
+            f"{PLACES}test_some_of_the_corpus_changes_nothing_but_words",
+            f"{PLACES}test_the_whole_corpus_changes_nothing_but_words",
+            f"{DEFANG}test_no_text_changes_the_shape_of_the_comment",
+            f"{RENDER}test_it_pings_nobody_and_refers_to_nothing",
+        ),
+    ),
+    Threat(
+        12,
+        "Our comment leaves backlinks on every issue that it names",
+        "Links go through the host without backlinks, numbers are never written as #N, hits are few.",
+        (
+            f"{PLACES}test_the_whole_corpus_changes_nothing_but_words",
+            f"{RENDER}test_links_between_issues_go_through_the_redirect_host",
+            f"{RENDER}test_it_pings_nobody_and_refers_to_nothing",
+            "tests/acceptance/test_commands.py::test_a_command_names_issues_without_pointing_at_them",
+        ),
+    ),
+    Threat(
+        13,
+        "A line of ours is taken for 'Duplicate of' or a closing word",
+        "The phrase is broken in foreign words, and a rendered comment with such a line is not used.",
+        (
+            f"{PLACES}test_no_line_says_for_a_person_that_it_is_a_duplicate_or_closes_anything",
+            f"{RENDER}test_no_line_makes_github_act",
+            f"{OWN_TEMPLATES}test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_line_says_so",
+            "tests/comment/test_wording.py::test_no_payload_gets_through_as_a_word",
+        ),
+    ),
+    Threat(
+        14,
+        "Markdown or HTML that leaves its place: images, links, tables, unclosed elements",
+        "What has a meaning is escaped, code has fences longer than its own, only addresses of ours are linked.",
+        (
+            f"{PLACES}test_the_whole_corpus_changes_nothing_but_words",
+            f"{PLACES}test_the_longest_run_of_anything_changes_nothing_but_words",
+            f"{PLACES}test_no_mixture_of_the_corpus_changes_more_than_words",
+            f"{PLACES}test_a_long_comment_that_had_to_be_cut_is_as_harmless",
+            f"{PLACES}test_whatever_it_was_cut_in_the_comment_is_as_harmless",
+            f"{DEFANG}test_no_transcript_leaves_its_place",
+            f"{RENDER}test_a_hostile_thread_cannot_leave_its_quotation",
+        ),
+    ),
+    Threat(
+        15,
+        "Characters that hide or turn text around",
+        "They are taken out of all that is shown, and folded for searching.",
+        (
+            f"{PLACES}test_nothing_invisible_of_a_stranger_is_published",
+            f"{CONTEXT}test_nothing_invisible_is_left_of_the_whole_corpus",
+            f"{PACK}test_what_a_person_cannot_see_is_taken_out",
+            "tests/reading/test_words.py::test_compatibility_forms_and_invisible_characters_make_no_difference",
+        ),
+    ),
+    Threat(
+        16,
+        "Instructions for the agents that read our files",
+        "A notice that it is data; words in elements or fences that they cannot end; hidden text is taken out.",
+        (
+            f"{CONTEXT}test_instructions_stand_after_the_notice_that_they_are_data_and_only_where_words_are_quoted",
+            f"{CONTEXT}test_what_a_person_does_not_see_no_agent_reads",
+            f"{CONTEXT}test_no_text_ends_the_place_where_it_is_quoted",
+            f"{CONTEXT}test_no_text_of_the_corpus_makes_another_element_or_heading",
+            f"{PACK}test_both_forms_stand_whatever_people_write",
+        ),
+    ),
+    Threat(
+        25,
+        "Two bots that answer each other for ever",
+        "Bots and our own account are never answered; one comment on an issue, changed only when its facts change.",
+        (
+            f"{MARKER}test_a_bot_that_repeats_whatever_we_say_gets_one_comment_at_most",
+            f"{MARKER}test_our_own_comment_as_an_event_is_answered_by_silence",
+            "tests/test_replies.py::test_our_own_words_are_never_obeyed",
+        ),
+    ),
+    Threat(
+        31,
+        "Hundreds of stuffed issues crowd out the answers",
+        "A closed issue that nobody but the stranger who opened it stands behind is no answer, however alike it is.",
+        (
+            f"{POISON}test_no_flood_of_closed_or_open_issues_displaces_the_answer",
+            f"{POISON}test_a_flood_leaves_the_candidates_to_the_others",
+            f"{POISON}test_duplicates_by_a_strangers_word_alone_do_not_count_for_anything",
+            f"{POISON}test_of_the_open_ones_that_nobody_answered_one_by_each_account_is_shown",
+        ),
+    ),
+    Threat(
+        32,
+        "Settings or templates from a branch that somebody else writes",
+        "Both are read from the default branch only.",
+        (f"{MARKER}test_settings_and_templates_of_another_branch_have_no_effect",),
+    ),
+)

@@ -1,0 +1,255 @@
+"""The threats to the process: git, the token, the runner, the network, the supply of code; each with its tests."""
+
+from __future__ import annotations
+
+from tests.threats.threat import Threat
+
+GIT = "tests/threats/test_git_bombs.py::"
+LOGS = "tests/threats/test_logs.py::"
+PAYLOADS = "tests/threats/test_payloads.py::"
+PRIVATE = "tests/threats/test_private.py::"
+PROCESS = "tests/threats/test_process.py::"
+SUPPLY = "tests/threats/test_supply.py::"
+TOKEN = "tests/threats/test_token.py::"
+INDEX = "tests/memory/test_whoosh_attacks.py::"
+COMMANDS = "tests/acceptance/test_commands.py::"
+REPLIES = "tests/test_replies.py::"
+BRANCH = "tests/memory/test_branch.py::"
+OWN_GIT = "tests/memory/test_git.py::"
+BAD = "tests/acceptance/test_bad_input.py::"
+NO_WEBHOOK = "there is no server that takes webhooks: the runner hands the event over as a file"
+
+ROWS = (
+    Threat(
+        1,
+        "A title or comment runs as a script in a workflow",
+        "The Action reads the event's file; no step of ours, and none that the pages show, expands what people write.",
+        (
+            f"{SUPPLY}test_no_script_expands_anything_that_somebody_else_may_choose",
+            f"{SUPPLY}test_the_action_takes_nothing_of_the_event_but_its_file",
+            f"{SUPPLY}test_the_workflows_of_the_pages_are_written_where_a_checker_looks_for_them",
+        ),
+    ),
+    Threat(
+        2,
+        "An index that runs code when it is opened",
+        "Nothing is unpickled: the index is read by a reader of our own, within bounds, and made anew when in doubt.",
+        (
+            f"{INDEX}test_a_poisoned_index_runs_with_plain_whoosh_and_is_refused_here",
+            f"{INDEX}test_parts_of_a_poisoned_index_inside_an_honest_one_run_nothing",
+            f"{INDEX}test_poisoned_stored_fields_are_never_looked_at",
+            f"{INDEX}test_an_honest_index_is_read_without_loading_a_single_name_from_a_pickle",
+            f"{INDEX}test_a_bomb_is_not_unpacked",
+            f"{INDEX}test_a_file_of_terms_with_absurd_counts_is_refused",
+            "tests/threats/test_index_memory.py::test_absurd_counts_in_an_index_take_no_memory",
+        ),
+    ),
+    Threat(
+        3,
+        "Somebody with write access changes the memory branch",
+        "SHA-256 of every index file; records, manifest and shards are parsed as hostile; damage is told and mended.",
+        (
+            f"{INDEX}test_damage_of_any_kind_is_refused_or_does_no_harm",
+            "tests/memory/test_manifest.py::test_every_difference_between_the_folder_and_the_manifest_is_found",
+            "tests/memory/test_records.py::test_a_damaged_record_is_another_record_or_none",
+            f"{BAD}test_a_damaged_branch_is_mended_and_the_event_answered",
+            f"{GIT}test_a_memory_of_nothing_but_rubbish_opens_and_says_so",
+        ),
+    ),
+    Threat(
+        6,
+        "Settings, templates or memory that lead out of the repository",
+        "Read from git's tree, not from a disk: links and submodules are refused, names checked, sizes asked first.",
+        (
+            f"{GIT}test_a_link_on_the_branch_is_never_followed",
+            f"{GIT}test_a_link_in_place_of_settings_or_a_template_is_never_followed",
+            f"{GIT}test_a_bad_name_on_the_branch_leads_nowhere",
+            f"{GIT}test_huge_settings_and_templates_are_refused_by_their_size",
+            "tests/memory/test_head.py::test_a_symlink_or_submodule_on_the_way_is_refused",
+            "tests/memory/test_store_contract.py::test_a_path_that_leaves_the_store_is_refused",
+            f"{LOGS}test_no_file_is_left_through_a_link",
+        ),
+    ),
+    Threat(
+        17,
+        "A log line that the runner takes for a command",
+        "Each line is one line, without `::` and `##[`; what git, GitHub and libraries say goes the same way.",
+        (
+            f"{LOGS}test_five_thousand_hostile_texts_in_every_line_make_no_command",
+            f"{LOGS}test_what_git_and_github_say_makes_no_command",
+            f"{LOGS}test_remarks_of_libraries_make_no_command",
+            f"{PROCESS}test_the_log_of_the_story_holds_no_command_of_a_stranger",
+        ),
+    ),
+    Threat(
+        18,
+        "A text that sets outputs or variables of the job",
+        "Six outputs of ours behind a delimiter of 128 random bits; GITHUB_ENV, GITHUB_PATH, GITHUB_STATE get nothing.",
+        (
+            f"{LOGS}test_outputs_hold_our_names_and_nothing_else",
+            f"{LOGS}test_the_delimiter_of_outputs_cannot_be_guessed",
+            f"{PROCESS}test_the_runners_own_files_get_nothing",
+            f"{PROCESS}test_the_outputs_of_the_story_are_ours",
+        ),
+    ),
+    Threat(
+        19,
+        "The token in a log, an argument, an address, a file or an error",
+        "It goes to git in GIT_CONFIG_* of its environment and to the API in a header; answers that repeat it are cut.",
+        (
+            f"{PROCESS}test_the_token_is_in_the_environment_of_git_alone_and_in_nothing_that_is_left",
+            f"{TOKEN}test_no_token_where_the_surroundings_are_wrong",
+            f"{TOKEN}test_no_token_where_the_api_fails",
+            f"{TOKEN}test_no_token_where_git_fails",
+            f"{TOKEN}test_no_token_where_the_api_repeats_it",
+            f"{TOKEN}test_no_token_where_the_git_server_repeats_it",
+            f"{TOKEN}test_no_token_with_bad_settings_and_templates",
+            f"{TOKEN}test_no_token_when_everything_is_told_to_speak",
+            f"{OWN_GIT}test_secrets_are_cut_out_of_anything_that_git_says",
+        ),
+    ),
+    Threat(
+        20,
+        "A tag or image that is moved to other code",
+        "Actions are pinned to commits; a release names its image by digest, with provenance and a list of parts.",
+        (
+            f"{SUPPLY}test_actions_of_others_are_pinned_to_a_commit",
+            f"{SUPPLY}test_actions_of_others_in_the_pages_are_pinned_too",
+            f"{SUPPLY}test_a_release_names_the_image_by_its_digest",
+            f"{SUPPLY}test_the_image_stands_on_the_official_one_of_python_and_copies_in_only_what_is_named",
+        ),
+    ),
+    Threat(
+        21,
+        "A cache that another run has filled",
+        "No cache of Actions is used, nor for a release; no workflow runs a stranger's commit with rights.",
+        (
+            f"{SUPPLY}test_nothing_is_kept_in_a_cache_that_another_run_could_fill",
+            f"{SUPPLY}test_no_workflow_runs_a_strangers_commit_with_rights",
+        ),
+    ),
+    Threat(
+        22,
+        "A token that may do more than is needed",
+        "`permissions: {}` at the top, `contents: write` and `issues: write` for the job; the calls are listed above.",
+        (
+            f"{PROCESS}test_a_token_with_the_documented_permissions_is_enough_and_no_other_call_is_made",
+            f"{PROCESS}test_the_documents_list_every_call",
+            f"{SUPPLY}test_permissions_are_none_at_the_top_and_named_for_each_job",
+        ),
+    ),
+    Threat(
+        23,
+        "A command by somebody who may not give it, or put into an old comment",
+        "The permission API is asked at that moment; edited comments, quotes and code are not obeyed.",
+        (
+            f"{COMMANDS}test_an_outsider_switches_nothing_off",
+            f"{COMMANDS}test_what_is_quoted_or_code_is_no_command",
+            f"{REPLIES}test_a_private_member_counts_by_permission_not_by_association",
+            f"{REPLIES}test_permission_is_what_it_is_when_the_command_is_read",
+            f"{REPLIES}test_an_edited_comment_is_not_obeyed",
+            f"{REPLIES}test_an_edit_of_an_answered_comment_changes_nothing",
+        ),
+    ),
+    Threat(
+        24,
+        "An account that poses as the bot, or as somebody with rights",
+        "Ours is known by author and marker together; rights by the account that GitHub names at that moment.",
+        (
+            f"{REPLIES}test_who_writes_our_marker_is_not_taken_for_us",
+            f"{REPLIES}test_our_own_words_are_never_obeyed",
+            f"{REPLIES}test_a_deleted_account_is_not_taken_for_the_author_that_was_deleted_too",
+            "tests/github/test_threads.py::test_a_comment_is_ours_by_its_author_and_its_first_line",
+            "tests/threats/test_accounts.py::test_a_renamed_account_takes_no_rights_along_and_leaves_none_behind",
+        ),
+    ),
+    Threat(26, "A forged, repeated or weakly signed webhook", "", (), NO_WEBHOOK),
+    Threat(27, "A flood of webhooks", "", (), NO_WEBHOOK),
+    Threat(
+        28,
+        "Names, configuration, hooks, submodules, links, filters and bombs that git would act on",
+        "Argument lists, checked names, a bare repository of our own, no configuration but ours, `fsck`, bounds.",
+        (
+            f"{OWN_GIT}test_a_name_that_is_no_branch_or_looks_like_an_option_is_refused",
+            f"{OWN_GIT}test_nothing_of_the_users_own_git_is_heard",
+            f"{TOKEN}test_a_hostile_environment_changes_nothing_of_what_git_does",
+            f"{GIT}test_submodules_filters_and_modules_of_the_branch_start_nothing",
+            f"{GIT}test_a_broken_object_is_refused_as_it_arrives",
+            f"{GIT}test_a_mode_that_git_never_writes_is_refused_or_read_as_git_reads_it",
+            f"{GIT}test_a_memory_branch_that_unfolds_to_a_billion_files_is_refused",
+            f"{GIT}test_a_default_branch_that_unfolds_costs_no_more_than_the_way_to_the_settings",
+            f"{GIT}test_a_huge_file_on_the_branch_is_refused_by_its_size",
+            f"{GIT}test_a_commit_with_a_huge_message_is_refused",
+            f"{BRANCH}test_odd_entries_on_the_branch_are_refused",
+        ),
+    ),
+    Threat(
+        29,
+        "An address in a text or a setting that the bot is made to open",
+        "Addresses come from GITHUB_API_URL and GITHUB_SERVER_URL alone; no link is ever followed.",
+        (
+            f"{PROCESS}test_the_only_hosts_are_the_api_and_the_git_server",
+            f"{OWN_GIT}test_other_addresses_are_refused_without_repeating_a_password",
+            "tests/threats/test_accounts.py::test_no_setting_names_a_host",
+        ),
+    ),
+    Threat(
+        30,
+        "Private or deleted text that stays, or shows elsewhere",
+        "Only this repository is read; what is deleted or moved becomes a tombstone, and a squash leaves no history.",
+        (
+            f"{PRIVATE}test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_history",
+            f"{PRIVATE}test_a_transferred_issue_is_gone_too",
+            f"{PRIVATE}test_an_issue_of_another_repository_is_neither_fetched_nor_kept_nor_shown",
+            "tests/memory/test_memory.py::test_nothing_of_a_deleted_threads_text_stays",
+            "tests/github/test_threads.py::test_references_from_other_repositories_are_left_out",
+        ),
+    ),
+    Threat(
+        33,
+        "A way out of the container by the Docker socket that the runner mounts",
+        "Only git is started, only two hosts are spoken to; git gets nothing of the runner's environment.",
+        (
+            f"{PROCESS}test_git_is_the_only_program_that_is_started",
+            f"{PROCESS}test_git_starts_nothing_but_parts_of_itself",
+            f"{PROCESS}test_the_only_hosts_are_the_api_and_the_git_server",
+            f"{PROCESS}test_children_hear_nothing_of_the_runners_secrets",
+            f"{PROCESS}test_files_are_written_only_where_a_run_may_write",
+        ),
+    ),
+    Threat(
+        34,
+        "A dependency that is not the one that was meant",
+        "Every package is locked to a version and SHA-256, installed with `--require-hashes --no-deps --only-binary`.",
+        (
+            f"{SUPPLY}test_the_image_is_built_from_hashes",
+            f"{SUPPLY}test_every_line_of_a_lock_has_a_version_and_a_hash",
+            "tests/container/test_image.py::test_there_is_git_and_neither_a_compiler_nor_an_installer",
+        ),
+    ),
+    Threat(
+        35,
+        "Two repositories that are taken for one",
+        "Each memory lies in the repository that it is about, and a run knows one; there is no shared server.",
+        (
+            f"{PRIVATE}test_two_repositories_on_one_server_know_nothing_of_each_other",
+            "tests/github/test_client.py::test_an_issue_of_a_renamed_repository_is_not_gone",
+            "tests/github/test_client.py::test_a_transferred_issue_is_gone_and_where_to",
+        ),
+    ),
+    Threat(
+        36,
+        "Bombs of numbers, depth, size and broken characters in JSON",
+        "Bounds before parsing, numbers below 2^53 or none, lone surrogates and NUL replaced; one line where it ends.",
+        (
+            f"{PAYLOADS}test_a_payload_of_bombs_is_an_event_or_one_line",
+            f"{PAYLOADS}test_a_payload_of_25_megabytes_is_read_and_one_more_byte_is_not",
+            f"{PAYLOADS}test_a_record_of_bombs_is_a_record_or_damaged",
+            f"{PAYLOADS}test_a_manifest_of_bombs_is_a_manifest_or_damaged",
+            f"{PAYLOADS}test_answers_of_bombs_are_answers_or_one_line",
+            f"{PAYLOADS}test_an_answer_that_unpacks_to_a_gigabyte_is_given_up",
+            f"{PAYLOADS}test_a_run_against_an_api_of_bombs_ends_in_one_line",
+            f"{BAD}test_nul_and_lone_surrogates",
+        ),
+    ),
+)

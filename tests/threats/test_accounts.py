@@ -1,0 +1,71 @@
+"""Who is who, and what a setting can name: accounts are what GitHub says now, and no setting is an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.config import load_settings
+from bot.settings import SettingsError, describe
+from tests.acceptance.stage import Stage
+
+INSIDE = "http://169.254.169.254/latest/meta-data"
+HARMLESS = {"ignore.labels", "pages.docs", "sources.sessions"}
+"""Settings that are compared with labels and with the paths of files, and name nothing that is opened."""
+
+
+def test_no_setting_names_a_host() -> None:
+    taken = set()
+    for each in describe():
+        if each.default is None or isinstance(each.default, bool | int | float):
+            continue
+        section, _, name = each.path.rpartition(".")
+        for value in (INSIDE, f"[{INSIDE}]", "169.254.169.254", "[169.254.169.254]"):
+            lines = "".join(f"{'  ' * at}{part}:\n" for at, part in enumerate(section.split(".") if section else ()))
+            text = f"{lines}{'  ' * bool(section)}{name}: {value}\n"
+            try:
+                load_settings(text.encode(), "x.yml")
+            except SettingsError:
+                continue
+            taken.add((each.path, "//" in value))
+    assert {path for path, is_address in taken if is_address} <= HARMLESS
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    github = stage.github
+    github.set_permission("octocat", "write")
+    github.open_issue(
+        "hubot", "Where should sessions live?", "We decided to go with PostgreSQL.", at="2025-07-15T10:00:00Z"
+    )
+    github.close(1, "octocat")
+    github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
+    assert stage.act("issues", "opened", 2) == 0
+    assert len(stage.comments(2)) == 1
+    yield stage
+    stage.close()
+
+
+def say(stage: Stage, login: str, text: str) -> str:
+    """What stands on issue 2 after somebody has said this."""
+    stage.github.clock.advance(30)
+    comment = stage.github.comment(2, login, text)
+    stage.github.clock.advance(30)
+    assert stage.act("issue_comment", "created", 2, comment) == 0
+    return stage.comments(2)[0]
+
+
+@pytest.mark.slow
+def test_a_renamed_account_takes_no_rights_along_and_leaves_none_behind(stage: Stage) -> None:
+    """octocat, who may write, becomes octodog; a stranger takes the name that is free."""
+    world, roles = stage.github.world, stage.github.repo.roles
+    account = world.accounts.pop("octocat")
+    account.login = "octodog"
+    world.accounts["octodog"] = account
+    roles["octodog"] = roles.pop("octocat")
+    before = stage.comments(2)[0]
+    assert say(stage, "octocat", "/precedent off") == before
+    assert say(stage, "octodog", "/precedent off") != before

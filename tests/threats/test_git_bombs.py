@@ -1,0 +1,334 @@
+"""What a hostile repository may hold: bombs, links, submodules and bad names, on the memory and the default branch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bot.memory.branch import MAX_CHECKOUT, MAX_FILE, BranchStore
+from bot.memory.git_errors import GitError
+from bot.memory.head import open_head, read_head_files
+from bot.memory.memory import Memory
+from bot.memory.store import StoreError
+from bot.memory.trees import TooMany
+from tests.memory.remotes import Hosted, git
+from tests.threats.packed import FILE, FOLDER, LINK, SUBMODULE, blob, commit, nested, put, tree, unfolding, zeros
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+WANTED = [".github/precedent.yml", ".github/precedent/context.md.j2"]
+LARGE = 200_000_000
+MEMORY = 700_000_000
+"""Bytes of address space for a program that opens a bomb; opening an honest branch takes half of it."""
+
+PROGRAM = """
+import resource, sys
+sys.path.insert(0, {root!r})
+from bot.memory.branch import BranchStore
+from bot.memory.head import open_head, read_head_files
+from bot.memory.memory import Memory
+resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
+try:
+    {does}
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def bounded(hosted: Hosted, does: str, seconds: float) -> str:
+    """What a program says that does this with little memory, and is to end within so many seconds."""
+    script = PROGRAM.format(root=str(ROOT), memory=MEMORY, does=does.format(url=hosted.url, token=hosted.token))
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    started = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert time.monotonic() - started < seconds
+    return ended.stdout
+
+
+def opened(hosted: Hosted) -> BranchStore:
+    return BranchStore(hosted.url, "precedent", hosted.token)
+
+
+def refusal(does: Callable[[], object]) -> str:
+    """What was said against it in one line; empty when it went well."""
+    try:
+        does()
+    except StoreError as error:
+        line = str(error)
+    else:
+        line = ""
+    assert "\n" not in line
+    return line
+
+
+# -- trees that unfold ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["", "records", "index"])
+def test_a_memory_branch_that_unfolds_to_a_billion_files_is_refused(hosted: Hosted, where: str) -> None:
+    bomb = unfolding(hosted.repository)
+    commit(hosted.repository, nested(hosted.repository, where, FOLDER, bomb) if where else bomb, "precedent")
+    said = bounded(hosted, "BranchStore({url!r}, 'precedent', {token!r}).open(['records'])", 60)
+    assert said.startswith("TooMany there are more than 400,000 files")
+    assert "rebuild" in said
+
+
+def test_a_default_branch_that_unfolds_costs_no_more_than_the_way_to_the_settings(hosted: Hosted) -> None:
+    repository = hosted.repository
+    bomb, settings = unfolding(repository), blob(repository, b"mode: off\n")
+    github = tree(repository, [(FOLDER, "bomb", bomb), (FOLDER, "precedent", bomb), (FILE, "precedent.yml", settings)])
+    commit(repository, tree(repository, [(FOLDER, ".github", github), (FOLDER, "src", bomb)]), "main")
+    started = time.monotonic()
+    assert read_head_files(hosted.url, hosted.token, WANTED) == {".github/precedent.yml": b"mode: off\n"}
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.slow
+def test_pages_are_looked_for_within_bounds(hosted: Hosted) -> None:
+    commit(hosted.repository, nested(hosted.repository, "docs", FOLDER, unfolding(hosted.repository)), "main")
+    started = time.monotonic()
+    with open_head(hosted.url, hosted.token) as head:
+        head.fetch()
+        files, told = head.files(lambda _: True, lambda _: True)
+    assert time.monotonic() - started < 60
+    assert len(files) <= 100_000
+    assert told == ["there are too many files: not all were looked at"]
+
+
+def test_a_folder_too_large_to_be_read_is_refused_unread(hosted: Hosted) -> None:
+    oid = blob(hosted.repository, b"{}")
+    entry = b"100644 %010d\0" + bytes.fromhex(oid)
+    large = put(hosted.repository, "tree", b"".join(entry % at for at in range(430_000)))
+    commit(hosted.repository, nested(hosted.repository, "records", FOLDER, large), "precedent")
+    with pytest.raises(TooMany, match="too large to be looked through"):
+        opened(hosted).open()
+
+
+@pytest.mark.slow
+def test_folders_ten_thousand_deep_are_refused_or_cut(hosted: Hosted) -> None:
+    oid, mode = blob(hosted.repository, b"{}"), FILE
+    for _ in range(10_000):
+        oid, mode = tree(hosted.repository, [(mode, "a", oid)]), FOLDER
+    commit(hosted.repository, oid, "precedent")
+    found: list[str] = []
+    said = refusal(lambda: found.extend(opened(hosted).open().paths("")))
+    assert said or found == []
+
+
+# -- files that unpack ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["manifest.json", "records/0000/1.json", "answers/0000.json"])
+def test_a_huge_file_on_the_branch_is_refused_by_its_size(hosted: Hosted, path: str) -> None:
+    bomb = zeros(hosted.repository, 1 << 30 if path.startswith("records") else LARGE)
+    commit(hosted.repository, nested(hosted.repository, path, FILE, bomb), "precedent")
+    said = bounded(hosted, f"BranchStore({{url!r}}, 'precedent', {{token!r}}).open().read([{path!r}])", 90)
+    assert said == f"StoreError {path} on the branch has more than {MAX_FILE:,} bytes; remove it there\n"
+
+
+@pytest.mark.slow
+def test_a_huge_index_is_not_written_to_the_disk(hosted: Hosted, tmp_path: Path) -> None:
+    large, small = zeros(hosted.repository, LARGE), zeros(hosted.repository, 90_000_000)
+    index = tree(hosted.repository, [(FILE, "a.seg", large), *((FILE, f"b{at}.seg", small) for at in range(9))])
+    commit(hosted.repository, tree(hosted.repository, [(FOLDER, "index", index)]), "precedent")
+    with opened(hosted) as store:
+        folder = store.open().checkout("index")
+        assert not (folder / "a.seg").exists()
+        assert 0 < sum(file.stat().st_size for file in folder.iterdir()) <= MAX_CHECKOUT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filters", ["true", "false"])
+@pytest.mark.parametrize("path", WANTED)
+def test_huge_settings_and_templates_are_refused_by_their_size(hosted: Hosted, path: str, filters: str) -> None:
+    subprocess.run(["git", "-C", str(hosted.repository), "config", "uploadpack.allowFilter", filters], check=True)
+    commit(hosted.repository, nested(hosted.repository, path, FILE, zeros(hosted.repository, LARGE)), "main")
+    said = bounded(hosted, f"read_head_files({{url!r}}, {{token!r}}, {WANTED!r})", 90)
+    assert said == f"StoreError {path} has more than 65,536 bytes; make it shorter\n"
+
+
+@pytest.mark.slow
+def test_a_huge_page_is_left_out(hosted: Hosted) -> None:
+    repository = hosted.repository
+    large, small = zeros(repository, LARGE), blob(repository, b"# A\n")
+    commit(repository, tree(repository, [(FILE, "a.md", small), (FILE, "b.md", large)]), "main")
+    with open_head(hosted.url, hosted.token) as head:
+        head.fetch()
+        files, _ = head.files(lambda path: path.endswith(".md"), lambda _: False)
+        assert head.contents([*files.values()], 1_000_000) == {files["a.md"]: b"# A\n"}
+
+
+@pytest.mark.slow
+def test_a_commit_with_a_huge_message_is_refused(hosted: Hosted) -> None:
+    root = nested(hosted.repository, "manifest.json", FILE, blob(hosted.repository, b"{}"))
+    commit(hosted.repository, root, "precedent", b"x" * 100_000_000)
+    said = bounded(hosted, "BranchStore({url!r}, 'precedent', {token!r}).open()", 90)
+    assert "is not a commit" in said
+
+
+@pytest.mark.slow
+def test_files_that_are_packed_as_deltas_of_each_other_are_refused_by_their_size(hosted: Hosted) -> None:
+    repository = hosted.repository
+    base = blob(repository, bytes(1 << 20))
+    names = [(FILE, f"{at:04d}.json", zeros(repository, (1 << 20) * (at + 1))) for at in range(0, 48, 8)]
+    folder = tree(repository, [(FILE, "0.json", base), *names])
+    commit(repository, nested(repository, "records/0000", FOLDER, folder), "precedent")
+    subprocess.run(["git", "-C", str(repository), "repack", "-adfq", "--window=50", "--depth=50"], check=True)
+    paths = [f"records/0000/{name}" for _, name, _ in names]
+    said = bounded(hosted, f"BranchStore({{url!r}}, 'precedent', {{token!r}}).open().read({paths!r})", 90)
+    assert "has more than 16,000,000 bytes" in said
+
+
+# -- what is no file, and what is no name --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "/proc/self/environ", "../../../etc/passwd"])
+@pytest.mark.parametrize("path", ["manifest.json", "records/0000/1.json", "index/_MAIN_1.toc"])
+def test_a_link_on_the_branch_is_never_followed(hosted: Hosted, path: str, target: str) -> None:
+    link = blob(hosted.repository, target.encode())
+    commit(hosted.repository, nested(hosted.repository, path, LINK, link), "precedent")
+    with opened(hosted) as store:
+        snapshot = store.open()
+        with pytest.raises(StoreError, match="is a symlink"):
+            snapshot.read([path])
+        if path.startswith("index/"):
+            with pytest.raises(StoreError, match="is a symlink"):
+                snapshot.checkout("index")
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "/proc/self/environ"])
+@pytest.mark.parametrize("path", WANTED)
+def test_a_link_in_place_of_settings_or_a_template_is_never_followed(hosted: Hosted, path: str, target: str) -> None:
+    link = blob(hosted.repository, target.encode())
+    commit(hosted.repository, nested(hosted.repository, path, LINK, link), "main")
+    with pytest.raises(StoreError, match="is a symlink or a submodule"):
+        read_head_files(hosted.url, hosted.token, WANTED)
+
+
+NAMES = [
+    "..",
+    ".",
+    ".git",
+    ".GIT",
+    "a/b",
+    "",
+    "x" * 4096,
+    "x" * 300,
+    "a\\b",
+    "a\nb",
+    b"\xff\xfe",
+    "a.",
+    "a ",
+    "CON",
+    "A",
+    "a",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: repr(name)[:20])
+def test_a_bad_name_on_the_branch_leads_nowhere(hosted: Hosted, name: str | bytes) -> None:
+    """Some are refused by git as they arrive; others are refused here, or are the names of files in their place."""
+    repository = hosted.repository
+    evil, good = blob(repository, b"evil"), blob(repository, b"good")
+    index = tree(repository, sorted([(FILE, name, evil), (FILE, "good", good)], key=lambda row: os.fsencode(row[1])))
+    commit(repository, tree(repository, [(FOLDER, "index", index)]), "precedent")
+    with opened(hosted) as store:
+        folders: list[Path] = []
+        said = refusal(lambda: folders.append(store.open().checkout("index")))
+        if said:
+            assert len(said) < 500
+            return
+        (folder,) = folders
+        assert {file.parent for file in folder.iterdir()} == {folder}
+        assert (folder / "good").read_bytes() == b"good"
+        assert [path for path in folder.parent.iterdir() if path != folder and path.name != "clone.git"] == []
+
+
+def test_names_that_no_disk_takes_count_as_damage_of_the_index(hosted: Hosted) -> None:
+    repository = hosted.repository
+    index = tree(repository, [(FILE, "x" * 300, blob(repository, b"evil"))])
+    commit(repository, tree(repository, [(FOLDER, "index", index)]), "precedent")
+    with opened(hosted) as store:
+        assert store.open().strangers("index") == ["index/" + "x" * 300]
+
+
+@pytest.mark.parametrize("mode", ["100666", "104755", "777", "0100644", "140000", "060000", "20000"])
+def test_a_mode_that_git_never_writes_is_refused_or_read_as_git_reads_it(hosted: Hosted, mode: str) -> None:
+    root = tree(hosted.repository, [(mode, "manifest.json", blob(hosted.repository, b"{}"))])
+    commit(hosted.repository, root, "precedent")
+    found: dict[str, bytes] = {}
+    with opened(hosted) as store:
+        said = refusal(lambda: found.update(store.open().read(["manifest.json"])))
+        assert said or found in ({}, {"manifest.json": b"{}"})
+
+
+def test_a_broken_object_is_refused_as_it_arrives(hosted: Hosted) -> None:
+    root = nested(hosted.repository, "manifest.json", FILE, blob(hosted.repository, b"{}"))
+    broken = put(hosted.repository, "commit", b"tree %s\nauthor nobody\n\nx" % root.encode())
+    (hosted.repository / "refs/heads/precedent").write_text(f"{broken}\n", encoding="utf-8")
+    with pytest.raises(GitError, match="git fetch"):
+        opened(hosted).open()
+
+
+def test_submodules_filters_and_modules_of_the_branch_start_nothing(hosted: Hosted, tmp_path: Path) -> None:
+    repository, canary = hosted.repository, tmp_path / "canary"
+    command = f"touch {canary}"
+    attributes = blob(repository, b"* filter=evil diff=evil merge=evil text eol=crlf working-tree-encoding=UTF-16\n")
+    modules = f'[submodule "x"]\n\tpath = x\n\turl = "ext::sh -c {command}"\n\tupdate = !{command}\n'
+    config = f'[filter "evil"]\n\tsmudge = {command}\n\tclean = {command}\n[core]\n\tfsmonitor = {command}\n'
+    root = tree(
+        repository,
+        [
+            (FILE, ".gitattributes", attributes),
+            (FILE, ".gitconfig", blob(repository, config.encode())),
+            (FILE, ".gitmodules", blob(repository, modules.encode())),
+            (FILE, "manifest.json", blob(repository, b"{}\n")),
+            (SUBMODULE, "x", "1" * 40),
+        ],
+    )
+    commit(repository, root, "precedent")
+    with opened(hosted) as store:
+        said = refusal(lambda: store.write(store.open([""]), {"a": b"b\n"}, "x"))
+        assert "fsck" in said or store.open().read(["manifest.json"]) == {"manifest.json": b"{}\n"}
+    assert not canary.exists()
+
+
+def test_a_memory_of_nothing_but_rubbish_opens_and_says_so(hosted: Hosted) -> None:
+    repository = hosted.repository
+    rubbish = blob(repository, b"\x80\x04cposix\nsystem\n(S'id'\ntR.")
+    parts = [(FILE, name, rubbish) for name in ("_MAIN_1.toc", "MAIN_WRITELOCK")]
+    root = [
+        (FOLDER, "index", tree(repository, sorted(parts, key=lambda part: part[1]))),
+        (FILE, "manifest.json", rubbish),
+    ]
+    commit(repository, tree(repository, root), "precedent")
+    memory = Memory(BranchStore(hosted.url, "precedent", hosted.token)).open()
+    assert memory.size == 0
+    assert memory.notes
+    memory.close()
+
+
+@pytest.mark.parametrize("name", ["README.md", "src/a.py", "manifest.json"])
+def test_a_branch_that_holds_something_else_is_not_written_to(hosted: Hosted, name: str) -> None:
+    """Such as the default branch, which the setting ``branch`` may name by mistake: a squash would end its history."""
+    repository = hosted.repository
+    code = {"README.md": (FILE, b"# Hello\n"), name: (FILE, b'{"manifest_version": 3}\n')}
+    entries = {path: blob(repository, content) for path, (_, content) in code.items()}
+    git(repository, "read-tree", "--empty")
+    for path, oid in entries.items():
+        git(repository, "update-index", "--add", "--cacheinfo", f"{FILE},{oid},{path}")
+    commit(repository, git(repository, "write-tree"), "precedent")
+    with opened(hosted) as store, pytest.raises(StoreError, match="choose another branch"):
+        Memory(store).open().draft  # noqa: B018 - it is read when it is opened

@@ -1,0 +1,213 @@
+"""Four times the text takes at most four times as long, whatever a stranger fills it with, for every reader of ours.
+
+CPU times of one process are compared with each other; the only absolute bound is a generous one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from time import process_time
+
+import pytest
+
+from bot.answer import Context, Mention
+from bot.comment import defang
+from bot.comment.pack import as_markdown, as_xml, visible
+from bot.comment.seal import read_seal
+from bot.comment.summary import log_line
+from bot.model import Message, Thread
+from bot.reading.asked import asked_version
+from bot.reading.decisions import decisions
+from bot.reading.digest import digest
+from bot.reading.intent import commands, recall_question, without_commands
+from bot.reading.keywords import keywords
+from bot.reading.markdown import first_paragraph, read, readable, sentences
+from bot.reading.outcome import outcome
+from bot.reading.references import find_references, find_title_references
+from bot.reading.sections import first_sentences, page_title, sections
+from bot.reading.signals import read_signals, strip_boilerplate
+from bot.reading.statements import statements
+from bot.reading.tags import pieces
+from bot.reading.versions import read_version
+from bot.reading.words import body_terms
+from bot.recall.condense import condense, condense_body
+from bot.recall.query import similar_query, word_query
+from bot.recall.why import reasons, shared_signals
+from bot.settings import RECALL_PHRASES
+from tests.threats.corpus import run_of
+
+SMALL, LARGE = 16_384, 65_536
+BEYOND = 262_144
+RATIO = 8
+FLOOR = 0.02
+"""Seconds below which a time says nothing."""
+
+LIMIT = 1.0
+"""Seconds for one text on an idle machine; a text may take three times that, a thread six times."""
+DAY = datetime(2025, 6, 1, tzinfo=UTC)
+
+
+def thread(text: str) -> Thread:
+    """A closed thread in which the reporter, a maintainer and a bystander all write the same."""
+    said = [Message(who, role, DAY + timedelta(days=n), text) for n, (who, role) in enumerate(
+        (("octocat", "NONE"), ("monalisa", "OWNER"), ("hubot", "CONTRIBUTOR")))]  # fmt: skip
+    closed = DAY + timedelta(days=3)
+    return Thread(1, text[:256], text, "octocat", DAY, state="closed", closed_at=closed, closed_by="monalisa",
+                  comments=tuple(said))  # fmt: skip
+
+
+def opened(text: str) -> Thread:
+    return Thread(2, text[:256], text, "octocat", DAY)
+
+
+def whole(made: Callable[[Thread], object]) -> Callable[[str], object]:
+    return lambda text: made(thread(text))
+
+
+def why(text: str) -> object:
+    one, other = opened(text), thread(text)
+    return reasons(one, shared_signals(one, other), ())
+
+
+def told(text: str) -> object:
+    context = Context(mentioned=(Mention(1, text, "open", conversation=text),))
+    return as_xml(context), as_markdown(context)
+
+
+TEXTS: dict[str, Callable[[str], object]] = {
+    "markdown": lambda text: (read.__wrapped__(text), readable(text), first_paragraph(text)),  # type: ignore[attr-defined]
+    "tags": lambda text: list(pieces(text)),
+    "sentences": sentences,
+    "statements": statements,
+    "references": lambda text: find_references(text, repo="octo-org/hello-world"),
+    "references of a title": find_title_references,
+    "signals": lambda text: (read_signals(text), strip_boilerplate(text)),
+    "words": body_terms,
+    "keywords": keywords,
+    "versions": read_version,
+    "commands": lambda text: (commands(text), commands(f"/precedent search {text}"), without_commands(text)),
+    "questions": lambda text: recall_question(f"what did we decide about {text}", RECALL_PHRASES),
+    "sections": lambda text: (page_title(text), [first_sentences(part) for part in sections(text)]),
+    "condensed body": condense_body,
+    "query": lambda text: (similar_query(opened(text)), word_query(text)),
+    "defanged line": lambda text: defang.inline(text, BEYOND),
+    "defanged quote": lambda text: defang.prose(text, BEYOND),
+    "defanged code": lambda text: defang.code_span(text, BEYOND),
+    "defanged conversation": lambda text: defang.block(text, BEYOND),
+    "defanged link": lambda text: defang.link(text, f"https://github.com/{text}", BEYOND),
+    "hidden text": visible,
+    "context files": told,
+    "log line": log_line,
+    "seal": read_seal,
+}
+
+THREADS: dict[str, Callable[[str], object]] = {
+    "asked version": lambda text: asked_version(opened(text), "octo-org/hello-world"),
+    "decisions": whole(decisions),
+    "outcome": whole(outcome),
+    "digest": whole(digest),
+    "condensed": whole(lambda found: condense(found, Counter({"word": 1}), 5000)),
+    "why": why,
+}
+
+READERS = {**TEXTS, **THREADS}
+
+MARKS = [
+    "[", "]", "(", "((", "*", "**", "`", "` ", "``", "_", "_a", "~", "~~", "<", ">", "> ", "&", "&#", "|", "|-", "\\!",
+    "\\", "](", "[a](", "![", "[]()", "[a]: ", "[^a]", "- ", "-", "+ ", "1. ", "1", "#", "# ", "=", '"', "'",
+    "“", "@a ",
+    "#1 ", "a/b#1 ", "GH-1 ", "::", ":a:", "{{", "{%", "$", "!", "?", ".", ". ", ", ", "...", ": ", "/", "//", "\n",
+    "\n\n", "\r\n", "\t", " ", "\u00a0", "\0", "\u200b", "\u202e", "\ud800",
+]  # fmt: skip
+
+WORDS = [
+    "a", "a ", "aA", "A_", "a.b.", "a-", "aaaaaaa ", "x y z\n", "deadbeef ", "1.2.", "v1.2.3 ", "0x1f ", "Ünï ", "ß",
+    "登录", "日本語。", "한국어 ", "ไทย", "ا", "a\u0301", "\u0301", "👩‍👩‍👧", "🇩🇪", "http://a.b/", "www.a.b ",
+    "a@b.co ",
+    "https://github.com/o/r/issues/1 ", "octo-org/hello-world#1 ", "closes #1 ", "Duplicate of #1\n", "we decided ",
+    "We decided to use a. ", "Fixed in 1.2. ", "what did we decide about ", "not ", "if ", "I think we ", "because ",
+    "fixed by ", "thanks ", "/precedent search a\n", "what ", "did we discuss ", "closing this as ",
+]  # fmt: skip
+
+LINES = [
+    "<!--", "<!-- -->", "<a ", "<a href='", "</a>", "<b>", "<details>", "<details><summary>", "</p", "<![CDATA[", "<?",
+    "<img src=x ", "<pre>", "<pre>\n", "```\n", "```a\n", "~~~\n", "````\n```\n", "    code\n", "- - ",
+    "- a\n  ", "> > ",
+    "> a\n", ">\n", "* a\n\n", "1. a\n   ", "a\n===\n", "a\n---\n", "---\n", "| a | b |\n", "| a |\n|---|\n", "# a\n",
+    "### Steps\n\n", "- [ ] a\n", "a  \n", "a\\\n", "Error: a\n", "TypeError: x is not y\n", "panic: ",
+    '  File "/a/b.py", line 1, in c\n', "    at a.b.C.d(C.java:1)\n", "  at fn (/a/b.js:1:2)\n", "a/b/c.py:1: ",
+    "Caused by: a\n", "E   assert\n", "thread 'main' panicked at\n", "fatal: ", "error[E0001]: a\n",
+    "goroutine 1 [a]:\n",
+    "at a ", "a.py ", "/a", "C:\\a\\", "--a ", "$ a\n", "export default {\n", "import a from 'a'\n", "a=b\n",
+    '"a": "b",\n',
+]  # fmt: skip
+
+PIECES = [*MARKS, *WORDS, *LINES]
+
+NESTED = {
+    "lists in lists": lambda length: "".join(f"{'  ' * depth}- a\n" for depth in range(int(length**0.5))),
+    "quotes in quotes": lambda length: "".join(f"{'>' * depth} a\n" for depth in range(int((2 * length) ** 0.5))),
+    "brackets around": lambda length: "[" * (length // 2) + "]" * (length // 2),
+    "links around": lambda length: "[" * (length // 5) + "](a)" * (length // 5),
+    "stars around": lambda length: "*a " * (length // 6) + " a*" * (length // 6),
+    "ticks of all lengths": lambda length: "".join("`" * n + " " for n in range(1, int((2 * length) ** 0.5))),
+    "fences of all lengths": lambda length: "".join("`" * n + "\n" for n in range(3, int((2 * length) ** 0.5))),
+    "one long line": lambda length: "word " * (length // 5),
+    "definitions and uses": lambda length: (
+        "".join(f"[a{n}]: b\n" for n in range(length // 20)) + "[a1] " * (length // 10)
+    ),
+    "elements around": lambda length: "<b>" * (length // 7) + "</b>" * (length // 7),
+    "tables": lambda length: "|a" * (length // 8) + "\n" + "|-" * (length // 8) + "\n" + "|b" * (length // 8),
+    "different words": lambda length: " ".join(f"word{n}x" for n in range(length // 10)),
+    "different numbers": lambda length: " ".join(f"#{n}" for n in range(1, length // 7)),
+    "different errors": lambda length: "".join(f"E{n}Error: word{n} failed\n" for n in range(length // 28)),
+    "different versions": lambda length: " ".join(f"1.{n}.0" for n in range(length // 9)),
+    "different mentions": lambda length: " ".join(f"@user{n}" for n in range(length // 10)),
+}
+
+
+def text_of(piece: str, length: int) -> str:
+    return NESTED[piece](length)[:length] if piece in NESTED else run_of(piece, length)
+
+
+def seconds(reader: Callable[[str], object], text: str) -> float:
+    began = process_time()
+    reader(text)
+    return process_time() - began
+
+
+def grows_too_fast(reader: Callable[[str], object], piece: str, small: int, large: int) -> str:
+    """What was measured, where it is more than linear; the larger text is read again before that is believed."""
+    long_one = text_of(piece, large)
+    took = seconds(reader, long_one)
+    if took < FLOOR * RATIO:
+        return ""
+    least = min(seconds(reader, text_of(piece, small)) for _ in range(2))
+    if took > RATIO * max(least, FLOOR):
+        took = min(took, seconds(reader, long_one))
+        least = max(least, min(seconds(reader, text_of(piece, small)) for _ in range(2)))
+    return f"{piece!r}: {least:.3f} s, then {took:.3f} s" if took > RATIO * max(least, FLOOR) else ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READERS)
+def test_four_times_the_text_takes_four_times_as_long(name: str) -> None:
+    slow = [found for piece in (*PIECES, *NESTED) if (found := grows_too_fast(READERS[name], piece, SMALL, LARGE))]
+    assert slow == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READERS)
+def test_beyond_the_longest_text_that_github_takes_it_is_no_different(name: str) -> None:
+    pieces = [*PIECES[::6], *NESTED]
+    slow = [found for piece in pieces if (found := grows_too_fast(READERS[name], piece, LARGE, BEYOND))]
+    assert slow == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READERS)
+def test_the_longest_text_is_read_within_seconds(name: str) -> None:
+    for piece in ("[", "*", "`", ">", "\\!"):
+        assert seconds(READERS[name], run_of(piece, LARGE)) < LIMIT * (3 if name in TEXTS else 6), piece

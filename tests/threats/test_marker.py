@@ -1,0 +1,151 @@
+"""At the Action's door: our marker in foreign hands, bots that answer bots, and settings of somebody else's branch."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.stage import BOT, Stage
+
+DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
+MARKER = "<!-- precedent:v1 id=action -->"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A repository with a decision (1) and a second issue (2) that is long closed."""
+    stage = Stage(tmp_path)
+    github = stage.github
+    github.set_permission("octocat", "write")
+    github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+    github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
+    github.close(1, "octocat", at="2025-07-23T10:00:00Z")
+    github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
+    github.close(2, "octocat", "not_planned", at="2025-08-02T10:00:00Z")
+    yield stage
+    stage.close()
+    assert github.violations == []
+
+
+def act(
+    stage: Stage, event: str, action: str | None = None, number: int | None = None, comment: int | None = None
+) -> int:
+    stage.github.clock.advance(20)
+    return stage.act(event, action, number, comment)
+
+
+def asked(stage: Stage, body: str = "As in #1.") -> int:
+    number = stage.github.open_issue("hubot", "Everybody is logged out", body)
+    assert act(stage, "issues", "opened", number) == 0
+    return number
+
+
+def said(stage: Stage, number: int, author: str, text: str) -> int:
+    comment = stage.github.comment(number, author, text)
+    assert act(stage, "issue_comment", "created", number, comment) == 0
+    return comment
+
+
+def disguises(ours: str) -> list[str]:
+    return [
+        ours,
+        ours.replace("id=action", "id=action run=99999999"),
+        ours.replace("id=action", "id=other"),
+        ours.replace("id=action", "id=action reply=1"),
+        f"\ufeff \n{ours}",
+        ours.replace("PostgreSQL", "MongoDB"),
+        f"{MARKER}\n<sub>Taken back.</sub>\n",
+        f"{MARKER}\n",
+        MARKER.replace("v1", "v99"),
+    ]
+
+
+@pytest.mark.slow
+def test_copies_of_our_comment_by_others_are_never_taken_for_ours(stage: Stage) -> None:
+    number = asked(stage)
+    (mine,) = stage.github.comments_by(BOT, number)
+    before = mine.body
+    copies = {stage.github.comment(number, "monalisa", text): text for text in disguises(before)}
+    copies[said(stage, number, "stranger", before)] = before
+    stage.github.edit_issue(number, body="As in #1 and #2.")
+    assert act(stage, "issues", "edited", number) == 0
+    (same,) = stage.github.comments_by(BOT, number)
+    assert same.id == mine.id
+    assert "Dark mode" in same.body
+    assert {key: stage.github.comment_by_id(key).body for key in copies} == copies
+
+
+@pytest.mark.slow
+def test_copies_that_stand_there_before_us_keep_us_from_nothing(stage: Stage) -> None:
+    ours = stage.comments(asked(stage))[0]
+    number = stage.github.open_issue("hubot", "Logged out again", "As in #1.")
+    copies = {stage.github.comment(number, "monalisa", text): text for text in disguises(ours)}
+    for event in (("issues", "opened"), ("schedule", None)):
+        assert act(stage, event[0], event[1], number if event[1] else None) == 0
+    assert len(stage.comments(number)) == 1
+    assert {key: stage.github.comment_by_id(key).body for key in copies} == copies
+
+
+@pytest.mark.slow
+def test_a_copy_that_its_author_edits_changes_nothing(stage: Stage) -> None:
+    number = asked(stage)
+    (before,) = stage.comments(number)
+    copy = said(stage, number, "monalisa", before)
+    stage.github.edit_comment(copy, before.replace("PostgreSQL", "MongoDB"))
+    assert act(stage, "issue_comment", "edited", number, copy) == 0
+    assert act(stage, "schedule") == 0
+    assert stage.comments(number) == [before]
+    assert "MongoDB" in stage.github.comment_by_id(copy).body
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("login", ["echo[bot]", "echo-machine"])
+def test_a_bot_that_repeats_whatever_we_say_gets_one_comment_at_most(stage: Stage, login: str) -> None:
+    number = asked(stage)
+    for _ in range(3):
+        newest = stage.comments(number)[-1]
+        stage.github.comment(number, login, newest.partition("\n")[2])
+        said(stage, number, login, newest)
+    assert len(stage.comments(number)) == 1
+
+
+@pytest.mark.slow
+def test_our_own_comment_as_an_event_is_answered_by_silence(stage: Stage) -> None:
+    number = asked(stage)
+    (mine,) = stage.github.comments_by(BOT, number)
+    writes = stage.github.writes
+    for action in ("created", "edited"):
+        assert act(stage, "issue_comment", action, number, mine.id) == 0
+    assert (len(stage.comments(number)), stage.github.writes) == (1, writes)
+
+
+def commit(stage: Stage, branch: str, path: str, content: str) -> None:
+    work = stage.folder / "work"
+    git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
+    if not work.exists():
+        subprocess.run([*git, "init", "-q", "-b", "main", str(work)], check=True)
+    (work / path).parent.mkdir(parents=True, exist_ok=True)
+    (work / path).write_text(content, encoding="utf-8")
+    for words in (["add", "."], ["commit", "-qm", "Change"], ["push", "-q", str(stage.bare), f"HEAD:{branch}"]):
+        subprocess.run([*git, *words], cwd=work, check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("branch", ["refs/pull/3/head", "refs/heads/patch", "refs/heads/precedent-settings"])
+def test_settings_and_templates_of_another_branch_have_no_effect(stage: Stage, branch: str) -> None:
+    commit(stage, "refs/heads/main", ".github/precedent.yml", "mode: comment\n")
+    head = subprocess.run(["git", "-C", stage.bare, "rev-parse", "main"], check=True, capture_output=True).stdout
+    commit(stage, branch, ".github/precedent.yml", "mode: off\n")
+    commit(stage, branch, ".github/precedent/context.md.j2", "{{ marker }}\nOwned.\n")
+    commit(stage, branch, ".github/precedent/words.yml", 'mentioned: "Owned"\n')
+    assert (
+        subprocess.run(["git", "-C", stage.bare, "rev-parse", "main"], check=True, capture_output=True).stdout == head
+    )
+    (text,) = stage.comments(asked(stage))
+    assert "Where should sessions live?" in text
+    assert "Owned" not in text
+    commit(stage, "refs/heads/main", ".github/precedent.yml", "mode: off # merged\n")
+    assert stage.comments(asked(stage, "As in #1, once more.")) == []

@@ -1,0 +1,117 @@
+"""What was taken away is gone, and what belongs to another repository is never fetched, kept or shown."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from bot.doors.action import run
+from bot.memory.branch import BranchStore
+from tests.acceptance.stage import REPOSITORY, Stage
+
+pytestmark = pytest.mark.slow
+
+SECRET = "zebrafinch"
+OTHER = "octo-org/private"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    stage.close()
+
+
+def act(stage: Stage, event: str, action: str | None = None, number: int | None = None, **inputs: str) -> None:
+    stage.github.clock.advance(120)
+    assert stage.act(event, action, number, None, inputs) == 0
+
+
+def files(stage: Stage, rev: str = "precedent", repository: Path | None = None) -> bytes:
+    """The names and contents of all files of a commit."""
+    git = ["git", "-C", str(repository or stage.bare)]
+    listed = subprocess.run([*git, "ls-tree", "-r", rev], check=True, capture_output=True, text=True).stdout
+    oids = "".join(f"{line.split()[2]}\n" for line in listed.splitlines())
+    shown = subprocess.run([*git, "cat-file", "--batch"], input=oids.encode(), check=True, capture_output=True)
+    return listed.encode() + shown.stdout
+
+
+def history(stage: Stage) -> bytes:
+    """Every object that a clone of the branch brings."""
+    git = ["git", "-C", str(stage.bare)]
+    listed = subprocess.run(
+        [*git, "rev-list", "--objects", "precedent"], check=True, capture_output=True, text=True
+    ).stdout
+    oids = "".join(f"{line.split()[0]}\n" for line in listed.splitlines())
+    return subprocess.run([*git, "cat-file", "--batch"], input=oids.encode(), check=True, capture_output=True).stdout
+
+
+def test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_history(stage: Stage) -> None:
+    stage.github.open_issue("monalisa", "Where should sessions live?", "In files.", at="2025-07-15T10:00:00Z")
+    number = stage.github.open_issue("hubot", f"My {SECRET}", f"The {SECRET} of a person.")
+    stage.github.comment(number, "hubot", f"Once more: {SECRET}.")
+    act(stage, "schedule")
+    assert SECRET.encode() in files(stage)
+    stage.github.write_event(stage.folder / "event.json", "issues", "deleted", number)
+    stage.github.delete_issue(number)
+    stage.github.clock.advance(120)
+    assert run(stage.environment("issues"), datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    records = stage.memory().records([number])
+    assert SECRET not in str(records)
+    act(stage, "workflow_dispatch", run="rebuild")
+    assert SECRET.encode() not in files(stage)
+    assert SECRET.encode() in history(stage)
+    with BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token, squash_after=1) as store:
+        store.write(store.open(), {"x": b"y"}, "Squash")
+    assert SECRET.encode() not in history(stage)
+
+
+def test_a_transferred_issue_is_gone_too(stage: Stage) -> None:
+    stage.github.open_issue("monalisa", "Where should sessions live?", "In files.", at="2025-07-15T10:00:00Z")
+    number = stage.github.open_issue("hubot", f"My {SECRET}", f"The {SECRET} of a person.")
+    act(stage, "schedule")
+    stage.github.write_event(stage.folder / "event.json", "issues", "transferred", number)
+    stage.github.transfer(number, stage.github.add_project(OTHER))
+    stage.github.clock.advance(120)
+    assert run(stage.environment("issues"), datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    assert SECRET not in str(stage.memory().records([number]))
+
+
+def test_an_issue_of_another_repository_is_neither_fetched_nor_kept_nor_shown(stage: Stage) -> None:
+    other = stage.github.add_project(OTHER)
+    hidden = other.open_issue("monalisa", f"Our {SECRET}", f"The {SECRET} is 12345.", at="2025-07-15T10:00:00Z")
+    other.close(hidden, "monalisa", at="2025-07-16T10:00:00Z")
+    stage.github.open_issue("monalisa", "Where should sessions live?", "In files.", at="2025-07-15T10:00:00Z")
+    site, api = stage.git.url, stage.github.url
+    places = (
+        f"{OTHER}#{hidden}", f"{site}/{OTHER}/issues/{hidden}", f"https://github.com/{OTHER}/issues/{hidden}",
+        f"{api}/repos/{OTHER}/issues/{hidden}", f"../private/issues/{hidden}", f"octo-org/../{OTHER}#{hidden}",
+    )  # fmt: skip
+    number = stage.github.open_issue("hubot", "Logged out", "As in " + ", ".join(places))
+    act(stage, "issues", "opened", number)
+    comment = stage.github.comment(number, "hubot", f"/precedent context {OTHER}#{hidden}")
+    stage.github.clock.advance(120)
+    assert stage.act("issue_comment", "created", number, comment) == 0
+    assert SECRET.encode() not in history(stage)
+    assert SECRET not in "\n".join(stage.comments(number))
+    assert SECRET not in stage.summary.read_text(encoding="utf-8")
+    assert stage.github.violations == []
+
+
+def test_two_repositories_on_one_server_know_nothing_of_each_other(stage: Stage) -> None:
+    """The memory lies in the repository that it is about; what has the same numbers elsewhere is not mixed up."""
+    other = stage.github.add_project(OTHER)
+    bare = stage.git.create(OTHER)
+    other.open_issue("monalisa", f"Our {SECRET}", f"The {SECRET} is 12345.", at="2025-07-15T10:00:00Z")
+    stage.github.open_issue("monalisa", "Where should sessions live?", "In files.", at="2025-07-15T10:00:00Z")
+    act(stage, "schedule")
+    environment = stage.environment("schedule") | {"GITHUB_REPOSITORY": OTHER}
+    assert run(environment, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    assert SECRET.encode() not in files(stage)
+    assert b"sessions" in files(stage)
+    assert SECRET.encode() in files(stage, repository=bare)
+    assert b"sessions" not in files(stage, repository=bare)

@@ -1,0 +1,220 @@
+"""What a run does to the machine: which programs it starts, whom it talks to, what it writes and tells them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.threats.runner import commands, runner_reads
+from tests.threats.scene import DECISION, REPOSITORY, SECRETS, Ran, Scene, leaks, opened
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "security.md"
+TOKEN = "ghs_story.canary-0123456789_secret"
+INSIDE = "http://169.254.169.254/latest/meta-data/iam http://[::1]:22/ file:///etc/passwd http://localhost:9/"
+HOSTILE = f"As in #1.\n\n![a]({INSIDE}) <img src={INSIDE}> [b]: {INSIDE}\n::error::x\n##[error]x\nEVIL=1\n{INSIDE}"
+API = "/repos/{owner}/{repo}"
+CALLS = {
+    "GET ",
+    "GET /collaborators/N/permission",
+    "GET /commits/N",
+    "GET /compare/N",
+    "GET /issues",
+    "GET /issues/N",
+    "GET /issues/N/comments",
+    "GET /issues/N/timeline",
+    "GET /issues/comments",
+    "GET /issues/comments/N",
+    "GET /pulls/N",
+    "GET /pulls/N/files",
+    "GET /releases",
+    "GET /tags",
+    "POST /issues/N/comments",
+    "POST /issues/comments/N/reactions",
+    "PATCH /issues/comments/N",
+}
+"""All that a run asks of the REST API of its repository; docs/security.md lists it."""
+
+
+class Story:
+    """One day of a repository: each kind of event that does something, with hostile text wherever a stranger writes."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.runs = scene, list[Ran]()
+        github = scene.github
+        github.set_permission("octocat", "write")
+        scene.commit("docs/sessions.md", f"# Sessions\n\n{HOSTILE}\n")
+        self.act("schedule")
+        number = github.open_issue("hubot", f"Logged out {INSIDE}\nEVIL=1", HOSTILE)
+        github.label(number, "::error::label", actor="octocat")
+        self.act("issues", "opened", number)
+        self.answer = scene.comments(number)
+        comment = github.comment(number, "stranger", f"/precedent search sessions {INSIDE}")
+        self.act("issue_comment", "created", number, comment)
+        comment = github.comment(number, "octocat", "/precedent wrong #1")
+        self.act("issue_comment", "created", number, comment)
+        github.edit_issue(number, body=f"{HOSTILE} As in #1 again.")
+        self.act("issues", "edited", number)
+        comment = github.comment(number, "octocat", "/precedent on")
+        self.act("issue_comment", "created", number, comment)
+        github.close(number, "octocat")
+        self.act("issues", "closed", number)
+        self.act("gollum")
+        self.act("push")
+        self.act("release", "published")
+        scene.environment = {"INPUT_RUN": "rebuild"}
+        self.act("workflow_dispatch")
+        scene.environment = {"INPUT_RUN": "backtest"}
+        self.act("workflow_dispatch")
+        self.number = number
+
+    def act(self, event: str, action: str | None = None, number: int | None = None, comment: int | None = None) -> None:
+        ran = self.scene.act(event, action, number, comment)
+        assert ran.code == 0, ran.log
+        self.runs.append(ran)
+
+    @property
+    def programs(self) -> list[list[str]]:
+        return [words for ran in self.runs for words in ran.programs]
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    with opened(tmp_path_factory.mktemp("story"), TOKEN) as scene:
+        yield Story(scene)
+
+
+def test_the_story_is_one_in_which_something_happens(story: Story) -> None:
+    assert len(story.scene.comments(story.number)) >= 3
+    assert DECISION in story.answer[0]
+    assert len(story.programs) > 20
+    assert story.scene.github.violations == []
+
+
+def test_git_is_the_only_program_that_is_started(story: Story) -> None:
+    assert {words[0] for words in story.programs} == {"git"}
+    begun = {kind for ran in story.runs for kind, _ in ran.events}
+    assert begun.isdisjoint(
+        {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn"}
+    )
+
+
+def test_git_starts_nothing_but_parts_of_itself(story: Story) -> None:
+    started = {Path(words[0]).name for ran in story.runs for words in ran.started}
+    assert started
+    assert {name for name in started if name != "git" and not name.startswith("git-")} == set()
+
+
+def test_the_only_hosts_are_the_api_and_the_git_server(story: Story) -> None:
+    places = {args[1][1] for ran in story.runs for args in ran.of("socket.connect") if isinstance(args[1], list)}
+    assert places == {urlsplit(story.scene.github.url).port}
+    hosts = {args[0] for ran in story.runs for args in ran.of("socket.getaddrinfo")}
+    assert hosts <= {"127.0.0.1"}
+    assert all(
+        isinstance(args[1], list) for ran in story.runs for args in ran.of("socket.connect")
+    )  # no socket of docker
+    urls = {word for ran in story.runs for words in ran.started for word in words if "://" in word}
+    assert {url.removesuffix("/").removesuffix(".git") for url in urls} == {
+        f"{story.scene.git.url}/{REPOSITORY}",
+        f"{story.scene.git.url}/{REPOSITORY}.wiki",
+    }
+
+
+def test_files_are_written_only_where_a_run_may_write(story: Story) -> None:
+    folder = story.scene.folder
+    allowed = (
+        folder / "temp",
+        folder / "workspace" / ".precedent",
+        folder / "runner" / "output",
+        folder / "runner" / "summary",
+    )
+    written = {Path(args[0]) for ran in story.runs for args in ran.of("open", "os.mkdir", "os.rename", "os.symlink")}
+    strange = {path for path in written if not any(path.is_relative_to(place) for place in allowed)}
+    assert strange - {Path("/dev/null")} == set()
+    assert list((folder / "temp").iterdir()) == []
+    assert list((folder / "home").iterdir()) == []
+    assert {path.name for path in (folder / "workspace").iterdir()} == {".precedent"}
+    assert not any(args for ran in story.runs for args in ran.of("os.symlink", "os.link"))
+
+
+def test_the_runners_own_files_get_nothing(story: Story) -> None:
+    for name in ("env", "path", "state"):
+        assert (story.scene.folder / "runner" / name).read_bytes() == b""
+
+
+def test_a_token_with_the_documented_permissions_is_enough_and_no_other_call_is_made(story: Story) -> None:
+    asked = {f"{request.method} {request.path}" for request in story.scene.github.requests} - {"POST /graphql"}
+    assert asked
+    assert {words for words in asked if not words.partition(" ")[2].startswith(API)} == set()
+    assert {short(words.replace(API, "")) for words in asked} <= CALLS
+    assert [request for request in story.scene.github.requests if request.status in (401, 403)] == []
+
+
+def test_the_list_holds_every_call_that_the_code_can_make() -> None:
+    paths = {""}
+    for file in [*(ROOT / "bot" / "github").glob("*.py"), *(ROOT / "bot" / "sources").glob("*.py")]:
+        text = file.read_text(encoding="utf-8")
+        found = re.findall(r"""(?:self\._repo\}|/repos/\{self\.repo\}|_get\(f?"|path = f")(/[^"]*)\"""", text)
+        paths |= {short(path) for path in found}
+    assert paths == {re.sub("^[A-Z]+ ", "", words) for words in CALLS}
+
+
+def test_the_documents_list_every_call() -> None:
+    listed = set(re.findall(r"^\| `((?:GET|POST|PATCH) [^`]*)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert {short(words.replace(API, "")) for words in listed} == CALLS | {"POST /graphql"}
+
+
+def test_the_token_is_in_the_environment_of_git_alone_and_in_nothing_that_is_left(story: Story) -> None:
+    places = dict(story.scene.written())
+    for at, ran in enumerate(story.runs):
+        places[f"log {at}"] = ran.log.encode()
+        places[f"arguments {at}"] = json.dumps([ran.programs, ran.started]).encode()
+    assert leaks(TOKEN, places) == []
+
+
+def test_children_hear_nothing_of_the_runners_secrets(story: Story) -> None:
+    environments = story.scene.environments()
+    assert len(environments) > 20
+    told = {name for environment in environments for name in environment}
+    assert told.isdisjoint(SECRETS)
+    assert {
+        name for name in told if name.startswith(("ACTIONS_", "GITHUB_", "INPUT_", "RUNNER_", "AWS_", "PYTHON"))
+    } == set()
+    values = "\n".join(value for environment in environments for value in environment.values())
+    assert not any(secret in values for secret in SECRETS.values())
+    holders = {
+        name
+        for environment in environments
+        for name, value in environment.items()
+        if leaks(TOKEN, {"": value.encode()})
+    }
+    assert holders
+    assert all(name.startswith("GIT_CONFIG_VALUE_") for name in holders)
+
+
+def test_the_log_of_the_story_holds_no_command_of_a_stranger(story: Story) -> None:
+    logs = [ran.log for ran in story.runs]
+    assert any("Issue " in log for log in logs)
+    assert {name for log in logs for name in commands(log)} <= {"notice"}
+
+
+def test_the_outputs_of_the_story_are_ours(story: Story) -> None:
+    for ran in story.runs:
+        read = runner_reads(ran.outputs)
+        assert set(read) == {"matches", "context", "comment-id", "comment-url", "spoke", "reason"}
+        assert re.fullmatch(r"|\.precedent/context-[0-9]+\.md", read["context"])
+        assert re.fullmatch(r"[0-9]*", read["comment-id"])
+        assert read["spoke"] in ("true", "false")
+        assert "169.254.169.254" not in ran.outputs
+
+
+def short(words: str) -> str:
+    """A call without the names of what it is about: ``GET /issues/N/comments``."""
+    return re.sub(r"N\.\.\.N", "N", re.sub(r"\{[^}]*\}", "N", words))

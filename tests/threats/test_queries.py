@@ -1,0 +1,82 @@
+"""Search words as weapons: nothing in a text is an operator, and the number of terms is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from bot.kept import Changes
+from bot.memory.folder import FolderStore
+from bot.memory.memory import Memory
+from bot.memory.whoosh.search import MAX_LOOKED_UP
+from bot.model import Thread
+from bot.reading.intent import commands
+from bot.recall.query import similar_query, word_query
+from tests.threats.corpus import LONG, run_of
+
+DAY = datetime(2025, 6, 1, tzinfo=UTC)
+OPERATORS = [
+    "*:* AND [a TO z]~ ", "*", "?", "a* b? c~2 ", "[a TO z]", "{a TO }", "title:* ", "text:cookie OR notes:cookie ",
+    "cookie^99999999 ", '"cookie login"~9999 ', "NOT cookie ", "cookie ANDNOT login ", "(((", "cookie AND ", "/.*/ ",
+    "\\*", "id:1 ", "_all:x ", "(a OR b) ", "+cookie -login ", "every:", "now-1y ", "'; DROP TABLE ",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A few threads, of which one speaks of cookies, and many words."""
+    memory = Memory(FolderStore(Path(tmp_path_factory.mktemp("memory")) / "store")).open()
+    threads = [
+        Thread(
+            n, f"Thread {n}", " ".join(f"w{n}x{m}" for m in range(80)), "octocat", DAY + timedelta(n), state="closed"
+        )
+        for n in range(2, 12)
+    ]
+    threads.append(Thread(1, "The cookie is lost", "login fails", "octocat", DAY, state="closed"))
+    memory.stage(Changes(records=tuple(threads)))
+    memory.commit("Remember")
+    return memory.open()
+
+
+def found(memory: Memory, words: str) -> list[object]:
+    return [hit.entry.id for hit in memory.search(word_query(words))]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operators_find_nothing_that_their_words_do_not(memory: Memory, operator: str) -> None:
+    harmless = "".join(character if character.isalnum() else " " for character in operator)
+    assert found(memory, operator) == found(memory, harmless)
+    assert 1 in found(memory, f"cookie {operator}")
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_query_of_operators_without_end_looks_up_a_bounded_number_of_terms(operator: str) -> None:
+    text = run_of(operator, LONG)
+    for query in (word_query(text), similar_query(Thread(9, text, text, "octocat", DAY))):
+        assert len(query.terms) < 40
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_terms_cost_what_the_bound_costs(memory: Memory) -> None:
+    asked: Callable[[int], str] = lambda count: " ".join(f"w{n % 12}x{n}" for n in range(count))  # noqa: E731
+    many = word_query(asked(100_000))
+    assert len(many.terms) > 50_000
+    bounded = word_query(asked(MAX_LOOKED_UP))
+    assert len(memory.search(many)) <= 200
+    least = min(seconds(memory, bounded) for _ in range(3))
+    assert min(seconds(memory, many) for _ in range(3)) < 8 * max(least, 0.05)
+
+
+def seconds(memory: Memory, query: object) -> float:
+    began = process_time()
+    memory.search(query)  # type: ignore[arg-type]
+    return process_time() - began
+
+
+def test_a_command_asks_for_a_bounded_number_of_words() -> None:
+    [command] = commands(f"/precedent search {' '.join(f'word{n}' for n in range(9_000))}")
+    assert len(command.words) <= 1000

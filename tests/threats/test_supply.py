@@ -1,0 +1,122 @@
+"""Where code comes from: all is pinned, and no workflow, ours or shown in a page, expands what a stranger wrote."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tools.snippets import ROOT, main, workflows
+
+OWN = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")}
+SHOWN = workflows()
+EVERY = OWN | SHOWN
+ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+EXPANDED = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+STRANGERS = re.compile(r"github\.(event|head_ref|actor|triggering_actor)|steps\.precedent|inputs\.", re.ASCII)
+LOCKS = sorted(ROOT.glob("requirements*.lock"))
+
+
+def jobs(text: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load(text)["jobs"].values())
+
+
+def steps(text: str) -> list[dict[str, Any]]:
+    return [step for job in jobs(text) for step in job.get("steps", ())]
+
+
+def test_the_pages_show_workflows() -> None:
+    assert len(SHOWN) >= 3
+    assert any(name.startswith("README") for name in SHOWN)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_script_expands_anything_that_somebody_else_may_choose(name: str) -> None:
+    for step in steps(EVERY[name]):
+        for part in (step.get("run", ""), step.get("with", {}).get("script", "")):
+            assert not [found for found in EXPANDED.findall(part) if STRANGERS.search(found)]
+
+
+def test_the_action_takes_nothing_of_the_event_but_its_file() -> None:
+    assert [found.strip() for found in EXPANDED.findall(ACTION)] == ["github.token"]
+    assert "github.event" not in DOCKERFILE
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_permissions_are_none_at_the_top_and_named_for_each_job(name: str) -> None:
+    assert yaml.safe_load(EVERY[name])["permissions"] == {}
+    assert all("permissions" in job for job in jobs(EVERY[name]))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_actions_of_others_are_pinned_to_a_commit(name: str) -> None:
+    used = [step["uses"] for step in steps(OWN[name]) if "uses" in step]
+    assert used
+    assert [each for each in used if not re.fullmatch(r"\./|[\w./-]+@[0-9a-f]{40}", each)] == []
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_actions_of_others_in_the_pages_are_pinned_too(name: str) -> None:
+    used = [step["uses"] for step in steps(SHOWN[name]) if "uses" in step]
+    assert [each for each in used if not re.fullmatch(r"OWNER/precedent@v1|[\w./-]+@[0-9a-f]{40}", each)] == []
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_kept_in_a_cache_that_another_run_could_fill(name: str) -> None:
+    used = [f"{step.get('uses', '')} {step.get('with', {}).get('cache', '')}".strip() for step in steps(EVERY[name])]
+    assert [each for each in used if "cache" in each] == []
+    assert [each for each in used if each.startswith("actions/setup-python") and each.count(" ")] == []
+    assert "type=gha" not in EVERY[name]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_workflow_runs_a_strangers_commit_with_rights(name: str) -> None:
+    triggers = yaml.safe_load(EVERY[name]).get(True) or {}
+    assert {"pull_request_target", "workflow_run"}.isdisjoint(triggers)
+    for step in steps(EVERY[name]):
+        if step.get("uses", "").startswith("actions/checkout"):
+            assert step["with"]["persist-credentials"] is False
+            assert "ref" not in step["with"]
+
+
+def test_the_image_is_built_from_hashes() -> None:
+    (install,) = re.findall(r"pip --python \S+ install (.*?)(?:\n[A-Z]|\Z)", DOCKERFILE, re.DOTALL)
+    for option in ("--require-hashes", "--no-deps", "--only-binary :all:", "-r /build/chosen.lock"):
+        assert option in install
+    assert "--index-url" not in DOCKERFILE
+    assert re.findall(r"^ADD |curl |wget ", DOCKERFILE, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_every_line_of_a_lock_has_a_version_and_a_hash(lock: Path) -> None:
+    rows = lock.read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    packages = [row for row in rows if row and not row.startswith(("#", " ", "\t"))]
+    assert packages
+    shape = re.compile(r"[A-Za-z0-9._-]+(?:\[[a-z, -]+\])?==\S+ +.*--hash=sha256:[0-9a-f]{64}")
+    assert [row for row in packages if not shape.match(row)] == []
+
+
+def test_the_image_stands_on_the_official_one_of_python_and_copies_in_only_what_is_named() -> None:
+    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["python:3.13-slim"] * 2
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
+    assert copied == ["requirements*.lock tools/fetch_model.py", "bot", "templates", "LICENSE"]
+
+
+def test_a_release_names_the_image_by_its_digest() -> None:
+    release = OWN["release.yml"]
+    assert "|  image: docker://$IMAGE@$DIGEST|" in release
+    assert any(step.get("uses", "").startswith("actions/attest-build-provenance@") for step in steps(release))
+    assert any(step.get("with", {}).get("sbom") is True for step in steps(release))
+
+
+def test_the_workflows_of_the_pages_are_written_where_a_checker_looks_for_them(tmp_path: Path) -> None:
+    main(tmp_path)
+    written = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / ".github/workflows").glob("*.yml")}
+    assert written == SHOWN
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "tools.snippets build/snippets" in makefile
+    assert re.search(r"zizmor .*build/snippets", makefile)

@@ -1,0 +1,50 @@
+"""The table of threats is whole, and each of its claims has a test that exists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.threats.__main__ import PAGE, faults, is_test, page, rendered, table
+from tests.threats.threat import Threat
+
+GOOD = "tests/threats/test_table.py::test_the_table_is_whole"
+
+
+def test_the_table_is_whole() -> None:
+    assert list(faults(table())) == []
+
+
+def test_the_page_shows_the_table_of_today() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"tests": ()}, "neither a test nor a reason"),
+        ({"tests": ("tests/threats/test_table.py::test_absent",)}, "is no test"),
+        ({"tests": ("tests/absent.py::test_x",)}, "is no test"),
+        ({"tests": ("tests/threats/test_table.py::GOOD",)}, "is no test"),
+        ({"stands": ""}, "not what stands in the way"),
+        ({"not_applicable": "never"}, "says that it does not apply"),
+        ({"row": 2}, "row 1 is there 0 times"),
+        ({"row": 37}, "row 37 is none of the list"),
+    ],
+)
+def test_a_claim_that_does_not_hold_is_found(change: dict[str, object], told: str) -> None:
+    first = Threat(1, "A threat", "A wall", (GOOD,))
+    rows = [replace(first, row=row) for row in range(2, 37)]
+    assert list(faults([first, *rows])) == []
+    assert any(told in fault for fault in faults([replace(first, **change), *rows]))  # type: ignore[arg-type]
+
+
+def test_a_test_is_known_by_file_and_name() -> None:
+    assert is_test(GOOD)
+    assert not is_test("tests/threats/table_process.py::ROWS")
+
+
+def test_a_cell_keeps_to_its_row() -> None:
+    (_, _, row) = rendered([Threat(1, "a | b", "c\nd", (GOOD,))]).splitlines()
+    assert row.startswith("| 1 | a \\| b | c d | ")
