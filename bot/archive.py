@@ -41,6 +41,9 @@ _LARGEST = 2**53
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""Between which a time lies."""
+
 
 def clean(text: object) -> str:
     """A string that can be stored as UTF-8: NUL and lone surrogates become U+FFFD; what is no text becomes ""."""
@@ -265,14 +268,18 @@ def stamp(moment: datetime | None) -> str | None:
 
 
 def parse_time(value: object) -> datetime:
-    """An ISO 8601 time, in UTC (as which one without a zone is taken); ValueError when it is none."""
+    """An ISO 8601 time, in UTC (as which one without a zone is taken); ValueError when it is none.
+
+    One before 1970, or so late that a little more would be beyond the calendar, is none: times are reckoned with.
+    """
     if not isinstance(value, str):
         raise ValueError(f"not a time: {type(value).__name__}")
     moment = datetime.fromisoformat(value)
-    try:
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except OverflowError:
-        raise ValueError(f"not a time: {value!r:.40}") from None
+    if not moment.tzinfo:
+        moment = moment.replace(tzinfo=UTC)
+    if not FIRST <= moment <= LAST:
+        raise ValueError(f"not a time: {value!r:.40}")
+    return moment.astimezone(UTC)
 
 
 def time_or_none(value: object) -> datetime | None:
