@@ -100,10 +100,11 @@ class Pace:
         """Wait until a limit is over, if that is worth it."""
         pause = (limit.until or datetime.max.replace(tzinfo=self.now.tzinfo)) - self.now
         pause -= timedelta(seconds=self.elapsed)
-        if self.limit is not None or not timedelta() <= pause <= LONGEST_WAIT:
+        if self.limit is not None or not -LONGEST_WAIT <= pause <= LONGEST_WAIT:
             return False
-        self.clock.tell(f"GitHub asks for a pause of {pause.total_seconds():.0f} s")
-        self.clock.sleep(pause.total_seconds() + 1)
+        seconds = max(0.0, pause.total_seconds()) + 1
+        self.clock.tell(f"GitHub asks for a pause of {seconds:.0f} s")
+        self.clock.sleep(seconds)
         return True
 
 

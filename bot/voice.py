@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bot.answer import Answer, Context, Silent, Speak
 from bot.archive import parse_time
@@ -21,6 +21,9 @@ from bot.model import Thread, ThreadId
 NOTHING = "0" * 16
 """The fingerprint of a comment that says nothing any more."""
 
+
+SKEW = timedelta(minutes=1)
+"""By how much the runner's clock, which dates a promise, may be ahead of GitHub's, which dates everything else."""
 
 EDITED = "a person edited the comment: it is left as it is"
 DELETED = "a person deleted the comment: it is not written again"
@@ -105,7 +108,7 @@ def look_back(number: int, promised_at: datetime, forge: Forge, own: Own) -> tup
     if ours:
         return ours[0], False
     gone = [item for item in items if item.get("event") == "comment_deleted" and item.get("created_at")]
-    return None, any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) for item in gone)
+    return None, any(parse_time(item["created_at"]) >= promised_at - SKEW for item in gone)
 
 
 def promise(plan: Plan, now: datetime, mode: str) -> Said:

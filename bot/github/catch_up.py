@@ -49,10 +49,10 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What memory holds of the listed issues, and those on which a comment of ours was seen to stand."""
+    """What memory holds of the listed issues, and how many comments of ours were seen to stand on each."""
 
     records: Mapping[ThreadId, Record] = field(default_factory=dict)
-    spoken: frozenset[ThreadId] = frozenset()
+    ours: Mapping[ThreadId, int] = field(default_factory=dict)
 
 
 def catch_up(reader: Reader, own: Own, known: Known, listed: Sequence[Json], since: datetime | None) -> News:
@@ -116,7 +116,7 @@ def _is_news(issue: Json, known: Known) -> bool:
         held.title, held.body, held.state, held.closed_at, held.labels, held.locked,
     )  # fmt: skip
     unseen = int(issue.get("comments") or 0) - len(held.comments)
-    return not same or unseen not in ((0, 1) if held.id in known.spoken else (0,))
+    return not same or unseen != known.ours.get(held.id, 0)
 
 
 def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
@@ -165,11 +165,10 @@ def _merge(own: Own, issue: Json, known: Known, news: Sequence[Json]) -> tuple[T
     by_id: dict[int, Json] = {message.id: archive_message(message) for message in old if message.id is not None}
     by_id |= {int(comment["id"]): comment for comment in news}
     others, ours = split_own(by_id.values(), own)
-    unseen = int(issue["comments"]) - len(others) - len(ours)
-    stands_elsewhere = not ours and issue["number"] in known.spoken
-    if unseen != (1 if stands_elsewhere else 0):
+    stand_elsewhere = max(0, known.ours.get(issue["number"], 0) - (len(by_id) - len(others)))
+    if int(issue["comments"]) - len(by_id) != stand_elsewhere:
         return None
-    return thread_of(issue, others, _old_events(held)), None if stands_elsewhere else ours
+    return thread_of(issue, others, _old_events(held)), None if stand_elsewhere else ours
 
 
 def _read_whole(reader: Reader, own: Own, issue: Json) -> tuple[Thread, list[OwnComment]]:

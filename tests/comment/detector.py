@@ -13,12 +13,14 @@ import comrak
 
 MENTION = re.compile(r"(?<![A-Za-z0-9_])@([A-Za-z0-9][A-Za-z0-9-]*)")
 REFERENCES = (
-    re.compile(r"(?:[A-Za-z0-9-]+/)?[\w.-]*#[0-9]+", re.ASCII),
+    re.compile(r"(?:[A-Za-z0-9-]{1,100}/)?[\w.-]{0,100}#[0-9]+", re.ASCII),
     re.compile(r"\b(?:GH|GHSA|CVE)-[0-9A-Za-z]+", re.ASCII | re.IGNORECASE),
     re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{7,40}(?![0-9A-Za-z])", re.ASCII | re.IGNORECASE),
-    re.compile(r"[\w.-]+/(?:issues|pull|commit|discussions)/[0-9a-f]+", re.ASCII | re.IGNORECASE),
+    re.compile(r"[\w.-]{1,100}/(?:issues|pull|commit|discussions)/[0-9a-f]+", re.ASCII | re.IGNORECASE),
 )
-ADDRESS = re.compile(r"https?://|ftp://|\bwww\.[a-z0-9]|[a-z0-9._-]+@[a-z0-9-]+\.[a-z]", re.ASCII | re.IGNORECASE)
+ADDRESS = re.compile(
+    r"https?://|ftp://|\bwww\.[a-z0-9]|[a-z0-9._-]{1,100}@[a-z0-9-]{1,100}\.[a-z]", re.ASCII | re.IGNORECASE
+)
 FORMULA = re.compile(r"\$\S[^$]*?(?<=\S)\$", re.DOTALL)
 SHORTCODE = re.compile(r":(?:\+1|-1|100|[a-z][a-z0-9_+-]*):", re.IGNORECASE)
 OPAQUE = {"a", "code", "pre", "style", "script", "tt"}

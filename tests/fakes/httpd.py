@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 import threading
@@ -30,7 +31,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Listener
 
     def _serve(self) -> None:
-        sent = self.server.answer(self.command, self.path, _Headers.of(self.headers), self._body())
+        body = self._body()
+        if len(body) < int(self.headers.get("Content-Length") or 0):  # who asked is gone: half a request is none
+            self._drop()
+            return
+        sent = self.server.answer(self.command, self.path, _Headers.of(self.headers), body)
         if sent.delay:
             time.sleep(sent.delay)
         if sent.dropped:
@@ -54,7 +59,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _drop(self) -> None:
         self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # the other side may be gone already
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def version_string(self) -> str:
         return "github.com"

@@ -35,7 +35,7 @@ class Watcher:
     def look(self) -> News:
         since = self.cursor - OVERLAP
         listed, _ = self.client.issues_since(since, 3)
-        news = catch_up(self.client, self.own, Known(self.held, frozenset(self.spoken)), listed, since)
+        news = catch_up(self.client, self.own, Known(self.held, dict.fromkeys(self.spoken, 1)), listed, since)
         self.held |= {record.id: record for record in news.records}
         self.cursor = news.cursor or self.cursor
         return news
