@@ -126,7 +126,8 @@ def test_instead_of_any_of_it_the_shipped_template_speaks_and_one_line_says_so(a
             {"context.md.j2": f"{BASE}{{% block lead %}}{around.replace('...', walk)}{{% endblock %}}"}
         )
         assert text.replace("\nx\n", "", 1) == SHIPPED_TEXT, walk
-        assert (problem or "").startswith("template context.md.j2: ") or (text != SHIPPED_TEXT or "set" in around), walk
+        is_mute = "set" in around or "if" in around  # what prints nothing leaves the text as it is
+        assert (problem or "").startswith("template context.md.j2: ") or text != SHIPPED_TEXT or is_mute, walk
 
 
 MEASURE = f"""
