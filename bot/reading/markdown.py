@@ -22,7 +22,7 @@ MAX_CHARS = 65_536
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
 """Its time for nested brackets grows with ``maxNesting``; what is nested deeper (a list in ten lists) is not read."""
 
-_CDATA, _MAX_CDATA = "<![CDATA[", 100
+_CDATA, _MAX_CDATA, _MAX_UNCLOSED = "<![CDATA[", 100, 20
 _QUOTE_OR_CODE = frozenset({"blockquote", "pre", "code", "tt"})
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _NEWLINE = re.compile(r"\r\n?")
@@ -239,8 +239,11 @@ def _read_plain(source: str) -> Parts:
 
 
 def _bounded(source: str) -> str:
-    if source.count(_CDATA) > _MAX_CDATA:  # the parser looks for the end of each up to the end of the text
-        return source.replace(_CDATA, "&lt;![CDATA[")
+    """The text, without what the parser would look for the end of up to the end of the text, again and again."""
+    if source.count(_CDATA) > _MAX_CDATA:
+        source = source.replace(_CDATA, "&lt;![CDATA[")
+    if source.count("[") - source.count("]") > _MAX_UNCLOSED:
+        source = source.replace("[", "&#91;")
     return source
 
 

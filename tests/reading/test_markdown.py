@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.reading import markdown, tags
-from bot.reading.markdown import MAX_CHARS, Heading, Link, Run, first_paragraph, read, sentences
+from bot.reading.markdown import MAX_CHARS, Heading, Link, Run, first_paragraph, paragraphs, read, sentences
 from tests.examples import examples
 
 REPORT = """\
@@ -227,3 +227,8 @@ def test_the_longest_text_of_one_mark_is_read_in_seconds(unit: str) -> None:
     for paragraph in read(text).prose:
         sentences(paragraph)
     assert time.process_time() - start < 5
+
+
+def test_brackets_that_are_never_closed_are_text() -> None:
+    (found,) = paragraphs("![" * 40 + "[a](b)")
+    assert found.shown == ("![" * 40 + "[a](b)",)

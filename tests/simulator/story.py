@@ -234,7 +234,8 @@ class Story:
     def _count_cost(self, ran: Ran) -> None:
         """(5) An event alone, where nothing is disturbed, costs two reads and one write at most.
 
-        Where a fix is, is looked up once, when it is first told; folding a comment that is taken back is one more.
+        Where a fix is, is looked up once, when it is first told; folding a comment that is taken back is one more. So
+        is the timeline of a thread that was closed, where another one changed too, such as by our own comment.
         """
         alone, self.since = self.since == 1, 0
         if not (alone and self.people.is_calm and self.start == "warm" and ran.delivery.number):
@@ -246,7 +247,9 @@ class Story:
         ]
         writes = [path for _, path, _ in ran.seen.sent if path != "/graphql"]
         self.tally.add("usual events, undisturbed")
-        if len(reads) > 2 or len(writes) > 1:
+        ends = [path.rpartition("/")[2] for path in reads]
+        most = 3 if "timeline" in ends and any(path.endswith("/issues/comments") for path in reads) else 2
+        if len(reads) > most or len(writes) > 1:
             self.costly.append(f"(5) {ran.delivery.label} cost {reads} and {writes}")
 
     def _note(self, ran: Ran) -> None:
