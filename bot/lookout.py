@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from bot.errors import UserError
 from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thread, tombstone
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.kept import Changes, Said, Wish
+from bot.kept import Changes, Said
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.parts import Bot
 from bot.voice import settle
@@ -37,7 +36,7 @@ def look_around(event: Event, bot: Bot) -> Look:
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
-    news = catch_up(bot.forge, bot.own, Known(held, _standing(said, memory.wishes(ids))), found, since)
+    news = catch_up(bot.forge, bot.own, _known(ids, held, bot), found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
         news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
     if event.number and (event.forgets or not news.limited):  # what is gone is in no later list
@@ -52,11 +51,13 @@ def look_around(event: Event, bot: Bot) -> Look:
     return replace(look, limit=str(news.limited or ""))
 
 
-def _standing(said: Mapping[ThreadId, Said], wishes: Mapping[ThreadId, tuple[Wish, ...]]) -> Counter[ThreadId]:
-    """How many comments of ours were seen to stand on each thread: the one on the issue, and replies."""
-    comments = [key for key, one in said.items() if one.state in ("said", "withdrawn")]
-    replies = [key for key, asked in wishes.items() for wish in asked if wish.reply_id is not None]
-    return Counter([*comments, *replies])
+def _known(ids: Iterable[ThreadId], held: Mapping[ThreadId, Record], bot: Bot) -> Known:
+    """What memory knows of these threads, and of our comments on them. Where people asked for something, replies may
+    stand, also to comments that are gone by now."""
+    said = bot.memory.said(ids)
+    stands = {key: 1 for key, one in said.items() if one.state in ("said", "withdrawn")}
+    promised = [key for key, one in said.items() if one.state == "pending" and one.text_hash]
+    return Known(held, stands, frozenset([*promised, *bot.memory.wishes(ids)]))
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: Bot) -> bool:

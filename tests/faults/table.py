@@ -188,7 +188,7 @@ PARTS = (
         Rule("The same for the other issue.", (TIMELINE,), GONE, Outcome(0, "", "now", True, buried=True)),
         Rule("Told as gone, remembered as a tombstone.", (MENTIONED,), GONE, Outcome(0, "", "now", True, buried=True)),
         Rule("Gone since it was promised an answer: a tombstone, and no comment.",
-             (PROMISED,), GONE, Outcome(0, "", "never", True, buried=True)),
+             (PROMISED,), GONE, Outcome(0, "", "never", False, buried=True)),
         Rule("Lists, accounts, repositories, releases and comments elsewhere do not move or go so.",
              (LIST, SEVERAL, MAY, WHERE, *FIXES), GONE),
         Rule("A comment goes with its issue, which the list tells.", (THUMBS,), GONE[1:]),
