@@ -76,9 +76,15 @@ def block(text: str, limit: int) -> str:
     return "\n\n".join(_parts(cut(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
 
 
+MOST_TICKS = 9
+"""Backticks in a row that stay as they are: what more than eighty fence in is no code for GitHub."""
+
+_MANY_TICKS = re.compile(f"`{{{MOST_TICKS + 1},}}")
+
+
 def code_span(text: str, limit: int) -> str:
     """At most ``limit`` characters of the text on one line as code, nothing for nothing. For Markdown, not raw HTML."""
-    code = _shielded(cut(one_line(text[:MAX_CHARS]), limit))
+    code = _MANY_TICKS.sub("`" * MOST_TICKS, _shielded(cut(one_line(text[:MAX_CHARS]), limit)))
     if not code:
         return ""
     ticks = "`" * (_longest_run(code) + 1)

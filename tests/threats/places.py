@@ -9,7 +9,6 @@ from datetime import timedelta
 from functools import cache
 
 from bot.answer import Context, Mention
-from bot.archive import MAX_NAME
 from bot.comment.render import Renderer, shipped_words
 from bot.comment.summary import RunReport, Said, summarise
 from bot.config import load_settings, load_texts
@@ -136,7 +135,7 @@ WORDS: dict[str, Place] = {
     "fix, a change elsewhere": lambda text: fixed(fix=f"octo/{text}#1"),
     "fix, a commit": lambda text: fixed(fix=f"deadbeef{text}"),
     "release that a text names": lambda text: fixed(fix="#30", release=text),
-    "release of the forge": lambda text: with_fix(release=text[:MAX_NAME]),
+    "release of the forge": lambda text: with_fix(release=text),
     "release of a pull request": lambda text: pull(outcome=Outcome(OutcomeKind.FIXED, release=text)),
     "version in the question": lambda text: with_fix(asked_on=text, release="v2"),
     "file of the fix": lambda text: with_fix(files=(text, f"{text}.py")),
