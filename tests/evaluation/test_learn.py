@@ -20,7 +20,7 @@ from bot.recall.mentioned import Place
 from bot.settings import Settings
 from tests.evaluation.test_calibrate import MODEL, seen
 from tests.evaluation.timelines import generated
-from tests.recall.samples import duplicate, thread
+from tests.recall.samples import duplicate, said, thread
 
 RANKING_OF_SAMPLES = Ranking(replace(MODEL, cut=0.4), MODEL)
 """By words the cut is at 0.3."""
@@ -114,12 +114,13 @@ def test_opinions_are_learned_from_and_told() -> None:
 
 
 def marked(count: int) -> list[Thread]:
-    """Each second thread is a duplicate of the one before it."""
+    """Each second thread is a duplicate of the one before it, which a maintainer has confirmed."""
     found = []
     for key in range(1, 2 * count, 2):
         name = "".join(chr(97 + int(digit)) for digit in f"{key:03}")
         title, body = f"Odd{name} breaks wall{name}", f"The odd{name} thing and the wall{name}"
-        found += [thread(key, title, body), duplicate(key + 1, key, title, body)]
+        confirmed = said("I see it too.", key + 0.1, "hubot", "MEMBER")
+        found += [thread(key, title, body, comments=(confirmed,)), duplicate(key + 1, key, title, body)]
     return found
 
 
