@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from bot.answer import Context
@@ -95,6 +95,12 @@ def shipped_words() -> Words:
     return _words_in(_read(SHIPPED, (WORDS,))[WORDS])
 
 
+@lru_cache(maxsize=4)
+def _compiled_once(sources: tuple[tuple[str, str], ...]) -> Sandbox:
+    """The sandbox of templates of ours: a process that makes many renderers compiles them once."""
+    return Sandbox(dict(sources))
+
+
 def render_page(name: str, values: Mapping[str, object]) -> str:
     """The HTML page that our own template ``name`` makes of ``values``: what strangers wrote stays text."""
     return render_trusted(_read(SHIPPED, PAGES), name, values)
@@ -123,7 +129,7 @@ class Renderer:
         self.words, problems = _own_words(given.pop(WORDS, None), self._english)
         kept, problem = _acceptable(given)
         self._problem = _joined(*problems, problem)
-        self._shipped = Sandbox(shipped)
+        self._shipped = _compiled_once(tuple(shipped.items()))
         self._custom = Sandbox(shipped | {f"shipped/{name}": shipped[name] for name in NAMES} | kept) if kept else None
         self._links = links or Links()
         self._instance = instance

@@ -15,7 +15,7 @@ from typing import Self
 
 from bot.memory.blobs import Blob, Changes, Draft, changed, differing, import_stream
 from bot.memory.disk import on_disk
-from bot.memory.git import FILE_MODE, TIP, Commit, Entry, Git, Remote, checked_branch
+from bot.memory.git import FILE_MODE, TIP, Entry, Git, Remote, checked_branch
 from bot.memory.git_errors import (
     AuthFailed,
     GitError,
@@ -24,6 +24,7 @@ from bot.memory.git_errors import (
     RemoteRefused,
     RemoteUnreachable,
 )
+from bot.memory.objects import Commit
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
 from bot.memory.store import Edits, Moved, Snapshot, StoreError
 from bot.memory.trees import all_files
@@ -132,6 +133,7 @@ class BranchStore:
 
     def close(self) -> None:
         """Remove the clone and the folders that were checked out."""
+        self._git.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def open(self, want: Iterable[str] = ()) -> BranchSnapshot:
@@ -167,7 +169,7 @@ class BranchStore:
         """The contents of these blobs, fetched together where they are not here; none of more than MAX_FILE bytes."""
         distinct = list(dict.fromkeys(oids))
         self._bring(distinct)
-        return dict(self._git.objects(distinct, MAX_FILE)) if distinct else {}
+        return dict(self._git.objects.read(distinct, MAX_FILE)) if distinct else {}
 
     def written(self, names: dict[str, list[str]]) -> Path:
         """A new folder with the blobs (id → file names in it), fetched together where they are not here.
@@ -178,7 +180,7 @@ class BranchStore:
         left = MAX_CHECKOUT
         with on_disk("write a working copy"):
             folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
-            for oid, content in self._git.objects(list(names)):
+            for oid, content in self._git.objects.read(names):
                 for name in names[oid]:
                     left -= len(content)
                     if left >= 0:
@@ -199,12 +201,12 @@ class BranchStore:
                 _LOG.warning("the server sends no partial clones: the whole tip of the branch was fetched")
         except RefMissing:
             return BranchSnapshot(self, None, {})
-        commit = self._git.commit(TIP)
+        commit = self._git.objects.commit(TIP)
         return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
 
     def _bring(self, oids: Iterable[str]) -> None:
         distinct = list(dict.fromkeys(oids))
-        absent = self._git.absent(distinct) if distinct else []
+        absent = self._git.objects.absent(distinct) if distinct else []
         if absent:
             self._git.fetch_objects(absent, _FILTER)
 

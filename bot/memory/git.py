@@ -8,23 +8,20 @@ import random
 import re
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Self
 
 from bot.errors import UserError
 from bot.memory.bounds import bound
 from bot.memory.disk import DiskTrouble, on_disk
 from bot.memory.git_errors import FilterRefused, GitError, RemoteUnreachable, meaning
+from bot.memory.objects import Commit, Objects
+from bot.memory.store import StoreError
 
 FILE_MODE = "100644"
-LARGEST = 100_000_000
-"""Bytes of one object that is read; GitHub takes no larger file."""
-
-LARGEST_COMMIT = 1_000_000
 TIP = "refs/tip"
 NEXT = "refs/next"
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -60,7 +57,6 @@ _SETTINGS = {
     "gc.auto": "0",
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "60",
-    "init.defaultBranch": "main",
     "maintenance.auto": "false",
     "protocol.allow": "never",
     "protocol.http.allow": "always",
@@ -80,15 +76,6 @@ class Entry(NamedTuple):
 
     mode: str
     oid: str
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A commit's id, its tree's id and its message."""
-
-    oid: str
-    tree: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -135,16 +122,35 @@ def checked_branch(name: str) -> str:
 
 
 class Git:
-    """One bare repository in ``folder``; every call is a process with a clean environment and a time limit."""
+    """One bare repository in ``folder``; every call is a process with a clean environment and a time limit.
+
+    ``objects`` is what lies in it; it has processes of its own, which `close` ends.
+    """
 
     def __init__(self, folder: Path, remote: Remote, *, timeout: float = 300.0, tries: int = 3) -> None:
         self._folder, self._remote, self._timeout, self._tries = folder, remote, timeout, tries
+        self.objects = Objects(self._reader, self._failed, timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes that read objects."""
+        self.objects.close()
 
     def init(self) -> None:
-        """Make the repository, empty and without git's example hooks."""
+        """Make the repository, empty: what `gitrepository-layout` asks for, in the format that all of git reads.
+
+        What `git init` makes depends on its version, and starting it costs more.
+        """
         with on_disk("make a repository"):
-            self._folder.mkdir(parents=True, exist_ok=True)
-        self.run("init", "--quiet", "--bare", "--template=", "--", str(self._folder))
+            for folder in ("objects", "refs"):
+                (self._folder / folder).mkdir(parents=True, exist_ok=True)
+            (self._folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+            (self._folder / "HEAD").write_text("ref: refs/heads/main\n")
 
     def exists(self) -> bool:
         """Whether `init` was called for this folder."""
@@ -182,42 +188,6 @@ class Git:
         move = ("origin", f"{oid}:{ref}")
         self._remotely("push", "--quiet", "--porcelain", *force, *move, settings=self._remote.settings())
 
-    def commit(self, rev: str) -> Commit:
-        """The commit that ``rev`` names."""
-        is_readable = self.sizes([rev]).get(rev, LARGEST) <= LARGEST_COMMIT
-        data = self.run("cat-file", "--batch", stdin=f"{rev}\n".encode()) if is_readable else b""
-        first, _, rest = data.decode("utf-8", "replace").partition("\n")
-        if not re.match(r"[0-9a-f]{40} commit ", first):
-            raise GitError(f"git cat-file: {rev} is not a commit; delete the branch and run `mode: rebuild`")
-        return Commit(first[:40], rest[5:45], rest.partition("\n\n")[2])
-
-    def absent(self, oids: Iterable[str]) -> list[str]:
-        """Those of ``oids`` that are not in this repository yet."""
-        rows = self.run("cat-file", "--batch-check=", "--buffer", stdin="".join(f"{oid}\n" for oid in oids).encode())
-        return [row.split()[0].decode() for row in rows.splitlines() if row.endswith(b" missing")]
-
-    def sizes(self, names: Sequence[str]) -> dict[str, int]:
-        """The size in bytes of each named object that is here, without unpacking it."""
-        asked = "".join(f"{name}\n" for name in names).encode()
-        rows = self.run("cat-file", "--batch-check=%(objectsize)", "--buffer", stdin=asked).splitlines()
-        return {name: int(row) for name, row in zip(names, rows, strict=True) if row.isdigit()}
-
-    def objects(self, names: Sequence[str], limit: int = LARGEST) -> Iterator[tuple[str, bytes]]:
-        """(name, content) of each named object that is here, one in memory at a time.
-
-        One of more than ``limit`` bytes counts as absent, and is not unpacked: a thousandth of that may have come.
-        """
-        names = [name for name, size in self.sizes(names).items() if size <= limit]
-        with self._scratch() as out:
-            asked = "".join(f"{name}\n" for name in names).encode()
-            self.run("cat-file", "--batch", "--buffer", stdin=asked, stdout=out)
-            out.seek(0)
-            for name in names:
-                head = out.readline()
-                if not head.endswith(b" missing\n"):
-                    yield name, out.read(int(head.split()[2]))
-                    out.read(1)
-
     def fast_import(self, stream: IO[bytes]) -> Commit:
         """The commit that a `git fast-import` stream makes, which prints the ids of the commit and of its tree."""
         stream.seek(0)
@@ -250,6 +220,22 @@ class Git:
         self, args: Sequence[str], stdin: bytes | IO[bytes], stdout: IO[bytes] | None, environment: Mapping[str, str]
     ) -> tuple[bytes, bytes]:
         given, source = (stdin, subprocess.PIPE) if isinstance(stdin, bytes) else (None, stdin)
+        process = self._process(args, source, stdout or subprocess.PIPE, environment)
+        try:
+            printed, remarks = process.communicate(given, self._timeout)
+        except BaseException as error:
+            _kill(process)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise self._late(args) from None
+            raise
+        if process.returncode:
+            raise self._meaning(args, remarks + b"\n" + (printed or b"" if args[0] == "push" else b""))
+        return printed or b"", remarks
+
+    def _process(
+        self, args: Sequence[str], stdin: IO[bytes] | int, stdout: IO[bytes] | int, environment: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        """Git itself, in a session of its own so that it ends with all that it starts."""
         try:
             process = subprocess.Popen(
                 ("git", *args),
@@ -257,27 +243,32 @@ class Git:
                 env=environment,
                 start_new_session=True,
                 stderr=subprocess.PIPE,
-                stdin=source,
-                stdout=stdout or subprocess.PIPE,
+                stdin=stdin,
+                stdout=stdout,
             )
         except FileNotFoundError as error:
             raise GitError(f"git {args[0]}: {error.filename!r} is missing; install git and put it on PATH") from None
         except OSError as error:
             raise DiskTrouble(f"git {args[0]}: {error.strerror}; {DiskTrouble.remedy}") from None
         bound(process.pid)
-        try:
-            printed, remarks = process.communicate(given, self._timeout)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                late = f"git {args[0]}: no end after {self._timeout:.0f} s; {RemoteUnreachable.remedy}"
-                raise RemoteUnreachable(late) from None
-            raise
-        if process.returncode:
-            words = (remarks + b"\n" + (printed or b"" if args[0] == "push" else b"")).decode("utf-8", "replace")
-            raise meaning(args[0], self._remote.redacted(words))
-        return printed or b"", remarks
+        return process
+
+    def _reader(self, args: Sequence[str]) -> subprocess.Popen[bytes]:
+        return self._process(args, subprocess.PIPE, subprocess.PIPE, self._environment({}))
+
+    def _failed(self, process: subprocess.Popen[bytes], late: bool) -> StoreError:
+        assert isinstance(process.args, tuple)
+        args = process.args[1:]
+        if late:
+            _kill(process)
+            return self._late(args)
+        return self._meaning(args, process.communicate()[1])
+
+    def _late(self, args: Sequence[str]) -> GitError:
+        return RemoteUnreachable(f"git {args[0]}: no end after {self._timeout:.0f} s; {RemoteUnreachable.remedy}")
+
+    def _meaning(self, args: Sequence[str], words: bytes) -> StoreError:
+        return meaning(args[0], self._remote.redacted(words.decode("utf-8", "replace")))
 
     def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -289,5 +280,7 @@ class Git:
         own = {"GIT_CONFIG_COUNT": str(len({**_SETTINGS, **settings})), "HOME": str(self._folder)}
         return inherited | _ENVIRONMENT | dict(keys_and_values) | own
 
-    def _scratch(self) -> IO[bytes]:
-        return tempfile.TemporaryFile(dir=self._folder)
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ MAX_ENTRIES = 100_000
 """Names that are looked at in one commit: a tree may be small, and unfold into billions of files."""
 
 _FILES = ("100644", "100755")
-_WRITTEN = re.compile(rb"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,12 +44,8 @@ class Head:
         Its id and time, that of 1970 where it has none that a calendar knows.
         """
         self._git.fetch_tip("HEAD", ["blob:none"])
-        commit = self._git.commit(TIP).oid
-        written = _WRITTEN.search(self._git.run("cat-file", "commit", commit).partition(b"\n\n")[0])
-        try:
-            return commit, datetime.fromtimestamp(int(written[1]), UTC) if written else _EPOCH
-        except (ValueError, OverflowError, OSError):
-            return commit, _EPOCH
+        commit = self._git.objects.commit(TIP)
+        return commit.oid, commit.at or _EPOCH
 
     def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
         """Of the fetched commit the ids of the wanted files by path, and in words what was left out.
@@ -62,7 +56,7 @@ class Head:
         found: dict[str, str] = {}
         links, names, told = [], 0, []
         try:
-            for path, entry in walk(self._git, self._git.commit(TIP).tree, leads, MAX_ENTRIES):
+            for path, entry in walk(self._git, self._git.objects.commit(TIP).tree, leads, MAX_ENTRIES):
                 if entry.mode == FOLDER or not is_wanted(path):
                     continue
                 if not is_fit(path):
@@ -79,18 +73,16 @@ class Head:
 
     def contents(self, ids: Sequence[str], limit: int) -> dict[str, bytes]:
         """These files by id, without those of more than ``limit`` bytes, brought in one exchange."""
-        absent = self._git.absent(ids)
+        absent = self._git.objects.absent(ids)
         if absent:
             self._git.fetch_objects(absent, "blob:none")
-        return dict(self._git.objects(ids, limit))
+        return dict(self._git.objects.read(ids, limit))
 
 
 @contextmanager
 def open_head(url: str, token: str | None) -> Iterator[Head]:
     """The default branch of the repository at ``url``, fetched into a temporary folder that goes with the context."""
-    with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        git = Git(Path(folder) / "head.git", Remote(url, token))
-        git.init()
+    with _repository(url, token) as git:
         yield Head(git)
 
 
@@ -102,32 +94,42 @@ def read_head_files(url: str, token: str | None, paths: Iterable[str], *, limit:
     large. Where the server cannot leave out trees, the names of all files come along, contents never.
     """
     patterns = [checked(path) for path in paths]
-    with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        git = Git(Path(folder) / "head.git", Remote(url, token))
-        git.init()
+    with _repository(url, token) as git:
         try:
             git.fetch_tip("HEAD", ["tree:0", "blob:none"])
         except RefMissing:
             return {}
         found = _matching(git, patterns, limit)
-        contents = dict(git.objects([entry.oid for entry in found.values()], limit))
+        contents = dict(git.objects.read([entry.oid for entry in found.values()], limit))
         return {path: _within(limit, path, contents.get(entry.oid)) for path, entry in found.items()}
+
+
+@contextmanager
+def _repository(url: str, token: str | None) -> Iterator[Git]:
+    """An empty one that goes with the context."""
+    with (
+        on_disk("make a temporary folder"),
+        tempfile.TemporaryDirectory(prefix="precedent-") as folder,
+        Git(Path(folder) / "head.git", Remote(url, token)) as git,
+    ):
+        git.init()
+        yield git
 
 
 def _matching(git: Git, patterns: list[str], limit: int) -> dict[str, Entry]:
     """The wanted files, and of each the content where it is small enough for the server to send it."""
-    root = git.commit(TIP).tree
-    bare = bool(git.absent([root]))
+    root = git.objects.commit(TIP).tree
+    bare = bool(git.objects.absent([root]))
     if bare:
         git.fetch_objects([root], "tree:0")
     tops = {name: entry for name, entry in walk(git, root, lambda _: False, MAX_FILES) if _leads(name, patterns)}
-    wanted = git.absent(entry.oid for entry in tops.values() if entry.mode != SUBMODULE)
+    wanted = git.objects.absent(entry.oid for entry in tops.values() if entry.mode != SUBMODULE)
     if wanted:
         git.fetch_objects(wanted, f"blob:limit={limit + 1}")
     everything = walk(git, root, lambda folder: _leads(folder, patterns), MAX_FILES)
     on_the_way = {path: entry for path, entry in everything if entry.mode != FOLDER and _leads(path, patterns)}
     regular = {path: entry for path, entry in on_the_way.items() if _is_file(path, entry, patterns)}
-    if not bare and (absent := git.absent(entry.oid for entry in regular.values())):
+    if not bare and (absent := git.objects.absent(entry.oid for entry in regular.values())):
         git.fetch_objects(absent, "blob:none")
     return regular
 

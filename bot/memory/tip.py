@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from bot.memory.branch import Growth
 from bot.memory.disk import on_disk
 from bot.memory.git import TIP, Git, Remote, checked_branch
 from bot.memory.git_errors import RefMissing
-
-_WRITTEN = re.compile(rb"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +26,14 @@ def read_tip(url: str, token: str | None, branch: str) -> Tip | None:
     """The newest commit of ``branch`` at ``url``, None where there is no such branch. Two requests, nothing is kept."""
     ref = f"refs/heads/{checked_branch(branch)}"
     with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        git = Git(Path(folder) / "tip.git", Remote(url, token))
-        git.init()
-        try:
-            git.fetch_tip(ref, ["tree:0", "blob:none"])
-        except RefMissing:
-            return None
-        commit = git.commit(TIP)
-        return Tip(commit.oid, _written(git.run("cat-file", "commit", commit.oid)), Growth.of(commit.message))
-
-
-def _written(commit: bytes) -> datetime | None:
-    found = _WRITTEN.search(commit.partition(b"\n\n")[0])
-    try:
-        return datetime.fromtimestamp(int(found[1]), UTC) if found else None
-    except (ValueError, OverflowError, OSError):
-        return None
+        with Git(Path(folder) / "tip.git", Remote(url, token)) as git:
+            git.init()
+            try:
+                git.fetch_tip(ref, ["tree:0", "blob:none"])
+            except RefMissing:
+                return None
+            commit = git.objects.commit(TIP)
+        return Tip(commit.oid, commit.at, Growth.of(commit.message))
 
 
 def git_version() -> str:

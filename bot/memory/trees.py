@@ -14,7 +14,7 @@ MAX_FILES = 400_000
 """Names on a branch: 100,000 threads take a quarter of it."""
 
 MAX_DEPTH = 20
-"""Folders within each other that are looked into; each level costs two processes."""
+"""Folders within each other that are looked into."""
 
 LARGEST_TREE = 16_000_000
 """Bytes of one folder's list of names, near 400,000 of them."""
@@ -36,7 +36,7 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
     level, count = {"": tree}, 0
     for _ in range(MAX_DEPTH):
         below: dict[str, str] = {}
-        trees = dict(git.objects(list(dict.fromkeys(level.values())), LARGEST_TREE)) if level else {}
+        trees = dict(git.objects.read(dict.fromkeys(level.values()), LARGEST_TREE))
         for folder, oid in level.items():
             if oid not in trees:
                 raise TooMany(f"the folder {folder[:80]!r} is not there, or too large to be looked through")

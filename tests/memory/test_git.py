@@ -57,10 +57,10 @@ def is_of_the_server(words: list[str]) -> bool:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Git:
-    made = Git(tmp_path / "own.git", Remote(str(bare_repository(tmp_path / "remote.git"))), tries=1)
-    made.init()
-    return made
+def repository(tmp_path: Path) -> Iterator[Git]:
+    with Git(tmp_path / "own.git", Remote(str(bare_repository(tmp_path / "remote.git"))), tries=1) as made:
+        made.init()
+        yield made
 
 
 def test_nothing_of_the_users_own_git_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_the_token_travels_only_in_the_environment_of_git(hosted: Hosted, tmp_pa
         assert own.remote_tip("refs/heads/precedent") == ""
     encoded = base64.b64encode(f"x-access-token:{hosted.token}".encode()).decode()
     programs = [words for words in programs if not is_of_the_server(words)]
-    assert [words[0] for words in programs] == ["git", "git"]
+    assert [words[0] for words in programs] == ["git"]
     assert not any(secret in word for words in programs for word in words for secret in (hosted.token, encoded))
     files = [file.read_bytes() for file in (tmp_path / "own.git").rglob("*") if file.is_file()]
     assert files
@@ -243,7 +243,7 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
 def test_without_git_on_the_path_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitError, match="install git"):
-        Git(tmp_path / "own.git", Remote("/nowhere")).init()
+        Git(tmp_path, Remote("/nowhere")).run("--version")
 
 
 def test_a_branch_that_is_not_there_is_missing(repository: Git) -> None:
@@ -258,8 +258,8 @@ def test_no_object_is_ever_fetched_unasked(repository: Git, tmp_path: Path) -> N
     commit = git(remote, "commit-tree", "-m", "x", tree)
     git(remote, "update-ref", "refs/heads/precedent", commit)
     assert repository.fetch_tip("refs/heads/precedent", ["blob:none"])
-    assert repository.commit(TIP).tree == tree
-    assert repository.absent([blob, tree]) == [blob]
-    assert list(repository.objects([blob])) == []
+    assert repository.objects.commit(TIP).tree == tree
+    assert repository.objects.absent([blob, tree]) == [blob]
+    assert list(repository.objects.read([blob])) == []
     repository.fetch_objects([blob], "blob:none")
-    assert list(repository.objects([blob])) == [(blob, b"content")]
+    assert list(repository.objects.read([blob])) == [(blob, b"content")]

@@ -98,6 +98,9 @@ def repeat_last(story: Story, settled: Sequence[Ran]) -> Iterator[str]:
     """(7) Another look, when nothing has happened since the last one, changes nothing and says nothing."""
     scene = story.scene
     again = [ran.delivery for ran in scene.runs[-len(settled) - 1 : -len(settled)] if ran.is_done]
+    if again and story.since:  # no event told of what happened last: the first look finds it
+        scene.act(again[0])
+        settled = story.settle(fully=True)
     for delivery in (*again, settled[-1].delivery):
         tip, ran = scene.bare.tip(), scene.act(delivery)
         if scene.bare.tip() != tip:
