@@ -34,9 +34,11 @@ def look_around(event: Event, bot: Bot) -> Look:
         bot.note("Much changed since the last run: it was read as history.")
         listed, late = [], _read_history(bot, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
+    memory.bring(ids)
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
+    known = _known(held, said, memory.wishes(ids))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
-    news = catch_up(bot.forge, bot.own, _known(ids, held, bot), found, since)
+    news = catch_up(bot.forge, bot.own, known, found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
         news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
     if event.number and (event.forgets or not news.limited):  # what is gone is in no later list
@@ -51,13 +53,12 @@ def look_around(event: Event, bot: Bot) -> Look:
     return replace(look, limit=str(news.limited or ""))
 
 
-def _known(ids: Iterable[ThreadId], held: Mapping[ThreadId, Record], bot: Bot) -> Known:
-    """What memory knows of these threads, and of our comments on them. Where people asked for something, replies may
+def _known(held: Mapping[ThreadId, Record], said: Mapping[ThreadId, Said], asked: Iterable[ThreadId]) -> Known:
+    """What memory knows of threads, and of our comments on them. Where people ``asked`` for something, replies may
     stand, also to comments that are gone by now."""
-    said = bot.memory.said(ids)
     stands = {key: 1 for key, one in said.items() if one.state in ("said", "withdrawn")}
-    promised = [key for key, one in said.items() if one.state == "pending" and one.text_hash]
-    return Known(held, stands, frozenset([*promised, *bot.memory.wishes(ids)]))
+    promised = frozenset(key for key, one in said.items() if one.state == "pending" and one.text_hash)
+    return Known(held, stands, frozenset(asked), promised)
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: Bot) -> bool:
@@ -80,8 +81,9 @@ def _read_history(bot: Bot, since: datetime | None) -> tuple[ThreadId, ...]:
     elif read.stopped and not isinstance(read.stopped, Unreachable):
         raise read.stopped
     if not read.complete:
-        why = str(read.stopped) if read.stopped else "the history is longer than one run reads"
-        bot.note(f"Not all of the history is read yet ({why}): the next runs go on, or start one with run: rebuild.")
+        bot.note(
+            f"Not all of the history is read yet ({read.why}): the next runs go on, or start one with run: rebuild."
+        )
     found = bot.memory.entries(read.seen)
     return tuple(key for key, entry in found.items() if entry.created_at > bot.now - bot.within)
 

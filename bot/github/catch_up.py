@@ -51,12 +51,14 @@ class News:
 class Known:
     """What memory holds of the listed issues, and how many comments of ours were seen to stand on each.
 
-    On those that are ``unsure`` more may stand, promised ones and replies: numbers of comments tell nothing there.
+    On those that are ``unsure`` replies may stand too: numbers of comments tell nothing there. Nor do they where one
+    was ``promised``, until it is seen.
     """
 
     records: Mapping[ThreadId, Record] = field(default_factory=dict)
     ours: Mapping[ThreadId, int] = field(default_factory=dict)
     unsure: frozenset[ThreadId] = frozenset()
+    promised: frozenset[ThreadId] = frozenset()
 
 
 def catch_up(reader: Reader, own: Own, known: Known, listed: Sequence[Json], since: datetime | None) -> News:
@@ -120,7 +122,7 @@ def _is_news(issue: Json, known: Known) -> bool:
         held.title, held.body, held.state, held.closed_at, held.labels, held.locked,
     )  # fmt: skip
     unseen = int(issue.get("comments") or 0) - len(held.comments)
-    return not same or held.id in known.unsure or unseen != known.ours.get(held.id, 0)
+    return not same or held.id in known.unsure | known.promised or unseen != known.ours.get(held.id, 0)
 
 
 def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
@@ -170,7 +172,8 @@ def _merge(own: Own, issue: Json, known: Known, news: Sequence[Json]) -> tuple[T
     by_id |= {int(comment["id"]): comment for comment in news}
     others, ours = split_own(by_id.values(), own)
     stand_elsewhere = max(0, known.ours.get(issue["number"], 0) - (len(by_id) - len(others)))
-    if issue["number"] in known.unsure or int(issue["comments"]) - len(by_id) != stand_elsewhere:
+    is_sure = issue["number"] not in known.unsure and (bool(ours) or issue["number"] not in known.promised)
+    if not is_sure or int(issue["comments"]) - len(by_id) != stand_elsewhere:
         return None
     return thread_of(issue, others, _old_events(held)), None if stand_elsewhere else ours
 

@@ -31,11 +31,13 @@ class Watcher:
         self.cursor = MORNING
         self.held: dict[ThreadId, Record] = {}
         self.spoken: set[ThreadId] = set()
+        self.promised: set[ThreadId] = set()
 
     def look(self) -> News:
         since = self.cursor - OVERLAP
         listed, _ = self.client.issues_since(since, 3)
-        news = catch_up(self.client, self.own, Known(self.held, dict.fromkeys(self.spoken, 1)), listed, since)
+        known = Known(self.held, dict.fromkeys(self.spoken, 1), promised=frozenset(self.promised))
+        news = catch_up(self.client, self.own, known, listed, since)
         self.held |= {record.id: record for record in news.records}
         self.cursor = news.cursor or self.cursor
         return news
@@ -187,6 +189,39 @@ def test_where_ours_stands_is_unknown_when_only_newer_comments_were_read(github:
     github.mark()
     news = watcher.look()
     assert (numbers[0] in news.own, numbers[1] in news.own, github.reads) == (False, True, 2)
+
+
+def test_a_promised_comment_that_is_seen_among_the_newest_costs_nothing_more(
+    github: FakeGitHub, watcher: Watcher
+) -> None:
+    numbers = [github.open_issue("octocat", "Crash") for _ in range(2)]
+    watcher.look()
+    watcher.promised.add(numbers[0])
+    github.clock.advance(60)
+    mine = github.comment(numbers[0], BOT, OURS)
+    github.comment(numbers[1], "hubot", "Me too")
+    github.mark()
+    found = watcher.look().own[numbers[0]]
+    assert found is not None
+    assert (found.id, github.reads) == (mine, 2)
+
+
+def test_where_one_was_promised_and_is_not_among_the_newest_the_thread_is_read(
+    github: FakeGitHub, watcher: Watcher
+) -> None:
+    """The promised one makes up for the one that was deleted: the number of comments is what it was."""
+    numbers = [github.open_issue("octocat", "Crash", at=MORNING) for _ in range(2)]
+    gone = github.comment(numbers[0], "hubot", "My address is …", at=MORNING)
+    github.open_issue("octocat", "Another")
+    watcher.look()
+    watcher.promised.add(numbers[0])
+    github.comment(numbers[0], BOT, OURS, at=MORNING)
+    github.clock.advance(3600)
+    github.delete_comment(gone)
+    github.comment(numbers[1], "hubot", "Me too")
+    news = watcher.look()
+    assert news.own[numbers[0]] is not None
+    assert watcher.texts(numbers[0]) == []
 
 
 @pytest.mark.parametrize("change", ["comment", "edit", "close", "label", "lock"])
