@@ -6,6 +6,7 @@ import os
 import re
 import select
 import subprocess
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -90,10 +91,16 @@ class _Asked:
         self._args, self._start, self._failed, self._timeout = args, start, failed, timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._held = bytearray()
+        self._is_asked = False
+        self._stop: Callable[[], object] = lambda: None
 
     def ask(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """(name, line) of each; when the caller does not come to the end, what it left unread ends with the process."""
-        is_done = False
+        """(name, line) of each; when the caller does not come to the end, what it left unread ends with the process.
+
+        Nothing else can be asked before that.
+        """
+        assert not self._is_asked, "an answer is still being read"
+        self._is_asked, is_done = True, False
         try:
             for at in range(0, len(names), _AT_ONCE):
                 some = names[at : at + _AT_ONCE]
@@ -102,6 +109,7 @@ class _Asked:
                     yield name, self._line()
             is_done = True
         finally:
+            self._is_asked = False
             if not is_done:
                 self.close()
 
@@ -114,15 +122,14 @@ class _Asked:
         return taken
 
     def close(self) -> None:
-        process, self._process = self._process, None
+        self._process = None
         self._held.clear()
-        if process:
-            process.kill()
-            process.communicate()
+        self._stop()
 
     def _send(self, words: bytes) -> None:
         if self._process is None:
             self._process = self._start(self._args)
+            self._stop = weakref.finalize(self, _stop, self._process)  # also for who forgets to close it
         assert self._process.stdin
         try:
             os.write(self._process.stdin.fileno(), words)
@@ -151,6 +158,11 @@ class _Asked:
         assert self._process
         process, self._process = self._process, None
         return self._failed(process, late)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 def _written(about: str) -> datetime | None:

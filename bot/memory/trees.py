@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import chain
 
 from bot.memory.git import FILE_MODE, Entry, Git
 from bot.memory.paths import LONGEST
@@ -32,23 +33,26 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
     """Path and entry of all in ``tree``; TooMany comes after ``most`` of them, or where a folder alone is too large.
 
     ``leads`` says of a folder whether to look into it; one whose path is longer than that of any file is left out.
+    One list of names is in memory at a time, and a name longer than any path of ours counts as several.
     """
-    level, count = {"": tree}, 0
+    level, count = {tree: [""]}, 0
     for _ in range(MAX_DEPTH):
-        below: dict[str, str] = {}
-        trees = dict(git.objects.read(dict.fromkeys(level.values()), LARGEST_TREE))
-        for folder, oid in level.items():
-            if oid not in trees:
-                raise TooMany(f"the folder {folder[:80]!r} is not there, or too large to be looked through")
-            for found in _ENTRY.finditer(trees[oid]):
-                count += 1
+        below: dict[str, list[str]] = {}
+        for oid, data in git.objects.read(level, LARGEST_TREE):
+            folders = level.pop(oid)
+            for found in _ENTRY.finditer(data):
+                bits, name, raw = found.groups()
+                count += len(folders) * (1 + len(name) // LONGEST)
                 if count > most:
                     raise TooMany(f"there are more than {most:,} files")
-                bits, name, raw = found.groups()
-                path, entry = folder + name.decode("utf-8", "surrogateescape"), Entry(_kind(bits), raw.hex())
-                yield path, entry
-                if entry.mode == FOLDER and len(path) < LONGEST and leads(path):
-                    below[f"{path}/"] = entry.oid
+                entry = Entry(_kind(bits), raw.hex())
+                for folder in folders:
+                    path = folder + name.decode("utf-8", "surrogateescape")
+                    yield path, entry
+                    if entry.mode == FOLDER and len(path) < LONGEST and leads(path):
+                        below.setdefault(entry.oid, []).append(f"{path}/")
+        for folder in chain.from_iterable(level.values()):
+            raise TooMany(f"the folder {folder[:80]!r} is not there, or too large to be looked through")
         level = below
 
 

@@ -235,10 +235,12 @@ class Story:
         """(5) An event alone, where nothing is disturbed, costs two reads and one write at most.
 
         Where a fix is, is looked up once, when it is first told; folding a comment that is taken back is one more. So
-        is the timeline of a thread that was closed, where another one changed too, such as by our own comment.
+        is the timeline of a thread that was closed, where another one changed too, such as by our own comment. Who asks
+        gets a reply of its own, and where replies stand numbers of comments tell nothing.
         """
         alone, self.since = self.since == 1, 0
-        if not (alone and self.people.is_calm and self.start == "warm" and ran.delivery.number):
+        is_asked = any(reply for _, reply in self.fake.created)
+        if is_asked or not (alone and self.people.is_calm and self.start == "warm" and ran.delivery.number):
             return
         reads = [
             path

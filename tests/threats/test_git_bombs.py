@@ -115,6 +115,17 @@ def test_a_folder_too_large_to_be_read_is_refused_unread(hosted: Hosted) -> None
         opened(hosted).open()
 
 
+def test_many_large_folders_are_not_in_memory_together(hosted: Hosted) -> None:
+    """Each is as large as is allowed, and packed to little: all of them would take more than there is."""
+    oid, folders = bytes.fromhex(blob(hosted.repository, b"{}")), []
+    for at in range(30):
+        rows = (b"100644 %02d%06d%s\0%s" % (at, row, b"a" * 240, oid) for row in range(55_000))
+        folders.append((FOLDER, f"{at:02}", put(hosted.repository, "tree", b"".join(rows))))
+    commit(hosted.repository, tree(hosted.repository, folders), "precedent")
+    said = bounded(hosted, "BranchStore({url!r}, 'precedent', {token!r}).open(['records'])", 120)
+    assert said.startswith("TooMany there are more than 400,000 files")
+
+
 @pytest.mark.slow
 def test_folders_ten_thousand_deep_are_refused_or_cut(hosted: Hosted) -> None:
     oid, mode = blob(hosted.repository, b"{}"), FILE
