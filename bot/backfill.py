@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.github.catch_up import News
 from bot.github.errors import ForgeError, RateLimited
 from bot.github.history import History
-from bot.kept import LARGEST, Changes, Reading, Said
+from bot.kept import Changes, Reading, Said, Wish
 from bot.memory.memory import Memory
-from bot.model import Kind, Record, Thread, ThreadId, Tombstone
+from bot.model import Kind, Record, Thread, ThreadId
 
 CHECKPOINT_THREADS = 1_000
 CHECKPOINT_SECONDS = 60.0
@@ -46,6 +46,11 @@ class Read:
     changed: int = 0
     complete: bool = False
     stopped: ForgeError | None = None
+
+    @property
+    def why(self) -> str:
+        """Why it is not all."""
+        return str(self.stopped or "the history is longer than one run reads")
 
 
 @dataclass(slots=True)
@@ -109,12 +114,18 @@ class Pace:
 
 
 def backfill(
-    memory: Memory, history: History, pace: Pace, since: datetime | None, reading: Reading | None = None
+    memory: Memory,
+    history: History,
+    pace: Pace,
+    since: datetime | None,
+    unheard: Callable[[Iterable[Record]], tuple[Wish, ...]],
+    reading: Reading | None = None,
 ) -> Read:
     """Remember everything that changed since then; a checkpoint is written every 1,000 threads or 60 seconds.
 
-    With a ``reading`` memory keeps how far that has come; without one only the cursor moves. Faults of GitHub's end it
-    and are in the result; what was read until then is written. Raises StoreError.
+    ``unheard`` finds what is asked on threads; it is kept with them. With a ``reading`` memory keeps how far that has
+    come; without one only the cursor moves. Faults of GitHub's end it and are in the result; what was read until then
+    is written. Raises StoreError.
     """
     read = Read()
 
@@ -124,8 +135,8 @@ def backfill(
     try:
         for news in _batches(history, pace, since, save):
             read.seen |= {record.id for record in news.records}
-            owed = _owed(news, memory, pace)
-            changes = Changes(records=news.records, said=owed, cursor=news.cursor, reading=_further(reading, news))
+            owed, wishes = _owed(news, memory, pace), unheard(news.records)
+            changes = Changes(news.records, owed, wishes, cursor=news.cursor, reading=_further(reading, news))
             read.changed += len(memory.stage(changes))
             read.complete = news.complete
             pace.total = pace.total or news.total
@@ -141,9 +152,13 @@ def backfill(
 
 
 def _owed(news: News, memory: Memory, pace: Pace) -> tuple[Said, ...]:
-    """The promise of an answer to each fresh issue among these, written with it: the run may end before it answers."""
+    """The promise of an answer to each fresh issue among these, written with it: the run may end before it answers.
+
+    What could not be read is promised too, so that it is asked for again.
+    """
     threads = (record for record in news.records if isinstance(record, Thread) and record.kind is Kind.ISSUE)
-    fresh = [thread.id for thread in threads if thread.created_at > pace.now - pace.within]
+    ages = {thread.id: thread.created_at for thread in threads} | dict(news.unread)
+    fresh = [key for key, created_at in ages.items() if created_at > pace.now - pace.within]
     known = memory.said(fresh) if fresh else {}
     return tuple(Said(key, "pending", pace.now, "it was read as history") for key in fresh if key not in known)
 
@@ -164,26 +179,5 @@ def _batches(history: History, pace: Pace, since: datetime | None, save: Callabl
 
 
 def _further(reading: Reading | None, news: News) -> Reading | None:
-    """How far these bring the reading; memory puts it to what it knows of it."""
-    numbers = frozenset(record.id for record in news.records if isinstance(record.id, int))
-    return replace(reading, upto=news.cursor or reading.upto, seen=numbers) if reading else None
-
-
-def bury(memory: Memory, whole: Reading) -> int:
-    """Put a tombstone where a whole reading did not find a thread of this number space any more. Returns how many.
-
-    What changed since the reading began was remembered by another run, and is not gone.
-    """
-    gone: list[Record] = [
-        Tombstone(record.id, whole.began)
-        for record in memory.every_record()
-        if isinstance(record, Thread)
-        and isinstance(record.id, int)
-        and record.kind is Kind.ISSUE
-        and record.id not in whole.seen
-        and record.id < LARGEST
-        and record.revised_at < whole.began
-    ]
-    if gone:
-        memory.stage(Changes(records=tuple(gone)))
-    return len(gone)
+    """How far these bring the reading; memory puts it to what it knows of it. What was listed was met, read or not."""
+    return replace(reading, upto=news.cursor or reading.upto, seen=news.listed) if reading else None

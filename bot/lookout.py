@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from bot.archive import parse_time
@@ -17,6 +18,7 @@ from bot.github.events import Event
 from bot.kept import Changes, Said
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.parts import Bot
+from bot.replies.requests import unheard
 from bot.voice import settle
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,7 +77,9 @@ def _read_history(bot: Bot, since: datetime | None) -> tuple[ThreadId, ...]:
     reading = bot.memory.reading
     is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
     pace = Pace(bot.clock, bot.now, FIRST_SECONDS, within=bot.within)
-    read = backfill(bot.memory, bot.history, pace, since, reading if is_next else None)
+    read = backfill(bot.memory, bot.history, pace, since, partial(unheard, bot=bot), reading if is_next else None)
+    if read.stopped:
+        bot.forge.heed(read.stopped)
     if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # of GraphQL's points, not of requests
         bot.meet(read.stopped)
     elif read.stopped and not isinstance(read.stopped, Unreachable):
@@ -145,7 +149,7 @@ def _without_hint(news: News, event: Event, gone: Gone, bot: Bot) -> News:
 def _look_again(event: Event, why: ForgeError, bot: Bot) -> None:
     """Promise an answer on a thread that cannot be read now: no list may ever show it again, as when GitHub took its
     author for a spammer, and the event comes but once."""
-    if event.number and event.may_be_answered:
+    if event.number and event.may_be_answered and not bot.memory.said([event.number]):
         bot.memory.stage(Changes(said=(Said(event.number, "pending", bot.now, f"it could not be read: {why}"),)))
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from bot import learning
-from bot.backfill import FIRST_SECONDS, Pace, Read, backfill, bury
+from bot.backfill import FIRST_SECONDS, Pace, Read, backfill
 from bot.evaluation.learn import SECONDS
 from bot.evaluation.report import in_words
 from bot.evaluation.results import Backtest
 from bot.github.errors import RateLimited, Unreachable
 from bot.kept import Changes, Reading
+from bot.missing import bury
 from bot.parts import Bot
+from bot.replies.requests import unheard
 from bot.sources.pages import fresh_pages
 
 EVENT_READING = 60.0
 """How long an event's run, once it has answered, reads on where a rebuild is not at its end."""
+
+_NOT_YET = "The rebuild is not at its end ({}). What was read is kept, and the next runs go on."
 
 
 def rebuild(bot: Bot, limit: float | None = None) -> Backtest | None:
@@ -28,9 +34,9 @@ def rebuild(bot: Bot, limit: float | None = None) -> Backtest | None:
 
 
 def go_on(bot: Bot, *, calm: bool) -> None:
-    """Read on for a while where a rebuild is not at its end. ``calm``: nobody waits for this run, so that it may take
-    the last steps too."""
-    reading = bot.memory.reading
+    """Read on for a while where a rebuild is not at its end, unless GitHub has had enough of this run. ``calm``: nobody
+    waits for it, so that it may take the last steps too."""
+    reading = None if bot.forge.troubles else bot.memory.reading
     if reading and calm:
         rebuild(bot, FIRST_SECONDS)
     elif reading:
@@ -56,23 +62,27 @@ def _read_on(bot: Bot, reading: Reading, limit: float | None) -> Read:
     """The next part of a reading. A fault that does not pass by itself is raised."""
     if reading.upto:
         bot.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
-    read = backfill(bot.memory, bot.history, Pace(bot.clock, bot.now, limit, within=bot.within), reading.upto, reading)
+    pace = Pace(bot.clock, bot.now, limit, within=bot.within)
+    read = backfill(bot.memory, bot.history, pace, reading.upto, partial(unheard, bot=bot), reading)
     bot.note(f"{len(read.seen):,} threads were read, {read.changed:,} records changed.")
+    if read.stopped:
+        bot.forge.heed(read.stopped)
     if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):
         raise read.stopped
     if not read.complete:
-        why = str(read.stopped) if read.stopped else "the history is longer than one run reads"
-        bot.note(f"The rebuild is not at its end ({why}). What was read is kept, and the next runs go on.")
+        bot.note(_NOT_YET.format(read.why))
     return read
 
 
-def _finish(bot: Bot) -> Backtest:
-    """What comes after the last page of history."""
+def _finish(bot: Bot) -> Backtest | None:
+    """What comes after the last page of history; None where there is more to ask GitHub about than one run does."""
     memory = bot.memory
     whole = memory.reading
-    buried = bury(memory, whole) if whole else 0
-    if buried:
-        bot.note(f"{buried} threads are gone from GitHub: their text was removed.")
+    asked = bury(bot, whole) if whole else None
+    if asked and asked.left:
+        memory.commit(f"Checkpoint: {memory.size} threads")
+        bot.note(_NOT_YET.format(asked.stopped or "more is missing than one run asks about"))
+        return None
     memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
     backtest = learn(bot, SECONDS)
     memory.stage(Changes(read_whole=whole.began if whole else None))

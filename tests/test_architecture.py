@@ -42,6 +42,7 @@ ROOM_OF = {
     "duty": "flow",
     "learning": "flow",
     "lookout": "flow",
+    "missing": "flow",
     "parts": "flow",
     "plans": "flow",
     "rebuild": "flow",

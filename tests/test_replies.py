@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bot.backfill import Clock
+from bot.backfill import Clock, Pace, backfill
 from bot.comment.links import Links
 from bot.comment.render import WORDS, Renderer, find_marker, marker
 from bot.github.client import GitHubClient
@@ -26,7 +27,7 @@ from bot.parts import Bot
 from bot.recall.mentioned import Place
 from bot.recall.wishes import is_off, redo, wrong_for, wrong_pairs
 from bot.replies.prepared import ReplyPlan, prepare
-from bot.replies.requests import asked
+from bot.replies.requests import asked, unheard
 from bot.replies.spoken import answer, promises
 from bot.settings import Commands, Ignore, Settings
 from bot.voice import Spoken
@@ -127,6 +128,13 @@ class Office:
         self.github.clock.advance(20)
         self.run(Event("issue_comment", "created", on, comment_id=made, comment_author=by), **rest)
         return made
+
+    def read_history(self) -> None:
+        """A run that somebody starts by hand to have all of the history read again."""
+        memory = self.memory().open()
+        bot = self.bot(memory)
+        backfill(memory, bot.history, Pace(bot.clock, bot.now, within=bot.within), None, partial(unheard, bot=bot))
+        memory.close()
 
     def later(self, seconds: int = LATER) -> list[Spoken]:
         """A run that nothing special started."""
@@ -308,6 +316,70 @@ def test_a_lost_event_is_made_good_by_the_next_run(office: Office) -> None:
     comment = office.github.comment(3, "hubot", SEARCH)
     office.later(3_600)
     assert len(office.replies(comment)) == 1
+
+
+@pytest.mark.parametrize("text", ["/precedent help", SEARCH, "What did we decide about the session store?"])
+def test_what_was_first_read_as_history_is_answered_by_the_next_run(office: Office, text: str) -> None:
+    comment = office.github.comment(3, "stranger", text)
+    office.github.clock.advance(3_600)
+    office.read_history()
+    assert [(wish.name, wish.state) for wish in office.wishes()] == [("waiting", "pending")]
+    for _ in range(3):
+        office.later(3_600)
+    assert len(office.replies(comment)) == len(office.replies()) == 1
+    assert [wish.state for wish in office.wishes()] == ["done"]
+
+
+def test_a_question_in_an_issue_that_was_first_read_as_history_is_answered(office: Office) -> None:
+    number = office.github.open_issue("stranger", "What did we decide about the session store?")
+    office.read_history()
+    office.later()
+    assert len(office.replies(number)) == 1
+
+
+def test_what_was_answered_is_not_answered_again_after_history_was_read_anew(office: Office) -> None:
+    comment = office.say(SEARCH)
+    office.later()
+    held = office.wishes()
+    office.read_history()
+    assert office.wishes() == held
+    office.later()
+    assert len(office.replies(comment)) == 1
+
+
+def test_what_was_answered_before_memory_was_lost_is_not_answered_again(office: Office) -> None:
+    comment, off = office.say(SEARCH), office.say("/precedent off")
+    shutil.rmtree(office.folder / "store")
+    office.read_history()
+    office.later()
+    assert [len(office.replies(key)) for key in (comment, off)] == [1, 1]
+    assert is_off(office.wishes()), "what it changed holds again"
+
+
+def test_whether_it_was_answered_before_memory_was_lost_is_not_guessed(office: Office) -> None:
+    comment = office.say(SEARCH)
+    shutil.rmtree(office.folder / "store")
+    office.github.faults.add("GET */issues/3/comments", "5xx", None)
+    office.run(Event("issues", "edited", 3))
+    assert [(wish.name, wish.state) for wish in office.wishes()] == [("waiting", "pending")]
+    office.github.faults.clear()
+    office.later()
+    assert len(office.replies(comment)) == 1
+
+
+def test_of_history_what_is_old_edited_or_of_nobody_to_be_heard_asks_nothing(office: Office) -> None:
+    office.github.comment(2, "hubot", SEARCH, at="2026-01-02T10:00:00Z")
+    edited = office.github.comment(3, "hubot", SEARCH)
+    office.github.comment(3, "dependabot[bot]", SEARCH)
+    office.github.comment(3, "hubot", f"> {SEARCH}")
+    office.github.clock.advance(30)
+    office.github.edit_comment(edited, f"{SEARCH}!")
+    office.read_history()
+    assert (office.wishes(2), office.wishes(3)) == ((), ())
+    office.settings = replace(office.settings, mode="off")
+    office.github.comment(3, "hubot", SEARCH)
+    office.read_history()
+    assert office.wishes() == ()
 
 
 def test_what_nobody_saw_for_a_day_is_not_answered_after_the_fact(office: Office) -> None:

@@ -29,26 +29,16 @@ class Stage:
         self.repository: str = self.story["repository"]
         self.folder = folder
         self.git = GitServer(folder / "git")
-        bare = self.git.create(self.repository)
+        self.git.create(self.repository)
+        self.git.commit(self.repository, "README.md", "# Linkbarn\n")
         self.github = FakeGitHub(self.repository, self.story["issue"]["created_at"], validate=False, site=self.git.url)
         self.github.load_archive(read_archive(SAMPLE / "history.jsonl"))
-        _first_commit(bare, folder / "checkout")
 
     def act(self, event: str, action: str, number: int, comment: int | None = None) -> None:
         """Run the Action on one event, as its container would; its log goes to stderr."""
-        payload = self.folder / "event.json"
-        self.github.write_event(payload, event, action, number, comment)
-        environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ} | {
-            "GITHUB_EVENT_NAME": event,
-            "GITHUB_EVENT_PATH": str(payload),
-            "GITHUB_REPOSITORY": self.repository,
-            "GITHUB_API_URL": self.github.url,
-            "GITHUB_SERVER_URL": self.git.url,
-            "GITHUB_OUTPUT": str(self.folder / "output"),
-            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
-            "RUNNER_TEMP": str(self.folder),
-            "INPUT_TOKEN": self.github.token,
-        }
+        self.github.write_event(self.folder / "event.json", event, action, number, comment)
+        environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        environment |= self.github.environment(event, self.folder)
         command = [sys.executable, "-m", "bot", "action"]
         finished = subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=sys.stderr)
         if finished.returncode:
@@ -122,20 +112,6 @@ def tell(line: str) -> None:
 
 def show(text: str) -> None:
     print("\n".join(f"  | {line}" for line in visible(text).splitlines()), flush=True)
-
-
-def _first_commit(bare: Path, work: Path) -> None:
-    """A default branch with the sample's documentation, as any repository has one."""
-    work.mkdir()
-    (work / "README.md").write_text("# Linkbarn\n", encoding="utf-8")
-    git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
-    for command in (
-        ["init", "-q", "-b", "main"],
-        ["add", "."],
-        ["commit", "-qm", "Begin"],
-        ["push", "-q", str(bare), "main"],
-    ):
-        subprocess.run([*git, *command], cwd=work, check=True)
 
 
 if __name__ == "__main__":

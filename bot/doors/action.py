@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -101,6 +101,15 @@ class Report:
     failures: list[str] = field(default_factory=list)
     code: int = 0
 
+    def hear(self, said: Iterable[Spoken]) -> None:
+        """Take in what was said, and what could not be."""
+        for spoken in said:
+            self.said.append(spoken)
+            if spoken.error:
+                self.meet(spoken.error)
+            elif spoken.is_refused:
+                self.notice(f"Issue {spoken.id}: {spoken.reason}")
+
     def fail(self, line: str, code: int) -> None:
         if line not in self.failures:
             self.failures.append(line)
@@ -141,13 +150,8 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
                 path = leave(around, "backtest.html", render_report(backtest))
                 report.notes.append(f"{backtest.threads:,} threads are in memory; what it would have said: {path}")
             return
-        report.said += handle(event, bot)
+        report.hear(handle(event, bot))
         go_on(bot, calm=event.name in CALM)
-    for spoken in report.said:
-        if spoken.error:
-            report.meet(spoken.error)
-        elif spoken.is_refused:
-            report.notice(f"Issue {spoken.id}: {spoken.reason}")
 
 
 def _event(around: Surroundings, inputs: Inputs) -> Event:
@@ -213,7 +217,7 @@ def _bot(
             fixes=FixFinder(forge, around.repository),
             pages=page_sources(settings.pages, around.repository, forge, partial(_open_branch, around, inputs)),
             now=now,
-            clock=Clock(time.monotonic, lambda line: say(plain(line)), time.sleep),
+            clock=Clock(time.monotonic, lambda line: say(plain(line)), forge.sit_out),
             note=report.notes.append,
             muted=muted,
             meet=report.meet,

@@ -21,7 +21,8 @@ OVERLAP = timedelta(minutes=5)
 PAGES = 3
 """Pages of a hundred changed issues that an event's run reads; a longer backlog is history's job."""
 
-_STEP = timedelta(seconds=1)
+STEP = timedelta(seconds=1)
+"""How much later than what a list showed it was gone, of which nobody says when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class News:
     ``own`` holds our comment on each issue of which all comments are known, None where there is none; issues that are
     not in it may or may not have one. ``cursor``: everything that changed before it is in here. ``complete`` is False
     when there is more than this. ``total`` is how many threads there will be, where the first of several batches says.
-    ``fault``: what kept us from some of it, a limit or an outage.
+    ``fault``: what kept us from some of it, a limit or an outage. ``listed`` are the numbers of a batch of history,
+    ``unread`` those of them of which more could not be seen, and when each was created.
     """
 
     records: tuple[Record, ...] = ()
@@ -40,6 +42,8 @@ class News:
     complete: bool = True
     total: int | None = None
     fault: ForgeError | None = None
+    listed: frozenset[int] = frozenset()
+    unread: Mapping[int, datetime] = field(default_factory=dict)
 
     @property
     def limited(self) -> RateLimited | None:
@@ -80,7 +84,7 @@ def catch_up(reader: Reader, own: Own, known: Known, listed: Sequence[Json], sin
             thread, mine = _read(reader, own, issue, known, stream)
         except ForgeError as error:
             if isinstance(error, Gone) and error.certain:  # since it was listed
-                records.append(tombstone(issue["number"], error, parse_time(issue["updated_at"]) + _STEP))
+                records.append(tombstone(issue["number"], error, parse_time(issue["updated_at"]) + STEP))
                 continue
             left.append(issue)
             fault = fault if isinstance(error, Gone) else fault or error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from urllib.parse import parse_qsl, urlsplit
 
 from bot.github.errors import ForgeError, Gone, IssuesOff, NotPermitted, Unreachable
@@ -25,6 +25,13 @@ _LOGIN = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)  # an App's name has br
 _NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
 _PLACE = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
 _ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
+
+
+class _How(TypedDict, total=False):
+    """How a request is made, as `Wire.ask` takes it."""
+
+    again: bool
+    spare: bool
 
 
 class GitHubClient:
@@ -51,6 +58,10 @@ class GitHubClient:
     def troubles(self) -> tuple[ForgeError, ...]:
         """Why nothing more was asked for: a limit, a dead token, a server that is down. Each raises at once again."""
         return self._wire.troubles
+
+    def heed(self, error: ForgeError) -> None:
+        """Take in what somebody else was told by GraphQL: after a limit, or with a dead token, it is asked no more."""
+        self._wire.heed(error)
 
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
@@ -114,7 +125,7 @@ class GitHubClient:
         if not _LOGIN.match(login):
             return "none"
         try:
-            data = _shaped(self.get(f"{self._repo}/collaborators/{login}/permission", {})[1], dict)
+            data = _shaped(self._read(f"{self._repo}/collaborators/{login}/permission", {}).data, dict)
         except Gone:  # no such account
             return "none"
         return str(data.get("permission") or "none")
@@ -133,7 +144,7 @@ class GitHubClient:
 
     def react(self, comment_id: int, content: str) -> None:
         """Put a reaction on a comment, such as ``eyes``; the same one twice is one."""
-        self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content})
+        self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, spare=True)
 
     def fold(self, node_id: str, *, folded: bool) -> None:
         """Fold a comment as outdated, or unfold it. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
@@ -142,7 +153,7 @@ class GitHubClient:
         kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
         told = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
         self.writes += 1
-        self._wire.graphql(f"mutation Fold($input: {kind}) {{ {told} }}", {"input": wanted})
+        self._wire.graphql(f"mutation Fold($input: {kind}) {{ {told} }}", {"input": wanted}, spare=True)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -150,9 +161,9 @@ class GitHubClient:
         """The items of a list, at most so many pages of it, and whether these are all."""
         items: list[Json] = []
         for _ in range(most):
-            headers, data = self.get(path, query)
-            items += [item for item in _shaped(data, list) if isinstance(item, dict)]
-            link = _NEXT.search(str(headers.get("link") or ""))
+            answer = self._read(path, query)
+            items += [item for item in _shaped(answer.data, list) if isinstance(item, dict)]
+            link = _NEXT.search(str(answer.headers.get("link") or ""))
             if not link:
                 return items, True
             following = urlsplit(link[1])
@@ -163,26 +174,30 @@ class GitHubClient:
         """Whether an issue lives in this repository, which may bear a new name since it was asked for."""
         if self._home or not home or home.lower().endswith(self._repo.lower()):
             return True  # after a redirect it was looked at already
-        name = _shaped(self.get(self._repo, {})[1], dict).get("full_name")
+        name = _shaped(self._read(self._repo, {}).data, dict).get("full_name")
         return home.lower().endswith(f"/repos/{name}".lower())
 
     def get(self, path: str, query: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-        """Headers and JSON of one read; raises a ForgeError."""
-        answer = self._read(path, query)
+        """Headers and JSON of one read that a run can do without, such as of a release; raises a ForgeError."""
+        answer = self._read(path, query, spare=True)
         return answer.headers, answer.data
 
-    def _read(self, path: str, query: Mapping[str, Any], *, again: bool = False) -> Answer:
-        self.reads += 1
-        return self._ask("GET", path, query, again=again)
+    def sit_out(self, seconds: float) -> None:
+        """Wait so long, and then ask again although a limit was reached that is over by then."""
+        self._wire.sit_out(seconds)
 
-    def _write(self, verb: str, path: str, body: Json) -> Json:
+    def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> Answer:
+        self.reads += 1
+        return self._ask("GET", path, query, **how)
+
+    def _write(self, verb: str, path: str, body: Json, **how: Unpack[_How]) -> Json:
         self.writes += 1
-        data: Json = _shaped(self._ask(verb, path, None, body).data, dict)
+        data: Json = _shaped(self._ask(verb, path, None, body, **how).data, dict)
         _shaped(data.get("id"), int)
         return data
 
     def _ask(
-        self, verb: str, path: str, query: Mapping[str, Any] | None, body: Json | None = None, *, again: bool = False
+        self, verb: str, path: str, query: Mapping[str, Any] | None, body: Json | None = None, **how: Unpack[_How]
     ) -> Answer:
         """The answer, wherever the repository is now; Gone where only what was asked for went elsewhere.
 
@@ -191,7 +206,7 @@ class GitHubClient:
         rest = path.removeprefix(self._repo)
         for _ in range(HOPS):
             there = path if rest == path else (self._home or self._repo) + rest  # the rate limit lies in no repository
-            answer = self._wire.ask(verb, there, query, body, again=again)
+            answer = self._wire.ask(verb, there, query, body, **how)
             if not answer.led_to:
                 return answer
             self._home = self._moved(rest, answer.led_to)
@@ -204,7 +219,7 @@ class GitHubClient:
             raise Unreachable("GitHub led to another server: the next run catches up")
         if not rest:
             return place[1]
-        known = _shaped(self.get(self._repo, {})[1], dict)
+        known = _shaped(self._read(self._repo, {}).data, dict)
         ours = (f"/repositories/{known.get('id')}", f"/repos/{known.get('full_name')}".lower())
         if place[1].lower() in ours and (place[2] or "") == rest:
             return place[1]

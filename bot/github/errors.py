@@ -57,3 +57,7 @@ class RateLimited(ForgeError):
 
 class Unreachable(ForgeError):
     """Timeouts, dropped connections and 5xx that outlasted the retries."""
+
+
+class NotAsked(Unreachable):
+    """Not even asked for, as what was asked before it had no answer."""

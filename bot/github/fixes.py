@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from bot.github.errors import ForgeError, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, NotAsked, RateLimited, Unauthorised, Unreachable
 from bot.github.releases import (
     Release,
     first_by_date,
@@ -75,7 +75,7 @@ class _Enough(Exception):
 def wanted(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, Fix], now: datetime) -> dict[ThreadId, str]:
     """Of the fixes that threads name (``#57`` or a SHA) those to look up now, in the same order.
 
-    Not those whose release is known, and not those that were looked for within a day and were in no release.
+    Not those whose release is known, and not those that were looked for within a day and were found in no release.
     """
     return {key: ref for key, ref in refs.items() if _is_due(known.get(key), ref, now)}
 
@@ -107,14 +107,17 @@ class FixFinder:
         """What is known now of the fix ``ref`` of a thread, to be remembered; None where nothing was learned.
 
         ``ref`` is ``#57`` or a SHA. A reference that is no pull request and no commit of this repository gives a Fix
-        with nothing in it. ``known`` is what was remembered; only what can have changed is read again.
+        with nothing in it. ``known`` is what was remembered; only what can have changed is read again. A look that
+        gets no answer gives one that waits for a day: a comparison that is too much for the server stays too much.
         """
         if self._over:
             return None
         try:
             fix = known if known and known.ref == ref and known.commit else self._change(key, ref, now)
-        except (_Enough, Unreachable):
+        except (_Enough, NotAsked):
             return None
+        except Unreachable:
+            return _unseen(key, ref, now)
         except ForgeError as error:
             return self._refused(Fix(key, ref, now), error)
         return self._with_release(fix, now, is_new=fix is not known)
@@ -126,10 +129,12 @@ class FixFinder:
         unsure = replace(fix, looked_at=now, unreleased=False)
         try:
             return replace(unsure, **self._released(fix.commit, fix.merged_at))
-        except (_Enough, Unreachable) as error:
+        except (_Enough, NotAsked) as error:
             if isinstance(error, _Enough) and self.reads < MAX_READS:
                 return unsure
             return replace(unsure, looked_at=NEVER) if is_new else None
+        except Unreachable:
+            return unsure
         except ForgeError as error:
             return self._refused(unsure, error)
 
@@ -242,6 +247,13 @@ class FixFinder:
             raise _Enough
         self.reads += 1
         return self._api.get(f"{self._home}{path}", query)[1]
+
+
+def _unseen(key: ThreadId, ref: str, now: datetime) -> Fix:
+    """What is kept of a change that could not be read: it is looked for again after a day."""
+    if _PULL.match(ref):
+        return Fix(key, ref, now, is_pull=True)
+    return Fix(key, ref, now + AGAIN - NOTHING_AGAIN)
 
 
 def files_of(listed: object) -> tuple[str, ...]:

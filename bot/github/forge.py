@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from bot.github.errors import ForgeError
 from bot.github.threads import OwnComment
 
 Json = dict[str, Any]
@@ -26,6 +27,15 @@ class Reader(Protocol):
     @property
     def rate(self) -> Rate | None:
         """What is left of this hour's requests, by the newest answer; None where nothing is known of it."""
+        ...
+
+    @property
+    def troubles(self) -> tuple[ForgeError, ...]:
+        """Why nothing more is to be asked for in this run, of one kind or at all; empty while all can be."""
+        ...
+
+    def heed(self, error: ForgeError) -> None:
+        """Take in what somebody else was told by GraphQL: after a limit, or with a dead token, it is asked no more."""
         ...
 
     def issues_since(self, since: datetime | None, pages: int) -> tuple[list[Json], bool]:

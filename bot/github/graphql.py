@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from bot.archive import parse_time, stamp
+from bot.github.batch import Listed, read_each
 from bot.github.catch_up import News, comments_of, read_thread
-from bot.github.errors import ForgeError, Gone, NotPermitted, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, Gone, Invalid, IssuesOff, NotPermitted, Unreachable
 from bot.github.forge import Reader
-from bot.github.meaning import limit_of
+from bot.github.meaning import ISSUES_OFF, meaning_of, meaning_of_errors
 from bot.github.queries import ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
 from bot.github.threads import Own, split_own, thread_of
 from bot.model import Record
@@ -58,24 +60,23 @@ class GraphQLHistory:
             after: str | None = None
             while True:
                 place = {"since": stamp(moment), "after": after}
-                page, records = self._batch(api, place)
+                page, news = self._batch(api, place)
                 ahead = page["pageInfo"]["hasNextPage"]
-                cursor = max((parse_time(node["updatedAt"]) for node in page["nodes"] if node), default=None)
-                yield News(tuple(records), {}, cursor, not ahead, total=None if after else page["totalCount"])
+                yield replace(news, complete=not ahead, total=None if after else page["totalCount"])
                 if not ahead:
                     return
                 after = page["pageInfo"]["endCursor"]
 
-    def _batch(self, api: GitHub[Any], place: Json) -> tuple[Json, list[Record]]:
+    def _batch(self, api: GitHub[Any], place: Json) -> tuple[Json, News]:
         """The next issues: many in one answer, else a few, else each of a few by itself."""
         for size in (PER_PAGE, FEW):
             try:
                 page = self._permitted_page(api, {**place, "first": size})
             except Unreachable:  # too much for one answer, or a part of it is missing, which must not count as gone
                 continue
-            return page, [self._thread(node) for node in page["nodes"] if node]
+            return page, read_each(_listed(page), self._thread)
         page = self._page(api, NUMBERS, {**place, "first": FEW})
-        return page, list(self._one_by_one(node["number"] for node in page["nodes"] if node))
+        return page, read_each(_listed(page), lambda node: read_thread(self._reader, self._own, node["number"])[0])
 
     def _permitted_page(self, api: GitHub[Any], variables: Json) -> Json:
         try:
@@ -97,9 +98,11 @@ class GraphQLHistory:
             answer = response.json()
         except (GitHubException, ValueError) as error:  # a ValueError: what came is no JSON
             raise _meaning(error) from error
-        repository = _data(answer, _lower(response.headers)).get("repository")
+        repository = _data(answer, response.headers).get("repository")
         if not repository:
             raise NotPermitted(_OUT_OF_SIGHT)
+        if repository.get("hasIssuesEnabled") is False:  # and then the list is empty, as if all were gone
+            raise IssuesOff(ISSUES_OFF)
         issues: Json = repository["issues"]
         return issues
 
@@ -112,12 +115,13 @@ class GraphQLHistory:
             events = with_linked_pull(node, _with_sources(timeline, events), self._repo)
         return thread_of(issue, split_own(comments, self._own)[0], events)
 
-    def _one_by_one(self, numbers: Iterator[int]) -> Iterator[Record]:
-        for number in numbers:
-            try:
-                yield read_thread(self._reader, self._own, number)[0]
-            except Gone:  # since it was listed; the next run sees what became of it
-                continue
+
+def _listed(page: Json) -> dict[Listed, Json]:
+    return {
+        Listed(node["number"], parse_time(node["createdAt"]), parse_time(node["updatedAt"])): node
+        for node in page["nodes"]
+        if node
+    }
 
 
 def _with_sources(timeline: list[Json], told: list[Json]) -> list[Json]:
@@ -138,20 +142,18 @@ def _again(error: GitHubException, tries: int) -> RetryOption:
 
 def _meaning(error: GitHubException | ValueError) -> ForgeError:
     """The meaning of what githubkit raised, as one line with the remedy."""
-    from githubkit.exception import RateLimitExceeded, RequestFailed
+    from githubkit.exception import RequestFailed
 
     if not isinstance(error, RequestFailed):
         return Unreachable(f"GitHub could not be reached ({type(error).__name__}): {_GO_ON}")
-    status = error.response.status_code
-    if status == 401:
-        return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
-    if isinstance(error, RateLimitExceeded) or status == 429:
-        return limit_of(_lower(error.response.headers))
-    if status == 403:
-        return NotPermitted(_OUT_OF_SIGHT)
-    if status in (404, 405, 410):
-        return NoGraphQL(f"this server has no GraphQL API ({status})")
-    return Unreachable(f"GitHub's GraphQL API answered {status}: {_GO_ON}")
+    answer = error.response
+    if answer.status_code in (404, 405, 410):
+        return NoGraphQL(f"this server has no GraphQL API ({answer.status_code})")
+    try:
+        told = answer.json()
+    except ValueError:  # a page of a server in between
+        told = None
+    return _for_reading(meaning_of(answer.status_code, answer.headers, told))
 
 
 def _data(answer: Any, headers: Mapping[str, str]) -> Json:
@@ -161,23 +163,15 @@ def _data(answer: Any, headers: Mapping[str, str]) -> Json:
     not count as gone.
     """
     found = answer if isinstance(answer, dict) else {}
-    errors = found.get("errors")
-    if errors or not isinstance(found.get("data"), dict):
-        told = [str(each.get("message")) for each in errors or () if isinstance(each, dict)]
-        raise _meaning_of_words("; ".join(told) or "nothing that can be read", headers)
-    data: Json = found["data"]
-    return data
+    errors, data = found.get("errors"), found.get("data")
+    if isinstance(data, dict) and not errors:
+        return data
+    meaning = meaning_of_errors(errors, headers)
+    if isinstance(meaning, Gone) and not (isinstance(data, dict) and data.get("repository")):
+        raise NotPermitted(_OUT_OF_SIGHT)
+    raise _for_reading(meaning)
 
 
-def _meaning_of_words(words: str, headers: Mapping[str, str]) -> ForgeError:
-    """GraphQL answers 200 whatever happened, and says in words what it was."""
-    lower = words.lower()
-    if "rate limit" in lower:
-        return limit_of(headers, words)
-    if "not accessible" in lower or "could not resolve to a repository" in lower:
-        return NotPermitted(_OUT_OF_SIGHT)
-    return Unreachable(f"GitHub's GraphQL API answered: {words:.160}; {_GO_ON}")
-
-
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+def _for_reading(meaning: ForgeError) -> ForgeError:
+    """What a fault means for a reading: where it is no limit and no right that is missing, fewer issues may go."""
+    return Unreachable(f"{meaning}: {_GO_ON}") if type(meaning) in (ForgeError, Gone, Invalid) else meaning

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
 from bot.archive import parse_time
+from bot.github.batch import Listed, read_each
 from bot.github.catch_up import News, comments_of, has_ended
 from bot.github.errors import RateLimited
 from bot.github.forge import Reader
@@ -51,21 +53,29 @@ class RestHistory:
         pages = 1
         while True:
             listed, complete = self._reader.issues_since(moment, pages)
-            issues = [issue for issue in listed if not issue.get("pull_request")]
             cursor = max((parse_time(issue["updated_at"]) for issue in listed), default=None)
-            yield News(tuple(map(self._thread, issues)), {}, cursor, complete)
+            yield replace(read_each(_issues(listed), self._thread), cursor=cursor, complete=complete)
             if complete:
                 return
             pages = 2 * pages if cursor == moment else 1  # more than a page can change within one second
             moment = cursor
 
     def _thread(self, issue: dict[str, Any]) -> Thread:
-        self._keep_some()
+        keep_some(self._reader)
         events = self._reader.timeline(issue["number"]) if issue.get("comments") or has_ended(issue) else []
         return thread_of(issue, split_own(comments_of(events), self._own)[0], events)
 
-    def _keep_some(self) -> None:
-        """Stop before the hour's requests are used up: an event of this hour wants to be answered."""
-        rate = self._reader.rate
-        if rate and rate.left < min(KEPT, rate.limit // 2):
-            raise RateLimited("most of this hour's requests are used, the rest is left to new issues", rate.anew)
+
+def keep_some(reader: Reader) -> None:
+    """Raise RateLimited before the hour's requests are used up: an event of this hour wants to be answered."""
+    rate = reader.rate
+    if rate and rate.left < min(KEPT, rate.limit // 2):
+        raise RateLimited("most of this hour's requests are used, the rest is left to new issues", rate.anew)
+
+
+def _issues(listed: list[dict[str, Any]]) -> dict[Listed, dict[str, Any]]:
+    issues = (issue for issue in listed if not issue.get("pull_request"))
+    return {
+        Listed(issue["number"], parse_time(issue["created_at"]), parse_time(issue["updated_at"])): issue
+        for issue in issues
+    }

@@ -24,6 +24,8 @@ UNTOLD_WAIT = timedelta(seconds=60)
 """How long a secondary limit lasts at least where GitHub names no time.
 https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit"""
 
+ISSUES_OFF = "issues are switched off in this repository: nothing can be remembered or said until they are on"
+
 _LIMIT_WORDS = (
     "rate limit",
     "abuse detection",
@@ -57,9 +59,7 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
     if status == 403:
         return NotPermitted(f"the token may not do this (403: {message:.120}): give the job '{_needed(headers, path)}'")
     if status == 410 and "disabled" in message.lower():
-        return IssuesOff(
-            "issues are switched off in this repository: nothing can be remembered or said until they are on"
-        )
+        return IssuesOff(ISSUES_OFF)
     if status in (404, 410):
         told = f"{status}: {message:.120}" if message else str(status)
         return Gone(
@@ -75,7 +75,7 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
 def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
     """The meaning of the errors that GraphQL answers with, under a status of 200."""
     listed = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
-    words = "; ".join(str(error.get("message") or "") for error in listed)
+    words = "; ".join(str(error.get("message") or "") for error in listed) or "nothing that can be read"
     kinds = {str(error.get("type") or "") for error in listed}
     if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
         return limit_of(headers, words)

@@ -18,6 +18,7 @@ _LINKED = """
 ISSUES = """
 query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
+    hasIssuesEnabled
     issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}) {
       totalCount
       pageInfo { hasNextPage endCursor }
@@ -70,10 +71,11 @@ ISSUES = ISSUES.replace("LINKED", _LINKED)
 NUMBERS = """
 query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
+    hasIssuesEnabled
     issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}) {
       totalCount
       pageInfo { hasNextPage endCursor }
-      nodes { number updatedAt }
+      nodes { number createdAt updatedAt }
     }
   }
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,7 +18,16 @@ from requests import Response
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
-from bot.github.errors import ForgeError, Gone, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import (
+    ForgeError,
+    Gone,
+    IssuesOff,
+    NotAsked,
+    NotPermitted,
+    RateLimited,
+    Unauthorised,
+    Unreachable,
+)
 from bot.github.forge import Rate
 from bot.github.meaning import begins_anew, meaning_of, meaning_of_errors
 
@@ -29,11 +40,14 @@ PAUSES = (0.5, 1.0, 2.0)
 USUAL = 10.0
 """Seconds that one request may take before it counts as time that was lost."""
 
-PATIENCE = 180.0
-"""Seconds that one run loses to a GitHub that is slow or down, before it asks for nothing more."""
+_NEEDED, _SPARE = "", "spare"
+PATIENCE = {_NEEDED: 180.0, _SPARE: 60.0}
+"""Seconds that one run loses to a GitHub that is slow or down, before it asks for nothing more; of these, those that it
+loses to what it can do without, before it does without."""
 
 STRIKES = 3
-"""Requests in a row without an answer, repeats apart, after which a run asks for nothing more."""
+"""Requests in a row without an answer, repeats apart, after which a run asks for nothing more. Those that it can do
+without count apart: a comparison of two commits that are far apart fails by itself, whenever it is asked for."""
 
 MOST_BYTES = 100_000_000
 """Of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
@@ -73,43 +87,58 @@ class Wire:
         self._line.protocol, self._line.seconds = base.scheme, timeout
         self._pace = write_gap
         self._ends: dict[str, ForgeError] = {}
-        self._strikes, self._lost = 0, 0.0
+        self._strikes: Counter[str] = Counter()
+        self._lost: dict[str, float] = {_NEEDED: 0.0, _SPARE: 0.0}
         self.lacking: dict[str, ForgeError] = {}
         self.rate: Rate | None = None
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
-        return tuple(dict.fromkeys(self._ends.values()))
+        return tuple(dict.fromkeys(end for kind, end in self._ends.items() if kind != _SPARE))
 
     def ask(
-        self, verb: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None, *, again: bool = False
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        *,
+        again: bool = False,
+        spare: bool = False,
     ) -> Answer:
         """The answer to one request; only a read is repeated. Raises ForgeError.
 
-        ``again``: what is not there may be there in a moment, and is asked for again.
+        ``again``: what is not there may be there in a moment, and is asked for again. ``spare``: the run can do without
+        it, so that nothing else ends where there is no answer to it.
         """
-        pauses = PAUSES if verb == "GET" else ()
+        pauses, need = PAUSES if verb == "GET" else (), _SPARE if spare else _NEEDED
+        if end := self._end(_kind(path), need):
+            raise NotAsked(str(end)) if isinstance(end, Unreachable) else end
         for turn in range(len(pauses) + 1):
-            self._check(_kind(path))
             try:
-                return self._once(verb, path, query, body)
+                return self._once(verb, path, query, body, need)
             except ForgeError as error:
                 passes = isinstance(error, Unreachable) or (again and _may_come(error))
-                if turn == len(pauses) or not passes:
-                    self._struck(error)
+                if turn == len(pauses) or not passes or self._end(_kind(path), need):
+                    self._struck(error, need)
                     raise
             self.wait(pauses[turn])
         raise AssertionError("the last try returns or raises")
 
-    def graphql(self, query: str, variables: Mapping[str, Any]) -> Any:
+    def graphql(self, query: str, variables: Mapping[str, Any], *, spare: bool = False) -> Any:
         """What a GraphQL document gives. Raises ForgeError, also for the errors that come under a status of 200."""
-        answer = self.ask("POST", _GRAPHQL, None, {"query": query, "variables": dict(variables)})
+        answer = self.ask("POST", _GRAPHQL, None, {"query": query, "variables": dict(variables)}, spare=spare)
         errors = answer.data.get("errors") if isinstance(answer.data, dict) else "no object"
         if errors:
             refusal = meaning_of_errors(errors, answer.headers)
             self._learn(refusal, _GRAPHQL)
             raise refusal
         return answer.data.get("data")
+
+    def heed(self, error: ForgeError) -> None:
+        """Take in a refusal that GraphQL gave to somebody else who has this token."""
+        if isinstance(error, (RateLimited, Unauthorised)):
+            self._learn(error, _GRAPHQL)
 
     def below(self, url: str) -> str:
         """The path of an URL below the API's own, without a query; "" where it is none of this API."""
@@ -122,25 +151,32 @@ class Wire:
         """Pause for about so long; tests, which leave no gap between writes, do not."""
         time.sleep(min(1.0, self._pace) * seconds * random.uniform(0.5, 1.25))
 
-    def _check(self, kind: str) -> None:
-        if end := self._ends.get("") or self._ends.get(kind):
-            raise end
-        if self._lost > PATIENCE:
-            self._ends[""] = Unreachable(
-                "GitHub is too slow today: nothing more was asked for, the next run catches up"
-            )
-            raise self._ends[""]
+    def sit_out(self, seconds: float) -> None:
+        """Wait so long, after which the limits that are over by then count no more: who has the time goes on asking.
 
-    def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any) -> Answer:
+        Tests, which leave no gap between writes, do not wait.
+        """
+        after = datetime.now(UTC) + timedelta(seconds=seconds)
+        time.sleep(min(1.0, self._pace) * seconds)
+        self._ends = {kind: end for kind, end in self._ends.items() if not _is_over(end, after)}
+
+    def _end(self, kind: str, need: str) -> ForgeError | None:
+        """Why nothing more of this kind is asked for, None while it is."""
+        if self._lost[need] > PATIENCE[need]:
+            told = "GitHub is too slow today: nothing more was asked for, the next run catches up"
+            self._ends.setdefault(need, Unreachable(told))
+        return self._ends.get(_NEEDED) or self._ends.get(kind) or self._ends.get(need)
+
+    def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any, need: str) -> Answer:
         url = self._requester.graphql_url if path == _GRAPHQL else path
         started = time.monotonic()
         try:
             parameters = dict(query or {})
             status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._line)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
-            self._lost += time.monotonic() - started
+            self._lost[need] += time.monotonic() - started
             raise Unreachable(f"GitHub did not answer ({type(error).__name__}): the next run catches up") from error
-        self._lost += max(0.0, time.monotonic() - started - USUAL)
+        self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
         self._note_rate(headers)
         if status in _LEADS:
             return Answer(headers, None, headers.get(_LED_TO, ""))
@@ -149,24 +185,24 @@ class Wire:
             refusal = meaning_of(status, headers, data, path)
             self._learn(refusal, path)
             raise refusal
-        self._strikes = 0
+        self._strikes.clear()
         return Answer(headers, data)
 
     def _learn(self, error: ForgeError, path: str) -> None:
         """After a limit or with a dead token, one more request is one too many."""
         if isinstance(error, RateLimited):
-            self._ends["" if error.is_secondary else _kind(path)] = error
+            self._ends[_NEEDED if error.is_secondary else _kind(path)] = error
         elif isinstance(error, Unauthorised):
-            self._ends[""] = error
+            self._ends[_NEEDED] = error
         elif isinstance(error, NotPermitted):
             self.lacking.setdefault(str(error).rpartition(": give ")[2], error)
         if not isinstance(error, Unreachable):
-            self._strikes = 0
+            self._strikes.clear()
 
-    def _struck(self, error: ForgeError) -> None:
-        self._strikes += isinstance(error, Unreachable)
-        if self._strikes >= STRIKES:
-            self._ends.setdefault("", error)
+    def _struck(self, error: ForgeError, need: str) -> None:
+        self._strikes[need] += isinstance(error, Unreachable)
+        if self._strikes[need] >= STRIKES:
+            self._ends.setdefault(need, error)
 
     def _note_rate(self, headers: Mapping[str, str]) -> None:
         left, limit = headers.get("x-ratelimit-remaining", ""), headers.get("x-ratelimit-limit", "")
@@ -234,6 +270,10 @@ def _json(text: str, status: int) -> Any:
 def _kind(path: str) -> str:
     """The allowance that a request counts against."""
     return "graphql" if path == _GRAPHQL else "core"
+
+
+def _is_over(end: ForgeError, at: datetime) -> bool:
+    return isinstance(end, RateLimited) and end.until is not None and end.until <= at
 
 
 def _may_come(error: ForgeError) -> bool:

@@ -13,9 +13,10 @@ from bot.kept import Changes, Fix, Said, Wish
 from bot.memory import manifest as manifests
 from bot.memory.families import ANSWERS, DIGESTS, FIXES, WISHES
 from bot.memory.held import CHUNK, Held
+from bot.memory.manifest import MAX_PENDING, within_bounds
 from bot.memory.merging import joined, later_fix, later_said, recent
 from bot.memory.records import FOLDER, encode, in_order, record_path, same_content, sort_key, wins
-from bot.memory.shards import Family, is_damaged, read_lines
+from bot.memory.shards import Family, edit_shards, is_damaged, read_lines
 from bot.memory.store import Snapshot
 from bot.model import Kind, Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
@@ -33,6 +34,7 @@ class Changed(Held):
         self._repo = repo
         self._written: dict[ThreadId, Record] = {}
         self._digests: dict[ThreadId, Digest] = {}
+        self._renewed: dict[ThreadId, str | None] = {}  # lines of digests that are held otherwise than made now
         self._said: dict[ThreadId, Said] = {}
         self._wishes: dict[ThreadId, tuple[Wish, ...]] = {}
         self._fixes: dict[ThreadId, Fix] = {}
@@ -148,11 +150,23 @@ class Changed(Held):
         for one in heard:
             told[one.id] = later_said(one, told.get(one.id, stood.get(one.id)))
         self._said |= told
-        pending = [one.id for one in told.values() if one.state == "pending"]
-        self.manifest = replace(
-            manifests.count_promises(self.manifest, told.values(), stood),
-            pending=manifests.next_pending(self.manifest.pending, pending, told.keys() - set(pending)),
-        )
+        promised = [one.id for one in told.values() if one.state == "pending"]
+        pending = manifests.next_pending(self.manifest.pending, promised, told.keys() - set(promised))
+        manifest = manifests.count_promises(self.manifest, told.values(), stood)
+        self.manifest = replace(manifest, pending=self._bounded(pending))
+
+    def _bounded(self, pending: tuple[ThreadId, ...]) -> tuple[ThreadId, ...]:
+        """The promises that are kept; the others are settled, and that is said."""
+        if len(pending) <= MAX_PENDING:
+            return pending
+        said = self.said(pending)
+        authors = {key: record.author for key, record in self.records(pending).items() if isinstance(record, Thread)}
+        kept = within_bounds(pending, {key for key, one in said.items() if one.trying_since}, authors)
+        for key in said.keys() - set(kept):
+            state = "said" if said[key].comment_id else "silent"
+            self._said[key] = replace(said[key], state=state, reason="too many wait for an answer")
+        self._note(f"More than {MAX_PENDING} issues wait for an answer: of each account the newest get none.")
+        return kept
 
     def _note_wishes(self, wishes: Iterable[Wish]) -> None:
         asked: dict[ThreadId, list[Wish]] = {}
@@ -199,19 +213,30 @@ class Changed(Held):
         known = self.records([*self._written, *self._wishes, *self._fixes])
         nothing = {key: None for key, record in known.items() if isinstance(record, Tombstone)}
         values: list[tuple[Family[Any], dict[ThreadId, Any]]] = [
-            (DIGESTS, dict.fromkeys(self._written)),
             (ANSWERS, self._said),
             (WISHES, self._wishes | nothing),
             (FIXES, self._fixes | nothing),
         ]
-        shards = self._read(sorted({family.path(key) for family, kept in values for key in kept}))
+        digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
+        shards = self._read(sorted(digests | {family.path(key) for family, kept in values for key in kept}))
         for path in {DIGESTS.path(key) for key in self._written if is_damaged(shards.get(DIGESTS.path(key), b""))}:
             self._mend_digests(path)
-        values[0] = DIGESTS, dict.fromkeys(self._written) | self._digests
-        found: dict[str, bytes | None] = {}
+        made = {key: DIGESTS.line(digest) for key, digest in self._digests.items()}
+        lines = self._renewed | dict.fromkeys(self._written) | made
+        found = edit_shards(shards, lines.items(), DIGESTS.path)
         for family, kept in values:
             found |= family.edits(shards, kept)
         return found
+
+    def _digest_anew(self, thread: Thread) -> Digest:
+        """The digest as this version makes it, to be written where another one is held, such as an earlier version's.
+
+        Only lines are kept of those: a thousand digests have five megabytes."""
+        made = self._digests.get(thread.id) or read_digest(thread, repo=self._repo)
+        line = DIGESTS.line(made)
+        if f"{line}\n".encode() not in (self._files.get(DIGESTS.path(thread.id)) or b""):
+            self._renewed[thread.id] = line
+        return made
 
     def _mend_digests(self, path: str) -> None:
         """Read all digests of a damaged shard again from the records."""

@@ -15,20 +15,20 @@ from bot.kept import Changes
 from bot.memory import manifest as manifests
 from bot.memory.changed import Changed, Progress
 from bot.memory.documents import document_of
+from bot.memory.families import DIGESTS
 from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
 from bot.memory.learned import Embedder, Encoder, Lesson
+from bot.memory.manifest import Manifest
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
 from bot.memory.store import Snapshot, StoreError
-from bot.memory.whoosh import PARTS_FOLDER, USUAL, Sizes, WhooshIndex, build, open_index
+from bot.memory.whoosh import LAYOUT, PARTS_FOLDER, USUAL, Sizes, WhooshIndex, build, open_index
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
 
 Answer = TypeVar("Answer")
-INDEX = "index"
-PARTS = "index-parts"
-"""Beside the index, so that who opens that fetches none of them; in 16 folders by the first digit of the name."""
+INDEX, PARTS = manifests.INDEX, manifests.PARTS
 
 
 class Draft(Changed):
@@ -98,7 +98,7 @@ class Draft(Changed):
         found |= {path: data or None for path, data in self._lesson.items() if data or self.snapshot.read([path])}
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
-            manifest = manifest.with_index(self._folder, ANALYSER_VERSION)
+            manifest = manifest.with_index(self._folder, ANALYSER_VERSION, LAYOUT)
             found |= {path: None for path in self._index_paths() if path[len(INDEX) + 1 :] not in manifest.index}
             new = manifest.index.keys() - self.manifest.index.keys()
             found |= {f"{INDEX}/{name}": self._folder / name for name in new}
@@ -118,7 +118,8 @@ class Draft(Changed):
         self.__dict__.pop("encoder", None)
 
     def rebuild_index(self, tick: Progress = lambda _: None, *, embeds: bool = False) -> Index:
-        """Make the index anew from the records; the stored one is not used. Raises IndexCorrupt, OSError.
+        """Make the index anew from the records, and digests that this version makes otherwise; the stored index is not
+        used. Raises IndexCorrupt, OSError.
 
         ``embeds``: with the vectors of the downloaded model too, which takes its time.
         """
@@ -129,7 +130,8 @@ class Draft(Changed):
         self.manifest = replace(self.manifest, index={}, embedder=fingerprint)
         self.__dict__.pop("encoder", None)
         self._folder = self.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
-        build(self._folder, map(self._document, self._living(tick)), self._sizes)
+        self._read(DIGESTS.among(self.snapshot.paths(DIGESTS.folder)))
+        build(self._folder, map(self._document_anew, self._living(tick)), self._sizes)
         self._index, self._index_changed = open_index(self._folder, self._fetch, self._sizes), True
         return self._index
 
@@ -155,6 +157,7 @@ class Draft(Changed):
                 yield record
             else:
                 gone += 1
+                self._renewed[record.id] = None
         files = {*in_order(self.snapshot.paths(FOLDER)), *map(record_path, self._written)}
         self.manifest = replace(self.manifest, threads=len(files) - gone, tombstones=gone)
 
@@ -162,13 +165,19 @@ class Draft(Changed):
         digest = self._digests.get(thread.id) or read_digest(thread, repo=self._repo)
         return document_of(thread, digest, self.encoder.vectors(thread))
 
+    def _document_anew(self, thread: Thread) -> Document:
+        return document_of(thread, self._digest_anew(thread), self.encoder.vectors(thread))
+
     def _ready(self) -> Index:
         """The index with all in it that was applied."""
         if self._index is None:
             fault = self._fault()
             if fault:
                 return self._rebuild(fault)
-            self._index = open_index(self._index_folder(), self._fetch, self._sizes)
+            try:
+                self._index = open_index(self._index_folder(), self._fetch, self._sizes)
+            except IndexCorrupt:  # its files are what the manifest says: they were written so
+                return self._rebuild("damaged, or written by another version")
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]
             gone = [record.id for record in self._behind.values() if isinstance(record, Tombstone)]
@@ -182,8 +191,8 @@ class Draft(Changed):
             return "written by a newer version"
         if not self.manifest.index:
             return "missing"
-        if self.manifest.analyser != ANALYSER_VERSION:
-            return "made by another analyser"
+        if maker := other_maker(self.manifest):
+            return f"made by {maker}"
         wrong = self.snapshot.strangers(INDEX) or manifests.damaged_files(self.manifest, self._index_folder())
         return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
 
@@ -201,7 +210,7 @@ class Draft(Changed):
     def _fetch(self, names: Iterable[str]) -> dict[str, bytes]:
         """Those of these parts of the index that the store has, in one exchange."""
         there = set(self.snapshot.paths(PARTS))
-        wanted = {path: name for name in names if (path := _part_path(name)) in there}
+        wanted = {path: name for name in names if (path := part_path(name)) in there}
         try:
             return {wanted[path]: data for path, data in self.snapshot.read(wanted).items()}
         except StoreError as error:
@@ -211,7 +220,7 @@ class Draft(Changed):
 
     def _part_edits(self, folder: Path) -> dict[str, Path | None]:
         """The parts that were written, and all that lies where they belong and is none of the index's."""
-        kept = {_part_path(name): folder / name for name in (self._index.parts() if self._index else ())}
+        kept = {part_path(name): folder / name for name in (self._index.parts() if self._index else ())}
         there = [path for path in (*self.snapshot.paths(PARTS), *self.snapshot.strangers(PARTS)) if is_fit(path)]
         gone: dict[str, Path | None] = {path: None for path in there if path not in kept}
         return gone | {path: file for path, file in kept.items() if file.is_file()}
@@ -221,5 +230,13 @@ class Draft(Changed):
         return [path for path in (*self.snapshot.paths(INDEX), *self.snapshot.strangers(INDEX)) if is_fit(path)]
 
 
-def _part_path(name: str) -> str:
+def other_maker(manifest: Manifest) -> str:
+    """Who made the index that this manifest tells of, where it was not this version; empty where it was."""
+    if manifest.layout != LAYOUT:
+        return "an older version" if manifest.layout < LAYOUT else "a newer version"
+    return "" if manifest.analyser == ANALYSER_VERSION else "another analyser"
+
+
+def part_path(name: str) -> str:
+    """Where a store has this part of the index."""
     return f"{PARTS}/{name[0]}/{name}"

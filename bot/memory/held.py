@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bot.kept import Fix, Said, Wish
 from bot.memory import manifest as manifests
-from bot.memory.families import ANSWERS, DIGESTS, FIXES, WISHES
+from bot.memory.families import ANSWERS, FAMILIES, FIXES, WISHES
 from bot.memory.learned import FOLDER as MODEL
 from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
 from bot.memory.manifest import FORMAT, Manifest
@@ -25,8 +25,13 @@ CHUNK = 1_000
 """Files read at a time when all are read."""
 
 
-_FAMILIES = (DIGESTS.folder, ANSWERS.folder, WISHES.folder, FIXES.folder)
-_OURS = frozenset({manifests.PATH, FOLDER, "index", MODEL, *_FAMILIES})
+_FILES = (manifests.PATH, FOLDER, manifests.INDEX, manifests.PARTS, MODEL)
+_OURS = frozenset((*_FILES, *(family.folder for family in FAMILIES)))
+
+
+def files_of(ids: Iterable[ThreadId]) -> list[str]:
+    """The files in which a store keeps something of these threads: each one's record, and its shards."""
+    return list(dict.fromkeys(path for key in ids for path in (record_path(key), *(f.path(key) for f in FAMILIES))))
 
 
 class Held:
@@ -44,6 +49,10 @@ class Held:
     def is_newer(self) -> bool:
         """Whether a later version of this program wrote the branch; then nothing is written over it."""
         return self.manifest.format > FORMAT
+
+    def bring(self, ids: Iterable[ThreadId]) -> None:
+        """Have all that is kept of these threads here, in one exchange: who changes a thread asks for it bit by bit."""
+        self._read(files_of(ids))
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         """The records of these threads; unknown and damaged ones are left out.

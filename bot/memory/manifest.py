@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,13 @@ from bot.model import ThreadId
 
 FORMAT = 1
 PATH = "manifest.json"
+INDEX = "index"
+PARTS = "index-parts"
+"""Beside the index, so that who opens that fetches none of them; in 16 folders by the first digit of the name."""
+
 MAX_PENDING = 200
+"""Promised comments that wait at most: at five a run they take forty runs."""
+
 MAX_SOURCES = 16
 MAX_STATE = 200
 """Sources of pages, and characters that tell the state of one."""
@@ -32,9 +39,10 @@ class Manifest:
 
     ``day`` (``2026-01-05``, UTC) is the last one on which new comments were promised, ``promised`` how many. ``model``:
     the SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of
-    the downloaded model whose vectors the index has, empty for none. ``pages``: which state of each source of pages was
-    read; ``recent``: what people asked for lately on any thread. ``reading`` is a reading of the whole history that
-    goes on, ``read_whole`` when the last one began that came to its end. What a version does not know it drops.
+    the downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
+    `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
+    asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
+    last one began that came to its end. What a version does not know it drops.
     """
 
     format: int = FORMAT
@@ -53,6 +61,7 @@ class Manifest:
     recent: tuple[Wish, ...] = ()
     reading: Reading | None = None
     read_whole: datetime | None = None
+    layout: int = 0
 
     def with_reading(self, reading: Reading | None, read_whole: datetime | None) -> Manifest:
         """The manifest with how far a reading has come, unless one that began no earlier is at its end."""
@@ -65,16 +74,17 @@ class Manifest:
         pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
         return replace(self, pages=pages)
 
-    def with_index(self, folder: Path, analyser: str) -> Manifest:
+    def with_index(self, folder: Path, analyser: str, layout: int) -> Manifest:
         """The manifest with the hashes of the index files in ``folder``; known files are not read again."""
         names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
         hashes = {name: self.index.get(name) or file_hash(folder / name) for name in names}
-        return replace(self, index=hashes, analyser=analyser)
+        return replace(self, index=hashes, analyser=analyser, layout=layout)
 
 
 def encode(manifest: Manifest) -> bytes:
     """The canonical bytes of the manifest."""
     later = {
+        "layout": manifest.layout,
         "pages": manifest.pages,
         "recent": [wish_fields(wish) for wish in manifest.recent],
         "reading": _reading_fields(manifest.reading) if manifest.reading else None,
@@ -112,6 +122,7 @@ def decode(data: bytes) -> Manifest:
         return Manifest(
             format=number,
             analyser=str(fields.get("analyser", "")),
+            layout=_count(fields.get("layout", 0)),
             cursor=parse_time(cursor) if cursor else None,
             threads=_count(fields.get("threads", 0)),
             tombstones=_count(fields.get("tombstones", 0)),
@@ -197,10 +208,25 @@ def damaged_files(manifest: Manifest, folder: Path) -> list[str]:
 def next_pending(
     before: Iterable[ThreadId], promised: Iterable[ThreadId], settled: Iterable[ThreadId]
 ) -> tuple[ThreadId, ...]:
-    """The promised comments that nobody has seen yet, oldest promise first, at most MAX_PENDING."""
+    """The promised comments that nobody has seen yet, oldest promise first. `within_bounds` says which are kept."""
     done = set(settled)
     kept = [key for key in before if key not in done]
-    return tuple(dict.fromkeys([*kept, *promised]))[-MAX_PENDING:]
+    return tuple(dict.fromkeys([*kept, *promised]))
+
+
+def within_bounds(
+    pending: Iterable[ThreadId], first: Container[ThreadId], authors: Mapping[ThreadId, str]
+) -> tuple[ThreadId, ...]:
+    """MAX_PENDING of these promises, in their order: those in ``first``, then the oldest of each account in turn, so
+    that nobody who opens many issues pushes out the promises to others."""
+    turns: Counter[str] = Counter()
+    places = []
+    for place, key in enumerate(pending):
+        author = authors.get(key, "").casefold()
+        places.append((key not in first, turns[author], place, key))
+        turns[author] += key not in first
+    kept = sorted(places, key=lambda one: one[:3])[:MAX_PENDING]
+    return tuple(key for *_, key in sorted(kept, key=lambda one: one[2]))
 
 
 def count_promises(manifest: Manifest, said: Iterable[Said], before: Mapping[ThreadId, Said]) -> Manifest:

@@ -13,11 +13,10 @@ from bot.indexed import Entry, Hit
 from bot.kept import Changes, Fix, Reading, Said, Wish
 from bot.memory.changed import Progress
 from bot.memory.draft import INDEX, Draft
-from bot.memory.families import FAMILIES
+from bot.memory.held import files_of
 from bot.memory.index import Narrowing, Query
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH
-from bot.memory.records import record_path
 from bot.memory.store import Moved, Store, StoreError
 from bot.memory.whoosh import USUAL, Sizes
 from bot.model import Record, Thread, ThreadId
@@ -66,8 +65,7 @@ class Memory:
 
     def open(self, want: Iterable[ThreadId] = ()) -> Memory:
         """Take the newest state; ``want`` names threads that will be read or changed."""
-        keys = list(want)
-        paths = [path for key in keys for path in (record_path(key), *(family.path(key) for family in FAMILIES))]
+        paths = files_of(want)
         snapshot = self._store.open([PATH, INDEX, FOLDER, *paths])
         self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
         self._staged, self._made_anew, self._lesson = [], False, None
@@ -105,6 +103,10 @@ class Memory:
     def size(self) -> int:
         """Number of threads remembered."""
         return self.draft.manifest.threads
+
+    def bring(self, ids: Iterable[ThreadId]) -> None:
+        """Have all that is kept of these threads here, in one exchange with a remote store."""
+        self.draft.bring(ids)
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return self.draft.records(ids)

@@ -15,7 +15,7 @@ from bot.model import GHOST
 from bot.parts import Bot
 from bot.recall.asking import Desk, about, decisions_about, search_words
 from bot.recall.wishes import EFFECTIVE, is_off
-from bot.replies.requests import Request
+from bot.replies.requests import WAITING, Request
 from bot.replies.sentences import sentence
 
 MAX_REPLIES = 10
@@ -60,14 +60,14 @@ def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
     for request in requests:
         full = sum(bool(plan.text) for plan in plans) >= MAX_REPLIES
         if waits := bot.muted or ("one run replies no more, the next one does" if full else ""):
-            plans.append(ReplyPlan(request, "waiting", waits=waits))
+            plans.append(ReplyPlan(request, WAITING, waits=waits))
             continue
         if request.command and not request.before:
             react(request, "eyes", bot)
         try:
             plan = _planned(request, used[request.by.casefold()], plans, bot)
         except ForgeError as error:
-            plan = ReplyPlan(request, "waiting", waits=str(error), fault=error)
+            plan = ReplyPlan(request, WAITING, waits=str(error), fault=error)
         used[request.by.casefold()] += plan.name not in EFFECTIVE
         plans.append(plan)
     return plans

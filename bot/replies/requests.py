@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,11 +13,14 @@ from bot.github.errors import ForgeError
 from bot.github.events import Event
 from bot.github.threads import message_fields
 from bot.kept import Changes, Wish
-from bot.model import Kind, Message, Thread
+from bot.model import Kind, Message, Record, Thread
 from bot.parts import Bot
 from bot.reading.intent import Command, Question, commands, recall_question
 from bot.reading.signals import strip_boilerplate
 from bot.recall.wishes import EFFECTIVE
+
+WAITING = "waiting"
+"""What memory calls a request until its turn comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,11 @@ class Request:
     others: bool = False
     before: Wish | None = None
     is_told: bool = False
+
+    @property
+    def waiting(self) -> Wish:
+        """What memory keeps of the request so that a later run looks at it."""
+        return Wish(self.thread.id, self.key, WAITING, self.by, self.at)
 
     @property
     def text(self) -> str:
@@ -63,6 +71,18 @@ def asked(look: Look, bot: Bot) -> list[Request]:
     if settled:
         bot.memory.stage(Changes(wishes=tuple(settled)))
     return sorted(found, key=lambda request: (request.at, request.key))
+
+
+def unheard(records: Iterable[Record], bot: Bot) -> tuple[Wish, ...]:
+    """What is asked on threads that are read as history, and of which memory has nothing: no later list shows it as
+    news, so that it has to be kept with them."""
+    if bot.settings.mode == "off":
+        return ()
+    threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, bot))
+    found = [request.waiting for thread in threads for request in _requests(thread, bot)]
+    known = bot.memory.wishes(dict.fromkeys(wish.id for wish in found)) if found else {}
+    held = {wish.comment_id for wishes in known.values() for wish in wishes}
+    return tuple(wish for wish in found if wish.comment_id not in held)
 
 
 def _is_answered(thread: Thread, bot: Bot) -> bool:
@@ -92,7 +112,8 @@ def _open_requests(
 ) -> tuple[list[Request], list[Wish]]:
     """The requests on a thread that wait for a reply, and what became of earlier ones.
 
-    ``is_first``: memory was empty, so that it does not know what was replied before.
+    ``is_first``: memory was empty, so that it does not know what was replied before. Nor does it of what only waits,
+    which may have been read as history.
     """
     held = {wish.comment_id: wish for wish in wishes}
     found = {request.key: request for request in _requests(thread, bot)}
@@ -100,23 +121,23 @@ def _open_requests(
     due = [w for w in wishes if w.state == "pending" and not (w.trying_since and w.trying_since > bot.now - SPEAKING)]
     gone = [closed(wish) for wish in due if wish.comment_id not in found]
     waiting = [wish for wish in due if wish.comment_id in found]
+    is_unsure = is_first or any(wish.trying_since is None for wish in waiting)
     try:
-        new = _with_told(thread, new, bot) if is_first else new
         settled = _settled(thread, [wish for wish in waiting if wish.trying_since], bot)
+        told = {wish.comment_id for wish in settled}
+        again = [replace(found[wish.comment_id], before=wish) for wish in waiting if wish.comment_id not in told]
+        return _with_told(thread, new + again, bot) if is_unsure else new + again, settled + gone
     except ForgeError as error:
         bot.note(f"Whether the replies on issue {thread.id} stand could not be seen: {error}")
-        return [] if is_first else new, gone
-    told = {wish.comment_id for wish in settled}
-    again = [replace(found[wish.comment_id], before=wish) for wish in waiting if wish.comment_id not in told]
-    return new + again, settled + gone
+        return ([], [*gone, *(request.waiting for request in new)]) if is_first else (new, gone)
 
 
-def _with_told(thread: Thread, new: list[Request], bot: Bot) -> list[Request]:
+def _with_told(thread: Thread, requests: list[Request], bot: Bot) -> list[Request]:
     """The requests, knowing to which of them a reply stands."""
-    if not new or not isinstance(thread.id, int):
-        return new
+    if not requests or not isinstance(thread.id, int):
+        return requests
     told = {bot.own.replied(comment) for comment in bot.forge.comments(thread.id)}
-    return [replace(request, is_told=request.key in told) for request in new]
+    return [replace(request, is_told=request.key in told) for request in requests]
 
 
 def _requests(thread: Thread, bot: Bot) -> Iterator[Request]:

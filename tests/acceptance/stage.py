@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -11,9 +11,11 @@ from bot.memory.branch import BranchStore
 from bot.memory.memory import Memory
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
+from tests.threats.runner import runner_reads
 
 REPOSITORY = "octo-org/hello-world"
 BOT = "github-actions[bot]"
+DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 
 
 class Stage:
@@ -26,20 +28,11 @@ class Stage:
         self.github = FakeGitHub(REPOSITORY, now, validate=validate, site=self.git.url)
         self.summary = folder / "summary.md"
         self.output = folder / "output"
+        self._opened: list[Memory] = []
 
     def environment(self, event: str, inputs: Mapping[str, str] | None = None) -> dict[str, str]:
         given = {f"INPUT_{name.upper()}": value for name, value in (inputs or {}).items()}
-        return {
-            "GITHUB_EVENT_NAME": event,
-            "GITHUB_EVENT_PATH": str(self.folder / "event.json"),
-            "GITHUB_REPOSITORY": REPOSITORY,
-            "GITHUB_API_URL": self.github.url,
-            "GITHUB_SERVER_URL": self.git.url,
-            "GITHUB_OUTPUT": str(self.output),
-            "GITHUB_STEP_SUMMARY": str(self.summary),
-            "RUNNER_TEMP": str(self.folder),
-            "INPUT_TOKEN": self.github.token,
-        } | given
+        return self.github.environment(event, self.folder) | {"GITHUB_REPOSITORY": REPOSITORY} | given
 
     def act(
         self,
@@ -53,7 +46,11 @@ class Stage:
         self.github.write_event(self.folder / "event.json", event, action, number, comment)
         self.output.write_text("", encoding="utf-8")
         self.summary.write_text("", encoding="utf-8")
-        return run(self.environment(event, inputs), datetime.fromisoformat(self.github.clock.now), write_gap=0)
+        before = len(self.github.requests)
+        code = run(self.environment(event, inputs), datetime.fromisoformat(self.github.clock.now), write_gap=0)
+        if (inputs or {}).get("run") != "rebuild":  # which waits for a short limit, and goes on
+            self.github.violations += self.github.in_vain(before)
+        return code
 
     def comments(self, number: int) -> list[str]:
         """The texts of our comments on an issue."""
@@ -61,22 +58,31 @@ class Stage:
 
     def memory(self) -> Memory:
         """The memory branch as anybody who clones it sees it."""
-        return Memory(BranchStore(f"{self.git.url}/{REPOSITORY}.git", "precedent", self.git.token)).open()
+        self._opened.append(Memory(BranchStore(f"{self.git.url}/{REPOSITORY}.git", "precedent", self.git.token)))
+        return self._opened[-1].open()
 
     def outputs(self) -> dict[str, str]:
         """The Action's outputs, read as the runner reads them."""
-        found: dict[str, str] = {}
-        lines = iter(self.output.read_text(encoding="utf-8").splitlines())
-        for line in lines:
-            name, _, fence = line.partition("<<")
-            value = []
-            for part in lines:
-                if part == fence:
-                    break
-                value.append(part)
-            found[name] = "\n".join(value)
-        return found
+        return runner_reads(self.output.read_text(encoding="utf-8"))
 
     def close(self) -> None:
+        for memory in self._opened:
+            memory.close()
         self.github.stop()
         self.git.stop()
+
+
+def with_past(folder: Path) -> Iterator[Stage]:
+    """A repository with a decision (1) and a wish that was declined (2), both long closed; for a fixture."""
+    stage = Stage(folder)
+    github = stage.github
+    github.set_permission("octocat", "write")
+    github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+    github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
+    github.close(1, "octocat", at="2025-07-23T10:00:00Z")
+    github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
+    github.comment(2, "octocat", "We will not do that: paper is white.", at="2025-08-02T10:00:00Z")
+    github.close(2, "octocat", "not_planned", at="2025-08-02T10:00:00Z")
+    yield stage
+    stage.close()
+    assert github.violations == []

@@ -14,29 +14,17 @@ import pytest
 from bot.doors.action import run
 from bot.model import Record, Thread, Tombstone
 from bot.reading.digest import digest
-from tests.acceptance.stage import BOT, Stage
+from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, with_past
+from tests.memory.remotes import Hosted
 
 ROOT = Path(__file__).parents[2]
-DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 POST = "POST /repos/*/issues/*/comments"
 PATCH = "PATCH /repos/*/issues/comments/*"
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """A repository with a decision (1) and a wish that was declined (2), both long closed."""
-    stage = Stage(tmp_path)
-    github = stage.github
-    github.set_permission("octocat", "write")
-    github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
-    github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
-    github.close(1, "octocat", at="2025-07-23T10:00:00Z")
-    github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
-    github.comment(2, "octocat", "We will not do that: paper is white.", at="2025-08-02T10:00:00Z")
-    github.close(2, "octocat", "not_planned", at="2025-08-02T10:00:00Z")
-    yield stage
-    stage.close()
-    assert github.violations == []
+    yield from with_past(tmp_path)
 
 
 def act(
@@ -97,6 +85,21 @@ def tip(stage: Stage) -> dict[str, bytes]:
 
 def environ(stage: Stage, event: str, **changes: str) -> Mapping[str, str]:
     return stage.environment(event) | changes
+
+
+def test_what_memory_has_of_what_else_changed_comes_in_one_exchange(stage: Stage) -> None:
+    for _ in range(100):
+        stage.github.open_issue("monalisa", "Slow thumbnails", at="2025-08-03T10:00:00Z")
+    number, asked = open_issue(stage), []  # far enough from 1 to lie in other shards
+    git = Hosted(stage.git, stage.bare, REPOSITORY)
+    for elsewhere in ("", "I have it too."):
+        stage.github.clock.advance(3600)
+        if elsewhere:
+            stage.github.comment(1, "monalisa", elsewhere)
+        git.mark()
+        say(stage, number, "Thanks.")
+        asked.append(git.asked.count("POST git-upload-pack"))
+    assert asked[1] - asked[0] == 1
 
 
 def test_an_opened_issue_gets_one_comment_with_what_is_known(stage: Stage) -> None:
@@ -264,15 +267,7 @@ def test_people_who_want_no_quotes_are_not_quoted(stage: Stage) -> None:
 
 def configure(stage: Stage, settings: str, path: str = ".github/precedent.yml") -> None:
     """Commit a file to the default branch."""
-    work = stage.folder / "work"
-    file = work / path
-    git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
-    if not work.exists():
-        subprocess.run([*git, "init", "-q", "-b", "main", str(work)], check=True)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(settings, encoding="utf-8")
-    for words in (["add", "."], ["commit", "-qm", "Settings"], ["push", "-q", str(stage.bare), "HEAD:main"]):
-        subprocess.run([*git, *words], cwd=work, check=True)
+    stage.git.commit(REPOSITORY, path, settings)
 
 
 def test_pull_requests_are_neither_remembered_nor_answered(stage: Stage) -> None:

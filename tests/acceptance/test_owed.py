@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.comment.render import find_marker
 from bot.kept import Said
 from tests.acceptance.stage import Stage
 
@@ -50,3 +51,20 @@ def test_a_rebuild_owes_an_answer_to_fresh_issues_that_have_none(stage: Stage) -
     assert stage.act("schedule") == 0
     assert isinstance(before, Said)
     assert len(stage.comments(2)) == 1
+
+
+@pytest.mark.parametrize("by_hand", ["rebuild", "catch-up"])
+def test_a_command_whose_own_run_was_dropped_is_answered_though_it_was_first_read_as_history(
+    stage: Stage, by_hand: str
+) -> None:
+    assert stage.act("schedule") == 0
+    command = stage.github.comment(2, "monalisa", "/precedent help")
+    for _ in range(301 if by_hand == "catch-up" else 0):  # more than is read one by one
+        stage.github.open_issue("octocat", "Out of ink", at=stage.github.clock.now)
+    stage.github.clock.advance(600)
+    stage.github.open_issue("octocat", "Out of paper")  # the cursor moves on, and no later list has the command
+    assert stage.act("workflow_dispatch", inputs={"run": by_hand}) == 0
+    for _ in range(3):
+        stage.github.clock.advance(3_600)
+        assert stage.act("schedule") == 0
+    assert sum(bool(find_marker(text, reply_to=command)) for text in stage.comments(2)) == 1

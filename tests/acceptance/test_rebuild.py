@@ -145,3 +145,82 @@ def test_two_rebuilds_end_in_the_same_memory_as_one(stage: Stage) -> None:
     assert once.cursor == again.cursor == parse_time("2026-01-01T02:29:00Z")
     changed = {path for path, entry in again.draft.snapshot.files.items() if tree.get(path) != entry}  # type: ignore[attr-defined]
     assert changed <= {"manifest.json", "model/backtest.json"}
+
+
+# While a rebuild is open
+
+
+@pytest.fixture
+def half(stage: Stage) -> Stage:
+    """A rebuild was cut short after its first fifty; the others are news to no event, as they did not change since."""
+    stage.github.faults.add("POST /graphql", "primary403", None, after=1)
+    assert rebuild(stage) == 0
+    stage.github.faults.clear()
+    stage.github.clock.advance(3600)
+    stage.github.mark()
+    return stage
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [("secondary403", 0), ("primary403", 0), ("429", 0), ("401", 1), ("secondary403 at a read", 0)]
+)
+def test_nothing_is_read_on_once_github_has_had_enough_of_a_run(half: Stage, fault: str, code: int) -> None:
+    number = half.github.open_issue("hubot", "Again", "As in #1")
+    kind, _, at_a_read = fault.partition(" at ")
+    half.github.faults.add("GET */issues" if at_a_read else "POST */comments", kind, None, seconds=3600)
+    assert half.act("issues", "opened", number) == code
+    assert half.github.faults.injected[-1][0] == kind
+    assert graph_requests(half) == 0
+    memory = half.memory()
+    assert memory.reading is not None
+    assert len(memory.reading.seen) == PER_PAGE
+
+
+def test_a_limit_of_graphql_holds_for_the_rest_of_the_run(half: Stage) -> None:
+    """More changed than an event's run reads one by one: GraphQL is asked before the answer, and not again after it."""
+    for count in range(250):
+        half.github.open_issue("octocat", f"Flood {count}", at="2026-01-02T00:00:00Z")
+    number = half.github.open_issue("hubot", "Again", "As in #1")
+    half.github.faults.add("POST /graphql", "limit200", None)
+    assert half.act("issues", "opened", number) == 0
+    assert graph_requests(half) == 1
+    assert "limit is reached" in summary(half)
+
+
+@pytest.mark.parametrize("afterwards", ["issues-off", "401"])
+def test_what_could_not_be_said_fails_the_run_whatever_comes_after_it(half: Stage, afterwards: str) -> None:
+    number = half.github.open_issue("hubot", "Again", "As in #1")
+    half.github.faults.add("POST */comments", "422", None)
+    half.github.faults.add("POST /graphql", afterwards, None)
+    assert half.act("issues", "opened", number) == 1
+    assert graph_requests(half) == 1
+    assert "GitHub does not take that (422" in summary(half)
+
+
+def test_one_thread_that_cannot_be_seen_does_not_end_the_reading_or_keep_an_event_from_its_answer(stage: Stage) -> None:
+    for _ in range(130):
+        stage.github.comment(3, "hubot", "Me too")
+    stage.github.faults.add("GET */issues/3/timeline", "404", None)
+    assert rebuild(stage) == 0
+    memory = stage.memory()
+    assert (memory.size, memory.reading, memory.records([3])) == (FULL - 1, None, {})
+
+
+def test_a_fresh_issue_that_could_not_be_seen_is_read_and_answered_by_the_next_run(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.github.open_issue("octocat", "Crash 1", at="2025-07-15T10:00:00Z")
+    number = stage.github.open_issue("hubot", "Again", "As in #1.")
+    for _ in range(130):
+        stage.github.comment(number, "monalisa", "Me too")
+    stage.github.clock.advance(3600)  # so that it is news to no later run
+    other = stage.github.open_issue("hubot", "Hang", "As in #1, too.")
+    stage.github.faults.add(f"GET */issues/{number}/timeline", "404", None)
+    stage.github.faults.add(f"GET */issues/{number}/comments", "404", None)
+    assert stage.act("issues", "opened", other) == 0
+    assert [len(stage.comments(key)) for key in (number, other)] == [0, 1]
+    stage.github.faults.clear()
+    stage.github.clock.advance(3600)
+    assert stage.act("schedule") == 0
+    assert [len(stage.comments(key)) for key in (number, other)] == [1, 1]
+    stage.close()
+    assert stage.github.violations == []

@@ -22,7 +22,7 @@ ADDRESS = re.compile(
     r"https?://|ftp://|\bwww\.[a-z0-9]|[a-z0-9._-]{1,100}@[a-z0-9-]{1,100}\.[a-z]", re.ASCII | re.IGNORECASE
 )
 FORMULA = re.compile(r"\$\S[^$]*?(?<=\S)\$", re.DOTALL)
-SHORTCODE = re.compile(r":(?:\+1|-1|100|[a-z][a-z0-9_+-]*):", re.IGNORECASE)
+SHORTCODE = re.compile(r":(?:\+1|-1|100|[a-z][a-z0-9_+-]*):", re.IGNORECASE | re.ASCII)
 OPAQUE = {"a", "code", "pre", "style", "script", "tt"}
 VOID = {"br", "hr", "img", "input", "wbr"}
 

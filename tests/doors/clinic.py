@@ -19,6 +19,7 @@ from bot.memory.branch import BranchStore
 from bot.memory.manifest import Manifest
 from bot.memory.memory import Memory
 from bot.memory.store import Edits, Snapshot
+from bot.memory.whoosh import Sizes
 from bot.model import Thread
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
@@ -79,12 +80,18 @@ class Clinic:
         self.change(Changes(records=threads, cursor=cursor))
         self.github.repo.branches["precedent"] = "1" * 40
 
+    def remember_in_parts(self, *threads: Thread) -> None:
+        """Have these in memory, and the index in parts."""
+        with closing(Memory(self.store(), repo=REPOSITORY, sizes=Sizes(documents=1)).open()) as memory:
+            memory.stage(Changes(records=threads))
+            memory.rebuild_index()
+            memory.commit("in parts")
+
     def change(self, changes: Changes) -> None:
         """Have memory take this in."""
-        memory = Memory(self.store(), repo=REPOSITORY).open()
-        memory.stage(changes)
-        memory.commit("changes")
-        memory.close()
+        with closing(Memory(self.store(), repo=REPOSITORY).open()) as memory:
+            memory.stage(changes)
+            memory.commit("changes")
 
     def read(self, path: str) -> bytes:
         """A file of the branch."""
@@ -99,6 +106,12 @@ class Clinic:
 
     def with_manifest(self, edit: Edit) -> None:
         self.spoil(lambda held: {manifests.PATH: manifests.encode(edit(manifest_of(held)))})
+
+    def with_index(self, files: Mapping[str, bytes]) -> None:
+        """Put these files in the place of the index, and have the manifest say so."""
+        hashes = {name: manifests.bytes_hash(data) for name, data in files.items()}
+        self.spoil(lambda held: dict.fromkeys(held.paths("index")) | {f"index/{name}": files[name] for name in files})
+        self.with_manifest(lambda manifest: replace(manifest, index=hashes))
 
     def examine(self, *options: str | Path, token: str | None = None, now: datetime = NOW) -> list[Finding]:
         where = ("--repo", REPOSITORY, "--server", self.git.url, "--api", self.github.url)

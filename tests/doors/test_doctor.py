@@ -116,6 +116,11 @@ def _lost_index(clinic: Clinic) -> None:
     clinic.spoil(lambda held: dict.fromkeys(held.paths("index")[:1]))
 
 
+def _lost_part(clinic: Clinic) -> None:
+    clinic.remember_in_parts(*threads(12))
+    clinic.spoil(lambda held: dict.fromkeys(held.paths("index-parts")[:1]))
+
+
 def _newer(clinic: Clinic) -> None:
     clinic.spoil(lambda held: {MANIFEST: newer(held.read([MANIFEST])[MANIFEST])})
 
@@ -158,10 +163,11 @@ FAULTS: dict[str, Fault] = {
     "manifest damaged": (_files({MANIFEST: b"{"}), "manifest", "error", "damaged", "rebuild"),
     "newer format": (_newer, "format", "error", "format 2 is newer than 1", "newest release"),
     "index damaged": (_lost_index, "index", "warning", "damaged: index/", "rebuild"),
+    "part of the index lost": (_lost_part, "index", "warning", "damaged: index-parts/", "rebuild"),
     "record damaged": (_files({"records/0000/3.json": b"{}"}), "records", "error", "records/0000/3.json", "rebuild"),
     "record lost": (_files({"records/0000/3.json": None}), "counts", "warning", "5 threads", "rebuild"),
-    "digests lost": (_files({"digests/0000.jsonl": None}), "digests", "warning", "0000/1.json", "--delete precedent"),
-    "text of the gone": (_gone_with_digest, "digests", "error", "0000/3.json", "--delete precedent"),
+    "digests lost": (_files({"digests/0000.jsonl": None}), "digests", "warning", "0000/1.json", "rebuild"),
+    "text of the gone": (_gone_with_digest, "digests", "error", "0000/3.json", "rebuild"),
     "no schedule": (_no_schedule, "cursor", "warning", "a thread changed since", "actions/workflows/precedent.yml"),
     "old promise": (_old_promise, "promises", "warning", "for 3 days", "catch-up"),
     "bad setting": (
@@ -206,6 +212,38 @@ def is_real(command: str) -> None:
     else:
         help_of = subprocess.run(["git", arguments[0], "-h"], capture_output=True, text=True, check=False)
         assert help_of.stdout.startswith(f"usage: git {arguments[0]}")
+
+
+@pytest.mark.parametrize(
+    ("plant", "maker"),
+    [
+        (lambda clinic: clinic.with_manifest(lambda manifest: replace(manifest, layout=0)), "made by an older version"),
+        (lambda clinic: clinic.with_index({"MAIN_1.toc": b"of some version"}), "made by another version"),
+    ],
+)
+def test_an_index_of_another_version_is_no_problem_as_the_next_event_mends_it(
+    healthy: Clinic, plant: Plant, maker: str
+) -> None:
+    plant(healthy)
+    findings = healthy.examine()
+    assert problems(findings) == []
+    (told,) = of("index", findings)
+    assert (told.level, maker in told.says, "rebuild" in told.remedy) == ("note", True, True)
+    healthy.remember(*threads(6))
+    (told,) = of("index", healthy.examine())
+    assert told.level == "ok"
+
+
+@pytest.mark.parametrize("fault", ["digests lost", "text of the gone"])
+def test_digests_are_mended_when_the_index_is_made_anew(healthy: Clinic, fault: str) -> None:
+    FAULTS[fault][0](healthy)
+    healthy.remember_in_parts()
+    assert [told.level for told in of("digests", healthy.examine())] == ["ok"]
+
+
+def test_an_index_in_parts_that_is_whole_is_fine(healthy: Clinic) -> None:
+    healthy.remember_in_parts(*threads(12))
+    assert [told.level for told in of("index", healthy.examine())] == ["ok"]
 
 
 WORKFLOWS: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {

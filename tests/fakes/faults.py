@@ -9,11 +9,15 @@ KINDS = (
     "secondary403", "primary403", "429", "limit200", "secondary200",
     "401", "permission", "locked", "archived", "limited", "cap",
     "404", "410", "issues-off", "301", "422", "500", "5xx", "503", "504",
-    "drop", "dup", "slow", "html", "cut",
+    "drop", "dup", "slow", "html", "cut", "empty",
 )  # fmt: skip
 
 HAPPENS = frozenset({"dup", "slow", "cut"})
 """Faults after which what was asked for has happened all the same."""
+
+HOURLY = frozenset({"primary403", "limit200"})
+ENOUGH = HOURLY | {"401", "secondary403", "429", "secondary200"}
+"""Faults after which a client should ask for nothing more, of that kind or at all."""
 
 
 @dataclass
@@ -43,7 +47,8 @@ class FaultPlan:
 
     ``drop`` closes the connection before anything happens; ``dup`` does what was asked and loses the reply; ``slow``
     answers rightly after ``seconds``; ``cut`` breaks off in the middle of the right answer's JSON, ``html`` is the page
-    of a proxy with a status of 200. The words and headers of the others are in `struck`.
+    of a proxy with a status of 200; ``empty`` is a list by GraphQL that has lost its issues. The words and headers of
+    the others are in `struck`.
     """
 
     faults: list[Fault] = field(default_factory=list)

@@ -9,16 +9,16 @@ import argparse
 import os
 import signal
 import subprocess
-import sys
 import threading
-from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from tests.fakes.faults import FaultPlan
 from tests.fakes.git_handler import USER, WRITE_SERVICE, GitHandler, Served
+from tests.fakes.httpd import Loopback
 from tests.fakes.state import DEFAULT_TOKEN
 
+MAIN = "refs/heads/main"
 REFUSALS = {
     "GH006": "error: GH006: Protected branch update failed for $ref.\nerror: Changes need a pull request.",
     "GH013": "error: GH013: Repository rule violations found for $ref.\n- Cannot update this protected ref.",
@@ -35,19 +35,14 @@ done
 """
 
 
-class GitServer(ThreadingHTTPServer):
+class GitServer(Loopback):
     """Serves ``{owner}/{repo}.git`` (and ``….wiki.git``) below a folder, from its making until `stop`.
 
     ``tokens`` maps a token to ``read`` or ``write``; the password of basic auth is what counts, the user is
     ``x-access-token``. ``bytes_in`` and ``bytes_out`` count bodies as they went over the wire, without HTTP headers.
     """
 
-    daemon_threads = True
-    request_queue_size = 128
-    block_on_close = False
-
     def __init__(self, folder: Path, tokens: dict[str, str] | None = None, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), GitHandler)
         self.folder = folder
         self.token = DEFAULT_TOKEN
         self.tokens = {DEFAULT_TOKEN: "write"} if tokens is None else tokens
@@ -55,12 +50,7 @@ class GitServer(ThreadingHTTPServer):
         self.requests: list[Served] = []
         self.bytes_in = self.bytes_out = 0
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        super().__init__(GitHandler, port)
 
     def remote(self, full_name: str, token: str | None = None) -> str:
         """The URL to clone from, with the credentials in it (an empty token: without)."""
@@ -74,6 +64,21 @@ class GitServer(ThreadingHTTPServer):
         command = ["git", "init", "--quiet", "--bare", "--initial-branch", branch, "--template=", str(path)]
         subprocess.run(command, check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
         return path
+
+    def commit(self, full_name: str, path: str, content: str | bytes | None, ref: str = MAIN) -> None:
+        """Put a file onto a branch (None: take it off), as anybody with write access can; a new one begins as main."""
+        repository = self.folder / f"{full_name}.git"
+        bases = (_git(repository, "for-each-ref", "--format=%(objectname)", name) for name in (ref, MAIN))
+        base = next(filter(None, bases), "")
+        _git(repository, "read-tree", base or "--empty")
+        line = f"0 {'0' * 40}\t{path}\n"
+        if content is not None:
+            data = content.encode() if isinstance(content, str) else content
+            line = f"100644 {_git(repository, 'hash-object', '-w', '--stdin', given=data)}\t{path}\n"
+        _git(repository, "update-index", "--index-info", given=line.encode())
+        tree = _git(repository, "write-tree")
+        made = _git(repository, "commit-tree", tree, *(["-p", base] if base else []), "-m", "Change")
+        _git(repository, "update-ref", ref, made)
 
     def protect(self, full_name: str, branch: str, rule: str = "GH006") -> None:
         """Refuse every push to this branch with ``GH006`` (branch protection) or ``GH013`` (a ruleset)."""
@@ -102,21 +107,19 @@ class GitServer(ThreadingHTTPServer):
             self.bytes_in += received
             self.bytes_out += sent
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error of the server; anything else is."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _git(repository: Path, *words: str, given: bytes = b"") -> str:
+    """What git prints, whatever the machine's own settings are."""
+    author = ("-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com")
+    clean = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ["git", "-C", str(repository), *author, *words]
+    return subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, env=clean).stdout.decode().strip()
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:

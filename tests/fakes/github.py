@@ -18,7 +18,7 @@ from typing import Any, Self
 from tests.fakes.apps import App, Apps
 from tests.fakes.archive import read_archive
 from tests.fakes.exchange import Recorded
-from tests.fakes.faults import FaultPlan
+from tests.fakes.faults import ENOUGH, HOURLY, FaultPlan
 from tests.fakes.hooks import Hooks
 from tests.fakes.httpd import Listener
 from tests.fakes.limits import RateLimits
@@ -66,6 +66,7 @@ class FakeGitHub(EventfulProject):
         self.hooks = Hooks(world)
         self.requests: list[Recorded] = []
         self.violations: list[str] = []
+        self.struck: dict[int, str] = {}
         self.views: dict[object, Any] = {}
         self._written: list[bool] = []
         self._marked = 0
@@ -77,6 +78,20 @@ class FakeGitHub(EventfulProject):
     def url(self) -> str:
         """The API's base URL, without a trailing slash."""
         return self._listener.url
+
+    def environment(self, event_name: str, folder: Path) -> dict[str, str]:
+        """What a runner tells an Action, whose event lies in ``folder/event.json``; its outputs go there too."""
+        return {
+            "GITHUB_EVENT_NAME": event_name,
+            "GITHUB_EVENT_PATH": str(folder / "event.json"),
+            "GITHUB_REPOSITORY": self.repo.full_name,
+            "GITHUB_API_URL": self.url,
+            "GITHUB_SERVER_URL": self.site,
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+            "RUNNER_TEMP": str(folder),
+            "INPUT_TOKEN": self.token,
+        }
 
     @property
     def enterprise_url(self) -> str:
@@ -104,6 +119,17 @@ class FakeGitHub(EventfulProject):
     def recent(self) -> list[Recorded]:
         """The requests since the last `mark`; `requests` are all."""
         return self.requests[self._marked :]
+
+    def in_vain(self, since: int) -> list[str]:
+        """What was asked for after a fault had said that it is enough, among all but so many requests; of an
+        hourly limit only what counts against the same allowance."""
+        enough = {place: kind for place, kind in self.struck.items() if place >= since and kind in ENOUGH}
+        return [
+            f"after {kind}: {request.method} {request.path}"
+            for place, kind in enough.items()
+            for request in self.requests[place + 1 :]
+            if kind not in HOURLY or (request.path == "/graphql") == (self.requests[place].path == "/graphql")
+        ]
 
     def mark(self) -> None:
         """Begin a new count of `reads`, `writes` and `recent`."""

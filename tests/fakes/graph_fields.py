@@ -124,7 +124,8 @@ def list_issues(repo: Repository, call: Call, arguments: Arguments) -> dict[str,
         return f"{issue.updated_at if order['field'] == 'UPDATED_AT' else issue.created_at}|{issue.number:09d}"
 
     def make() -> Keyed[Issue]:
-        chosen = (issue for issue in repo.issues.values() if not issue.pull and _wanted(issue, arguments))
+        there = repo.issues.values() if repo.has_issues else ()  # switched off, they are hidden and nothing says so
+        chosen = (issue for issue in there if not issue.pull and _wanted(issue, arguments))
         return Keyed.sort(chosen, key, falling)
 
     chosen_by = {name: value for name, value in arguments.items() if name not in ("first", "last", "after", "before")}

@@ -78,16 +78,15 @@ def read_chunks(stream: Any) -> Any:
         pass
 
 
-class Listener(ThreadingHTTPServer):
-    """Listens on a loopback port from the moment it is made until `stop`."""
+class Loopback(ThreadingHTTPServer):
+    """Listens on a loopback port (0: any) from the moment it is made until `stop`."""
 
     daemon_threads = True
     request_queue_size = 128
     block_on_close = False
 
-    def __init__(self, answer: Answer, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
-        self.answer = answer
+    def __init__(self, handler: type[BaseHTTPRequestHandler], port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), handler)
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
@@ -104,3 +103,11 @@ class Listener(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
         self._thread.join()
+
+
+class Listener(Loopback):
+    """Answers what it is asked."""
+
+    def __init__(self, answer: Answer, port: int = 0) -> None:
+        self.answer = answer
+        super().__init__(_Handler, port)

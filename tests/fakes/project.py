@@ -36,6 +36,11 @@ class Project(History):
         self.repo.archived = True
 
     @one_at_a_time
+    def switch_issues(self, *, on: bool) -> None:
+        """Switch the repository's issues off, or on again."""
+        self.repo.has_issues = on
+
+    @one_at_a_time
     def rename_repo(self, full_name: str) -> None:
         """The old name keeps leading here, with a redirect."""
         owner, name = full_name.split("/")

@@ -92,6 +92,7 @@ class Service:
         with self.fake.world.lock:
             struck = answer(fault, named, route, self.fake) if fault else None
             sent = self._finish(named, route, struck or self._reply(named, route, params))
+            self.fake.struck |= {len(self.fake.requests): fault.kind} if fault else {}
         writes = graph.writes(_text(body)) if route is GRAPHQL else method not in ("GET", "HEAD")
         self.fake.record(Recorded(method, template, sent.status), writes)
         self._check(named, route, params, sent, bool(fault and fault.kind not in HAPPENS))

@@ -34,6 +34,8 @@ PAGES = {
 
 def answer(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply | None:
     """The reply to a request that a fault has struck; None where the right one goes out, late or not at all."""
+    if fault.kind in ("empty", "issues-off") and wire.path == "/graphql":
+        return _no_issues(switched_on=fault.kind == "empty")
     if fault.kind in WORDS:
         return Refusal(*WORDS[fault.kind]).reply
     if fault.kind in PAGES:
@@ -41,6 +43,11 @@ def answer(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply 
         return Reply(status, f"<html><body><h1>{title}</h1></body></html>".encode(), {"Content-Type": "text/html"})
     made = MAKERS.get(fault.kind)
     return made(fault, wire, route, server) if made else None
+
+
+def _no_issues(*, switched_on: bool) -> Reply:
+    issues = {"totalCount": 0, "nodes": [], "pageInfo": {"hasNextPage": False, "endCursor": None}}
+    return Reply(200, {"data": {"repository": {"hasIssuesEnabled": switched_on, "issues": issues}}})
 
 
 def _permission(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply:

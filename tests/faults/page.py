@@ -23,8 +23,8 @@ OPENING = """# Faults
 What happens when GitHub or git does not do what was asked. Each row of these tables is played by a test: a repository
 is brought to the moment, one run of the Action meets the fault, and the next one meets none. After that next run,
 whatever the fault was: at most one comment of ours stands on an issue, memory holds what GitHub shows, and the cursor
-has reached the newest change. No run asks for anything more after a limit or with a dead token, and no comment is ever
-posted twice.
+has reached the newest change. No run asks for anything more after a limit or with a dead token, but that one which
+was started by hand waits for a limit that is over within 90 seconds, and goes on. No comment is ever posted twice.
 
 This page is written by `python -m tests.faults --write` from the tables that the tests read.
 

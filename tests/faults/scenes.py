@@ -146,14 +146,16 @@ def first(t: Theatre) -> Event:
 
 
 def fixed(t: Theatre) -> Event:
-    """The issue that is pointed at was closed by a pull request, which is in a release."""
+    """Three issues that are pointed at were closed by pull requests, which are in a release."""
     github = t.github
-    github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
-    pull = github.add_pull("octocat", "Keep sessions", at="2025-08-02T10:00:00Z", files=["src/sessions.py"], closes=[2])
-    github.merge_pull(pull, "octocat", at="2025-08-03T10:00:00Z")
+    for what in ("Sessions", "Drafts", "Carts"):
+        number = github.open_issue("monalisa", f"{what} are lost", "On each restart.", at="2025-08-01T10:00:00Z")
+        at, files = "2025-08-02T10:00:00Z", [f"src/{what.lower()}.py"]
+        pull = github.add_pull("octocat", f"Keep {what.lower()}", at=at, files=files, closes=[number])
+        github.merge_pull(pull, "octocat", at="2025-08-03T10:00:00Z")
     github.add_release("v1.2.0", at="2025-08-04T10:00:00Z")
     t.act("schedule")
-    return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2."), None
+    return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2, #4 and #6."), None
 
 
 def committed(t: Theatre) -> Event:
@@ -181,6 +183,6 @@ SCENES = {
         Scene("mentioning", mentioning, 4, strange=2), Scene("closed", closed, 3), Scene("promised", promised),
         Scene("thumbs", thumbs, 2, is_counted), Scene("told to", told_to, 2, is_replied),
         Scene("edited", edited, 3, says_the_new), Scene("emptied", emptied, 2, is_folded),
-        Scene("first", first), Scene("fixed", fixed, 4), Scene("committed", committed, 3), Scene("renamed", renamed),
+        Scene("first", first), Scene("fixed", fixed, 8), Scene("committed", committed, 3), Scene("renamed", renamed),
     )
 }  # fmt: skip

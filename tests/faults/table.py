@@ -101,7 +101,9 @@ PARTS = (
         Rule("Another issue's ending waits for the next run; the event's own is answered.",
              (TIMELINE,), ("5xx",), Outcome(1, "the next run catches up", "now", True)),
         Rule("What several issues said is read from each of them instead.", (SEVERAL,), ("5xx",), fine()),
-        Rule("The comment is written without what could not be read.", (MENTIONED, *FIXES), ("5xx",), fine()),
+        Rule("The comment is written without what could not be read.", (MENTIONED,), ("5xx",), fine()),
+        Rule("The same, however many fixes are asked for in vain: a day later they are looked for again.",
+             FIXES, ("5xx",), fine()),
         Rule("Whether it stands must be known before anything is written.",
              (PROMISED,), ("5xx",), later(1, "the next run catches up", remembers=True)),
         Rule("Thumbs are counted by a later run; nobody waits for them.", (THUMBS,), ("5xx",), later(0, "", remembers=True)),
@@ -253,8 +255,10 @@ PARTS = (
         Rule("As secondary limit.", (FOLD,), ("primary limit", *SECONDARY_KINDS), like="secondary limit"),
         Rule("As 5xx.", (FOLD,), ("504", "dropped", "page of a proxy", "5xx once", "dropped once"), like="5xx"),
         Rule("GraphQL has no such answers.", (FOLD,), ("404", "404 for a moment"),),
-        Rule("GraphQL has no such answers.", (HISTORY, FOLD),
-             (*GONE, "issues switched off", "repository renamed", *REFUSALS, "422")),
+        Rule("An empty list says nothing then: the run ends well, and nothing is taken for gone.",
+             (HISTORY,), ("issues switched off",), later(0, "switched off", remembers=False)),
+        Rule("The list says so before.", (FOLD,), ("issues switched off",)),
+        Rule("GraphQL has no such answers.", (HISTORY, FOLD), (*GONE, "repository renamed", *REFUSALS, "422")),
     )),
 )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Where a fix is: the change, the files that tell, the first release with it, in few reads."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
 from bot.github.fixes import AGAIN, MAX_COMPARES, MAX_READS, NEVER, NOTHING_AGAIN, FixFinder, files_of, wanted
 from bot.kept import Fix
+from bot.memory.merging import later_fix
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import REPOSITORY
 
@@ -331,15 +333,49 @@ def test_a_server_that_does_not_answer_is_asked_again_another_time(github: FakeG
     finder = FixFinder(line, REPOSITORY)
     ref = merged(github)
     github.add_release("v1.0.0", at=day(5))
-    line.down = "/pulls/"
-    assert finder.find(1, ref, None, NOW) is None
     line.down = "/releases"
     cut_short = look(finder, ref)
-    assert (cut_short.release, cut_short.unreleased, cut_short.looked_at) == (None, False, NEVER)
-    line.down = "/compare/"
-    assert finder.find(1, ref, cut_short, NOW) is None, "nothing was learned"
+    assert (cut_short.release, cut_short.unreleased, cut_short.looked_at) == (None, False, NOW)
     line.down = ""
     assert look(finder, ref, cut_short).release == "v1.0.0"
+
+
+@pytest.mark.parametrize("down", ["/pulls/", "/files", "/commits/", "/releases", "/compare/", "/tags"])
+def test_a_look_without_an_answer_waits_for_a_day(github: FakeGitHub, client: GitHubClient, down: str) -> None:
+    line = Flaky(client)
+    github.add_release("v1.0.0", at=day(2))
+    sha = github.add_commit("Mend it", "hubot", at=day(3))
+    ref = sha if down == "/commits/" else merged(github)
+    if down == "/compare/":
+        github.add_release("v1.1.0", at=day(5))
+    line.down = down
+    found = look(FixFinder(line, REPOSITORY), ref)
+    assert (found.release, found.unreleased) == (None, False)
+    assert wanted({1: ref}, {1: found}, NOW + AGAIN - timedelta(seconds=1)) == {}
+    assert wanted({1: ref}, {1: found}, NOW + AGAIN) == {1: ref}
+    again = look(FixFinder(line, REPOSITORY), ref, found, NOW + AGAIN)
+    assert later_fix(again, found) == again
+    assert wanted({1: ref}, {1: again}, NOW + AGAIN) == {}
+
+
+def test_comparisons_that_never_come_end_no_run_and_are_not_asked_for_in_the_next_one(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    issue = github.open_issue("octocat", "Crash")
+    refs = {number: merged(github, at=day(number)) for number in (3, 4, 5, 6)}
+    github.add_release("v1.0.0", at=day(7))
+    known: dict[int | str, Fix] = {
+        key: replace(look(FixFinder(client, REPOSITORY), ref), id=key, release=None, looked_at=NEVER)
+        for key, ref in refs.items()
+    }
+    github.faults.add("GET */compare/*", "5xx", None)
+    finder = FixFinder(client, REPOSITORY)
+    found = [finder.find(key, ref, known[key], NOW) for key, ref in refs.items()]
+    assert client.create_comment(issue, "Seen before").text == "Seen before"
+    assert compares(github) == 4 + 3 * 4
+    assert found[3] is None, "it was not asked for"
+    known |= {fix.id: fix for fix in found if fix}
+    assert wanted(dict(refs), known, NOW) == {6: refs[6]}
 
 
 def test_what_is_not_sure_any_more_is_not_said_again(github: FakeGitHub, finder: FixFinder) -> None:

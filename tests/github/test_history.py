@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -11,14 +12,16 @@ import pytest
 
 from bot.archive import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.graphql import PER_PAGE, GraphQLHistory, NoGraphQL
 from bot.github.history import History, RestHistory
 from bot.github.threads import Own
-from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent
+from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent, Tombstone
 from bot.reading.outcome import outcome
 from tests.fakes.archive import read_archive
 from tests.fakes.github import FakeGitHub
+from tests.fakes.httpd import Listener
+from tests.fakes.service import Sent
 from tests.github.conftest import REPOSITORY
 
 SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
@@ -271,9 +274,55 @@ def test_what_is_too_much_for_any_answer_is_read_one_by_one(github: FakeGitHub, 
     github.comment(github.open_issue("octocat", "Hang"), "hubot", "Me too")
     github.faults.add("POST /graphql", "drop", 2)
     github.faults.add("GET /repos/*/issues/1", "410")
-    found = threads(by_graphql(github, own))
-    assert list(found) == [2]
-    assert [comment.text for comment in found[2].comments] == ["Me too"]
+    (news,) = by_graphql(github, own).since(None)
+    gone, read = news.records
+    assert isinstance(gone, Tombstone)
+    assert isinstance(read, Thread)
+    assert gone.revised_at > read.revised_at, "it was there when it was listed"
+    assert [comment.text for comment in read.comments] == ["Me too"]
+    assert (news.listed, dict(news.unread)) == ({1, 2}, {})
+
+
+def long_thread(github: FakeGitHub) -> int:
+    number = github.open_issue("octocat", "Long", at="2026-01-01T00:00:00Z")
+    for _ in range(130):
+        github.comment(number, "hubot", "Me too")
+    return number
+
+
+@pytest.mark.parametrize("too_much", [False, True])
+def test_a_thread_that_cannot_be_seen_costs_no_other(
+    github: FakeGitHub, own: Own, make: Make, *, too_much: bool
+) -> None:
+    number, other = long_thread(github), github.open_issue("octocat", "Short")
+    github.close(number, "octocat")
+    github.faults.add("GET */issues/1/timeline", "404", None)
+    github.faults.add("POST /graphql", "drop", 2 if too_much else 0)
+    (news,) = make(github, own).since(None)
+    assert [record.id for record in news.records] == [other]
+    assert (news.listed, news.unread) == ({number, other}, {number: parse_time("2026-01-01T00:00:00Z")})
+    assert (news.cursor, news.complete) == (parse_time(github.issue(number).updated_at), True)
+
+
+def test_a_thread_that_went_while_it_was_read_is_a_tombstone(github: FakeGitHub, own: Own, make: Make) -> None:
+    number, other = long_thread(github), github.open_issue("octocat", "Short")
+    github.faults.add("GET */issues/1/timeline", "410", None)
+    (news,) = make(github, own).since(None)
+    assert {record.id: type(record) for record in news.records} == {number: Tombstone, other: Thread}
+
+
+def test_issues_that_are_switched_off_are_no_empty_history(github: FakeGitHub, own: Own, make: Make) -> None:
+    github.open_issue("octocat", "Crash")
+    github.switch_issues(on=False)
+    with pytest.raises(IssuesOff, match="switched off"):
+        list(make(github, own).since(None))
+
+
+def test_issues_that_are_switched_off_while_threads_are_read_end_it(github: FakeGitHub, own: Own, make: Make) -> None:
+    long_thread(github)
+    github.faults.add("GET */issues/1/timeline", "issues-off", None)
+    with pytest.raises(IssuesOff, match="switched off"):
+        list(make(github, own).since(None))
 
 
 def test_pull_requests_are_no_part_of_it(github: FakeGitHub, own: Own, make: Make) -> None:
@@ -320,6 +369,44 @@ def test_what_a_refusal_means_and_that_it_is_not_waited_for(
         threads(by_graphql(github, own))
     assert "\n" not in str(refused.value)
     assert time.monotonic() - started < 5
+
+
+def errors(kind: str, words: str, **data: object) -> dict[str, object]:
+    return {"errors": [{"type": kind, "message": words}], "data": data}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "answer", "meaning", "words"),
+    [
+        (200, {}, errors("FORBIDDEN", "Your organisation has a list of addresses"), NotPermitted, "issues: write"),
+        (200, {"Retry-After": "60"}, errors("", "Later, please"), RateLimited, "secondary"),
+        (403, {}, {"message": "You have triggered an abuse detection mechanism"}, RateLimited, "secondary"),
+        (403, {}, "a page", NotPermitted, "issues: write"),
+        (404, {}, "a page", NoGraphQL, "404"),
+        (422, {}, {"message": "no"}, Unreachable, "goes on"),
+        (200, {}, errors("NOT_FOUND", "No such repository", repository=None), NotPermitted, "cannot see"),
+        (
+            200,
+            {},
+            errors("NOT_FOUND", "No such pull", repository={"issues": {"nodes": [None]}}),
+            Unreachable,
+            "No such",
+        ),
+        (200, {}, [], Unreachable, "nothing that can be read"),
+        (200, {}, "no JSON", Unreachable, "could not be reached"),
+    ],
+)
+def test_what_graphql_says_in_words_means_the_same_as_in_the_rest_api(
+    own: Own, status: int, headers: dict[str, str], answer: object, meaning: type[ForgeError], words: str
+) -> None:
+    told = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+    listener = Listener(lambda *_: Sent(status, {"Content-Type": "application/json", **headers}, told))
+    client = GitHubClient(listener.url, "token", REPOSITORY)
+    try:
+        with pytest.raises(meaning, match=words):
+            threads(GraphQLHistory(listener.url, "token", REPOSITORY, own, client))
+    finally:
+        listener.stop()
 
 
 def test_a_fault_of_the_server_is_tried_again(github: FakeGitHub, own: Own, capfd: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 import pytest
 
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, Gone, NotAsked, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.wire import STRIKES
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
@@ -122,6 +122,67 @@ def test_one_answer_in_between_and_the_count_begins_anew(github: FakeGitHub, cli
             client.comments(number)
         assert client.issue(number)["number"] == number
     assert client.troubles == ()
+
+
+def test_what_a_run_can_do_without_costs_nothing_else_when_it_fails(
+    github: FakeGitHub, client: GitHubClient, number: int
+) -> None:
+    made = client.create_comment(number, "One")
+    github.mark()
+    for path in ("GET */compare/*", "GET */issues/comments/*", "POST */reactions", "POST /graphql"):
+        github.faults.add(path, "5xx", None)
+    calls: list[Callable[[], object]] = [
+        lambda: client.get(f"/repos/{REPOSITORY}/compare/a...b", {}),
+        lambda: client.comment(made.id),
+        lambda: client.react(made.id, "eyes"),
+        lambda: client.fold(made.node_id, folded=True),
+    ]
+    for call in calls * STRIKES:
+        with pytest.raises(Unreachable):
+            call()
+    assert len(github.recent) == 4 + 4 + 1, "what has no answer three times is not asked for"
+    with pytest.raises(NotAsked):
+        client.get(f"/repos/{REPOSITORY}/releases", {})
+    assert client.create_comment(number, "Two").text == "Two"
+    assert client.troubles == ()
+
+
+def test_where_nothing_is_answered_it_does_without_what_it_can_do_without(
+    github: FakeGitHub, client: GitHubClient, number: int
+) -> None:
+    github.faults.add("*", "5xx", None)
+    for _ in range(STRIKES):
+        with pytest.raises(Unreachable):
+            client.issue(number)
+    github.mark()
+    with pytest.raises(NotAsked):
+        client.get(f"/repos/{REPOSITORY}/releases", {})
+    assert (github.recent, len(client.troubles)) == ([], 1)
+
+
+@pytest.mark.parametrize(("seconds", "asks"), [(29, False), (31, True)])
+def test_a_limit_that_was_sat_out_counts_no_more(
+    github: FakeGitHub, client: GitHubClient, number: int, seconds: float, asks: bool
+) -> None:
+    github.faults.add("GET *", "secondary403", seconds=30)
+    with pytest.raises(RateLimited):
+        client.issue(number)
+    client.sit_out(seconds)
+    if asks:
+        assert client.issue(number)["number"] == number
+    else:
+        with pytest.raises(RateLimited):
+            client.issue(number)
+    assert len(client.troubles) == (not asks)
+
+
+def test_a_dead_token_cannot_be_sat_out(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+    github.faults.add("GET *", "401", 1)
+    for _ in range(2):
+        with pytest.raises(Unauthorised):
+            client.issue(number)
+        client.sit_out(3_600)
+    assert len(github.requests) == 1
 
 
 # -- time ----------------------------------------------------------------------------------------------------------

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -82,7 +80,8 @@ class Repository:
             shutil.copytree(kept, self.folder / "git")
         self.git = WatchedGit(self.folder / "git", self.gate)
         if not kept:
-            _first_commit(self.git.create(self.name), self.folder / "checkout")
+            self.git.create(self.name)
+            self.git.commit(self.name, "README.md", "# Linkbarn\n")
         self.bare = self.folder / "git" / f"{self.name}.git"
         self.github = WatchedGitHub(self.name, story()["issue"]["created_at"], self.git.url, self.gate)
         self.github.load_archive(history())
@@ -143,18 +142,7 @@ class Repository:
         comment.id = standing.id
 
     def _environment(self, event: str) -> dict[str, str]:
-        return {
-            "GITHUB_EVENT_NAME": event,
-            "GITHUB_EVENT_PATH": str(self.folder / "event.json"),
-            "GITHUB_REPOSITORY": self.name,
-            "GITHUB_API_URL": self.github.url,
-            "GITHUB_SERVER_URL": self.git.url,
-            "GITHUB_OUTPUT": str(self.folder / "output"),
-            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
-            "RUNNER_TEMP": str(self.folder),
-            "INPUT_TOKEN": self.github.token,
-            "TMPDIR": str(self.temporary),
-        }
+        return self.github.environment(event, self.folder) | {"TMPDIR": str(self.temporary)}
 
 
 def prepare(folder: Path) -> Prepared:
@@ -183,18 +171,3 @@ def _size(path: Path) -> int:
     if path.is_symlink() or path.is_file():
         return path.lstat().st_size
     return sum(file.lstat().st_size for file in path.rglob("*") if file.is_file())
-
-
-def _first_commit(bare: Path, work: Path) -> None:
-    """A default branch with a page, as any repository has one."""
-    work.mkdir()
-    (work / "README.md").write_text("# Linkbarn\n", encoding="utf-8")
-    clean = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
-    for command in (
-        ["init", "-q", "-b", "main"],
-        ["add", "."],
-        ["commit", "-qm", "Begin"],
-        ["push", "-q", str(bare), "main"],
-    ):
-        subprocess.run([*git, *command], cwd=work, check=True, env=clean)

@@ -14,6 +14,7 @@ from random import Random
 import pytest
 
 from bot.kept import Changes, Said
+from bot.memory.draft import PARTS, part_path
 from bot.memory.families import DIGESTS
 from bot.memory.manifest import FORMAT
 from bot.memory.memory import Memory
@@ -21,6 +22,7 @@ from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
 from bot.memory.shards import read_lines
 from bot.memory.store import StoreError
+from bot.memory.whoosh import LAYOUT
 from bot.model import Tombstone
 from bot.reading.digest import digest
 from tests.memory import hostile_index
@@ -138,6 +140,14 @@ def another_analyser(place: Place) -> None:
     place.put({"manifest.json": json.dumps(manifest_of(place) | {"analyser": "another"}).encode()})
 
 
+def another_layout(place: Place, layout: int | None) -> None:
+    """The manifest and an index file as another version may have written them."""
+    place.put({largest(place)[0]: None})
+    vouch(place)
+    fields = {name: value for name, value in manifest_of(place).items() if name != "layout"}
+    place.put({"manifest.json": json.dumps(fields | ({} if layout is None else {"layout": layout})).encode()})
+
+
 def unknown_hashes(place: Place) -> None:
     names = {"../../evil": "x", "a\nb": "y", "": "z", "index": "x" * 10_000}
     place.put({"manifest.json": json.dumps(manifest_of(place) | {"index": names}).encode()})
@@ -176,6 +186,41 @@ def test_an_index_that_its_manifest_vouches_for_is_not_believed_for_it(
     finds_all(memory)
     assert "damaged" in memory.notes[0]
     answers_and_mends(full, "damaged")
+
+
+def test_digests_of_another_version_are_made_anew_with_the_index(full: Place) -> None:
+    """Those of threads that did not change, too; what is as it should be is not written again."""
+    before = full.files("digests")
+    lines, _ = read_lines(before["digests/0000.jsonl"])
+    old = [json.dumps({**line, "title": "as it was made"} if key == 5 else line) for key, line in lines.items()]
+    full.put({"digests/0000.jsonl": "\n".join([*old, '{"id":99,"title":"gone"}', "{"]).encode()})
+    memory = full.memory()
+    memory.rebuild_index()
+    assert memory.commit("anew")
+    assert full.files("digests") == before
+    assert not any("digests" in path for path in edits_of(full))
+
+
+def edits_of(place: Place) -> dict[str, object]:
+    """What a memory would write that made its index anew."""
+    memory = place.memory()
+    memory.rebuild_index()
+    return dict(memory.draft.edits())
+
+
+def test_an_index_of_another_format_is_made_anew_and_told_to_be_that(full: Place) -> None:
+    full.put(dict.fromkeys(full.files("index")) | {"index/MAIN_1.toc": b"of an older version"})
+    vouch(full)
+    answers_and_mends(full, "written by another version: it was made anew from 12 records")
+
+
+@pytest.mark.parametrize(("layout", "maker"), [(None, "an older version"), (LAYOUT + 1, "a newer version")])
+def test_an_index_of_another_version_is_made_anew_and_not_called_damaged(
+    full: Place, layout: int | None, maker: str
+) -> None:
+    another_layout(full, layout)
+    answers_and_mends(full, f"The index was made by {maker}: it was made anew from 12 records.")
+    assert manifest_of(full)["layout"] == LAYOUT
 
 
 @pytest.mark.parametrize("spoil", [truncate, add_link, another_analyser])
@@ -306,6 +351,14 @@ def test_a_damaged_record_is_left_out_and_comes_back_when_it_is_read_again(full:
     remember(full.memory(), issue(5, 2))
     assert manifest_of(full)["threads"] == len(HELD)
     is_whole(full)
+
+
+def test_a_memory_of_which_only_parts_of_its_index_are_left_is_begun_anew(place: Place) -> None:
+    place.put({part_path("0123456789abcdef"): b"a part"})
+    memory = place.memory()
+    assert memory.cursor is None
+    assert remember(memory, issue(1))
+    assert [path for path in place.files() if path.startswith(PARTS)] == []
 
 
 def test_files_among_the_records_that_are_none_do_no_harm(full: Place) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bot.kept import Changes, Fix, Said, Wish
 from bot.memory.branch import BranchStore
-from bot.memory.manifest import MAX_SOURCES, MAX_STATE, Manifest, decode, encode
+from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE, Manifest, decode, encode
 from bot.memory.memory import Memory
 from bot.memory.merging import joined, later_fix, recent
 from bot.model import Kind, Thread, ThreadId, Tombstone
@@ -354,6 +354,47 @@ def test_pages_are_listed_from_their_records_where_digests_are_damaged(shelf: Pl
     assert shelf.memory().page_ids() == ["docs/a.md", "docs/b.md"]
 
 
+# -- promises --------------------------------------------------------------------------------------------------------
+
+
+def promises(*keys: int) -> list[Said]:
+    return [Said(key, "pending", at(key), "one run answers no more, the next one does") for key in keys]
+
+
+def being_said(key: int) -> Said:
+    return Said(key, "pending", at(key), text_hash="abc", trying_since=at(key))
+
+
+def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled(place: Place) -> None:
+    last = MAX_PENDING + 11
+    flood = [issue(key, author="mona") for key in range(2, last + 1)]
+    keep(place, records=[issue(1), *flood], said=promises(*range(1, MAX_PENDING + 2)))
+    memory = keep(place, said=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
+    assert memory.pending == (*range(1, MAX_PENDING), last)
+    assert [f"More than {MAX_PENDING} issues wait" in note for note in memory.notes] == [True]
+    found = place.memory()
+    assert found.pending == memory.pending
+    said = found.said(range(1, last + 1))
+    assert {key for key, one in said.items() if one.state == "pending"} == set(found.pending)
+    assert said[MAX_PENDING + 5].reason == "too many wait for an answer"
+    memory.stage(Changes(said=promises(1)))
+    assert memory.pending == found.pending
+
+
+def test_who_opened_few_issues_is_answered_although_another_opened_many_before(place: Place) -> None:
+    flood = [issue(key, author="mona") for key in range(2, MAX_PENDING + 2)]
+    keep(place, records=[issue(900), *flood], said=promises(*range(2, MAX_PENDING + 2)))
+    memory = keep(place, said=promises(900))
+    assert memory.pending == (*range(2, MAX_PENDING + 1), 900)
+    assert memory.said([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
+
+
+def test_a_comment_that_stands_is_still_known_when_its_change_is_given_up(shelf: Place) -> None:
+    standing = Said(900, "pending", at(900), "waits", comment_id=77)
+    memory = keep(shelf, said=[*promises(*range(1, MAX_PENDING + 1)), standing])
+    assert (memory.said([900])[900].state, memory.said([900])[900].comment_id) == ("said", 77)
+
+
 def test_sources_of_pages_are_few_and_can_be_taken_out() -> None:
     manifest = Manifest().with_pages([("docs", "a"), ("wiki", "b"), ("docs", "c")])
     assert manifest.pages == {"docs": "c", "wiki": "b"}
@@ -389,6 +430,20 @@ def test_shards_that_are_not_there_cost_nothing_and_others_come_with_the_rest(fi
     without, beside = (requests(filled, key, expected=expected) for key in (7, 250))
     assert without == beside
     assert len(without) == (5 if expected else 7)
+
+
+def test_all_that_is_kept_of_a_thread_can_be_brought_in_one_exchange(filled: Hosted) -> None:
+    with opened(filled) as store:
+        memory = Memory(store).open()
+        filled.mark()
+        memory.bring([7, 250])
+        brought = filled.asked
+        assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
+        assert (memory.said([250]), len(memory.wishes([250])), len(memory.fixes([250]))) == ({}, 1, 1)
+        memory.stage(Changes(records=(issue(250, 1),), wishes=(wish(250, 6),), said=(Said(7, "silent", at(2)),)))
+        memory.commit("changed")
+        assert brought == ["GET refs", "POST git-upload-pack"]
+        assert filled.asked == [*brought, "GET refs", "POST git-receive-pack"]
 
 
 def test_wishes_of_the_last_hour_keep_the_manifest_small() -> None:

@@ -20,6 +20,7 @@ from bot.memory.manifest import (
     encode,
     file_hash,
     next_pending,
+    within_bounds,
 )
 from tests.memory.samples import at
 
@@ -96,7 +97,7 @@ def test_a_cursor_without_a_zone_is_read_as_utc() -> None:
 
 def test_every_difference_between_the_folder_and_the_manifest_is_found(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, a=b"1", b=b"2", c=b"3")
-    manifest = Manifest().with_index(folder, "1+x")
+    manifest = Manifest().with_index(folder, "1+x", 3)
     assert damaged_files(manifest, folder) == []
     (folder / "a").write_bytes(b"9")
     (folder / "b").unlink()
@@ -106,9 +107,10 @@ def test_every_difference_between_the_folder_and_the_manifest_is_found(tmp_path:
 
 def test_files_that_are_known_are_not_read_again(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, known=b"1", new=b"2")
-    manifest = Manifest(index={"known": "as it was", "gone": "x"}).with_index(folder, "1+x")
+    manifest = Manifest(index={"known": "as it was", "gone": "x"}).with_index(folder, "1+x", 3)
     assert manifest.index == {"known": "as it was", "new": file_hash(folder / "new")}
-    assert manifest.analyser == "1+x"
+    assert (manifest.analyser, manifest.layout) == ("1+x", 3)
+    assert decode(encode(manifest)) == manifest
 
 
 def test_a_promise_stays_until_it_is_kept() -> None:
@@ -117,8 +119,25 @@ def test_a_promise_stays_until_it_is_kept() -> None:
     assert next_pending([], [], [5]) == ()
 
 
-def test_the_oldest_promises_are_given_up_first() -> None:
-    assert next_pending(range(MAX_PENDING), [999], []) == (*range(1, MAX_PENDING), 999)
+def test_of_too_many_promises_the_newest_are_given_up() -> None:
+    everybody = next_pending(range(MAX_PENDING), [999], [])
+    assert within_bounds(everybody, (), {}) == tuple(range(MAX_PENDING))
+    assert within_bounds(everybody, {999}, {}) == (*range(MAX_PENDING - 1), 999)
+    assert within_bounds(everybody[:-1], (), {}) == everybody[:-1]
+
+
+def test_who_opens_many_issues_pushes_out_their_own_promises() -> None:
+    flood = dict.fromkeys(range(300), "mona")
+    kept = within_bounds([*flood, 900, 901], (), {**flood, 300: "Mona", 900: "octocat", 901: "hubot"})
+    assert kept == (*range(MAX_PENDING - 2), 900, 901)
+
+
+@given(st.lists(st.integers(0, 400), unique=True, max_size=400), st.frozensets(st.integers(0, 400), max_size=50))
+def test_of_any_promises_so_many_are_kept_in_their_order(pending: list[int], first: frozenset[int]) -> None:
+    kept = within_bounds(pending, first, {key: "abc"[key % 3] for key in pending})
+    assert len(kept) == min(len(pending), MAX_PENDING)
+    assert list(kept) == [key for key in pending if key in kept]
+    assert first & set(pending) <= set(kept)
 
 
 # A reading of the whole history

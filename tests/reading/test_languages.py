@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bot.reading import lexicon
 from bot.reading.language import bigrams, folded, is_english, stretch, without_accents
 from bot.reading.words import MAX_TERM, terms, tokens
+from tests.reading.linear import takes_linear_time
 
 
 @pytest.mark.parametrize(
@@ -223,12 +224,4 @@ def test_a_long_run_is_cut_in_linear_time() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    def seconds(length: int) -> float:
-        text = (piece * length)[:length]
-        start = process_time()
-        terms(text)
-        return process_time() - start
-
-    # Eight times the text in less than thirty times the time: quadratic code would need sixty-four times.
-    small, large = (min(seconds(length) for _ in range(3)) for length in (8_192, 65_536))
-    assert large < 30 * small + 0.05
+    takes_linear_time(terms, piece)

@@ -1,13 +1,12 @@
 """The analyser, by example and by property."""
 
-from time import process_time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading import words
 from bot.reading.words import ANALYSER_VERSION, MAX_TERM, body_terms, terms
+from tests.reading.linear import takes_linear_time
 
 
 def test_words_are_stemmed_and_stop_words_dropped() -> None:
@@ -144,12 +143,4 @@ HOSTILE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    def seconds(length: int) -> float:
-        text = (piece * length)[:length]
-        start = process_time()
-        body_terms(text)
-        return process_time() - start
-
-    # Eight times the text in less than thirty times the time: quadratic code would need sixty-four times.
-    small, large = (min(seconds(length) for _ in range(3)) for length in (8_192, 65_536))
-    assert large < 30 * small + 0.05
+    takes_linear_time(body_terms, piece)

@@ -187,6 +187,10 @@ class Story:
             return self.scene.deliver("schedule")
         if self.manner is not CALM and self.chance.random() < 0.04 and (number := self._open_number()):
             return self._by_hand(number)
+        if self.manner is not CALM and self.chance.random() < 0.05:
+            self.tally.add("rebuilds")
+            payload = b'{"inputs": {"run": "rebuild"}}'
+            return Delivery("workflow_dispatch", "", None, payload, "workflow_dispatch rebuild")
         return self.queue.pop(0)
 
     def _open_number(self) -> int | None:

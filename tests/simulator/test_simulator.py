@@ -11,8 +11,11 @@ from tests.simulator.planted import BUGS, Bug, hunt
 from tests.simulator.program import give_back, ground_here, play, play_twice
 from tests.simulator.scene import Ground
 
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""A run that dies leaves files open, which in a process of its own would end with it."""
+
 QUICK = (10,)
-MORE = range(1_000, 1_150)
+MORE = range(3_000, 3_040)
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +30,9 @@ def test_a_history_breaks_nothing(ground: Ground, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(4))
 def test_many_histories_break_nothing(ground: Ground, part: int) -> None:
-    played = [play_twice(ground, seed) for seed in MORE[part::10]]
+    played = [play_twice(ground, seed) for seed in MORE[part::4]]
     assert {one.seed: one.broken for one in played if one.broken} == {}
 
 

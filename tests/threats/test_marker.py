@@ -8,26 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.stage import BOT, Stage
+from tests.acceptance.stage import BOT, REPOSITORY, Stage, with_past
 
-DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 MARKER = "<!-- precedent:v1 id=action -->"
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """A repository with a decision (1) and a second issue (2) that is long closed."""
-    stage = Stage(tmp_path)
-    github = stage.github
-    github.set_permission("octocat", "write")
-    github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
-    github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
-    github.close(1, "octocat", at="2025-07-23T10:00:00Z")
-    github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
-    github.close(2, "octocat", "not_planned", at="2025-08-02T10:00:00Z")
-    yield stage
-    stage.close()
-    assert github.violations == []
+    yield from with_past(tmp_path)
 
 
 def act(
@@ -122,30 +110,19 @@ def test_our_own_comment_as_an_event_is_answered_by_silence(stage: Stage) -> Non
     assert (len(stage.comments(number)), stage.github.writes) == (1, writes)
 
 
-def commit(stage: Stage, branch: str, path: str, content: str) -> None:
-    work = stage.folder / "work"
-    git = ["git", "-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com"]
-    if not work.exists():
-        subprocess.run([*git, "init", "-q", "-b", "main", str(work)], check=True)
-    (work / path).parent.mkdir(parents=True, exist_ok=True)
-    (work / path).write_text(content, encoding="utf-8")
-    for words in (["add", "."], ["commit", "-qm", "Change"], ["push", "-q", str(stage.bare), f"HEAD:{branch}"]):
-        subprocess.run([*git, *words], cwd=work, check=True)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("branch", ["refs/pull/3/head", "refs/heads/patch", "refs/heads/precedent-settings"])
 def test_settings_and_templates_of_another_branch_have_no_effect(stage: Stage, branch: str) -> None:
-    commit(stage, "refs/heads/main", ".github/precedent.yml", "mode: comment\n")
+    stage.git.commit(REPOSITORY, ".github/precedent.yml", "mode: comment\n")
     head = subprocess.run(["git", "-C", stage.bare, "rev-parse", "main"], check=True, capture_output=True).stdout
-    commit(stage, branch, ".github/precedent.yml", "mode: off\n")
-    commit(stage, branch, ".github/precedent/context.md.j2", "{{ marker }}\nOwned.\n")
-    commit(stage, branch, ".github/precedent/words.yml", 'mentioned: "Owned"\n')
+    stage.git.commit(REPOSITORY, ".github/precedent.yml", "mode: off\n", branch)
+    stage.git.commit(REPOSITORY, ".github/precedent/context.md.j2", "{{ marker }}\nOwned.\n", branch)
+    stage.git.commit(REPOSITORY, ".github/precedent/words.yml", 'mentioned: "Owned"\n', branch)
     assert (
         subprocess.run(["git", "-C", stage.bare, "rev-parse", "main"], check=True, capture_output=True).stdout == head
     )
     (text,) = stage.comments(asked(stage))
     assert "Where should sessions live?" in text
     assert "Owned" not in text
-    commit(stage, "refs/heads/main", ".github/precedent.yml", "mode: off # merged\n")
+    stage.git.commit(REPOSITORY, ".github/precedent.yml", "mode: off # merged\n")
     assert stage.comments(asked(stage, "As in #1, once more.")) == []

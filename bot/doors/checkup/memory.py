@@ -10,6 +10,7 @@ from bot.doors.checkup.finding import Finding, age, moment, some
 from bot.doors.checkup.held import Held
 from bot.doors.checkup.place import Place
 from bot.learning import CALM_GROWTH, LEAST_THREADS
+from bot.memory.draft import other_maker
 from bot.memory.git_errors import AuthFailed, RemoteUnreachable
 from bot.memory.learned import WORDS
 from bot.memory.manifest import FORMAT
@@ -133,11 +134,15 @@ def promises(held: Held, place: Place, settings: Settings, now: datetime) -> Fin
 
 
 def index(held: Held, place: Place) -> Iterator[Finding]:
-    """Whether the index is what the manifest says, and was made by the analyser of this version."""
+    """Whether the index is what the manifest says, and was made by this version and its analyser."""
     if held.index:
         yield Finding(
             "index", "warning", f"damaged: {some(held.index)}; it is made anew when used", place.by_hand("rebuild")
         )
+    elif held.is_foreign:
+        maker = other_maker(held.manifest) or "another version, as this one cannot read it"
+        says = f"whole, but made by {maker}; it is made anew when used"
+        yield Finding("index", "note", says, place.by_hand("rebuild"))
     elif not held.manifest.index and held.manifest.threads:
         yield Finding("index", "warning", "there is none; it is made anew when used", place.by_hand("rebuild"))
     else:
@@ -162,19 +167,12 @@ def records(held: Held, place: Place) -> Iterator[Finding]:
         yield Finding("records", "ok", f"{looked} were read and are whole", whole)
     if found.leftover:
         says = f"threads that are gone still have theirs: {some(found.leftover)}"
-        yield Finding("digests", "error", says, _begin_anew(place))
+        yield Finding("digests", "error", says, place.by_hand("rebuild"))
     if found.undigested:
         says = f"missing, or not of this revision: {some(found.undigested)}"
-        yield Finding("digests", "warning", says, _begin_anew(place))
+        yield Finding("digests", "warning", says, place.by_hand("rebuild"))
     if not found.leftover and not found.undigested:
         yield Finding("digests", "ok", f"{looked} agree with their records")
-
-
-def _begin_anew(place: Place) -> str:
-    """Digests are made when their records change, and those of a branch that is as it should be never do."""
-    if place.store:
-        return place.by_hand("rebuild")
-    return f"begin anew: `git push {place.remote} --delete {place.branch}`, then {place.by_hand('rebuild')}"
 
 
 def learned(held: Held, place: Place) -> Iterator[Finding]:
