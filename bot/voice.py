@@ -74,6 +74,7 @@ class Spoken:
     """What happened. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, or failed.
 
     ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
+    ``is_owed``: it was left to a later run, for ``reason``.
     """
 
     id: ThreadId
@@ -86,6 +87,7 @@ class Spoken:
     error: ForgeError | None = None
     is_refused: bool = False
     gone: Gone | None = None
+    is_owed: bool = False
 
     @property
     def spoke(self) -> bool:
@@ -180,6 +182,7 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     ``words`` are those of a comment that is taken back, None for the shipped ones.
     """
     told = Spoken(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
+    told = replace(told, is_owed=bool(plan.waits))
     if plan.fault:
         return replace(told, action="failed", error=plan.fault)
     if plan.passed or plan.waits:

@@ -15,6 +15,10 @@ class Unauthorised(ForgeError):
     """401: the token is wrong or has expired."""
 
 
+class NotInstalled(WorldError):
+    """The App is not installed there (any more), is suspended, or may not see this repository."""
+
+
 class NotPermitted(ForgeError):
     """403: the token lacks a permission."""
 

@@ -25,7 +25,10 @@ KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, as far as it matters: a hint where to look, never the truth itself."""
+    """What happened, as far as it matters: a hint where to look, never the truth itself.
+
+    ``earlier``: comments on the same issue that were created shortly before, where one event stands for several.
+    """
 
     name: str
     action: str = ""
@@ -35,6 +38,7 @@ class Event:
     comment_author: str = ""
     moved_to: str | None = None
     inputs: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[int, ...] = ()
 
     @property
     def may_be_answered(self) -> bool:
