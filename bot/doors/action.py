@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from bot.comment.links import Links
 from bot.comment.render import Renderer, marker
 from bot.comment.summary import RunReport, log_line, summarise
 from bot.config import load_settings
+from bot.doors.guarded import bug
 from bot.doors.runner import (
     SERVER,
     Surroundings,
@@ -125,13 +125,6 @@ class Report:
     def notice(self, line: str) -> None:
         if line not in self.notices:
             self.notices.append(line)
-
-
-def bug(error: Exception) -> str:
-    """An unexpected error as one line for a report: what and where, and none of the values, which may be anybody's."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
-    return f"this is a bug of Precedent, please report it: {type(error).__name__} at {' > '.join(places[-8:])}"
 
 
 def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report) -> None:
