@@ -6,8 +6,10 @@ import hashlib
 import itertools
 import json
 import re
+import time
 import traceback
 from dataclasses import dataclass, replace
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,7 +22,6 @@ from tests.fakes.objects import Shapes
 from tests.fakes.state import Token
 from tests.fakes.struck import answer
 
-RANKS = ("none", "read", "write", "admin")
 ENTERPRISE = "/api/v3"
 BOOK = Book().extend((rest_issues.BOOK, rest_comments.BOOK, rest_project.BOOK, rest_app.BOOK))
 GRAPHQL = Route("POST", "/graphql", lambda call: Reply())
@@ -195,12 +196,14 @@ class Service:
         expired = token is not None and token.expires_at is not None and token.expires_at <= self.fake.clock.now
         if token is None or expired or kind.lower() not in ("bearer", "token"):
             raise Refusal(401, "Bad credentials")
+        self.fake.apps.check(token)
         return token, None
 
     def _finish(self, wire: Wire, route: Route | None, reply: Reply) -> Sent:
         resource = "graphql" if route is GRAPHQL else "core"
         token = self.fake.world.tokens.get(wire.headers.get("Authorization", "").partition(" ")[2].strip())
         headers = {
+            "Date": formatdate(time.time() + self.fake.ahead, usegmt=True),
             "Content-Type": "application/json; charset=utf-8",
             "Cache-Control": "private, max-age=60, s-maxage=60" if token else "public, max-age=60, s-maxage=60",
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP,Accept-Encoding, Accept, X-Requested-With",
