@@ -111,17 +111,19 @@ def read_options(
     """
     faults: list[str] = list(_misspelt(environ))
     given: dict[str, object] = {}
+    tried = set()
     for name, (rule, default) in rules(Options).items():
         assert not isinstance(default, type)
         where, text = _found(name, environ, flags or {}, faults.append)
         if text:
+            tried.add(name)
             try:
                 given[name] = _value(where, text, rule, default)
             except SettingsError as error:
                 faults.append(str(error))
         elif name in required and not any(fault.startswith(where) for fault in faults):
             faults.append(f"{where} is missing: {_what(name)}")
-    faults += _together(given)
+    faults += _together(tried)
     if faults:
         raise Misconfigured(faults)
     options = replace(Options(), **given)  # type: ignore[arg-type]
@@ -204,9 +206,9 @@ def _reached(where: str, address: str) -> str:
     return address.rstrip("/")
 
 
-def _together(given: Mapping[str, object]) -> list[str]:
+def _together(tried: set[str]) -> list[str]:
     """What is wrong about several options beside each other."""
-    one = {"server_url", "api_url"} & set(given)
+    one = {"server_url", "api_url"} & tried
     if len(one) != 1:
         return []
     (there,), (missing,) = one, {"server_url", "api_url"} - one
