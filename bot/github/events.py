@@ -64,6 +64,11 @@ def parse_event(name: str, payload: bytes) -> Event:
         raise UserError(f"the payload of the {name} event is not JSON ({error}): check GITHUB_EVENT_PATH") from error
     if not isinstance(data, dict):
         raise UserError(f"the payload of the {name} event is not a JSON object: check GITHUB_EVENT_PATH")
+    return event_of(name, data)
+
+
+def event_of(name: str, data: Mapping[str, Any]) -> Event:
+    """The event of a payload that is JSON; missing parts are no error."""
     issue, comment = _object(data, "issue"), _object(data, "comment")
     return Event(
         name=name,
