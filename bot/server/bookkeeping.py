@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from bot.archive import clean
 from bot.github.events import Event
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, LaneRow, Result, Told, Work
 
@@ -35,7 +36,14 @@ FOLLOW_UP = "catch-up"
 
 def kept(event: Event) -> Event:
     """What the ledger keeps of an event: where to look, and nobody's name."""
-    return Event(event.name, event.action, event.number, event.is_pull, event.comment_id, moved_to=event.moved_to)
+    return Event(
+        clean(event.name),
+        clean(event.action),
+        event.number,
+        event.is_pull,
+        event.comment_id,
+        moved_to=clean(event.moved_to) or None,
+    )
 
 
 def picked(due: Sequence[Delivery]) -> list[Delivery]:

@@ -154,7 +154,8 @@ class MemoryGuard:
         return self.name in self._holds
 
     def dead(self) -> list[str]:
-        return [name for name in sorted(self._workers - {self.name}) if self._take(name)]
+        others = sorted(self._workers - {self.name})
+        return [name for name in others if name in self._holds or self._take(name)]
 
     def bury(self, worker: str) -> None:
         self._workers.discard(worker)

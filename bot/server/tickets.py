@@ -1,0 +1,212 @@
+"""Wake-up calls for lanes, and who answers them: a queue of DBOS, one partition for each lane."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbos import DBOS, DBOSClient, EnqueueOptions, Serializer
+
+from bot.errors import WorldError
+from bot.server.database import Database, Transaction
+from bot.server.locks import ServerLocks, locks
+from bot.server.nouns import Instant, Lane
+
+NAME = "precedent"
+QUEUE, TURN = "events", "turn"
+
+RELEASE = "1"
+"""DBOS gives work only to who says the same, so this changes only when tickets mean something else."""
+
+UNFINISHED = ("ENQUEUED", "DELAYED", "PENDING")
+ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
+
+POLL = 0.2
+"""Seconds between two looks for tickets."""
+
+PURGED, PAGE = 5000, 500
+MIGRATION = 60.0
+"""Seconds that a process waits for another one that makes the tables."""
+
+
+class JsonSerializer(Serializer):
+    """What tickets hold, as JSON: the library's own way is pickle, which runs what it reads."""
+
+    def serialize(self, data: Any) -> str:
+        if isinstance(data, BaseException):
+            data = {"error": type(data).__name__, "text": str(data)[:500]}
+        return json.dumps(data, separators=(",", ":"))
+
+    def deserialize(self, serialized_data: str) -> Any:
+        data = json.loads(serialized_data)
+        is_error = isinstance(data, dict) and data.keys() == {"error", "text"}
+        return RuntimeError(f"{data['error']}: {data['text']}") if is_error else data
+
+    def name(self) -> str:
+        return "precedent-json"
+
+
+def prepare(database: Database, folder: Path) -> None:
+    """Make or bring up to date the tables, DBOS's and ours. Of several processes one does so, the others wait."""
+    with _alone(database, folder), database.asked():
+        DBOS.migrate(database.url)
+        database.make_tables()
+
+
+@contextmanager
+def _alone(database: Database, folder: Path) -> Iterator[None]:
+    held, end = locks(database, folder), time.monotonic() + MIGRATION
+    while not held.take("migrate"):
+        if time.monotonic() > end:
+            raise WorldError("another process has been making the queue's tables for a minute: see what it waits for")
+        time.sleep(0.1)
+    try:
+        yield
+    finally:
+        held.give("migrate")
+        if isinstance(held, ServerLocks):
+            held.close()
+
+
+class DbosTickets:
+    """`Tickets` as workflows of DBOS, in the database of the ledger, which `prepare` has made."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        with database.asked():
+            self._client = DBOSClient(
+                system_database_url=database.url,
+                system_database_engine=database.engine,
+                serializer=JsonSerializer(),
+                application_name=NAME,
+                use_listen_notify=False,
+                retry_connection_errors=False,
+                lazy=True,
+            )
+
+    def add(self, transaction: object, ticket: str, lane: Lane, delay: float = 0.0) -> None:
+        assert isinstance(transaction, Transaction)
+        options: EnqueueOptions = {
+            "workflow_name": TURN,
+            "queue_name": QUEUE,
+            "workflow_id": ticket,
+            "queue_partition_key": lane.key,
+            "app_version": RELEASE,
+        }
+        if delay > 0:
+            options["delay_seconds"] = delay
+        self._client.enqueue_in_transaction(transaction.connection, options, ticket, lane.key)
+
+    def cancel(self, tickets: Sequence[str]) -> None:
+        with self.database.asked():
+            for start in range(0, len(tickets), PAGE):
+                some = self._client.list_workflows(
+                    workflow_ids=list(tickets[start : start + PAGE]),
+                    status=["ENQUEUED", "DELAYED"],
+                    load_input=False,
+                    load_output=False,
+                )
+                if some:
+                    self._client.cancel_workflows([each.workflow_id for each in some])
+
+    def live(self) -> frozenset[str]:
+        table = "dbos.workflow_status" if self.database.is_postgres else "workflow_status"
+        with self.database.transaction() as asking:
+            found = asking.rows(
+                f"select distinct queue_partition_key as lane from {table}"  # noqa: S608 (names of ours)
+                " where status in :unfinished and queue_name = :queue",
+                unfinished=UNFINISHED,
+                queue=QUEUE,
+            )
+        return frozenset(row["lane"] for row in found)
+
+    def purge(self, before: Instant) -> int:
+        limit, purged = datetime.fromtimestamp(before / 1000, UTC).isoformat(), 0
+        with self.database.asked():
+            while purged < PURGED:
+                old = self._client.list_workflows(
+                    status=ENDED, completed_before=limit, limit=PAGE, load_input=False, load_output=False
+                )
+                if old:
+                    self._client.delete_workflows([each.workflow_id for each in old])
+                purged += len(old)
+                if len(old) < PAGE:
+                    break
+        return purged
+
+
+class DbosDispatch:
+    """`Dispatch` by DBOS, of which a process has one. ``worker`` is the name of this start alone.
+
+    Two workers of one name would take each other's tickets. ``at_once`` counts every ticket in hand, also those of
+    lanes that wait for their time.
+    """
+
+    def __init__(self, database: Database, worker: str, at_once: int) -> None:
+        self.database = database
+        self.worker = worker
+        self.at_once = at_once
+        self._changed = threading.Condition()
+        self._running = 0
+        self._dbos: DBOS | None = None
+
+    def start(self, run: Callable[[str, Lane], None]) -> None:
+        with self.database.asked():
+            self._dbos = DBOS(
+                config={
+                    "name": NAME,
+                    "system_database_url": self.database.url,
+                    "system_database_engine": self.database.engine,
+                    "application_version": RELEASE,
+                    "executor_id": self.worker,
+                    "serializer": JsonSerializer(),
+                    "log_level": "ERROR",
+                    "enable_otlp": False,
+                    "max_executor_threads": max(64, 2 * self.at_once),
+                }
+            )
+
+            @DBOS.workflow(name=TURN, max_recovery_attempts=1000)
+            def turn(ticket: str, lane: str) -> None:
+                self._run(run, ticket, lane)
+
+            DBOS.launch()
+            DBOS.register_queue(
+                QUEUE, partition_concurrency=1, worker_concurrency=self.at_once, polling_interval_sec=POLL
+            )
+
+    def recover(self, worker: str) -> int:
+        with self.database.asked():
+            recovered = len(DBOS._recover_pending_workflows([worker]))  # private, and the only way
+            left = DBOS.list_workflows(executor_id=worker, status="PENDING", load_input=False, load_output=False)
+        if left:
+            raise WorldError(f"{len(left)} tickets of {worker} could not be taken over yet")
+        return recovered
+
+    def stop(self, seconds: float) -> bool:
+        if self._dbos is not None:
+            for event in self._dbos.background_thread_stop_events:
+                event.set()
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, seconds)
+
+    def close(self) -> None:
+        """End what is left of DBOS, so that this process may start it anew."""
+        DBOS.destroy(destroy_registry=True)
+        self._dbos = None
+
+    def _run(self, run: Callable[[str, Lane], None], ticket: str, lane: str) -> None:
+        with self._changed:
+            self._running += 1
+        try:
+            run(ticket, Lane.of(lane))
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
