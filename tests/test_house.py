@@ -73,10 +73,17 @@ def test_the_image_gets_what_the_project_asks_for_and_no_tools() -> None:
     assert runtime["hishel"].startswith("1.")
 
 
-def test_tests_run_with_the_versions_of_the_image() -> None:
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-server.lock"])
+def test_tests_run_with_the_versions_of_the_image(lock: str) -> None:
     development = pinned(ROOT / "requirements-dev.lock")
-    runtime = pinned(ROOT / "requirements.lock")
+    runtime = pinned(ROOT / lock)
     assert {name: development.get(name) for name in runtime} == runtime
+
+
+def test_the_image_of_the_server_has_what_the_server_asks_for_and_the_action_none_of_it() -> None:
+    extra = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["server"]}
+    assert extra <= set(pinned(ROOT / "requirements-server.lock"))
+    assert not (extra - {"githubkit"}) & set(pinned(ROOT / "requirements.lock"))
 
 
 def test_the_licence_is_apache_in_full() -> None:
