@@ -1,4 +1,4 @@
-"""Whether the server is ready: its queue, disk, clock, token and workers, each well or with a line that says why not."""
+"""Whether the server is ready: its queue, disk, clock, token and workers, each well or with a line that says why."""
 
 from __future__ import annotations
 

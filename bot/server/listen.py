@@ -48,7 +48,7 @@ class Patient(H11Protocol):
         self._late = self.loop.call_later(self.patience, self._too_late)
 
     def _too_late(self) -> None:
-        is_idle = self.cycle is None or self.cycle.response_complete
+        is_idle = self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr]
         if is_idle and not self.transport.is_closing():
             self.transport.close()
 

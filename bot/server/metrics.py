@@ -1,4 +1,4 @@
-"""The counters of all processes as Prometheus reads them; no label names a repository. The only importer of its client."""
+"""The counters of all processes as Prometheus reads them; no label names a repository. Only it imports its client."""
 
 from __future__ import annotations
 

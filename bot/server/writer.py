@@ -41,14 +41,24 @@ class _Waiting:
 class Writer:
     """Stores what it is given in a thread of its own.
 
-    ``shut`` says why nothing more may be stored, "" for nothing; it is asked now and then, by that thread. At most
-    ``most`` arrivals wait.
+    ``shut`` says why nothing more may be stored, "" for nothing; it is asked every ``look`` seconds, by that thread. At
+    most ``most`` arrivals wait, each for at most ``patience`` seconds.
     """
 
-    def __init__(self, ledger: Ledger, guarded: Guarded, shut: Callable[[], str] = str, most: int = MOST) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        guarded: Guarded,
+        shut: Callable[[], str] = str,
+        most: int = MOST,
+        patience: float = SECONDS,
+        look: float = LOOK,
+    ) -> None:
         self._ledger = ledger
         self._guarded = guarded
         self._shut = shut
+        self._patience = patience
+        self._every = look
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(most)
         self._counted: dict[tuple[str, tuple[str, ...]], float] = {}
         self._lock = threading.Lock()
@@ -75,7 +85,7 @@ class Writer:
             self._queue.put_nowait(waiting)
         except queue.Full:
             raise Full("too many deliveries wait to be stored") from None
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(self._patience):
             return await waiting.done
 
     def count(self, name: str, labels: tuple[str, ...], much: float = 1) -> None:
@@ -99,7 +109,7 @@ class Writer:
             goes_on = None not in group
             if found := [one for one in group if one is not None]:
                 self._store(found)
-            if time.monotonic() - self._looked >= LOOK:
+            if time.monotonic() - self._looked >= self._every:
                 self._look()
         self._guarded(self._write_counted)
 
@@ -107,7 +117,7 @@ class Writer:
         """What waits by now, at most ``GROUP``; empty when nothing came for a while."""
         group: list[_Waiting | None] = []
         with contextlib.suppress(queue.Empty):
-            group.append(self._queue.get(timeout=LOOK))
+            group.append(self._queue.get(timeout=self._every))
             while len(group) < GROUP and group[-1] is not None:
                 group.append(self._queue.get_nowait())
         return group
