@@ -56,6 +56,7 @@ class Children:
         self._start = start
         self._places = [_Place() for _ in range(count)]
         self._stops = threading.Event()
+        self._asked_at = 0.0
         self._thread = threading.Thread(target=self._run, name="children", daemon=True)
 
     def begin(self) -> None:
@@ -69,17 +70,20 @@ class Children:
         return [child.pid for child in children if child is not None and child.poll() is None]
 
     def ask_to_end(self) -> None:
-        """Start none any more, and send SIGTERM to those that run."""
+        """Start none any more, and send SIGTERM to those that run. Twice is once."""
+        if self._stops.is_set():
+            return
         self._stops.set()
         if self._thread.is_alive():
             self._thread.join()
+        self._asked_at = time.monotonic()
         for place in self._places:
             if place.child is not None:
                 place.child.terminate()
 
     def wait(self, seconds: float) -> bool:
-        """Whether all ended by themselves within so long; those that did not are killed."""
-        until = time.monotonic() + seconds
+        """Whether all ended by themselves within so long of being asked to; those that did not are killed."""
+        until = self._asked_at + seconds
         in_time = True
         for child in (place.child for place in self._places):
             if child is None:

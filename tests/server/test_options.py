@@ -9,6 +9,7 @@ import pytest
 
 from bot.server.options import (
     FLAGS,
+    REQUIRED,
     Misconfigured,
     Options,
     forget_secrets,
@@ -175,15 +176,16 @@ def test_a_key_on_one_line_is_unfolded() -> None:
     assert read_options(NEEDED | {"PRECEDENT_PRIVATE_KEY": folded}).private_key == KEY
 
 
-def test_every_option_is_in_the_documentation_with_its_default() -> None:
+def test_every_option_is_in_the_documentation_as_it_is() -> None:
     page = (ROOT / "docs/self-hosting.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(PRECEDENT_[A-Z_]+)` \| (.*?) \|", page, re.MULTILINE))
-    expected = {}
-    for name, (_, default) in rules(Options).items():
+    shown = re.findall(r"^\| `(PRECEDENT_[A-Z_]+)` \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
+    expected = []
+    for name, (rule, default) in rules(Options).items():
         files = ", or a file" if is_secret(name) else ""
         flags = f", `--{name.replace('_', '-')}`" if name in FLAGS else ""
-        expected[variable(name)] = f"{'' if default in ('', 0) else f'`{default}`'}{files}{flags}".removeprefix(", ")
-    assert rows == expected
+        given = "required" if name in REQUIRED else "none" if default == "" else f"`{default}`"
+        expected.append((variable(name), given + files + flags, rule.explanation))
+    assert shown == expected
 
 
 def test_the_example_of_an_environment_can_be_used() -> None:
