@@ -64,8 +64,9 @@ def alive(pulses: Pulses, now: Instant) -> list[str]:
 
 def shut(ledger: Ledger, options: Options) -> str:
     """Why nothing more may be stored, "" for nothing. Raises WorldError."""
-    if not _disk(options).ok:
-        return "the disk is full"
+    disk = _disk(options)
+    if not disk.ok:
+        return f"disk: {disk.line}"
     return "too many deliveries wait" if ledger.counts().get("waiting", 0) >= options.backlog else ""
 
 

@@ -57,7 +57,7 @@ def status_page(ledger: Ledger, checks: Sequence[Check], now: Instant, wanted: W
     counts, oldest = ledger.counts(), ledger.oldest_waiting()
     lanes = sorted(ledger.register().lanes(), key=lambda row: (-row.last_turn, row.name))
     values: Values = {
-        "is_well": all(check.ok for check in checks),
+        "state": _state(checks, counts),
         "headline": _headline(checks, counts),
         "lead": _lead(lanes, counts),
         "checks": checks,
@@ -98,7 +98,13 @@ def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
     if bad := [check.name for check in checks if not check.ok]:
         return f"Not ready: {listed(bad)}"
     dead = counts.get("dead", 0)
-    return f"All is well, but {counted(dead, 'delivery', 'deliveries')} put aside" if dead else "All is well"
+    return f"All is well, but {counted(dead, 'delivery was', 'deliveries were')} put aside" if dead else "All is well"
+
+
+def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
+    if not all(check.ok for check in checks):
+        return "bad"
+    return "fair" if counts.get("dead", 0) else "good"
 
 
 def _lead(lanes: Sequence[LaneRow], counts: Mapping[State, int]) -> str:
@@ -113,10 +119,15 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
         "waiting": f"the oldest that is due came {oldest}" if oldest else "none is due",
         "working": "in turns that run now",
         "done": "with a comment, or silently",
-        "dead": "to be retried, or dropped",
+        "dead": "given up for now; see why" if counts.get("dead", 0) else "none was given up",
     }
     return [
-        {"name": STATES[state][1], "value": f"{counts.get(state, 0):,}", "about": about, "kind": STATES[state][0]}
+        {
+            "name": STATES[state][1],
+            "value": f"{counts.get(state, 0):,}",
+            "about": about,
+            "link": _link(Wanted(state)) if state == "dead" and counts.get(state, 0) else "",
+        }
         for state, about in abouts.items()
     ]
 
@@ -186,6 +197,7 @@ def _entry(delivery: Delivery, now: Instant) -> Values:
         "came": moment(delivery.received_at, now),
         "next": moment(delivery.next_at, now) if delivery.state == "waiting" and delivery.next_at > now else None,
         "reason": delivery.reason,
+        "goes_without_saying": bool(delivery.matches) and badge(delivery).kind == "spoke",
         "url": delivery.url if delivery.url.startswith(("https://", "http://")) else "",
         "matches": [
             {"number": number, "percent": f"{100 * similarity:.0f}", "width": round(100 * similarity, 1)}

@@ -108,7 +108,7 @@ def _ago(at: Instant, now: Instant) -> str:
     if past < 2_000:
         return "just now"
     if past < MINUTE:
-        return f"{past // 1000} s ago"
+        return f"{past // 1000}\u00a0s ago"
     if past < HOUR:
-        return f"{past // MINUTE} min ago"
-    return f"{past // HOUR} h ago" if past < 2 * DAY else f"{past // DAY} days ago"
+        return f"{past // MINUTE}\u00a0min ago"
+    return f"{past // HOUR}\u00a0h ago" if past < 2 * DAY else f"{past // DAY}\u00a0days ago"
