@@ -18,6 +18,8 @@ REMOVED = "the App may not see this repository any more"
 DELETED = "the repository was deleted"
 MOVED = "the repository went to another account"
 
+NOTHING = "nothing to do"
+
 PLACES = "installations"
 """The pulse of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
 
@@ -63,7 +65,7 @@ class House:
                 self.ledger.register().installed(installation, account, "gone")
                 self.tokens.forget(installation=installation)
                 return _dropped(UNINSTALLED, sum(self.loses(lane, UNINSTALLED) for lane in known))
-        return "nothing to do"
+        return NOTHING
 
     def _selection(self, delivery: Delivery) -> str:
         added, removed = _named(delivery, "added"), _named(delivery, "removed")
@@ -71,13 +73,14 @@ class House:
             self.receives(delivery.lane.installation, dict(delivery.extra).get("account", ""))
         dropped = sum(self.loses(lane, REMOVED) for lane in removed)
         looked = self.looks(added, f"{_app(delivery)}:{delivery.seq}")
-        return "; ".join([*([_looked(looked)] if added else []), *([_dropped(REMOVED, dropped)] if removed else [])])
+        told = [*([_looked(looked)] if added else []), *([_dropped(REMOVED, dropped)] if removed else [])]
+        return "; ".join(told) or NOTHING
 
     def _repository(self, delivery: Delivery) -> str:
         about = _named(delivery, "repository")
         if not about:
-            return "nothing to do"
-        (lane,) = about
+            return NOTHING
+        lane = about[0]
         self.tokens.forget(lane)
         match delivery.event.action:
             case "deleted":

@@ -72,6 +72,10 @@ class Apps:
         if claims["exp"] > now + JWT_LIFE + DRIFT:
             raise Refusal(401, "'Expiration time' claim ('exp') is too far in the future")
 
+    def as_token(self, app: App | None) -> Token | None:
+        """An app as one that asks: it has an hourly allowance of its own."""
+        return Token(f"app {app.id}", self.world.existing(f"{app.slug}[bot]"), app=app.slug) if app else None
+
     def installation(self, app: App, number: int) -> list[int]:
         if number not in app.installations:
             raise Refusal(404, "Not Found")

@@ -135,7 +135,7 @@ class Service:
             return Refusal(500, "Server Error").reply
 
     def _rest(self, call: Call, route: Route) -> Reply:
-        allowance = self.fake.limits.allowance(call.token, "core")
+        allowance = self.fake.limits.allowance(call.token or self.fake.apps.as_token(call.app), "core")
         if route.template not in FREE:
             if allowance.remaining <= 0:
                 return self._exhausted(call)
@@ -199,9 +199,19 @@ class Service:
         self.fake.apps.check(token)
         return token, None
 
+    def _asker(self, headers: dict[str, str]) -> Token | None:
+        """Whose allowance a request counts against, whether its token is good or not."""
+        credential = headers.get("Authorization", "").partition(" ")[2].strip()
+        try:
+            return self.fake.world.tokens.get(credential) or self.fake.apps.as_token(
+                self.fake.apps.authenticate(credential)
+            )
+        except Refusal:
+            return None
+
     def _finish(self, wire: Wire, route: Route | None, reply: Reply) -> Sent:
         resource = "graphql" if route is GRAPHQL else "core"
-        token = self.fake.world.tokens.get(wire.headers.get("Authorization", "").partition(" ")[2].strip())
+        token = self._asker(wire.headers)
         headers = {
             "Date": formatdate(time.time() + self.fake.ahead, usegmt=True),
             "Content-Type": "application/json; charset=utf-8",

@@ -205,3 +205,9 @@ def test_git_takes_the_tokens_of_apps(github: FakeGitHub, app: httpx.Client, git
     assert "not found" in answer(HELLO)
     github.tenants.uninstall(number)
     assert "Authentication failed" in answer("octocat/renamed") or "could not read" in answer("octocat/renamed")
+
+
+def test_an_app_has_an_hourly_allowance_of_its_own(github: FakeGitHub, app: httpx.Client) -> None:
+    left = [int(app.get("/app").headers["X-RateLimit-Remaining"]) for _ in range(2)]
+    anonymous = httpx.get(f"{github.url}/repos/{HELLO}").headers["X-RateLimit-Remaining"]
+    assert (left, anonymous) == ([4999, 4998], "59")
