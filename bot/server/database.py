@@ -77,9 +77,9 @@ class Database:
     @contextlib.contextmanager
     def session(self) -> Iterator[Transaction]:
         """A connection of its own, for locks that last as long as it: each statement stands alone."""
-        with self.asked(), self.engine.connect() as connection:
+        with self.asked(), self.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
             connection.detach()
-            yield Transaction(connection.execution_options(isolation_level="AUTOCOMMIT"))
+            yield Transaction(connection)
 
     @contextlib.contextmanager
     def asked(self) -> Iterator[None]:
@@ -88,7 +88,7 @@ class Database:
             yield
         except (sa.exc.ProgrammingError, sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedError):
             raise
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError, OSError) as error:
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
             said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
             raise WorldError(f"the queue's database does not answer ({said}): see that it runs and has room") from error
 

@@ -15,7 +15,7 @@ from dbos import DBOS, DBOSClient, EnqueueOptions, Serializer
 
 from bot.errors import WorldError
 from bot.server.database import Database, Transaction
-from bot.server.locks import ServerLocks, locks
+from bot.server.locks import locks
 from bot.server.nouns import Instant, Lane
 
 NAME = "precedent"
@@ -69,9 +69,7 @@ def _alone(database: Database, folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        held.give("migrate")
-        if isinstance(held, ServerLocks):
-            held.close()
+        held.close()
 
 
 class DbosTickets:
@@ -168,6 +166,7 @@ class DbosDispatch:
                     "serializer": JsonSerializer(),
                     "log_level": "ERROR",
                     "enable_otlp": False,
+                    "use_listen_notify": False,
                     "max_executor_threads": max(64, 2 * self.at_once),
                 }
             )

@@ -160,7 +160,12 @@ def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
 
 def settled(queue: Queue, seconds: float = 20.0) -> None:
     """Wait until nothing is to be done."""
-    until(lambda: not sum(queue.ledger.counts()[state] for state in ("waiting", "working")), seconds)
+
+    def nothing_left() -> bool:
+        counts = queue.ledger.counts()
+        return not counts["waiting"] and not counts["working"]
+
+    until(nothing_left, seconds)
 
 
 @contextlib.contextmanager
