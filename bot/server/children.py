@@ -28,10 +28,10 @@ Start = Callable[[], Child]
 log = logging.getLogger(__name__)
 
 
-def spawn(options: Options) -> Child:
+def spawn(options: Options, module: str = "bot") -> Child:
     """A worker with the same options. They go through its stdin: a list of processes shows arguments to everybody."""
     isolated = ["-I"] if sys.flags.isolated else []
-    command = [sys.executable, *isolated, "-m", "bot", "worker", "--parent", str(os.getpid())]
+    command = [sys.executable, *isolated, "-m", module, "worker", "--parent", str(os.getpid())]
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin:  # a child that ended at once is seen like any other
