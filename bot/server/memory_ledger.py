@@ -30,16 +30,16 @@ class MemoryRegister:
         self.lock = lock
         self.now = now
         self.known: dict[Lane, LaneRow] = {}
-        self.lost: dict[Lane, str] = {}
-        self.accounts: dict[int, tuple[str, str]] = {}
+        self.lost: dict[Lane, Instant] = {}
+        self.accounts: dict[int, tuple[str, str, Instant]] = {}
         self.paused: dict[int, Instant] = {}
 
     def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:
-        before, _ = self.accounts.get(installation, ("", ""))
-        self.accounts[installation] = (account or before, state)
+        before = self.accounts.get(installation, ("", "", 0))[1]
+        self.accounts[installation] = (state, account or before, self.now())
 
     def state(self, installation: int) -> str:
-        return self.accounts.get(installation, ("", "active"))[1]
+        return self.accounts.get(installation, ("active", "", 0))[0]
 
     def pause(self, installation: int, until: Instant) -> None:
         self.paused[installation] = max(until, self.paused.get(installation, 0))
@@ -51,7 +51,7 @@ class MemoryRegister:
 
     def gone(self, lane: Lane, why: str) -> int:
         with self.lock:
-            self.lost[lane] = why
+            self.lost[lane] = self.now()
             waiting = [row for row in self.rows.values() if row.lane == lane and row.state == "waiting"]
             for row in waiting:
                 self.rows[row.seq] = replace(row, state="dropped", reason=why, finished_at=self.now())
@@ -64,6 +64,15 @@ class MemoryRegister:
         with self.lock:
             rows = (row for lane, row in sorted(self.known.items()) if lane.repository and lane not in self.lost)
             return [row for row in rows if row.last_turn >= active_since]
+
+    def purge(self, before: Instant) -> None:
+        """Forget what is gone since before then."""
+        for lane in [lane for lane, at in self.lost.items() if at < before]:
+            del self.lost[lane]
+            self.known.pop(lane, None)
+        gone = [number for number, (state, _, at) in self.accounts.items() if state == "gone" and at < before]
+        for number in gone:
+            del self.accounts[number]
 
 
 class MemoryLedger:
@@ -266,6 +275,7 @@ class MemoryLedger:
             ended = [row for row in self.rows.values() if row.state in ("done", "dropped") and row.finished_at < before]
             for row in ended:
                 del self.rows[row.seq], self.ids[row.id]
+            self.places.purge(before)
             for name in [turn.id for turn in self.turns.values() if turn.began < before]:
                 del self.turns[name]
             return len(ended)
