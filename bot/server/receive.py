@@ -134,7 +134,7 @@ def _read(name: str, payload: Mapping[str, Any], own_login: str) -> Arrival | Dr
 
 
 def _why_not(name: str, payload: Mapping[str, Any], place: Place, own_login: str) -> str:
-    if name == "issue_comment" and sender_of(payload).casefold() == own_login.casefold():
+    if name == "issue_comment" and own_login and sender_of(payload).casefold() == own_login.casefold():
         return "our own comment"
     if name == "push" and pushed_to(payload) not in {place.default_branch} - {""}:
         return "not the default branch"

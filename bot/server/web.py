@@ -89,16 +89,15 @@ class Webhook:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, request = time.perf_counter(), uuid.uuid4().hex[:16]
         headers = dict(scope["headers"])
-        status, said = await self._answer(scope["method"], headers, receive, request)
+        heard = await self._heard(scope["method"], headers, receive, request)
+        status, said = await self._outcome(heard, request)
         self._count(headers, status, said)
-        log.info("%s %s", status, said, extra={"request": request})
+        log.info("%s %s", status, said, extra={"request": request, **_about(heard)})
         await _reply(status, said, request)(scope, receive, send)
         self._door.answered.add(time.perf_counter() - began)
 
-    async def _answer(
-        self, method: str, headers: Mapping[bytes, bytes], receive: Receive, request: str
-    ) -> tuple[int, str]:
-        heard = await self._heard(method, headers, receive, request)
+    async def _outcome(self, heard: Arrival | Dropped | Refused, request: str) -> tuple[int, str]:
+        """The status, and in a few words what became of it."""
         if isinstance(heard, Refused):
             return heard.status, heard.why
         if isinstance(heard, Dropped):
@@ -228,6 +227,14 @@ async def _healthz(_: Request) -> Response:
 async def _away(_: Request, error: Exception) -> Response:
     log.warning("not shown: %s", error)
     return PlainTextResponse("the database does not answer: see /readyz and the log\n", 503, PRIVATE)
+
+
+def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:
+    """What the log says beside it."""
+    if not isinstance(heard, Arrival):
+        return {}
+    event = heard.event
+    return {"delivery": heard.id, "lane": heard.lane.key, "event": f"{event.name}.{event.action}".rstrip(".")}
 
 
 def _reply(status: int, said: str, request: str) -> Response:

@@ -1,6 +1,6 @@
 """A web process for tests: `python -m tests.server.doorway FOLDER PORT`, with the queue in memory or, named, in SQLite.
 
-Prints a line once it is ready. Every second the numbers of what is stored go to FOLDER/stored.
+While there is a file FOLDER/away, the database of the queue in memory does not answer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,15 +27,12 @@ from bot.server.memory_queue import MemoryTickets
 from bot.server.options import Options
 from bot.server.ports import Ledger
 from bot.server.receive import Rules
+from bot.server.run import opened
 from bot.server.web import WebDoor, app
 from bot.server.writer import Writer
 from tests.server.client import SECRET
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def memory_ledger() -> MemoryLedger:
-    return MemoryLedger(MemoryTickets())
 
 
 def door(ledger: Ledger, options: Options) -> WebDoor:
@@ -72,22 +71,22 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     options = Options(data=given.folder, status_password=given.password)
-    made = door(_ledger(given.folder, sqlite=given.sqlite), options)
-    made.ledger.pulse(APP, {"slug": "helper", "ahead": 0})
-    made.ledger.pulse(f"{WORKER}here", {"state": "ready"})
-    made.writer.start()
-    listen.serve(app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
-    return 0 if made.writer.stop(3) else 1
+    with _ledger(options, sqlite=given.sqlite) as ledger:
+        made = door(ledger, options)
+        ledger.pulse(APP, {"slug": "helper", "ahead": 0})
+        ledger.pulse(f"{WORKER}here", {"state": "ready"})
+        made.writer.start()
+        listen.serve(app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
+        return 0 if made.writer.stop(3) else 1
 
 
-def _ledger(folder: Path, *, sqlite: bool) -> Ledger:
-    if not sqlite:
-        return Away(folder / "away")
-    from bot.server.database import Database
-    from bot.server.ledger import DatabaseLedger
-    from bot.server.tickets import DbosTickets
-
-    raise NotImplementedError(Database, DatabaseLedger, DbosTickets)
+@contextmanager
+def _ledger(options: Options, *, sqlite: bool) -> Iterator[Ledger]:
+    if sqlite:
+        with opened(options, "web", hurry=True) as queue:
+            yield queue.ledger
+    else:
+        yield Away(options.data / "away")
 
 
 @contextmanager
@@ -107,9 +106,6 @@ def running(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[b
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    import urllib.error
-    import urllib.request
-
     until = time.monotonic() + 60
     while time.monotonic() < until and process.poll() is None:
         try:
