@@ -41,12 +41,16 @@ class App:
 
 
 class Apps:
-    """The apps of one fake. ``reach``: token → the only repositories that it is for, where it is not for all."""
+    """The apps of one fake. ``reach``: token → the only repositories that it is for, where it is not for all.
+
+    ``used``: every (token, repository) that was asked for and not refused, in the order of the requests.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.known: dict[int, App] = {}
         self.reach: dict[str, frozenset[int]] = {}
+        self.used: list[tuple[str, int]] = []
 
     def authenticate(self, credential: str) -> App | None:
         """The app that this JSON web token speaks for, None when it is no such token; Refusal when it is a bad one.
@@ -125,6 +129,11 @@ class Apps:
         app = self.of(token.installation) if token and token.installation else None
         if token and app and token.installation in app.suspended:
             raise Refusal(403, SUSPENDED)
+
+    def note(self, token: Token | None, repository: int) -> None:
+        """A token of an installation reached a repository."""
+        if token and token.installation:
+            self.used.append((token.value, repository))
 
     def revoke(self, installation: int) -> None:
         """Its tokens are worth nothing any more."""

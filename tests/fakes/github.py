@@ -62,6 +62,8 @@ class FakeGitHub(EventfulProject):
         self.token = DEFAULT_TOKEN
         self.add_token(DEFAULT_TOKEN, BOT_LOGIN, limit=1000)
         self.faults = FaultPlan()
+        self.on_request: Callable[[str], object] = lambda request: None
+        """Called with each request before it is looked at, such as ``"GET /app"``: something happens just then."""
         self.limits = RateLimits(world.clock)
         self.apps = Apps(world)
         self.ahead = 0.0

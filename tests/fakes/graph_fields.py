@@ -111,6 +111,7 @@ def find_repository(_: Any, call: Call, arguments: Arguments) -> Repository:
     repo = call.world.repositories.get(repo_id or 0)
     if repo is None or (repo.private and not call.server.sees(call.token, repo)):
         raise refuse("NOT_FOUND", f"Could not resolve to a Repository with the name '{full_name}'.")
+    call.server.apps.note(call.token, repo.id)
     return repo
 
 

@@ -83,6 +83,7 @@ class Service:
 
     def serve(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
         wire = self._read(method, target, headers, body)
+        self.fake.on_request(f"{method} {wire.path}")
         fault = self.fake.faults.strike(f"{method} {wire.path}")
         named = self._by_name(wire)
         route, params = _route_of(named)
@@ -142,6 +143,8 @@ class Service:
             allowance.used += 1
         self._check_access(call, route)
         reply = route.handler(call)
+        if "repo" in call.params:
+            self.fake.apps.note(call.token, call.repository().id)
         not_modified = self._not_modified(call, reply)
         if not_modified is not None and route.template not in FREE:
             allowance.used -= 1

@@ -44,10 +44,10 @@ class Places:
         self.tokens = KeptTokens(self.api)
         self.register = self.ledger.register()
 
-    def arrive(self, lane: Lane, event: str = "issues", action: str = "opened", **extra: str) -> str:
+    def arrive(self, lane: Lane, event: str = "issues", action: str = "opened", number: int = 1, **extra: str) -> str:
         """A delivery comes in; its id."""
         name = f"{APP}:{next(self.guids):08d}"
-        told = Event(event, action, None if extra else 1)
+        told = Event(event, action, None if extra else number)
         self.ledger.put([Arrival(name, lane, told, received_at=self.clock.now, extra=tuple(extra.items()))])
         return name
 
