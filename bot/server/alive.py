@@ -55,12 +55,14 @@ class Places:
             return [name for name in names if self._locks.holds(name) or self._locks.take(name)]
 
     def bury(self, worker: str) -> None:
+        """Our own name: we end, and have begun nothing that did not end."""
         with self._alone:
             with self._database.transaction() as burying:
                 burying.change(
-                    "delete from workers where id = :worker and dead_since > 0 and dead_since < :long",
+                    "delete from workers where id = :worker and (dead_since > 0 and dead_since < :long or id = :name)",
                     worker=worker,
                     long=self._now() - LINGER,
+                    name=self.name,
                 )
                 burying.change(
                     "update workers set dead_since = :now where id = :worker and dead_since = 0",

@@ -31,6 +31,10 @@ class Locks(Protocol):
         """Let others have it."""
         ...
 
+    def close(self) -> None:
+        """Let others have all."""
+        ...
+
 
 class FileLocks:
     """A file for each name, locked by `flock`: on one machine only, as SQLite is."""
@@ -70,6 +74,10 @@ class FileLocks:
         if name in self.held:
             self._path(name).unlink(missing_ok=True)
             os.close(self.held.pop(name))
+
+    def close(self) -> None:
+        for name in list(self.held):
+            self.give(name)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.lock"
@@ -114,7 +122,6 @@ class ServerLocks:
             self._session().rows("select pg_advisory_unlock(:kind, :name)", kind=CLASS, name=_number(name))
 
     def close(self) -> None:
-        """Let go of all."""
         self.held.clear()
         self.session = None
         self.open.close()
@@ -144,7 +151,7 @@ class ServerLocks:
         return {row["pid"] for row in found}
 
 
-def locks(database: Database, folder: Path) -> FileLocks | ServerLocks:
+def locks(database: Database, folder: Path) -> Locks:
     """Those that belong to the database; ``folder`` is for those in files."""
     return ServerLocks(database) if database.is_postgres else FileLocks(folder)
 

@@ -68,6 +68,17 @@ def test_a_worker_that_lost_its_place_is_found_by_one_and_buried(database_url: s
         assert (b.dead(), c.dead()) == ([], [])
 
 
+def test_a_worker_that_ends_well_is_asked_about_by_nobody(database_url: str, tmp_path: Path) -> None:
+    clock = Clock()
+    with place(database_url, tmp_path, "a", clock) as (a, _), place(database_url, tmp_path, "b", clock) as (b, _):
+        a.hold()
+        b.hold()
+        a.bury("a")
+        assert (a.check(), b.dead()) == (False, [])
+        clock.ahead += LINGER + 1000
+        assert b.dead() == []
+
+
 def test_a_name_is_held_by_one(database_url: str, tmp_path: Path) -> None:
     clock = Clock()
     with place(database_url, tmp_path, "a", clock) as (a, _), place(database_url, tmp_path, "a", clock) as (other, _):
