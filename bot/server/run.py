@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from bot.errors import WorldError
 from bot.github.app import App
-from bot.github.errors import ForgeError
+from bot.github.errors import ForgeError, Unauthorised
 from bot.github.installed import AppInfo
 from bot.server import health, listen, web
 from bot.server.alive import Places
@@ -37,6 +37,7 @@ from bot.server.ports import Ledger, Tickets, Tokens
 from bot.server.receive import Rules
 from bot.server.slots import Slots
 from bot.server.startup import Finding, Outside, examine, refuse
+from bot.server.sweep import Sweep
 from bot.server.tickets import DbosDispatch, DbosTickets, prepare
 from bot.server.worker import Ended, Guarded, Post, Rounds, Worker
 from bot.server.writer import Writer
@@ -79,8 +80,15 @@ class Shop:
     guarded: Guarded
 
 
-Turns = Callable[[Shop], Callable[[str, Lane], None]]
-"""Makes the function that does the turn of a ticket in a lane, and never raises."""
+@dataclass(frozen=True, slots=True)
+class Turning:
+    """``turn`` does the turn of a ticket in a lane, and never raises; ``forget`` removes what is on disk of a lane."""
+
+    turn: Callable[[str, Lane], None]
+    forget: Callable[[Lane], None]
+
+
+Turns = Callable[[Shop], Turning]
 
 
 def clock() -> Instant:
@@ -181,11 +189,13 @@ def _worked(options: Options, guarded: Guarded, turns: Turns, parent: int) -> in
         login = _login(options, queue.ledger)
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
-        shop = Shop(options, queue.ledger, queue.tickets, KeptTokens(app), login, slots, stop, guarded)
+        tokens = KeptTokens(app)
+        turning = turns(Shop(options, queue.ledger, queue.tickets, tokens, login, slots, stop, guarded))
+        sweep = Sweep(app, queue.ledger, queue.tickets, options, tokens, turning.forget)
         guard = Places(name, queue.database, locks(queue.database, _places(options)), clock)
         dispatch = DbosDispatch(queue.database, name, HOLD * options.jobs)
-        post = Post(guard, dispatch, queue.ledger, turns(shop), slots, guarded)
-        rounds = Rounds(partial(_round, app, queue.ledger), options.sweep_minutes, guarded)
+        post = Post(guard, dispatch, queue.ledger, turning.turn, slots, guarded)
+        rounds = Rounds(lambda: sweep.once(clock()), options.sweep_minutes, guarded)
         try:
             Worker(post, rounds, stop, parent).live()
         except Ended as error:
@@ -193,32 +203,23 @@ def _worked(options: Options, guarded: Guarded, turns: Turns, parent: int) -> in
     return 0
 
 
-def _round(app: App, ledger: Ledger) -> None:
-    """What the worker that leads does every quarter of an hour."""
-    _note_who_we_are(app.about, ledger)
-
-
-def _note_who_we_are(about: Callable[[], AppInfo], ledger: Ledger) -> str:
-    """Ask GitHub, and leave what it says for all processes to see; our login. Raises WorldError."""
-    slug = str(ledger.pulses().get(APP, (0, {}))[1].get("slug", ""))
-    try:
-        info = about()
-    except ForgeError as error:
-        ledger.pulse(APP, {"slug": slug, "fault": str(error)})
-        raise
-    ledger.pulse(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
-    return info.login
-
-
 def _login(options: Options, ledger: Ledger) -> str:
-    """Our login; while GitHub cannot be asked that of the last time, "" when there was none."""
+    """Ask GitHub who we are, and leave what it says for all processes to see; our login.
+
+    While GitHub cannot be asked it is that of the last time, "" when there was none. Raises WorldError.
+    """
+    known = ledger.pulses().get(APP, (0, {}))[1]
     try:
         with _app(options) as app:
-            return _note_who_we_are(app.about, ledger)
+            info = app.about()
+    except Unauthorised as error:
+        ledger.pulse(APP, {**known, "fault": str(error)})
+        raise
     except ForgeError as error:
         log.warning("GitHub was not asked who we are: %s", error)
-    slug = ledger.pulses().get(APP, (0, {}))[1].get("slug", "")
-    return f"{slug}[bot]" if slug else ""
+        return f"{known['slug']}[bot]" if known.get("slug") else ""
+    ledger.pulse(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
+    return info.login
 
 
 def _look_around(options: Options, *, listens: bool) -> None:

@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from bot.server.options import forget_secrets, read_options
 TURNS = "turns.jsonl"
 
 
-def turns(shop: run.Shop) -> Callable[[str, Lane], None]:
+def turns(shop: run.Shop) -> run.Turning:
     """What these turns did is in DATA/turns.jsonl: what, lane, numbers, process."""
     told = shop.options.data / TURNS
 
@@ -36,7 +35,7 @@ def turns(shop: run.Shop) -> Callable[[str, Lane], None]:
                 shop.ledger.end(work, [_result(shop, each) for each in work.deliveries], Told())
                 _tell(told, "end", work)
 
-    return turn
+    return run.Turning(turn, lambda _: None)
 
 
 def _result(shop: run.Shop, delivery: Delivery) -> Result:
