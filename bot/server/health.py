@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 
 from bot.errors import WorldError
 from bot.server.nouns import Instant
@@ -134,17 +135,20 @@ def _workers(pulses: Pulses, now: Instant) -> Check:
 
 
 class Glance:
-    """Checks that are not made anew within ``keep`` milliseconds, however often somebody asks."""
+    """Checks that are made one at a time, and not anew within ``keep`` milliseconds, however many ask."""
 
-    def __init__(self, look: Callable[[Instant], list[Check]], keep: int = 2_000) -> None:
+    def __init__(self, look: Callable[[Instant], list[Check]], clock: Callable[[], Instant], keep: int = 2_000) -> None:
         self._look = look
+        self._clock = clock
         self._keep = keep
-        self._last: tuple[Instant, list[Check]] | None = None
+        self._lock = Lock()
+        self._at: Instant = 0
+        self._found: list[Check] = []
 
-    def at(self, now: Instant) -> list[Check]:
+    def now(self) -> list[Check]:
         """How things are, or were a moment ago."""
-        last = self._last
-        if last is None or not 0 <= now - last[0] < self._keep:
-            last = (now, self._look(now))
-            self._last = last
-        return last[1]
+        with self._lock:
+            now = self._clock()
+            if not self._found or not 0 <= now - self._at < self._keep:
+                self._at, self._found = now, self._look(now)
+            return self._found

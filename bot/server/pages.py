@@ -23,6 +23,9 @@ REPOSITORIES = 100
 REASONS = 5
 """Most reasons for silence that are named."""
 
+SEEN = 0.015
+"""The smallest part of a bar that is still seen; whatever is not nought gets that."""
+
 ANSWERS = "precedent_answers_total"
 
 Values = dict[str, object]
@@ -148,11 +151,13 @@ def _said(tallies: Tallies) -> Values:
 def _shares(kinds: Mapping[str, int]) -> list[Values]:
     """Parts of a bar that is 100 wide."""
     names = {"spoke": "It spoke", "silent": "It kept silent", "failed": "It gave up"}
+    total = sum(kinds.values()) or 1
+    parts = {kind: max(count / total, SEEN) if count else 0 for kind, count in kinds.items()}
+    whole, start = sum(parts.values()) or 1, 0.0
     shares: list[Values] = []
-    start, total = 0.0, sum(kinds.values()) or 1
-    for kind, count in kinds.items():
-        width = round(100 * count / total, 2)
-        shares.append({"kind": kind, "name": names[kind], "count": f"{count:,}", "start": start, "width": width})
+    for kind, part in parts.items():
+        width = round(100 * part / whole, 2)
+        shares.append({"kind": kind, "name": names[kind], "count": f"{kinds[kind]:,}", "start": start, "width": width})
         start = round(start + width, 2)
     return shares
 

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import WorldError
 from bot.server import metrics
 from bot.server.body import SMALL, Room, read
-from bot.server.health import Check, Glance, checks
+from bot.server.health import Glance, checks
 from bot.server.nouns import Arrival, Dropped, Instant, Lane, Refused, State
 from bot.server.options import LOCAL, Options
 from bot.server.pages import Wanted, delivery_page, policy, status_page
@@ -138,11 +138,11 @@ class Shown:
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
-        self._glance = Glance(lambda now: checks(door.ledger, door.options, now))
+        self._glance = Glance(lambda now: checks(door.ledger, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
         """Open to all, so it says no more than what is well."""
-        found = self._checked()
+        found = self._glance.now()
         body = {"ready": all(check.ok for check in found), **{check.name: check.ok for check in found}}
         return JSONResponse(body, 200 if body["ready"] else 503, PRIVATE)
 
@@ -157,7 +157,7 @@ class Shown:
         """The page of everything."""
         if refusal := self._refusal(request):
             return refusal
-        page = status_page(self._door.ledger, self._checked(), self._door.clock(), _wanted(request.query_params))
+        page = status_page(self._door.ledger, self._glance.now(), self._door.clock(), _wanted(request.query_params))
         return _page(page)
 
     def delivery(self, request: Request) -> Response:
@@ -166,9 +166,6 @@ class Shown:
             return refusal
         found = self._door.ledger.delivery(_number(request.path_params["seq"]))
         return _page(delivery_page(found, self._door.clock()), 200 if found else 404)
-
-    def _checked(self) -> list[Check]:
-        return self._glance.at(self._door.clock())
 
     def _refusal(self, request: Request) -> Response | None:
         """None for who may see names of repositories: with the password, or from this very machine."""
@@ -210,7 +207,7 @@ def _wanted(query: Mapping[str, str]) -> Wanted:
     """What the address asks for; what it cannot mean is left out."""
     state: State | None = next((known for known in get_args(State) if known == query.get("state")), None)
     try:
-        lane = Lane.of(query.get("repository", "")[:40])
+        lane = Lane.of(query.get("repository", "")[:35])
     except ValueError:
         lane = None
     return Wanted(state, lane, _number(query.get("before", "")))

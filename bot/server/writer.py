@@ -41,8 +41,8 @@ class _Waiting:
 class Writer:
     """Stores what it is given in a thread of its own.
 
-    ``shut`` says why nothing more may be stored, "" for nothing; it is asked every ``look`` seconds, by that thread. At
-    most ``most`` arrivals wait, each for at most ``patience`` seconds.
+    ``shut`` says why nothing more may be stored, "" for nothing; another thread asks it every ``look`` seconds, and
+    writes down what was counted. At most ``most`` arrivals wait, each for at most ``patience`` seconds.
     """
 
     def __init__(
@@ -63,21 +63,22 @@ class Writer:
         self._counted: dict[tuple[str, tuple[str, ...]], float] = {}
         self._lock = threading.Lock()
         self._closed = ""
-        self._stops = False
-        self._looked = 0.0
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._stops = threading.Event()
+        self._storing = threading.Thread(target=self._store_all, name="writer", daemon=True)
+        self._looking = threading.Thread(target=self._look_again, name="doorkeeper", daemon=True)
 
     def start(self) -> None:
         """Begin to store."""
         self._look()
-        self._thread.start()
+        self._storing.start()
+        self._looking.start()
 
     async def stored(self, arrival: Arrival) -> bool:
         """Returns once it is durable: False where it had come before. Raises Full, WorldError, TimeoutError.
 
         What took too long may be stored all the same, which does no harm: it is known when it comes again.
         """
-        if self._stops or self._closed:
+        if self._stops.is_set() or self._closed:
             raise Full(self._closed or "the server is stopping")
         loop = asyncio.get_running_loop()
         waiting = _Waiting(arrival, loop, loop.create_future())
@@ -95,31 +96,31 @@ class Writer:
 
     def stop(self, seconds: float) -> bool:
         """Store what waits and end; whether all of it was stored in this time."""
-        self._stops = True
+        self._stops.set()
         until = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
-            self._thread.join(max(0.0, until - time.monotonic()))
-        return not self._thread.is_alive()
+        for thread in (self._storing, self._looking):
+            thread.join(max(0.0, until - time.monotonic()))
+        return not self._storing.is_alive()
 
-    def _run(self) -> None:
-        goes_on = True
-        while goes_on:
-            group = self._next_group()
-            goes_on = None not in group
-            if found := [one for one in group if one is not None]:
-                self._store(found)
-            if time.monotonic() - self._looked >= self._every:
-                self._look()
-        self._guarded(self._write_counted)
+    def _store_all(self) -> None:
+        """Until a None comes, behind which there is nothing."""
+        while group := self._next_group():
+            self._store(group)
 
-    def _next_group(self) -> list[_Waiting | None]:
-        """What waits by now, at most ``GROUP``; empty when nothing came for a while."""
-        group: list[_Waiting | None] = []
+    def _next_group(self) -> list[_Waiting]:
+        """What waits by now, once anything does; at most ``GROUP``. Nothing at the end."""
+        group: list[_Waiting] = []
+        one = self._queue.get()
         with contextlib.suppress(queue.Empty):
-            group.append(self._queue.get(timeout=self._every))
-            while len(group) < GROUP and group[-1] is not None:
-                group.append(self._queue.get_nowait())
+            while one is not None:
+                group.append(one)
+                if len(group) == GROUP:
+                    return group
+                one = self._queue.get_nowait()
+            if group:
+                self._queue.put_nowait(None)  # the end is seen once more, when these are stored
         return group
 
     def _store(self, group: Sequence[_Waiting]) -> None:
@@ -139,8 +140,13 @@ class Writer:
         else:
             _settle(group, fresh, WorldError(line) if line else next(iter(errors), None))
 
+    def _look_again(self) -> None:
+        while not self._stops.wait(self._every):
+            self._look()
+        self._storing.join()
+        self._guarded(self._write_counted)
+
     def _look(self) -> None:
-        self._looked = time.monotonic()
         self._guarded(self._ask)
         self._guarded(self._write_counted)
 

@@ -75,12 +75,12 @@ def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES
         came = NOW - round(past.minutes * MINUTE)
         _handle(ledger, _arrival(place, past, repositories, came), past)
     ledger.time = NOW
-    for place, seconds in enumerate((8, 3)):
-        waiting = Past(0, place, commented(4_131 if place == 0 else 879))
-        ledger.put([_arrival(900 + place, waiting, repositories, NOW - seconds * SECOND)])
-    working = _arrival(999, Past(0, 2, opened(67)), repositories, NOW - 12 * SECOND)
+    working = _arrival(900, Past(0, 2, opened(67)), repositories, NOW - 12 * SECOND)
     ledger.put([working])
     ledger.begin(working.id, working.lane, NOW)
+    for place, seconds in enumerate((8, 3)):
+        waiting = Past(0, place, commented(4_131 if place == 0 else 879))
+        ledger.put([_arrival(901 + place, waiting, repositories, NOW - seconds * SECOND)])
     ledger.pulse(APP, {"slug": "precedent", "ahead": 0})
     ledger.pulse(f"{WORKER}mill-4711-c0ffee", {"state": "working"})
     ledger.tally({("precedent_answers_total", ("silent", NOTHING)): 212})

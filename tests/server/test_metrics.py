@@ -165,6 +165,7 @@ def test_a_glance_is_kept_for_a_moment() -> None:
         looked.append(now)
         return [Check("queue", True, str(now))]
 
-    glance = Glance(look, 2_000)
-    assert [glance.at(now)[0].line for now in (1_000, 2_999, 3_000, 500)] == ["1000", "1000", "3000", "500"]
+    times = iter((1_000, 2_999, 3_000, 500))
+    glance = Glance(look, lambda: next(times), 2_000)
+    assert [glance.now()[0].line for _ in range(4)] == ["1000", "1000", "3000", "500"]
     assert looked == [1_000, 3_000, 500]
