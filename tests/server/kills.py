@@ -1,0 +1,257 @@
+"""Kill the server again and again while deliveries come in, and look whether each was answered, once.
+
+python -m tests.server.kills [--kills 100] [--seed S] [--postgres] [--standin]
+
+Somebody opens issues that the past of their repository has an answer to, in twelve repositories, and GitHub tells of
+each. Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both, on PostgreSQL one of two workers.
+At the end each delivery that was answered with 202 has to be done, and each issue of them to have one comment of ours.
+--standin: with turns that do nothing, so without comments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import secrets
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from bot.server.nouns import Delivery
+from tests.fakes.payloads import EventfulProject
+from tests.fakes.state import from_epoch
+from tests.server import postgres
+from tests.server.stage import APP, SLUG, STANDIN, ServerStage, until
+
+REPOSITORIES = 12
+EVERY = 0.7
+"""Seconds between two deliveries, on average."""
+
+BETWEEN = (1.0, 5.0)
+"""Seconds between two kills."""
+
+PATIENCE = 240.0
+"""Seconds at the end: a comment that was promised before a kill is left alone for two minutes."""
+
+LONGEST = 60.0
+"""Seconds from a kill until what it interrupted has to be begun anew."""
+
+AGO = 200 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An issue that was opened, and how the server answered when it was told."""
+
+    id: str
+    project: EventfulProject
+    number: int
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """``at``: milliseconds since 1970."""
+
+    at: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of the ledger; ``ended`` is 0 when its process was killed."""
+
+    lane: str
+    began: int
+    ended: int
+    first: int = 0
+
+
+@dataclass
+class Campaign:
+    """Deliveries and kills against one stage."""
+
+    stage: ServerStage
+    chance: random.Random
+    workers: int
+    projects: list[EventfulProject] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def settle_down(self) -> None:
+        """Twelve repositories, each with one decision in its past."""
+        github = self.stage.github
+        past = from_epoch(github.clock.epoch - AGO)
+        for number in range(REPOSITORIES):
+            project = github.add_project(f"octo-org/shop-{number}")
+            self.stage.git.create(project.repo.full_name)
+            project.open_issue("octocat", "Where should sessions live?", "Files are slow.", at=past)
+            project.comment(1, "octocat", "We decided to go with Redis for the session store.", at=past)
+            project.close(1, "octocat", at=past)
+            self.stage.app.installations[APP].append(project.repo.id)
+            self.projects.append(project)
+
+    def send(self) -> None:
+        """Open issues and tell of them until it is over."""
+        chance = random.Random(self.chance.random())
+        while not self.over.wait(chance.expovariate(1 / EVERY)):
+            project = chance.choice(self.projects)
+            number = project.open_issue("monalisa", "Which session store?", "What was decided in #1 about sessions?")
+            payload = project.payload("issues", "opened", number, extra={"installation": {"id": APP}})
+            if self.stage.module == STANDIN:  # its turns take as many tenths of a second as are above a hundred
+                payload["issue"]["number"] = 100 + chance.randint(1, 20)
+            sent = self.stage.github.hooks.deliver("issues", payload)
+            self.sent.append(Sent(f"{APP}:{sent.guid}", project, number, sent.status))
+
+    def strike(self) -> None:
+        """One kill, and what is needed so that the server runs again."""
+        time.sleep(self.chance.uniform(*BETWEEN))
+        until(self.stage.children, 60, self.stage.told)
+        what = "worker" if self.workers > 1 else self.chance.choice(("web", "worker", "both"))
+        pids = self.stage.children() if what != "web" else []
+        victims = pids if what == "both" else self.chance.sample(pids, min(1, len(pids)))
+        self.kills.append(Kill(time.time_ns() // 1_000_000, what))
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if what != "worker":
+            self.stage.stop(signal.SIGKILL)
+            time.sleep(self.chance.uniform(0, 1))
+            self.stage.start(self.workers, wait=False)
+            until(lambda: self.stage.get("/healthz")[0] == 200, 60, self.stage.told)
+
+    def run(self, kills: int) -> None:
+        """All of it; returns when everything is answered, or `PATIENCE` has run out."""
+        self.settle_down()
+        self.stage.start(self.workers)
+        sending = threading.Thread(target=self.send, daemon=True)
+        sending.start()
+        for number in range(kills):
+            self.strike()
+            print(f"\r{number + 1} kills, {len(self.sent)} deliveries", end="", flush=True)
+        self.over.set()
+        sending.join()
+        end = time.monotonic() + PATIENCE
+        while self.faults() and time.monotonic() < end:
+            time.sleep(1)
+
+    def faults(self) -> list[str]:
+        """What is wrong by now with the deliveries."""
+        rows = {row.id: row for row in self.stage.rows()}
+        found = [unfinished(each, rows.get(each.id)) for each in self.sent if each.status == 202]
+        if self.stage.module != STANDIN:
+            login = f"{SLUG}[bot]"
+            found += [uncommented(each, len(each.project.comments_by(login, each.number))) for each in self.sent]
+        return [fault for fault in found if fault]
+
+    def turns(self) -> list[Turn]:
+        """All turns, in the order in which they began."""
+        sql = (
+            "select turns.*, (select min(seq) from deliveries where turn = turns.id) as first from turns order by began"
+        )
+        with self.stage.ledger() as ledger, ledger.database.transaction() as asking:
+            return [Turn(row["lane"], row["began"], row["ended"], int(row["first"] or 0)) for row in asking.rows(sql)]
+
+
+def unfinished(sent: Sent, row: Delivery | None) -> str:
+    """What is wrong with a delivery that was answered with 202, "" for nothing."""
+    if row is None:
+        return f"{sent.id} is lost"
+    return "" if row.state == "done" else f"{sent.id} is {row.state}: {row.reason}"
+
+
+def uncommented(sent: Sent, comments: int) -> str:
+    """What is wrong with an issue; one that the server did not hear of may have none."""
+    if comments == 1 or (comments == 0 and sent.status != 202):
+        return ""
+    return f"{sent.project.repo.full_name}#{sent.number} has {comments} comments of ours"
+
+
+def overlapping(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[str]:
+    """Turns of a lane that began while another one of it ran; one that was killed ran until then."""
+    found = []
+    for lane in sorted({turn.lane for turn in turns}):
+        for before, after in pairwise(turn for turn in turns if turn.lane == lane):
+            end = before.ended or next((kill.at for kill in kills if kill.at >= before.began), before.began)
+            if after.began < end:
+                found.append(f"two turns of {lane} ran at once, {end - after.began} ms")
+    return found
+
+
+def waits(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[float]:
+    """For each turn that was killed: seconds from the kill until its lane was begun anew."""
+    found = []
+    for turn in turns:
+        kill = next((kill for kill in kills if kill.at >= turn.began), None)
+        if turn.ended or kill is None:
+            continue
+        later = (after.began for after in turns if after.lane == turn.lane and after.began > turn.began)
+        found.append((next(later, kill.at + 10**9) - kill.at) / 1000)
+    return found
+
+
+def told(campaign: Campaign, seconds: float) -> list[str]:
+    """The faults, after lines about what happened."""
+    turns, kills = campaign.turns(), campaign.kills
+    waited = waits(turns, kills)
+    faults = [*campaign.faults(), *overlapping(turns, kills)]
+    faults += [f"a lane was begun anew after {each:.1f} s" for each in waited if each > LONGEST]
+    answered = Counter(each.status for each in campaign.sent)
+    print(f"\n{len(kills)} kills in {seconds:.0f} s: {dict(Counter(kill.what for kill in kills))}")
+    print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(turns)} turns")
+    if waited:
+        middle = statistics.median(waited)
+        print(f"{len(waited)} turns killed; begun anew after {middle:.1f} s (median), {max(waited):.1f} s (longest)")
+    print(f"faults: {len(faults)}", *faults, sep="\n  ", flush=True)
+    return faults
+
+
+@contextlib.contextmanager
+def stage(folder: Path, *, on_postgres: bool, standin: bool) -> Iterator[ServerStage]:
+    """A stage over a database of its own."""
+    with contextlib.ExitStack() as at_end:
+        url = ""
+        if on_postgres:
+            server = postgres.start()
+            at_end.callback(server.stop)
+            url = at_end.enter_context(server.database())
+        made = ServerStage(folder, STANDIN if standin else "bot", url)
+        at_end.callback(made.close)
+        yield made
+
+
+def campaign(folder: Path, seed: int, kills: int, *, on_postgres: bool, standin: bool) -> list[str]:
+    """The faults of one campaign."""
+    began = time.monotonic()
+    with stage(folder, on_postgres=on_postgres, standin=standin) as made:
+        one = Campaign(made, random.Random(seed), 2 if on_postgres else 1)
+        one.run(kills)
+        return told(one, time.monotonic() - began)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--kills", type=int, default=100)
+    options.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
+    options.add_argument("--postgres", action="store_true")
+    options.add_argument("--standin", action="store_true")
+    chosen = options.parse_args()
+    print(f"seed {chosen.seed}, {chosen.kills} kills", flush=True)
+    with tempfile.TemporaryDirectory(prefix="precedent-kills-", ignore_cleanup_errors=True) as folder:
+        faults = campaign(Path(folder), chosen.seed, chosen.kills, on_postgres=chosen.postgres, standin=chosen.standin)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
