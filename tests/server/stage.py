@@ -42,6 +42,7 @@ class ServerStage:
 
     def __init__(self, folder: Path, module: str = "bot", database: str = "") -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.data = folder / "data"
         self.module = module
         self.database = database
