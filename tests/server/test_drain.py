@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bot.server.nouns import Delivery
-from tests.server.stage import APP, STANDIN, ServerStage, until
+from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
 from tests.server.standin import TURNS
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,8 @@ def turned(stage: ServerStage, what: str) -> list[list[int]]:
     """The issues of each turn that began, or ended; looks of our own making are about none."""
     file = stage.data / TURNS
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return [numbers for kind, _, numbers, _ in map(json.loads, lines) if kind == what and numbers != [None]]
+    found = [[number for number in numbers if number] for kind, _, numbers, _ in map(json.loads, lines) if kind == what]
+    return [numbers for numbers in found if numbers]
 
 
 def issues(stage: ServerStage) -> list[Delivery]:
@@ -117,6 +119,25 @@ def test_workers_end_when_the_server_is_killed_and_finish_what_they_are_at(stage
     assert code == -signal.SIGKILL
     until(lambda: not alive(worker), 15, stage.told)
     assert turned(stage, "end") == [[120]]
+
+
+@pytest.mark.postgres
+def test_a_worker_elsewhere_does_what_a_server_received(tmp_path: Path, postgres_url: str) -> None:
+    stage = ServerStage(tmp_path, STANDIN, postgres_url)
+    with (tmp_path / "worker.log").open("wb") as log:
+        worker = subprocess.Popen(stage.command("worker"), cwd=ROOT, env=stage.environ(), stdout=log, stderr=log)
+    try:
+        stage.start(workers=0)
+        opened(stage, 1)
+        stage.settle()
+        assert turned(stage, "end") == [[1]]
+        assert stage.get("/readyz")[0] == 200
+        worker.terminate()
+        assert worker.wait(timeout=30) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+        stage.close()
 
 
 def test_without_workers_what_comes_in_is_kept(stage: ServerStage) -> None:
