@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from bot.errors import UserError
 from bot.settings import Rule, SettingsError, Value, checked, rules, setting
@@ -83,7 +83,8 @@ class Options:
     def hidden(self) -> tuple[str, ...]:
         """All texts that must be in no log."""
         password = urlsplit(self.database_url).password or ""
-        texts = (self.private_key, self.webhook_secret, self.webhook_secret_old, self.status_password, password)
+        passwords = (self.status_password, password, unquote(password))
+        texts = (self.private_key, self.webhook_secret, self.webhook_secret_old, *passwords)
         return tuple(text for text in (*texts, *self.private_key.split()) if len(text) >= 8)
 
 
@@ -187,11 +188,19 @@ def _secret(where: str, text: str) -> str:
         text = text.replace("\\n", "\n")
         if not _PEM.fullmatch(text):
             raise SettingsError(f"{where} is no private key in PEM: give the file that GitHub made, as it is")
-    elif name == "database_url" and not _POSTGRES.fullmatch(text):
+    elif name == "database_url" and not _is_database(text):
         raise SettingsError(f"{where} must be like postgresql://user:password@host/database")
     elif len(text) < LEAST.get(name, 0):
         raise SettingsError(f"{where} is shorter than {LEAST[name]} characters: make a longer one at random")
     return text
+
+
+def _is_database(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return bool(_POSTGRES.fullmatch(text)) and parts.port != 0 and parts.password != ""
+    except ValueError:
+        return False
 
 
 def _reached(where: str, address: str) -> str:

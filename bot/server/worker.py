@@ -120,7 +120,8 @@ class Worker:
         for name in self.post.guard.dead():
             count = self.post.dispatch.recover(name)
             self.post.guard.bury(name)
-            log.warning("took over from a dead worker", extra=self._told() | {"dead": name, "tickets": count})
+            level = logging.WARNING if count else logging.INFO
+            log.log(level, "took over from a worker that ended", extra=self._told() | {"ended": name, "tickets": count})
 
     def _sweep(self) -> None:
         if self.post.guard.leads():

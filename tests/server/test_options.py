@@ -60,6 +60,11 @@ def test_what_needs_no_app_can_do_without_one(tmp_path: Path) -> None:
     assert read_options({}, {"data": str(tmp_path)}, required=()).data == tmp_path
 
 
+@pytest.mark.parametrize("url", ["postgres://bot@db:5432/x", "postgresql:///x?host=/run/postgresql"])
+def test_a_database_may_be_named_in_the_ways_that_postgresql_knows(url: str) -> None:
+    assert read_options(NEEDED, {"database_url": url}).database_url == url
+
+
 @pytest.mark.parametrize("name", secret_names())
 def test_a_secret_may_come_from_a_file(name: str, tmp_path: Path) -> None:
     value = {"private_key": KEY, "database_url": "postgresql://bot:pass@db/precedent"}.get(name, SECRET)
@@ -110,6 +115,7 @@ def test_a_flag_goes_before_its_variable() -> None:
         ("WEBHOOK_SECRET_OLD", "short", "is shorter than 16 characters: make a longer one at random"),
         ("STATUS_PASSWORD", "hunter2", "is shorter than 12 characters: make a longer one at random"),
         ("DATABASE_URL", "mysql://bot:hunter2@db/x", "must be like postgresql://user:password@host/database"),
+        ("DATABASE_URL", "postgresql://[db/x", "must be like postgresql://user:password@host/database"),
         ("PORT", "70000", "must be from 1 to 65,535, not 70000"),
         ("KEEP_DAYS", "3", "must be from 4 to 3,650, not 3"),
         ("INSTANCE", "a--b", "must be small letters, digits and single hyphens, not 'a--b'"),
@@ -147,9 +153,9 @@ def test_no_secret_is_in_an_error_or_a_repr() -> None:
     said = "\n".join(faults({variable(name): text for name, text in secrets.items()}))
     assert said.count("\n") >= len(secrets) - 1
     assert "hunter2" not in said
-    full = read_options(NEEDED | {"PRECEDENT_DATABASE_URL": "postgresql://bot:hunter22@db/x"})
-    assert all(text not in repr(full) for text in (KEY[40:60], SECRET, "hunter22"))
-    assert {"hunter22", SECRET} <= set(full.hidden)
+    full = read_options(NEEDED | {"PRECEDENT_DATABASE_URL": "postgresql://bot:hunter%2F22@db/x"})
+    assert all(text not in repr(full) for text in (KEY[40:60], SECRET, "hunter"))
+    assert {"hunter%2F22", "hunter/22", SECRET} <= set(full.hidden)
 
 
 def test_secrets_are_taken_out_of_the_environment() -> None:
