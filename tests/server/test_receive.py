@@ -74,7 +74,7 @@ REFUSALS = [
     (411, "a length that is none", {"content_length": "+5"}),
     (413, "26 MB", {"content_length": str(26 * 1024 * 1024)}),
     (413, "one byte more than 25 MB", {"content_length": str(25 * 1024 * 1024 + 1)}),
-    (413, "a length of a hundred digits", {"content_length": "9" * 100}),
+    (413, "a length of five thousand digits", {"content_length": "9" * 5_000}),
     (400, "no event", {"x_github_event": None}),
     (400, "an event that is none", {"x_github_event": "Issues!"}),
     (403, "no signature", {"x_hub_signature_256": None}),
@@ -153,6 +153,14 @@ def test_the_secret_before_is_good_as_well_and_no_third_one() -> None:
     assert status(body, x_hub_signature_256=signature(body, RULES.secrets[1])) == 202
     assert status(body, x_hub_signature_256=signature(body, b"a secret of long ago")) == 403
     assert status(body, x_hub_signature_256=signature(body, b"")) == 403
+
+
+@pytest.mark.parametrize("place", [7, 38, 70])
+def test_one_wrong_digit_of_a_signature_is_seen(place: int) -> None:
+    body = json.dumps(issue_event(1)).encode()
+    good = signature(body)
+    wrong = good[:place] + ("0" if good[place] != "0" else "1") + good[place + 1 :]
+    assert (status(body, x_hub_signature_256=good), status(body, x_hub_signature_256=wrong)) == (202, 403)
 
 
 def test_json_that_was_written_anew_is_not_what_was_signed() -> None:

@@ -159,6 +159,24 @@ def test_what_takes_too_long_is_given_up_and_does_no_harm() -> None:
     assert asyncio.run(story()) == [False, True]
 
 
+def test_who_gave_up_keeps_nobody_of_the_group_waiting() -> None:
+    ledger = Gated()
+    ledger.gate.clear()
+
+    async def story() -> list[bool]:
+        writer = Writer(ledger, guarded)
+        writer.start()
+        waiting = [asyncio.create_task(writer.stored(arrival(number))) for number in range(4)]
+        await asyncio.sleep(0.2)
+        waiting[2].cancel()
+        await asyncio.sleep(0)
+        ledger.gate.set()
+        return await asyncio.gather(waiting[0], waiting[1], waiting[3])
+
+    assert asyncio.run(asyncio.wait_for(story(), 5)) == [True] * 3
+    assert len(ledger.deliveries()) == 4
+
+
 def test_while_it_is_shut_nothing_is_taken() -> None:
     found = stored(Gated(), 3, shut=lambda: "the disk is full")
     assert [str(one) for one in found] == ["the disk is full"] * 3
