@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
-import zlib
+import threading
 from pathlib import Path
 from typing import Protocol
 
 from bot.errors import WorldError
 from bot.server.database import KEEPALIVE, Database, Transaction
 
-CLASS = 7107
-"""The first half of the numbers of our locks in PostgreSQL."""
-
 
 class Locks(Protocol):
-    """Locks by name."""
+    """Locks by name. Several threads may share them: what one has taken is taken for the others."""
 
     def take(self, name: str) -> bool:
         """Whether it is ours now; False when somebody has it."""
@@ -42,10 +40,20 @@ class FileLocks:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.held: dict[str, int] = {}
+        self._alone = threading.RLock()
 
     def take(self, name: str) -> bool:
-        if name in self.held:
-            return False
+        with self._alone:
+            file = -1 if name in self.held else self._locked(name)
+            if file < 0:
+                return False
+            self.held[name] = file
+            if not self.holds(name):  # it was deleted by who gave it back, between our two steps
+                os.close(self.held.pop(name))
+            return name in self.held
+
+    def _locked(self, name: str) -> int:
+        """The file, open and locked; -1 where somebody else has locked it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = os.open(self._path(name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -55,25 +63,20 @@ class FileLocks:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(file)
-            return False
-        self.held[name] = file
-        if not self.holds(name):  # it was deleted by who gave it back, between our two steps
-            os.close(self.held.pop(name))
-            return False
-        return True
+            return -1
+        return file
 
     def holds(self, name: str) -> bool:
         """A file that was deleted locks nobody out."""
-        if name not in self.held:
-            return False
-        with contextlib.suppress(OSError):
+        with self._alone, contextlib.suppress(OSError, KeyError):
             return os.path.samestat(os.fstat(self.held[name]), self._path(name).stat())
         return False
 
     def give(self, name: str) -> None:
-        if name in self.held:
-            self._path(name).unlink(missing_ok=True)
-            os.close(self.held.pop(name))
+        with self._alone:
+            if name in self.held:
+                self._path(name).unlink(missing_ok=True)
+                os.close(self.held.pop(name))
 
     def close(self) -> None:
         for name in list(self.held):
@@ -91,40 +94,46 @@ class ServerLocks:
         self.open = contextlib.ExitStack()
         self.session: Transaction | None = None
         self.held: set[str] = set()
+        self._alone = threading.RLock()
 
     def take(self, name: str) -> bool:
-        if name in self.held:
+        with self._alone, self.database.asked():
+            if name not in self.held:
+                row = self._session().row("select pg_try_advisory_lock(:name) as ours", name=_number(name))
+                if row and row["ours"]:
+                    self.held.add(name)
+                    return True
             return False
-        row = self._session().row("select pg_try_advisory_lock(:kind, :name) as ours", kind=CLASS, name=_number(name))
-        if not row or not row["ours"]:
-            return False
-        self.held.add(name)
-        return True
 
     def holds(self, name: str) -> bool:
         """False also when the server, or the connection to it, is gone: then the lock is, too."""
-        if name not in self.held:
-            return False
-        with contextlib.suppress(WorldError), self.database.asked():
-            return self._is_locked(self._session(), _number(name))
+        with self._alone, contextlib.suppress(WorldError), self.database.asked():
+            return name in self.held and self._is_locked(self._session(), _number(name))
         return False
 
     def is_seen(self, name: str) -> bool:
         """Whether another connection finds it taken by ours: where something between shares connections, it may not."""
-        ours = self._session().row("select pg_backend_pid() as pid")
+        with self._alone, self.database.asked():
+            ours = self._session().row("select pg_backend_pid() as pid")
         with self.database.transaction() as other:
             found = self._holders(other, _number(name))
         return ours is not None and found == {ours["pid"]}
 
     def give(self, name: str) -> None:
-        if name in self.held:
-            self.held.discard(name)
-            self._session().rows("select pg_advisory_unlock(:kind, :name)", kind=CLASS, name=_number(name))
+        with self._alone, self.database.asked():
+            if name in self.held:
+                self.held.discard(name)
+                self._session().rows("select pg_advisory_unlock(:name)", name=_number(name))
 
     def close(self) -> None:
-        self.held.clear()
-        self.session = None
-        self.open.close()
+        with self._alone:
+            for name in list(self.held):
+                with contextlib.suppress(WorldError):  # the server forgets them with the connection
+                    self.give(name)
+            self.held.clear()
+            self.session = None
+            with contextlib.suppress(WorldError):
+                self.open.close()
 
     def _session(self) -> Transaction:
         if self.session is None:
@@ -142,11 +151,11 @@ class ServerLocks:
     @staticmethod
     def _holders(session: Transaction, number: int) -> set[int]:
         found = session.rows(
-            "select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 2"
+            "select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1"
             " and database = (select oid from pg_database where datname = current_database())"
-            " and classid = :kind and objid = :name",
-            kind=CLASS,
-            name=number & 0xFFFF_FFFF,
+            " and classid = :upper and objid = :lower",
+            upper=number >> 32 & 0xFFFF_FFFF,
+            lower=number & 0xFFFF_FFFF,
         )
         return {row["pid"] for row in found}
 
@@ -157,4 +166,6 @@ def locks(database: Database, folder: Path) -> Locks:
 
 
 def _number(name: str) -> int:
-    return zlib.crc32(name.encode()) - 2**31
+    """The number that PostgreSQL knows it by: 64 bits, so that two names of ours never meet."""
+    digest = hashlib.blake2b(f"precedent {name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)

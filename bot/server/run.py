@@ -192,8 +192,9 @@ def _worked(options: Options, guarded: Guarded, turns: Turns, parent: int) -> in
         tokens = KeptTokens(app)
         turning = turns(Shop(options, queue.ledger, queue.tickets, tokens, login, slots, stop, guarded))
         sweep = Sweep(app, queue.ledger, queue.tickets, options, tokens, turning.forget)
-        guard = Places(name, queue.database, locks(queue.database, _places(options)), clock)
-        dispatch = DbosDispatch(queue.database, name, HOLD * options.jobs)
+        held = locks(queue.database, _places(options))
+        guard = Places(name, queue.database, held, clock)
+        dispatch = DbosDispatch(queue.database, name, held, HOLD * options.jobs)
         post = Post(guard, dispatch, queue.ledger, turning.turn, slots, guarded)
         rounds = Rounds(lambda: sweep.once(clock()), options.sweep_minutes, guarded)
         try:

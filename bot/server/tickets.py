@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dbos import DBOS, DBOSClient, EnqueueOptions, Serializer
 
 from bot.errors import WorldError
 from bot.server.database import Database, Transaction
-from bot.server.locks import locks
+from bot.server.locks import Locks, locks
 from bot.server.nouns import Instant, Lane
 
 NAME = "precedent"
@@ -142,13 +142,14 @@ class DbosTickets:
 class DbosDispatch:
     """`Dispatch` by DBOS, of which a process has one. ``worker`` is the name of this start alone.
 
-    Two workers of one name would take each other's tickets. ``at_once`` counts every ticket in hand, also those of
-    lanes that wait for their time.
+    Two workers of one name would take each other's tickets. ``held`` are the locks that say who lives. ``at_once``
+    counts every ticket in hand, also those of lanes that wait for their time.
     """
 
-    def __init__(self, database: Database, worker: str, at_once: int) -> None:
+    def __init__(self, database: Database, worker: str, held: Locks, at_once: int) -> None:
         self.database = database
         self.worker = worker
+        self.held = held
         self.at_once = at_once
         self._changed = threading.Condition()
         self._running = 0
@@ -204,8 +205,30 @@ class DbosDispatch:
         with self._changed:
             self._running += 1
         try:
-            run(ticket, Lane.of(lane))
+            with self._lane_of_our_own(lane):
+                run(ticket, Lane.of(lane))
         finally:
             with self._changed:
                 self._running -= 1
                 self._changed.notify_all()
+
+    @contextmanager
+    def _lane_of_our_own(self, lane: str) -> Iterator[None]:
+        """Wait until nobody else works in the lane.
+
+        Of two workers that look for tickets in the same millisecond, each may be given one of the same lane, when one
+        of these was stored in between and sorts before the other. Who waits keeps his ticket, and so his place.
+        """
+        name = f"lane-{lane}"
+        while not self._taken(name):
+            time.sleep(POLL)
+        try:
+            yield
+        finally:
+            with suppress(WorldError):  # who has lost the connection has lost the lock with it
+                self.held.give(name)
+
+    def _taken(self, name: str) -> bool:
+        with suppress(WorldError):
+            return self.held.take(name)
+        return False

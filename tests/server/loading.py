@@ -22,6 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bot.doors.guarded import guarded
+from bot.server.locks import locks
 from bot.server.nouns import Delivery, Lane, Result, Told, TurnRow
 from bot.server.options import Options
 from bot.server.ports import Ledger
@@ -150,7 +151,7 @@ def main(folder: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with opened(Options(data=folder), name) as queue:
-        dispatch = DbosDispatch(queue.database, name, JOBS)
+        dispatch = DbosDispatch(queue.database, name, locks(queue.database, folder / "workers"), JOBS)
         dispatch.start(lambda ticket, lane: print(guarded(lambda: _book(queue, ticket, lane)), end="", file=sys.stderr))
         print("ready", flush=True)
         stop.wait()

@@ -54,8 +54,9 @@ def work(url: str, folder: Path, name: str, mode: str) -> int:
     database, diary = Database(url), Diary(folder / "log")
     tickets = DbosTickets(database)
     ledger = DatabaseLedger(database, tickets, name, clock)
-    dispatch = DbosDispatch(database, name, 16)
-    places = Places(name, database, locks(database, folder / "workers"), clock)
+    held = locks(database, folder / "workers")
+    dispatch = DbosDispatch(database, name, held, 16)
+    places = Places(name, database, held, clock)
 
     def run(ticket: str, lane: Lane) -> None:
         begun = ledger.begin(ticket, lane, clock())

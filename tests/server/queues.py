@@ -9,12 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
+from bot.server.locks import Locks, locks
 from bot.server.memory_ledger import MemoryLedger
 from bot.server.memory_queue import MemoryDispatch, MemoryTickets
 from bot.server.nouns import Arrival, Instant, Lane, Result, Told, Work
@@ -68,7 +69,7 @@ class Queue:
     with_tickets: Callable[[Tickets], Ledger]
     url: str = ""
     folder: Path = Path()
-    dispatched: list[Dispatch] = field(default_factory=list)
+    held: Locks | None = None
 
     @contextlib.contextmanager
     def working(self, run: Callable[[str, Lane], None], worker: str = "one", at_once: int = 8) -> Iterator[Dispatch]:
@@ -198,15 +199,18 @@ def queue_in_database(url: str, folder: Path) -> Iterator[Queue]:
     database, clock = Database(url), Clock()
     tickets = DbosTickets(database)
     ledger = DatabaseLedger(database, tickets, "one", clock)
+    held = locks(database, folder / "workers")
     yield Queue(
         tickets,
         ledger,
         clock,
-        lambda worker, at_once: DbosDispatch(database, worker, at_once),
+        lambda worker, at_once: DbosDispatch(database, worker, held, at_once),
         lambda others: DatabaseLedger(database, others, "one", clock),
         url,
         folder,
+        held,
     )
+    held.close()
     database.close()
 
 

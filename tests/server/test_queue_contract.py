@@ -10,6 +10,8 @@ from itertools import pairwise
 
 import pytest
 
+from bot.server.database import Database
+from bot.server.locks import locks
 from bot.server.nouns import Lane, Result
 from bot.server.ports import Dispatch, Ledger, Tickets
 from tests.server.queues import LANE, Losing, Queue, Turns, arrival, settled, until
@@ -188,6 +190,22 @@ def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue) -> None:
         settled(queue)
         assert dispatch.recover(dead) == 0
     assert [seqs for _, _, _, seqs in turns.had] == [[1], [2]], "the oldest comes alone, as it may be what kills"
+
+
+def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
+    if queue.held is None:
+        pytest.skip("in memory a lane is given to one under a lock")
+    others = locks(Database(queue.url), queue.folder / "workers")
+    turns = Turns(queue)
+    assert others.take(f"lane-{LANE.key}")
+    queue.ledger.put([arrival("a"), arrival("b", Lane(7, 71))])
+    with queue.working(turns) as dispatch:
+        until(lambda: turns.calls)
+        time.sleep(0.5)
+        assert turns.calls == ["9:b"]
+        assert dispatch.stop(0.1) is False, "its ticket is in our hands"
+        others.close()
+        until(lambda: turns.calls == ["9:b", "9:a"])
 
 
 def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> None:
