@@ -59,6 +59,7 @@ def status_page(ledger: Ledger, checks: Sequence[Check], now: Instant, wanted: W
     rows = ledger.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
     counts, oldest = ledger.counts(), ledger.oldest_waiting()
     lanes = sorted(ledger.register().lanes(), key=lambda row: (-row.last_turn, row.name))
+    names = {row.lane: row.name for row in lanes}
     values: Values = {
         "state": _state(checks, counts),
         "headline": _headline(checks, counts),
@@ -68,7 +69,7 @@ def status_page(ledger: Ledger, checks: Sequence[Check], now: Instant, wanted: W
         "said": _said(ledger.tallies()),
         "filters": _filters(wanted, counts),
         "filtered": _shown(wanted, lanes),
-        "entries": [_entry(row, now) for row in rows[:PAGE]],
+        "entries": [_entry(row, now, names.get(row.lane, "")) for row in rows[:PAGE]],
         "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
         "newest": _link(wanted) if wanted.before else "",
         "repositories": [_repository(row, now) for row in lanes[:REPOSITORIES]],
@@ -77,13 +78,16 @@ def status_page(ledger: Ledger, checks: Sequence[Check], now: Instant, wanted: W
     return render_page("status.html.j2", values | _frame(now))
 
 
-def delivery_page(found: tuple[Delivery, TurnRow | None] | None, now: Instant) -> str:
-    """The page of one delivery and the turn that had it last; None for one that is not known, or not any more."""
+def delivery_page(found: tuple[Delivery, TurnRow | None] | None, now: Instant, name: str = "") -> str:
+    """The page of one delivery and the turn that had it last; None for one that is not known, or not any more.
+
+    ``name``: what its repository is called, where the delivery does not say.
+    """
     if found is None:
         return render_page("delivery.html.j2", {"entry": None} | _frame(now))
     delivery, turn = found
     values: Values = {
-        "entry": _entry(delivery, now),
+        "entry": _entry(delivery, now, name),
         "is_dead": delivery.state == "dead",
         "steps": _steps(delivery, turn, now),
         "stages": _stages(turn),
@@ -190,13 +194,13 @@ def _link(wanted: Wanted, before: int = 0) -> str:
     return f"/?{query}#deliveries" if query else "/#deliveries"
 
 
-def _entry(delivery: Delivery, now: Instant) -> Values:
-    event = delivery.event
+def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
+    event, lane = delivery.event, delivery.lane
     return {
         "link": f"/deliveries/{delivery.seq}",
         "seq": delivery.seq,
         "badge": badge(delivery),
-        "name": delivery.name or ("an installation" if not delivery.lane.repository else delivery.lane.key),
+        "name": delivery.name or name or (lane.key if lane.repository else f"installation {lane.installation}"),
         "number": event.number,
         "happened": happened(event),
         "came": moment(delivery.received_at, now),

@@ -164,8 +164,10 @@ class Shown:
         """The page of one delivery."""
         if refusal := self._refusal(request):
             return refusal
-        found = self._door.ledger.delivery(_number(request.path_params["seq"]))
-        return _page(delivery_page(found, self._door.clock()), 200 if found else 404)
+        ledger = self._door.ledger
+        found = ledger.delivery(_number(request.path_params["seq"]))
+        name = ledger.register().lane(found[0].lane).name if found else ""
+        return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
     def _refusal(self, request: Request) -> Response | None:
         """None for who may see names of repositories: with the password, or from this very machine."""

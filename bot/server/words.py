@@ -36,7 +36,7 @@ EVENTS = {
     "issue_comment": "comment",
     "push": "push to the default branch",
     "gollum": "wiki edited",
-    "catch-up": "looked again",
+    "catch-up": "looked again by itself",
     "schedule": "daily look",
     "installation": "App",
     "installation_repositories": "repositories",

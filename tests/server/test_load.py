@@ -10,11 +10,13 @@ import pytest
 
 from bot.server.options import Options
 from bot.server.run import opened
-from tests.server.client import Sent, burst
+from tests.server.client import Sent, burst, once
 from tests.server.doorway import running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
 
 pytestmark = pytest.mark.slow
+
+PAGES = ("/", "/?state=waiting&repository=1-100&before=99", "/deliveries/1", "/metrics", "/healthz")
 
 
 def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], Findings]:
@@ -24,6 +26,7 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
     wanted += chance.sample(wanted, count // 10)
     with running(folder, "--sqlite") as (port, _), booking(folder):
         sent = asyncio.run(burst(port, wanted))
+        assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
         with opened(Options(data=folder), "reader") as queue:
             assert wait_until_done(queue.ledger, 120)
             return sent, examine(queue.ledger, [one.guid for one in sent if one.answer.status == 202])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bot.github.events import Event
 from bot.server.health import Check, checks
-from bot.server.nouns import Delivery, Lane, State, TurnRow
+from bot.server.nouns import Arrival, Delivery, Lane, State, TurnRow
 from bot.server.pages import PAGE, Wanted, delivery_page, policy, status_page, style
 from bot.server.words import badge, counted, happened, lasted, listed, moment
 from tests.server.gallery import DAY, NOW, OPTIONS, Days, Past, a_day, empty, hostile, opened
@@ -125,6 +125,15 @@ def test_names_are_text_whatever_is_in_them() -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
+def test_what_the_server_asked_of_itself_is_shown_by_the_name_of_its_repository() -> None:
+    ledger = a_day()
+    ledger.put([Arrival("7:catch-up-1-18-1", Lane(1, 18), Event("catch-up"), received_at=NOW)])
+    assert "Waiting octo-org/harbour looked again by itself" in text_of(status(ledger))
+    assert "octo-org/harbour looked again by itself" in text_of(
+        delivery_page(ledger.delivery(16), NOW, "octo-org/harbour")
+    )
+
+
 def test_an_address_that_is_none_is_no_link() -> None:
     page = delivery_page((replace(DELIVERY, url="javascript:alert(1)"), None), NOW)
     assert "javascript" not in page
@@ -182,7 +191,7 @@ def test_an_installation_is_told_without_a_repository() -> None:
         DELIVERY, lane=Lane(1, 0), event=Event("installation", "created"), name="", extra=(("account", "octo-org"),)
     )
     text = text_of(delivery_page((came, None), NOW))
-    assert "an installation App created" in text
+    assert "installation 1 App created" in text
     assert "Of the account octo-org" in text
 
 
