@@ -64,7 +64,6 @@ def test_a_new_installation_has_its_repositories_looked_at(here: Places) -> None
     assert hear(here) == ["the App is at work: repositories to look at: 2"]
     assert here.waiting(lane_of(here, number)) == here.waiting(lane_of(here, number, OTHER)) == ["catch-up"]
     assert here.register.state(number) == "active"
-    assert here.register.accounts[number] == ("octocat", "active")
     assert here.ledger.pulses()[PLACES][1] == {"day": 0}
 
 
@@ -82,18 +81,19 @@ def test_what_comes_twice_is_done_once(here: Places) -> None:
 def test_uninstalling_drops_what_waits_and_keeps_nothing(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO, OTHER])
     lane, other, foreign = lane_of(here, number), lane_of(here, number, OTHER), Lane(4711, here.github.repo.id)
-    here.know(lane, other, foreign)
+    here.know(lane, foreign)
     here.arrive(lane), here.arrive(lane), here.arrive(foreign)
-    here.tokens.grant(lane, here.clock.now)
+    here.tokens.grant(lane, here.clock.now), here.tokens.grant(other, here.clock.now)
     here.github.tenants.uninstall(number)
     assert hear(here) == ["the App is not installed there any more: deliveries dropped: 2"]
     assert [row.reason for row in here.rows(lane)][-2:] == ["the App is not installed there any more"] * 2
-    assert sorted(here.forgotten) == sorted([lane, other])
+    assert here.forgotten == [lane]
     assert here.waiting(foreign) == ["issues"]
     assert [row.lane for row in here.register.lanes()] == [foreign]
     assert here.register.state(number) == "gone"
-    with pytest.raises(NotInstalled):
-        here.tokens.grant(lane, here.clock.now)
+    for each in (lane, other):
+        with pytest.raises(NotInstalled):
+            here.tokens.grant(each, here.clock.now)
 
 
 def test_a_suspended_installation_rests_until_it_is_looked_at_again(here: Places) -> None:
@@ -142,7 +142,7 @@ def test_a_transferred_repository_leaves_its_old_lane(here: Places) -> None:
     giver = here.github.tenants.install("octocat", [HELLO, OTHER])
     taker = here.github.tenants.install("octo-org")
     old, stays = lane_of(here, giver), lane_of(here, giver, OTHER)
-    here.know(old, stays)
+    here.know(old, stays, Lane(taker, old.repository))
     here.arrive(old), here.arrive(stays)
     here.github.tenants.transfer(here.github, "octo-org", taker)
     assert hear(here) == [
@@ -151,6 +151,7 @@ def test_a_transferred_repository_leaves_its_old_lane(here: Places) -> None:
     fresh = Lane(taker, old.repository)
     assert (here.waiting(old), here.waiting(fresh), here.waiting(stays)) == ([], ["catch-up"], ["issues"])
     assert here.forgotten == [old]
+    assert fresh in [row.lane for row in here.register.lanes()]
     assert here.tokens.grant(fresh, here.clock.now).name == "octo-org/hello-world"
 
 

@@ -11,14 +11,16 @@ import pytest
 from bot.github.app import App
 from bot.server.health import APP as APP_PULSE
 from bot.server.house import PLACES
-from bot.server.lagging import DAY, MINUTE, QUARTER, QUARTERS
+from bot.server.lagging import DAY, MINUTE, QUARTER, QUARTERS, Lagging
+from bot.server.lagging import MOST as MOST_LANES
 from bot.server.lost import MOST, PULSE, TRIES
-from bot.server.nouns import Arrival, Instant, Lane, Told
+from bot.server.nouns import Arrival, Grant, Instant, Lane, Told
 from bot.server.receive import Rules, receive
 from bot.server.sweep import Sweep, Swept
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
+from tests.fakes.state import from_epoch
 from tests.github.keys import key_pair
 from tests.server.places import APP, Places, places
 
@@ -199,8 +201,43 @@ def test_with_a_new_database_every_repository_that_was_active_is_looked_at(here:
     here.github.apps.known[APP].accounts[number] = here.github.repo.owner
     swept = sweep(fresh, 2 * MINUTE)
     assert swept.redelivered == 0
-    assert set(fresh.waiting(Lane(number, here.github.repo.id))) == {"catch-up"}
+    (day,) = {row.id.rpartition("-")[2] for row in fresh.rows(Lane(number, here.github.repo.id))}
+    assert [row.id for row in fresh.rows(Lane(number, here.github.repo.id))] == [
+        f"{APP}:catch-up-{number}-{here.github.repo.id}-{cause}-{day}" for cause in ("first", "found")
+    ]
     fresh.api.close()
+
+
+def test_what_was_answered_and_dropped_is_not_taken_for_lost(here: Places, door: Door) -> None:
+    lane = Lane(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    sweep(here)
+    here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
+    here.github.tenants.deliver(here.github, "push")  # to no branch at all
+    assert here.github.hooks.deliveries[-1].status == 202
+    assert sweep(here, 2 * MINUTE) == Swept()
+    assert here.waiting(lane) == []
+
+
+def test_a_delivery_that_is_listed_late_is_found(here: Places, door: Door) -> None:
+    here.github.tenants.install("octocat", [HELLO])
+    door.shut = 503
+    opened(here)
+    late = here.github.hooks.deliveries.pop()
+    late.at = from_epoch(here.github.clock.epoch - 5 * 60)
+    assert sweep(here, 2 * MINUTE).redelivered == 0
+    here.github.hooks.deliveries.append(late)
+    assert sweep(here, MINUTE).redelivered == 1
+
+
+def test_what_could_not_be_asked_for_is_asked_for_however_old_it_is(here: Places, door: Door) -> None:
+    here.github.tenants.install("octocat", [HELLO])
+    sweep(here)
+    door.shut = 503
+    opened(here)
+    here.github.clock.now = from_epoch(here.github.clock.epoch + 3600)
+    opened(here)
+    here.github.faults.add("POST /app/hook/deliveries/*", "secondary403")
+    assert [sweep(here, HOUR + 2 * MINUTE).redelivered, sweep(here, 15 * MINUTE).redelivered] == [0, 2]
 
 
 def test_what_a_former_version_kept_does_not_end_the_sweep(here: Places) -> None:
@@ -257,7 +294,27 @@ def test_a_limit_makes_the_lanes_of_that_installation_wait(here: Places) -> None
     known_at(here, lane, 1)
     here.github.faults.add("GET /repos/octocat/hello-world/issues", "primary403", times=None)
     sweep(here)
-    assert here.register.paused[lane.installation] > here.clock.now
+    here.arrive(lane)
+    assert here.ledger.begin("ticket", lane, here.clock.now) is None
+
+
+def test_lanes_are_asked_about_in_turn(here: Places) -> None:
+    asked: list[Lane] = []
+    lanes = [Lane(5, number) for number in range(1, MOST_LANES + 51)]
+    for lane in lanes:
+        known_at(here, lane, 1)
+
+    class Tokens:
+        def grant(self, lane: Lane, now: Instant) -> Grant:
+            return Grant(lane, "token")
+
+    def newest(grant: Grant) -> Instant:
+        asked.append(grant.lane)
+        return 0
+
+    for _ in range(2):
+        Lagging(here.ledger, Tokens(), newest, APP).look(here.clock.now)  # type: ignore[arg-type]
+    assert asked == [*lanes, *lanes[:50]]
 
 
 # -- the daily look -------------------------------------------------------------------------------------------------
@@ -340,13 +397,14 @@ def test_a_suspended_installation_is_left_in_peace(here: Places) -> None:
     here.github.hooks.deliveries.clear()
     assert sweep(here) == Swept()
     assert here.register.state(lane.installation) == "suspended"
+    assert [row.lane for row in here.register.lanes()] == [lane]
 
 
 def test_a_lane_that_lost_its_ticket_gets_another(here: Places) -> None:
     here.arrive(Lane(5, 50))
     here.tickets.cancel([row.id for row in here.rows(Lane(5, 50))])
     assert here.tickets.live() == frozenset()
-    assert (sweep(here).mended, sweep(here, 2 * MINUTE).mended, sweep(here, MINUTE).mended) == (0, 1, 0)
+    assert [sweep(here, after).mended for after in (MINUTE // 2, MINUTE, MINUTE)] == [0, 1, 0]
 
 
 def test_what_is_old_is_purged(here: Places) -> None:
