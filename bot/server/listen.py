@@ -86,6 +86,7 @@ def serve(app: Any, host: str, port: int, stopping: Callable[[], bool], patience
         lifespan="off",
         access_log=False,
         log_config=None,
+        log_level="error",
         server_header=False,
         proxy_headers=False,
         limit_concurrency=AT_ONCE,
