@@ -24,7 +24,7 @@ class Bot:
     """Everything that handling an event needs. ``now`` is the time of the run.
 
     ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
-    ``meet`` is told of a fault that the run goes on after.
+    ``meet`` is told of a fault that the run goes on after. ``is_dry``: nothing is written, whatever memory seems to be.
     """
 
     memory: Memory
@@ -41,6 +41,7 @@ class Bot:
     note: Callable[[str], None]
     muted: str = ""
     meet: Callable[[ForgeError], None] = lambda _: None
+    is_dry: bool = False
 
     @property
     def within(self) -> timedelta:

@@ -11,7 +11,7 @@ from bot.kept import Changes, Wish
 from bot.parts import Bot
 from bot.replies.prepared import ReplyPlan, react
 from bot.replies.requests import closed
-from bot.voice import Spoken
+from bot.voice import Spoken, unsaid
 
 
 def promises(plans: Iterable[ReplyPlan], bot: Bot) -> tuple[Wish, ...]:
@@ -48,7 +48,7 @@ def _answered(plan: ReplyPlan, bot: Bot) -> Spoken:
     thread = plan.request.thread
     told = Spoken(thread.id, thread.title, "silent", plan.waits or f"asked for: {plan.name}", plan.context, plan.text)
     if plan.fault:
-        return replace(told, action="failed", error=plan.fault)
+        return unsaid(told, plan.fault)
     if plan.waits:
         return told
     if bot.settings.mode != "comment":
@@ -59,7 +59,7 @@ def _answered(plan: ReplyPlan, bot: Bot) -> Spoken:
     except (CannotComment, Gone) as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
-        return replace(told, action="failed", reason=str(error), error=error, is_refused=isinstance(error, Invalid))
+        return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
     react(plan.request, "rocket" if plan.good else "confused", bot)
     return told
 
