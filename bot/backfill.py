@@ -124,10 +124,13 @@ def backfill(
     """Remember everything that changed since then; a checkpoint is written every 1,000 threads or 60 seconds.
 
     ``unheard`` finds what is asked on threads; it is kept with them. With a ``reading`` memory keeps how far that has
-    come; without one only the cursor moves. Faults of GitHub's end it and are in the result; what was read until then
-    is written. Raises StoreError.
+    come, and that it was begun, so that a later run goes on with it even if nothing could be read; without one only the
+    cursor moves. Faults of GitHub's end it and are in the result; what was read until then is written. Raises
+    StoreError.
     """
     read = Read()
+    if reading and memory.cursor:  # without a cursor the next run reads everything anyway
+        memory.stage(Changes(reading=reading))
 
     def save() -> None:
         memory.commit(f"Checkpoint: {memory.size} threads")

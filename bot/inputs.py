@@ -75,4 +75,4 @@ def read_inputs(inputs: Mapping[str, str]) -> Inputs:
 def _typed(text: str, default: Value) -> Value:
     if isinstance(default, bool):
         return {"true": True, "false": False}.get(text.lower(), text)
-    return int(text) if isinstance(default, int) and re.fullmatch(r"[0-9]{1,18}", text) else text
+    return int(text.lstrip("#")) if isinstance(default, int) and re.fullmatch(r"#?[0-9]{1,18}", text) else text

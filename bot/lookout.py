@@ -47,7 +47,8 @@ def look_around(event: Event, bot: Bot) -> Look:
         news = _with_hint(news, event, held, bot)
     news = _with_unread(news, held, bot)
     if news.limited:
-        bot.note(f"Not all that changed could be read: {news.limited}.")
+        bot.meet(news.limited)
+        bot.note("Not all that changed could be read.")
     elif news.fault:
         bot.meet(news.fault)
     settled = settle(said, news.own, bot.now - bot.within)
@@ -85,9 +86,8 @@ def _read_history(bot: Bot, since: datetime | None) -> tuple[ThreadId, ...]:
     elif read.stopped and not isinstance(read.stopped, Unreachable):
         raise read.stopped
     if not read.complete:
-        bot.note(
-            f"Not all of the history is read yet ({read.why}): the next runs go on, or start one with run: rebuild."
-        )
+        why = "" if isinstance(read.stopped, RateLimited) else f" ({read.why})"  # a limit is told by itself
+        bot.note(f"Not all of the history is read yet{why}: the next runs go on, or start one with run: rebuild.")
     found = bot.memory.entries(read.seen)
     return tuple(key for key, entry in found.items() if entry.created_at > bot.now - bot.within)
 

@@ -24,8 +24,8 @@ class Bot:
     """Everything that handling an event needs. ``now`` is the time of the run.
 
     ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
-    ``meet`` is told of a fault that the run goes on after. ``watch`` is told of each step of the straight line as it
-    begins: look, remember, ask, plan, push, say, reply.
+    ``meet`` is told of a fault that the run goes on after. ``is_dry``: nothing is written, whatever memory seems to be.
+    ``watch`` is told of each step of the straight line as it begins: look, remember, ask, plan, push, say, reply.
     """
 
     memory: Memory
@@ -42,6 +42,7 @@ class Bot:
     note: Callable[[str], None]
     muted: str = ""
     meet: Callable[[ForgeError], None] = lambda _: None
+    is_dry: bool = False
     watch: Callable[[str], None] = lambda _: None
 
     @property

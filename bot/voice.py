@@ -12,7 +12,7 @@ from bot.comment.render import withdrawn
 from bot.comment.seal import fingerprint, read_seal, seal
 from bot.comment.wording import Words
 from bot.github.catch_up import comments_of
-from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, Unreachable
+from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited, Unreachable
 from bot.github.forge import Forge
 from bot.github.threads import Own, OwnComment, split_own
 from bot.kept import Said
@@ -71,7 +71,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What happened. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, or failed.
+    """What happened. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, waits
+    (for a limit of GitHub's to be over), or failed.
 
     ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
     ``is_owed``: it was left to a later run, for ``reason``.
@@ -184,7 +185,7 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     told = Spoken(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
     told = replace(told, is_owed=bool(plan.waits))
     if plan.fault:
-        return replace(told, action="failed", error=plan.fault)
+        return unsaid(told, plan.fault)
     if plan.passed or plan.waits:
         return told
     if mode != "comment":
@@ -194,7 +195,13 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     except CannotComment as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
-        return replace(told, action="failed", reason=str(error), error=error, is_refused=isinstance(error, Invalid))
+        return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
+
+
+def unsaid(told: Spoken, error: ForgeError) -> Spoken:
+    """What could not be said: after a limit it waits for a later run, all else failed."""
+    action = "waits" if isinstance(error, RateLimited) else "failed"
+    return replace(told, action=action, reason=str(error), error=error)
 
 
 def _say(plan: Plan, told: Spoken, forge: Forge, own: Own, words: Words | None) -> Spoken:

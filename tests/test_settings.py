@@ -263,6 +263,7 @@ def test_the_other_inputs_are_read_with_their_types() -> None:
     )
     assert inputs == Inputs(token="t" * 600, run="answer", issue=42, dry_run=True, config="bots/p.yml")
     assert "ttt" not in repr(inputs)
+    assert read_inputs({"issue": "#42"}).issue == 42
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_the_other_inputs_are_read_with_their_types() -> None:
         ("branch", "../x", 'input "branch" must be a branch name'),
         ("bot-login", "a b", 'input "bot-login" must be an account\'s login'),
         ("run", "everything", 'input "run" must be one of "", catch-up, rebuild, answer'),
-        ("issue", "#4", 'input "issue" must be a whole number'),
+        ("issue", "##4", 'input "issue" must be a whole number'),
         ("issue", "-4", 'input "issue" must be a whole number'),
         ("issue", "٤", 'input "issue" must be a whole number'),
         ("issue", "9" * 5000, 'input "issue" must be a whole number'),

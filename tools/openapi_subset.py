@@ -44,6 +44,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "/repos/{owner}/{repo}/labels": ("get",),
     "/repos/{owner}/{repo}/commits/{ref}": ("get",),
     "/repos/{owner}/{repo}/compare/{basehead}": ("get",),
+    "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/runs": ("get",),
     f"{PULLS}/{{pull_number}}": ("get",),
     f"{PULLS}/{{pull_number}}/files": ("get",),
     "/app": ("get",),
@@ -79,6 +80,7 @@ EXAMPLES = (
     "tag-items",
     "branch-get",
     "diff-entry-items",
+    "workflow-run",
 )
 PROSE = frozenset(
     {"description", "summary", "example", "examples", "externalDocs", "title", "x-github", "x-multi-segment"}

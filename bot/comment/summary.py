@@ -20,7 +20,8 @@ _CUT = "\n*The rest did not fit.*\n"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one run did on one thread. ``action``: created, updated, unchanged, withdrawn, silent or would say.
+    """What one run did on one thread. ``action``: created, updated, unchanged, withdrawn, replied, silent, would say,
+    waits or failed.
 
     ``text`` is the comment (Markdown of ours, defanged already), shown where it was not posted.
     """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,26 +15,14 @@ from urllib.parse import urlsplit
 from bot.backfill import Clock
 from bot.comment.links import Links
 from bot.comment.render import Renderer, marker
-from bot.comment.summary import RunReport, log_line, summarise
+from bot.comment.summary import log_line
 from bot.config import load_settings
-from bot.doors.guarded import bug
-from bot.doors.runner import (
-    SERVER,
-    Surroundings,
-    append,
-    context_file,
-    leave,
-    outputs,
-    plain,
-    prepare_process,
-    summary_line,
-    surroundings,
-)
+from bot.doors.reporting import Report, bug, say, sent, tell
+from bot.doors.runner import SERVER, Surroundings, leave, plain, prepare_process, surroundings
 from bot.errors import PrecedentError, UserError
 from bot.evaluation.report import render_report
 from bot.flow import handle
 from bot.github.client import WRITE_GAP, GitHubClient
-from bot.github.errors import Gone, RateLimited
 from bot.github.events import CALM, KNOWN, Event, parse_event
 from bot.github.fixes import FixFinder
 from bot.github.graphql import GraphQLHistory
@@ -42,7 +30,6 @@ from bot.github.history import EitherHistory, RestHistory
 from bot.github.threads import Own
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
 from bot.memory.branch import BranchStore
-from bot.memory.git_errors import Archived
 from bot.memory.head import Head, open_head, read_head_files
 from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
@@ -54,10 +41,6 @@ from bot.rebuild import go_on, prove, rebuild
 from bot.recall.mentioned import Place
 from bot.settings import Settings, SettingsError
 from bot.sources.choice import page_sources
-from bot.voice import Spoken
-
-NEUTRAL = (RateLimited, Gone, Archived)
-"""Errors after which a run is no failed one: what is left is made up for, or there is nothing to be done."""
 
 TEMPLATE_FOLDER = ".github/precedent"
 TEMPLATES = tuple(
@@ -78,7 +61,7 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
             _run(around, given_inputs(environ), now or datetime.now(UTC), report)
         except PrecedentError as error:
             report.meet(error)
-        _tell(around, report)
+        tell(around, report)
     except PrecedentError as error:
         say(f"::error::{log_line(str(error))}")
         return error.exit_code
@@ -86,45 +69,6 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
         say(f"::error::{log_line(bug(error))}")
         return 1
     return report.code
-
-
-@dataclass(slots=True)
-class Report:
-    """What one run did and what went wrong, gathered on the way. ``code`` is its exit code: the worst that was met.
-
-    ``notices`` tell of what somebody may want to know and nobody has to mend.
-    """
-
-    said: list[Spoken] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    code: int = 0
-
-    def hear(self, said: Iterable[Spoken]) -> None:
-        """Take in what was said, and what could not be."""
-        for spoken in said:
-            self.said.append(spoken)
-            if spoken.error:
-                self.meet(spoken.error)
-            elif spoken.is_refused:
-                self.notice(f"Issue {spoken.id}: {spoken.reason}")
-
-    def fail(self, line: str, code: int) -> None:
-        if line not in self.failures:
-            self.failures.append(line)
-        self.code = max(self.code, code)
-
-    def meet(self, error: PrecedentError) -> None:
-        """Take an error in: what passes by itself, or is meant so, is a notice; all else fails the run."""
-        if isinstance(error, NEUTRAL):
-            self.notice(str(error))
-        else:
-            self.fail(str(error), error.exit_code)
-
-    def notice(self, line: str) -> None:
-        if line not in self.notices:
-            self.notices.append(line)
 
 
 def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report) -> None:
@@ -141,7 +85,8 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
             backtest = rebuild(bot) if by_hand == "rebuild" else prove(bot)
             if backtest:
                 path = leave(around, "backtest.html", render_report(backtest))
-                report.notes.append(f"{backtest.threads:,} threads are in memory; what it would have said: {path}")
+                are = "would be" if inputs.dry_run and by_hand == "rebuild" else "are"
+                report.notes.append(f"{backtest.threads:,} threads {are} in memory; what it would have said: {path}")
             return
         report.hear(handle(event, bot))
         go_on(bot, calm=event.name in CALM)
@@ -155,7 +100,7 @@ def _event(around: Surroundings, inputs: Inputs) -> Event:
     event = parse_event(around.event_name, payload)
     if event.name != "workflow_dispatch":
         return event
-    asked = {"run": event.input("run") or event.input("mode"), "issue": event.input("issue").strip().lstrip("#")}
+    asked = {"run": event.input("run") or event.input("mode"), "issue": event.input("issue").strip()}
     by_hand = read_inputs(asked)
     mode, number = inputs.run or by_hand.run or "catch-up", inputs.issue or by_hand.issue
     if mode == "answer" and not number:
@@ -187,22 +132,22 @@ def _bot(
     around: Surroundings, inputs: Inputs, given: Mapping[str, str], now: datetime, report: Report
 ) -> Iterator[Bot]:
     """The parts of one run, put together and given back."""
+    if inputs.dry_run:
+        report.is_dry = True
+        report.notes.append("Dry run: nothing is written.")
     settings, templates, muted = _settings(around, inputs, given, report)
     mode = "summary" if inputs.dry_run and settings.mode == "comment" else settings.mode
     settings = replace(settings, mode=mode)
     own = Own(settings.comment.author, marker())
     forge = GitHubClient(around.api_url, inputs.token, around.repository, write_gap=around.write_gap)
+    graphql = GraphQLHistory(around.api_url, inputs.token, around.repository, own, forge)
     store = _store(around, settings, inputs)
     memory = Memory(store, embedder=_embedder(settings, around, report), repo=around.repository)
     try:
         yield Bot(
             memory=memory,
             forge=forge,
-            history=EitherHistory(
-                GraphQLHistory(around.api_url, inputs.token, around.repository, own, forge),
-                RestHistory(own, forge),
-                report.notes.append,
-            ),
+            history=EitherHistory(graphql, RestHistory(own, forge), report.notes.append),
             own=own,
             settings=settings,
             renderer=Renderer(overrides=templates, links=_links(around, settings), commands=settings.commands.enabled),
@@ -214,13 +159,14 @@ def _bot(
             note=report.notes.append,
             muted=muted,
             meet=report.meet,
+            is_dry=inputs.dry_run,
         )
     finally:
         memory.close()
         for trouble in forge.troubles:
             report.meet(trouble)
         report.notes += [*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)]
-        report.notes.append(f"API: {forge.reads} reads, {forge.writes} writes.")
+        report.notes.append(sent(forge.reads, forge.writes, graphql.requests))
 
 
 def _open_branch(around: Surroundings, inputs: Inputs, source: str) -> AbstractContextManager[Head]:
@@ -260,30 +206,6 @@ def _links(around: Surroundings, settings: Settings) -> Links:
     choice = settings.comment.redirect_links
     redirect = choice == "on" or (choice == "auto" and around.server_url == SERVER)
     return Links(around.server_url, around.repository, redirect)
-
-
-def _tell(around: Surroundings, report: Report) -> None:
-    """One line a thread in the log, the job summary, and outputs for the next step."""
-    for line in report.failures:
-        say(f"::error::{log_line(line)}")
-    for line in report.notices:
-        say(f"::notice::{log_line(line)}")
-    for spoken in report.said:
-        say(plain(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})"))
-    for note in report.notes:
-        say(plain(note))
-    if around.summary:
-        lines = tuple(map(summary_line, report.said))
-        append(around.summary, summarise(RunReport(lines, (*report.notices, *report.notes), tuple(report.failures))))
-    if around.output:
-        silence = Spoken(0, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
-        first = report.said[0] if report.said else silence
-        append(around.output, outputs(first, context_file(around, first)))
-
-
-def say(line: str) -> None:
-    """One line of the log."""
-    print(line, flush=True)
 
 
 def main() -> int:

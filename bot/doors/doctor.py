@@ -43,7 +43,8 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wa
     """What to look at, and what is said of a token that goes nowhere."""
     options = {"config": given.config, "thorough": given.thorough}
     if given.store:
-        return Wanted(Place(store=str(given.store)), **options), []
+        is_checkout = (Path(given.store) / ".git").exists()
+        return Wanted(Place(store=str(given.store), is_checkout=is_checkout), **options), []
     server, repository = (given.server or GITHUB, given.repo) if given.repo else _origin(given.server)
     place = Place(repository, server, given.api or api_of(server), branch=given.branch or Settings().branch)
     token, refused = _token(environ), []

@@ -20,6 +20,7 @@ from bot.doors.checkup.finding import Finding
 from bot.doors.checkup.forge import Forge
 from bot.doors.checkup.held import Held, chosen_records, look_at
 from bot.doors.checkup.judge import TEMPLATES, Gathered, Setup
+from bot.doors.checkup.memory import STALE
 from bot.doors.checkup.place import Place
 from bot.doors.progress import progress
 from bot.errors import UserError
@@ -69,7 +70,7 @@ def gather(wanted: Wanted, now: datetime) -> Gathered:
         )
     version = _git_version()
     if version is None:
-        return Gathered(wanted.place, now, forge=_forge(wanted, None))
+        return Gathered(wanted.place, now, forge=_forge(wanted, None, now))
     with progress("Reading settings", 2) as tick:
         setup = _setup(wanted)
         tick(1)
@@ -80,8 +81,7 @@ def gather(wanted: Wanted, now: datetime) -> Gathered:
     held = None
     if isinstance(tip, Tip):
         held = _held(BranchStore(place.remote, place.branch, wanted.token or None), wanted)
-    cursor = held.manifest.cursor if isinstance(held, Held) else None
-    forge = _forge(replace(wanted, place=place), cursor)
+    forge = _forge(replace(wanted, place=place), held if isinstance(held, Held) else None, now)
     return Gathered(place, now, version, setup, tip, held, forge)
 
 
@@ -198,12 +198,13 @@ def _held(store: Store, wanted: Wanted) -> Held | StoreError:
 # -- the API -------------------------------------------------------------------------------------------------------
 
 
-def _forge(wanted: Wanted, cursor: datetime | None) -> Forge | None:
+def _forge(wanted: Wanted, held: Held | None, now: datetime) -> Forge | None:
     """What the API tells, the limits first: asking for them is free, and they say most when nothing else is given."""
     if wanted.offline:
         return None
     client = GitHubClient(wanted.place.api, wanted.token, wanted.place.repository)
     home = f"/repos/{wanted.place.repository}"
+    cursor = held.manifest.cursor if held else None
     with progress("Asking GitHub", 4) as tick:
         limits = _told(client, "/rate_limit")  # a server without limits says that there is no such thing
         tick(1)
@@ -216,7 +217,11 @@ def _forge(wanted: Wanted, cursor: datetime | None) -> Forge | None:
         tick(1)
         seen = _issues(client, seen, cursor)
         tick(1)
-        return replace(seen, branch=_told(client, f"{home}/branches/{quote(wanted.place.branch)}"))
+        seen = replace(seen, branch=_told(client, f"{home}/branches/{quote(wanted.place.branch)}"))
+        if cursor is None or now - cursor <= STALE or not seen.changed:
+            return seen
+        runs = f"{home}/actions/workflows/{quote(wanted.place.workflow, safe='', errors='replace')}/runs"
+        return replace(seen, runs=_told(client, runs, {"per_page": 1}))
 
 
 def _issues(client: GitHubClient, seen: Forge, cursor: datetime | None) -> Forge:
@@ -229,10 +234,10 @@ def _issues(client: GitHubClient, seen: Forge, cursor: datetime | None) -> Forge
         return seen
 
 
-def _told(client: GitHubClient, path: str) -> dict[str, Any] | None:
+def _told(client: GitHubClient, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     """What stands there, None where that cannot be had."""
     try:
-        data = client.get(path, {})[1]
+        data = client.get(path, query or {})[1]
     except ForgeError:
         return None
     return data if isinstance(data, dict) else None

@@ -46,8 +46,16 @@ class GitHubClient:
         self._wire = Wire(api_url, token, write_gap=write_gap, timeout=timeout)
         self._repo = f"/repos/{repo}"
         self._home = ""
-        self.reads = 0
-        self.writes = 0
+
+    @property
+    def reads(self) -> int:
+        """Requests that were sent to read, repeats included."""
+        return self._wire.sent["GET"]
+
+    @property
+    def writes(self) -> int:
+        """Requests that were sent to write something."""
+        return self._wire.sent.total() - self.reads
 
     @property
     def rate(self) -> Rate | None:
@@ -152,7 +160,6 @@ class GitHubClient:
         wanted = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
         kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
         told = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
-        self.writes += 1
         self._wire.graphql(f"mutation Fold($input: {kind}) {{ {told} }}", {"input": wanted}, spare=True)
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -187,11 +194,9 @@ class GitHubClient:
         self._wire.sit_out(seconds)
 
     def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> Answer:
-        self.reads += 1
         return self._ask("GET", path, query, **how)
 
     def _write(self, verb: str, path: str, body: Json, **how: Unpack[_How]) -> Json:
-        self.writes += 1
         data: Json = _shaped(self._ask(verb, path, None, body, **how).data, dict)
         _shaped(data.get("id"), int)
         return data

@@ -10,6 +10,12 @@ from bot.errors import WorldError
 class ForgeError(WorldError):
     """The API could not be used."""
 
+    @property
+    def cause(self) -> str:
+        """What is so, without what comes of it or mends it, which is told after the last colon."""
+        told = str(self)
+        return told.rpartition(": ")[0] or told
+
 
 class Unauthorised(ForgeError):
     """401: the token is wrong or has expired."""

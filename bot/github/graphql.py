@@ -51,12 +51,13 @@ class GraphQLHistory:
         self._reader = reader
         self._query = ISSUES
         self.requests = 0
+        """How many were sent, repeats included."""
 
     def since(self, moment: datetime | None) -> Iterator[News]:
         """Batches of at most PER_PAGE threads. Raises ForgeError; what came before it is complete."""
         from githubkit import GitHub  # 200 ms that only a run with history to read should pay
 
-        with GitHub(self._token, base_url=self._api_url, auto_retry=_again) as api:
+        with GitHub(self._token, base_url=self._api_url, auto_retry=self._again) as api:
             after: str | None = None
             while True:
                 place = {"since": stamp(moment), "after": after}
@@ -106,6 +107,16 @@ class GraphQLHistory:
         issues: Json = repository["issues"]
         return issues
 
+    def _again(self, error: GitHubException, tries: int) -> RetryOption:
+        """Only a fault of the server is worth a second try; a limit is not waited for here."""
+        from githubkit.exception import RequestFailed
+        from githubkit.retry import RetryOption
+
+        is_fault = isinstance(error, RequestFailed) and error.response.status_code >= 500
+        again = is_fault and tries < RETRIES
+        self.requests += again
+        return RetryOption(again, timedelta(seconds=2**tries / 2))
+
     def _thread(self, node: Json) -> Record:
         comments: list[Any]
         issue, comments, events = issue_json(node, self._repo)
@@ -131,15 +142,6 @@ def _with_sources(timeline: list[Json], told: list[Json]) -> list[Json]:
     return [{"source": known.get((item["event"], item.get("created_at"))), **item} for item in named]
 
 
-def _again(error: GitHubException, tries: int) -> RetryOption:
-    """Only a fault of the server is worth a second try; a limit is not waited for here."""
-    from githubkit.exception import RequestFailed
-    from githubkit.retry import RetryOption
-
-    is_fault = isinstance(error, RequestFailed) and error.response.status_code >= 500
-    return RetryOption(is_fault and tries < RETRIES, timedelta(seconds=2**tries / 2))
-
-
 def _meaning(error: GitHubException | ValueError) -> ForgeError:
     """The meaning of what githubkit raised, as one line with the remedy."""
     from githubkit.exception import RequestFailed
@@ -149,6 +151,8 @@ def _meaning(error: GitHubException | ValueError) -> ForgeError:
     answer = error.response
     if answer.status_code in (404, 405, 410):
         return NoGraphQL(f"this server has no GraphQL API ({answer.status_code})")
+    if answer.status_code >= 500:
+        return Unreachable(f"GitHub's GraphQL API answers {answer.status_code}: {_GO_ON}")
     try:
         told = answer.json()
     except ValueError:  # a page of a server in between

@@ -90,6 +90,8 @@ class Wire:
         self._strikes: Counter[str] = Counter()
         self._lost: dict[str, float] = {_NEEDED: 0.0, _SPARE: 0.0}
         self.lacking: dict[str, ForgeError] = {}
+        self.sent: Counter[str] = Counter()
+        """How often each verb went out, repeats and detours included."""
         self.rate: Rate | None = None
 
     @property
@@ -170,6 +172,7 @@ class Wire:
     def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any, need: str) -> Answer:
         url = self._requester.graphql_url if path == _GRAPHQL else path
         started = time.monotonic()
+        self.sent[verb] += 1
         try:
             parameters = dict(query or {})
             status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._line)

@@ -15,6 +15,7 @@ from bot.memory.families import ANSWERS, DIGESTS, FIXES, WISHES
 from bot.memory.held import CHUNK, Held
 from bot.memory.manifest import MAX_PENDING, within_bounds
 from bot.memory.merging import joined, later_fix, later_said, recent
+from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, encode, in_order, record_path, same_content, sort_key, wins
 from bot.memory.shards import Family, edit_shards, is_damaged, read_lines
 from bot.memory.store import Snapshot
@@ -27,9 +28,7 @@ Progress = Callable[[int], None]
 class Changed(Held):
     """Reads see the snapshot and the changes. ``repo`` is OWNER/NAME of the repository, which links are told by."""
 
-    def __init__(
-        self, snapshot: Snapshot, notes: list[str], expected: Iterable[str] = (), repo: str | None = None
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = (), repo: str | None = None) -> None:
         super().__init__(snapshot, notes, expected)
         self._repo = repo
         self._written: dict[ThreadId, Record] = {}
@@ -165,7 +164,7 @@ class Changed(Held):
         for key in said.keys() - set(kept):
             state = "said" if said[key].comment_id else "silent"
             self._said[key] = replace(said[key], state=state, reason="too many wait for an answer")
-        self._note(f"More than {MAX_PENDING} issues wait for an answer: of each account the newest get none.")
+        self.notes.add(f"More than {MAX_PENDING} issues wait for an answer: of each account the newest get none.")
         return kept
 
     def _note_wishes(self, wishes: Iterable[Wish]) -> None:
@@ -243,7 +242,7 @@ class Changed(Held):
         for record in self._decoded(in_order(self.snapshot.paths(f"{FOLDER}/{PurePosixPath(path).stem}"))):
             if isinstance(record, Thread) and record.id not in self._written:
                 self._digests[record.id] = read_digest(record, repo=self._repo)
-        self._note(f"{path} was damaged: it was made anew from the records.")
+        self.notes.add(f"{path} was damaged: it was made anew from the records.")
 
     def _decoded(self, paths: list[str]) -> Iterator[Record]:
         """The records in these files, as far as they can be read."""

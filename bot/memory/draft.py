@@ -19,6 +19,7 @@ from bot.memory.families import DIGESTS
 from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
 from bot.memory.learned import Embedder, Encoder, Lesson
 from bot.memory.manifest import Manifest
+from bot.memory.notes import Notes
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
 from bot.memory.store import Snapshot, StoreError
@@ -41,7 +42,7 @@ class Draft(Changed):
     def __init__(
         self,
         snapshot: Snapshot,
-        notes: list[str],
+        notes: Notes,
         expected: Iterable[str] = (),
         embedder: Embedder | None = None,
         repo: str | None = None,
@@ -73,9 +74,10 @@ class Draft(Changed):
         """What makes vectors of threads, by what this memory has learned."""
         embedder = self._embedder
         if embedder and embedder.fingerprint != self.manifest.embedder:
-            self._note("The index has no vectors of the model that the settings name: they are made by a rebuild.")
+            told = "The index has no vectors of the model that the settings name: they are made by a rebuild."
+            self.notes.fault("", told, "")
             embedder = None
-        return Encoder(replace(self.learned(), embedder=embedder), self._note)
+        return Encoder(replace(self.learned(), embedder=embedder), self.notes.add)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         """What the index knows of these threads."""
@@ -89,6 +91,11 @@ class Draft(Changed):
         records = super().apply(changes, tick)
         self._behind |= {record.id: record for record in records}
         return records
+
+    def look_at(self, places: Iterable[str]) -> None:
+        """Look again at what was damaged, and at what the index lacked."""
+        super().look_at(places)
+        _ = self.encoder
 
     def edits(self) -> dict[str, bytes | Path | None]:
         """What has to be written so that the store holds this draft; nothing when nothing changed."""
@@ -144,7 +151,7 @@ class Draft(Changed):
                 return question(self._rebuild(f"damaged ({error!s:.120})"))
         except (IndexCorrupt, OSError) as error:
             self.manifest = replace(self.manifest, index={})
-            self._note(f"The index could not be used ({error!s:.120}): similar threads were not looked for.")
+            self.notes.add(f"The index could not be used ({error!s:.120}): similar threads were not looked for.")
             return nothing
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -169,15 +176,12 @@ class Draft(Changed):
         return document_of(thread, self._digest_anew(thread), self.encoder.vectors(thread))
 
     def _ready(self) -> Index:
-        """The index with all in it that was applied."""
+        """The index with all in it that was applied. Raises IndexCorrupt."""
         if self._index is None:
             fault = self._fault()
             if fault:
                 return self._rebuild(fault)
-            try:
-                self._index = open_index(self._index_folder(), self._fetch, self._sizes)
-            except IndexCorrupt:  # its files are what the manifest says: they were written so
-                return self._rebuild("damaged, or written by another version")
+            self._index = open_index(self._index_folder(), self._fetch, self._sizes)
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]
             gone = [record.id for record in self._behind.values() if isinstance(record, Tombstone)]
@@ -198,8 +202,10 @@ class Draft(Changed):
 
     def _rebuild(self, fault: str) -> Index:
         index = self.rebuild_index()
-        if self._begun_with:
-            self._note(f"The index was {fault}: it was made anew from {self.manifest.threads} records.")
+        if self.is_newer:
+            self.notes.add("The index was written by a newer version: it is left alone, this run searches its own.")
+        elif self._begun_with:
+            self.notes.add(f"The index was {fault}: it was made anew from {self.manifest.threads} records.")
         return index
 
     def _index_folder(self) -> Path:

@@ -17,7 +17,7 @@ class GitError(StoreError):
 class RemoteRefused(GitError):
     """The server's rules forbid this push (protected branch, ruleset, hook, archived repository)."""
 
-    remedy = "let this token's App bypass the rule, or set `branch` to a name that no rule covers"
+    remedy = "leave `precedent` out of the rule, let this token's App bypass it, or set `branch` to a name without one"
 
 
 class Archived(RemoteRefused):

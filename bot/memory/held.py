@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bot.kept import Fix, Said, Wish
 from bot.memory import manifest as manifests
@@ -12,6 +12,7 @@ from bot.memory.families import ANSWERS, FAMILIES, FIXES, WISHES
 from bot.memory.learned import FOLDER as MODEL
 from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
 from bot.memory.manifest import FORMAT, Manifest
+from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import Kept
 from bot.memory.store import Snapshot, StoreError
@@ -26,6 +27,7 @@ CHUNK = 1_000
 
 
 _FILES = (manifests.PATH, FOLDER, manifests.INDEX, manifests.PARTS, MODEL)
+_KEPT: tuple[Kept[Any], ...] = (ANSWERS, WISHES, FIXES)
 _OURS = frozenset((*_FILES, *(family.folder for family in FAMILIES)))
 
 
@@ -35,9 +37,9 @@ def files_of(ids: Iterable[ThreadId]) -> list[str]:
 
 
 class Held:
-    """Reads go to the snapshot, each file once. ``notes`` collects what a maintainer should know, each once."""
+    """Reads go to the snapshot, each file once. ``notes`` collects what a maintainer should know."""
 
-    def __init__(self, snapshot: Snapshot, notes: list[str], expected: Iterable[str] = ()) -> None:
+    def __init__(self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = ()) -> None:
         self.snapshot = snapshot
         self.notes = notes
         self._files: dict[str, bytes | None] = {}
@@ -88,6 +90,16 @@ class Held:
         words = self._model_file(WORDS, files, read_words)
         return Learned(self._model_file(RANKING, files, read_ranking) or shipped(), words)
 
+    def look_at(self, places: Iterable[str]) -> None:
+        """Read again what was found to be damaged in an earlier state; what is damaged still is noted."""
+        for path, data in self._read(places).items():
+            if in_order([path]):
+                self._decode(path, data)
+            for family in _KEPT:
+                if family.among([path]):
+                    self._values(family, path, data, None)
+        self.learned()
+
     def _kept(self, family: Kept[Value], ids: Iterable[ThreadId]) -> dict[ThreadId, Value]:
         """What a family of shards has of these threads; a shard that is not there costs nothing."""
         wanted: dict[str, list[ThreadId]] = {}
@@ -110,7 +122,7 @@ class Held:
     ) -> dict[ThreadId, Value]:
         values, is_whole = family.read(path, data, wanted)
         if not is_whole:
-            self._note(f"{path} is damaged: {family.loss}.")
+            self.notes.fault(path, f"{path} is damaged: {family.loss}.", f"{path} was damaged: {family.loss}.")
         return values
 
     def _model_file(self, path: str, files: Mapping[str, bytes], read: Callable[[bytes], Model]) -> Model | None:
@@ -123,7 +135,8 @@ class Held:
             return read(files[path])
         except (KeyError, ValueError) as error:
             what = "missing" if isinstance(error, KeyError) else f"damaged ({error!s:.80})"
-            self._note(f"{path} is {what}: the search goes without it until the next rebuild.")
+            told = f"{path} is {what}: the search goes without it until the next rebuild."
+            self.notes.fault(path, told, f"{path} was {what}: this rebuild made it anew.")
             return None
 
     def _read_manifest(self) -> Manifest:
@@ -137,7 +150,9 @@ class Held:
         if not there and (data is None or fault):
             self._refuse_strangers()
         if fault:
-            self._note(f"The manifest was {fault}: it is made anew, and the next runs catch up from the beginning.")
+            told = f"The manifest was {fault}: "
+            now = f"{told}it is made anew, and the next runs catch up from the beginning."
+            self.notes.fault(manifests.PATH, now, f"{told}this rebuild made it anew.")
         return replace(manifest, threads=there) if fault or manifest.format > FORMAT else manifest
 
     def _refuse_strangers(self) -> None:
@@ -163,10 +178,7 @@ class Held:
             if record_path(record.id) != path:
                 raise CorruptRecord(f"it says that it is {record.id!a:.40}")
         except CorruptRecord as error:
-            self._note(f"{path} is damaged and was left out ({error}).")
+            mended = f"{path} was damaged ({error}): this rebuild made it anew."
+            self.notes.fault(path, f"{path} is damaged and was left out ({error}).", mended)
             return None
         return record
-
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)

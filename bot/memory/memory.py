@@ -17,6 +17,7 @@ from bot.memory.held import files_of
 from bot.memory.index import Narrowing, Query
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH
+from bot.memory.notes import Notes
 from bot.memory.store import Moved, Store, StoreError
 from bot.memory.whoosh import USUAL, Sizes
 from bot.model import Record, Thread, ThreadId
@@ -59,7 +60,9 @@ class Memory:
         """Threads that another run spoke for first, between the opening of this memory and its writing."""
         self.taken_wishes: set[int] = set()
         """Comments whose wishes another run took up first, in the same sense; that one only waits takes nothing."""
-        self.notes: list[str] = []
+        self.has_learned = False
+        """Whether it was taught by this run."""
+        self.notes = Notes()
         self._draft: Draft | None = None
         self._from: datetime | None = None
 
@@ -217,8 +220,12 @@ class Memory:
 
     def teach(self, lesson: Lesson) -> None:
         """Keep what was learned (staged); the index has to be made anew after it."""
-        self._lesson = lesson
+        self._lesson, self.has_learned = lesson, True
         self.draft.teach(lesson)
+
+    def look_back(self) -> None:
+        """Once everything was made anew and written: damage that this mended is told of as what was."""
+        self.notes.settle(self.draft.look_at)
 
     def close(self) -> None:
         self._store.close()
@@ -232,7 +239,7 @@ class Memory:
         known = self._from
         self.open(_touched(staged))
         if known and (self.cursor is None or self.cursor < known):  # what was known up to there is not known here
-            self.notes.append(WENT_BACK)
+            self.notes.add(WENT_BACK)
             staged = [replace(changes, cursor=None, reading=None, read_whole=None) for changes in staged]
         self.taken |= {key for key, said in self.draft.said_before(promised).items() if said != before.get(key)}
         now = self.draft.wishes_before(wished.values())

@@ -11,7 +11,7 @@ from bot.kept import Changes, Wish
 from bot.parts import Bot
 from bot.replies.prepared import ReplyPlan, react
 from bot.replies.requests import closed
-from bot.voice import Spoken
+from bot.voice import Spoken, unsaid
 
 
 def promises(plans: Iterable[ReplyPlan], bot: Bot) -> tuple[Wish, ...]:
@@ -49,7 +49,7 @@ def _answered(plan: ReplyPlan, bot: Bot) -> Spoken:
     told = Spoken(thread.id, thread.title, "silent", plan.waits or f"asked for: {plan.name}", plan.context, plan.text)
     told = replace(told, is_owed=bool(plan.waits))
     if plan.fault:
-        return replace(told, action="failed", error=plan.fault)
+        return unsaid(told, plan.fault)
     if plan.waits:
         return told
     if bot.settings.mode != "comment":
@@ -60,7 +60,7 @@ def _answered(plan: ReplyPlan, bot: Bot) -> Spoken:
     except (CannotComment, Gone) as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
-        return replace(told, action="failed", reason=str(error), error=error, is_refused=isinstance(error, Invalid))
+        return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
     react(plan.request, "rocket" if plan.good else "confused", bot)
     return told
 

@@ -32,6 +32,10 @@ WORKFLOW = """on:
   schedule:
     - cron: '23 4 * * *'
   workflow_dispatch:
+    inputs:
+      run:
+        type: choice
+        options: [catch-up, rebuild, answer, backtest]
 permissions: {}
 concurrency:
   group: precedent
@@ -43,6 +47,8 @@ jobs:
       issues: write
     steps:
       - uses: octo-org/precedent@08c6903cd8c0fde910a37f88322edcfb5dd907a8
+        with:
+          run: ${{ inputs.run }}
 """
 PATH = ".github/workflows/precedent.yml"
 

@@ -16,6 +16,7 @@ from tests.fakes.project_objects import (
     pull_shape,
     release_shape,
     repository_shape,
+    run_shape,
     tag_shape,
 )
 from tests.fakes.state import WRITER_ROLES, Issue, Repository
@@ -119,6 +120,18 @@ def list_tags(call: Call) -> Reply:
     repo = call.repository()
     tags = sorted(repo.tags.items(), reverse=True)
     return page_reply(call, tags, lambda tag: tag_shape(call.shapes, repo, *tag))
+
+
+@BOOK.route("GET", f"{REPO}/actions/workflows/{{workflow_id}}/runs", needs="actions:read")
+def list_runs(call: Call) -> Reply:
+    """Newest first; the workflow is asked for by the name of its file."""
+    repo, workflow = call.repository(), call.params["workflow_id"]
+    if workflow not in repo.runs:
+        raise not_found()
+    newest_first = sorted(repo.runs[workflow], key=lambda run: (run.at, run.id), reverse=True)
+    reply = page_reply(call, newest_first, lambda run: run_shape(call.shapes, repo, workflow, run))
+    reply.body = {"total_count": len(newest_first), "workflow_runs": reply.body}
+    return reply
 
 
 def find_pull(call: Call) -> Issue:

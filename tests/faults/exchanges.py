@@ -169,7 +169,7 @@ def play(row: Row, on: Stages) -> Played:
 
 def chapter() -> Iterator[str]:
     """The part of the page about git."""
-    yield "## Git\n"
+    yield "### Git\n"
     yield "An issue was opened that points at a decision.\n"
     yield "| trouble | exit | what was due | remembered | why |"
     yield "|---|---|---|---|---|"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults import exchanges
+from tests.faults import advice, exchanges, rebuilds
 from tests.faults.calls import CALLS, FAULTS
 from tests.faults.cells import Outcome
 from tests.faults.table import BESIDE, FIXES, PARTS, READS, REST, REST_WRITES, SAME, Rule, rules
@@ -20,13 +20,26 @@ NAMES = {
 }
 OPENING = """# Faults
 
-What happens when GitHub or git does not do what was asked. Each row of these tables is played by a test: a repository
-is brought to the moment, one run of the Action meets the fault, and the next one meets none. After that next run,
-whatever the fault was: at most one comment of ours stands on an issue, memory holds what GitHub shows, and the cursor
-has reached the newest change. No run asks for anything more after a limit or with a dead token, but that one which
-was started by hand waits for a limit that is over within 90 seconds, and goes on. No comment is ever posted twice.
+What a run says when GitHub or git does not do what was asked, and what you do then. Memory loses nothing by any of it:
+each run asks for what changed since the last one that went well. A red run is one that somebody should look at; a green
+one may carry a notice of why something waits.
 
-This page is written by `python -m tests.faults --write` from the tables that the tests read.
+{advice}
+An answer that is due is tried for a day. [When something is odd](getting-started.md#when-something-is-odd) has what is
+no fault of GitHub's, and [`precedent doctor`](command-line.md#to-install-it) finds what is wrong with the setup.
+
+## For contributors
+
+Each row of the tables below is played by a test: a repository is brought to the moment, one run of the Action meets the
+fault, and the next one meets none. After that next run, whatever the fault was: at most one comment of ours stands on
+an issue, memory holds what GitHub shows, and the cursor has reached the newest change. No comment is ever posted twice.
+
+With a dead token no run asks for anything more, and after a limit for nothing more that it covers: the hourly limits of
+REST and of GraphQL are counted apart, a secondary limit holds for both. A rebuild by hand waits for a limit that is
+over within 90 seconds, and goes on.
+
+This page is written by `python -m tests.faults --write` from the tables that the tests read; `tests/faults/advice.py`
+has the table above, which is held to the others.
 
 - **exit**: 0 for a run that is green, also where a notice tells why something waits; 1 for one that somebody should
   look at.
@@ -38,16 +51,17 @@ This page is written by `python -m tests.faults --write` from the tables that th
 
 def render() -> str:
     """The page, as Markdown."""
-    return "\n".join([OPENING, *_matrix(), *_parts(), *exchanges.chapter(), ""])
+    opening = OPENING.format(advice="\n".join(advice.chapter()))
+    return "\n".join([opening, *_matrix(), *_parts(), *rebuilds.chapter(), *exchanges.chapter(), ""])
 
 
 def _matrix() -> Iterator[str]:
     """All pairs at a glance."""
     found = {pair: rule for _, rule in rules() for pair in rule.pairs}
-    yield "## At a glance\n"
+    yield "### At a glance\n"
     yield (
         "`0` or `1` is the exit code, **n** that what was due comes about in the next run, **×** that it never does, "
-        "*·* that the two cannot meet.\n"
+        "and *·* that the two cannot meet.\n"
     )
     short = [f"{number}" for number in range(1, len(CALLS) + 1)]
     yield "| fault | " + " | ".join(short) + " |"
@@ -71,21 +85,19 @@ def _sign(found: dict[tuple[str, str], Rule], call: str, fault: str) -> str:
 
 def _parts() -> Iterator[str]:
     for part in PARTS:
-        yield f"## {part.title}\n"
+        yield f"### {part.title}\n"
         yield "| calls | faults | exit | what was due | remembered | why |"
         yield "|---|---|---|---|---|---|"
         for rule in part.rules:
+            if not rule.outcome and not rule.like:  # a dot at a glance
+                continue
             calls = NAMES.get(rule.calls) or ", ".join(rule.calls)
             yield f"| {calls} | {', '.join(rule.faults)} | {_told(rule)} | {rule.why} |"
         yield ""
 
 
 def _told(rule: Rule) -> str:
-    if rule.like:
-        return f"as {rule.like} | |"
-    if rule.outcome is None:
-        return "cannot happen | |"
-    return outcome(rule.outcome)
+    return outcome(rule.outcome) if rule.outcome else f"as {rule.like} | |"
 
 
 def outcome(of: Outcome) -> str:

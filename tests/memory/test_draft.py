@@ -208,10 +208,14 @@ def edits_of(place: Place) -> dict[str, object]:
     return dict(memory.draft.edits())
 
 
-def test_an_index_of_another_format_is_made_anew_and_told_to_be_that(full: Place) -> None:
-    full.put(dict.fromkeys(full.files("index")) | {"index/MAIN_1.toc": b"of an older version"})
+def test_an_index_of_this_version_that_cannot_be_opened_is_damaged_and_nothing_else(full: Place) -> None:
+    full.put(dict.fromkeys(full.files("index")) | {"index/MAIN_1.toc": b"of nobody"})
     vouch(full)
-    answers_and_mends(full, "written by another version: it was made anew from 12 records")
+    memory = full.memory()
+    finds_all(memory)
+    assert memory.notes[0].startswith("The index was damaged (")
+    assert "version" not in memory.notes[0]
+    answers_and_mends(full, "it was made anew from 12 records")
 
 
 @pytest.mark.parametrize(("layout", "maker"), [(None, "an older version"), (LAYOUT + 1, "a newer version")])
@@ -320,7 +324,7 @@ def test_what_a_newer_version_wrote_is_read_and_never_written_over(full: Place) 
     finds_all(memory)
     assert memory.records([1]) == {1: issue(1)}
     assert memory.said([3])[3].state == "said"
-    assert "newer version" in " ".join(memory.notes)
+    assert memory.notes == ["The index was written by a newer version: it is left alone, this run searches its own."]
     for try_ in (lambda: remember(memory, issue(50)), lambda: remember(full.memory(), issue(51))):
         with pytest.raises(StoreError, match="newer Precedent: update this one"):
             try_()

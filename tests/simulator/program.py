@@ -97,7 +97,7 @@ def play(ground: Ground, seed: int, tell: Callable[[str], None] = lambda line: N
 def repeat_last(story: Story, settled: Sequence[Ran]) -> Iterator[str]:
     """(7) Another look, when nothing has happened since the last one, changes nothing and says nothing."""
     scene = story.scene
-    again = [ran.delivery for ran in scene.runs[-len(settled) - 1 : -len(settled)] if ran.is_done]
+    again = [ran.delivery for ran in scene.runs[-len(settled) - 1 : -len(settled)] if ran.may_be_repeated]
     if again and story.since:  # no event told of what happened last: the first look finds it
         scene.act(again[0])
         settled = story.settle(fully=True)

@@ -58,6 +58,11 @@ class Ran:
     def is_done(self) -> bool:
         return self.code == 0 and "::error::" not in self.log
 
+    @property
+    def may_be_repeated(self) -> bool:
+        """Whether it did all that it was for: no limit ended it, and it was no rebuild, which notes when it was."""
+        return self.is_done and "::notice::" not in self.log and "rebuild" not in self.delivery.label
+
 
 class Scene:
     """One repository at one time. `act` is a run of the Action's door in this process."""

@@ -1,4 +1,4 @@
-"""Writes the table of threats into docs/security.md: `python -m tests.threats`; `--check` compares it only."""
+"""Writes the threats into docs/security.md and their tests into docs/threats.md; `--check` compares them only."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from tests.threats.threat import Threat
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "security.md"
+TRIED = ROOT / "docs" / "threats.md"
+OPENING = """# Threats and the tests that try them
+
+Each row of the [table of threats](security.md#what-others-may-try) has its tests here, or the reason why it does not
+apply. This page is written by `python -m tests.threats`; with `--check` that fails where a row has no test, or names
+one that does not exist.
+"""
 BEGIN, END = "<!-- threats: begin -->", "<!-- threats: end -->"
 ROWS = range(1, 37)
 
@@ -54,43 +61,62 @@ def functions(file: str) -> frozenset[str]:
 
 def rendered(threats: Iterable[Threat]) -> str:
     """The table as Markdown."""
-    lines = ["| # | what may be tried | what stands in the way | the tests that try it |", "| ---: | --- | --- | --- |"]
+    lines = ["| # | what may be tried | what stands in the way |", "| ---: | --- | --- |"]
     for threat in threats:
         stands = threat.stands or f"Does not apply: {threat.not_applicable}."
-        lines.append(
-            f"| {threat.row} | {cell(threat.threat)} | {cell(stands)} | {'<br>'.join(grouped(threat.tests))} |"
-        )
+        lines.append(f"| {threat.row} | {cell(threat.threat)} | {cell(stands)} |")
     return "\n".join(lines)
 
 
-def grouped(tests: Iterable[str]) -> Iterator[str]:
-    """Tests under the file they are in."""
+def tried(threats: Iterable[Threat]) -> str:
+    """The page of the tests, as Markdown: each row's, under the file they are in."""
+    return "\n".join([OPENING, *(line for threat in threats for line in _tests_of(threat))])
+
+
+def _tests_of(threat: Threat) -> Iterator[str]:
+    yield f"## {threat.row}. {cell(threat.threat)}\n"
+    if threat.not_applicable:
+        yield f"Does not apply: {threat.not_applicable}.\n"
+    for file, names in grouped(threat.tests).items():
+        yield f"[{file}](../{file})\n"
+        yield from (f"- `{name}`" for name in names)
+        yield ""
+
+
+def grouped(tests: Iterable[str]) -> dict[str, list[str]]:
+    """The names of tests by the file they are in."""
     files: dict[str, list[str]] = {}
     for test in tests:
         file, _, name = test.partition("::")
         files.setdefault(file, []).append(name)
-    for file, names in files.items():
-        yield f"[{Path(file).stem}](../{file}):"
-        yield from (f"`{name}`" for name in names)
+    return files
 
 
 def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def page() -> str:
-    """docs/security.md with the table of today."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{rendered(table())}\n\n{END}{rest.partition(END)[2]}"
+def pages() -> dict[Path, str]:
+    """Both pages as they are to be: docs/security.md with the table of today, and docs/threats.md."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    security = f"{before}{BEGIN}\n\n{rendered(table())}\n\n{END}{rest.partition(END)[2]}"
+    return {PAGE: security, TRIED: tried(table())}
+
+
+def stale() -> Iterator[str]:
+    """The pages that are not what the table says."""
+    for path, text in pages().items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            yield f"docs/{path.name}: run python -m tests.threats"
 
 
 def main(arguments: list[str]) -> int:
     wrong = list(faults(table()))
     if "--check" in arguments:
-        wrong += [] if PAGE.read_text(encoding="utf-8") == page() else ["docs/security.md: run python -m tests.threats"]
+        wrong += stale()
     elif not wrong:
-        PAGE.write_text(page(), encoding="utf-8")
+        for path, text in pages().items():
+            path.write_text(text, encoding="utf-8")
     print("\n".join(wrong) or f"{len(table())} threats, {sum(len(threat.tests) for threat in table())} tests")
     return bool(wrong)
 

@@ -196,8 +196,9 @@ ROWS = (
     Threat(
         30,
         "Private or deleted text that stays, or shows elsewhere",
-        "Only this repository is read; what is deleted or moved becomes a tombstone, and a squash leaves no history.",
+        "Only this repository is read; what is edited, deleted or moved goes with the next run, history with a squash.",
         (
+            "tests/threats/test_taken_back.py::test_what_was_edited_or_deleted_is_gone_and_with_the_branch_its_history",
             f"{PRIVATE}test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_history",
             f"{PRIVATE}test_a_transferred_issue_is_gone_too",
             f"{PRIVATE}test_an_issue_of_another_repository_is_neither_fetched_nor_kept_nor_shown",

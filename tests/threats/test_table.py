@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.threats.__main__ import PAGE, faults, is_test, page, rendered, table
+from tests.threats.__main__ import faults, is_test, rendered, stale, table, tried
 from tests.threats.threat import Threat
 
 GOOD = "tests/threats/test_table.py::test_the_table_is_whole"
@@ -16,8 +16,17 @@ def test_the_table_is_whole() -> None:
     assert list(faults(table())) == []
 
 
-def test_the_page_shows_the_table_of_today() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page()
+def test_the_pages_show_the_table_of_today() -> None:
+    assert list(stale()) == []
+
+
+def test_the_page_of_tests_names_every_test_of_every_row() -> None:
+    parts = tried(table()).split("\n## ")[1:]
+    assert [int(part.partition(".")[0]) for part in parts] == [threat.row for threat in table()]
+    for part, threat in zip(parts, table(), strict=True):
+        assert part.count("\n- `test_") == len(threat.tests)
+        assert all(f"- `{test.partition('::')[2]}`\n" in part for test in threat.tests)
+        assert threat.not_applicable in part
 
 
 @pytest.mark.parametrize(
@@ -47,4 +56,4 @@ def test_a_test_is_known_by_file_and_name() -> None:
 
 def test_a_cell_keeps_to_its_row() -> None:
     (_, _, row) = rendered([Threat(1, "a | b", "c\nd", (GOOD,))]).splitlines()
-    assert row.startswith("| 1 | a \\| b | c d | ")
+    assert row == "| 1 | a \\| b | c d |"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from bot.doors.checkup.failures import plain
 from bot.doors.checkup.finding import Finding, age, moment
 from bot.doors.checkup.memory import token_remedy
 from bot.doors.checkup.place import REPOSITORY, Place
@@ -35,7 +36,8 @@ class Forge:
     """What the API told. ``token`` is its kind, never the token; ``fault`` why the repository could not be read.
 
     ``scopes`` are those of a classic token, None where the API tells none. ``unreadable`` says why issues could not be
-    read, ``changed`` when threads changed since the cursor. ``limits`` and ``branch`` are None where nobody could tell.
+    read, ``changed`` when threads changed since the cursor. ``limits``, ``branch`` and ``runs``, the newest run of the
+    workflow, are None where nobody could tell.
     """
 
     token: str = ""
@@ -46,6 +48,7 @@ class Forge:
     changed: tuple[datetime, ...] | None = None
     limits: Mapping[str, Any] | None = None
     branch: Mapping[str, Any] | None = None
+    runs: Mapping[str, Any] | None = None
 
 
 def kind_of(token: str) -> str:
@@ -67,14 +70,14 @@ def repository(seen: Forge, place: Place) -> Finding:
 def _fault(seen: Forge, fault: ForgeError, place: Place) -> Finding:
     if isinstance(fault, Unauthorised):
         remedy = f"make a new token at {place.server}/settings/tokens and put it in PRECEDENT_TOKEN"
-        return Finding("token", "error", str(fault), remedy)
+        return Finding("token", "error", plain(fault), remedy)
     if isinstance(fault, Gone | NotPermitted):
-        says = f"{place.repository} cannot be seen: {fault}"
-        who = "check the name" if seen.token else "check the name; a private repository is shown to a token only"
-        return Finding("repository", "error", says, f"{who}; {token_remedy(place)}")
+        why = plain(fault) if seen.token else "it is private, or does not exist"
+        says = f"{place.repository} cannot be seen {'with this' if seen.token else 'without a'} token: {why}"
+        return Finding("repository", "error", says, f"check the name; {token_remedy(place)}")
     if isinstance(fault, RateLimited):
-        return Finding("rate limit", "warning", str(fault), _later(fault.until), outside=True)
-    says = f"the API at {place.api} does not answer: {fault}"
+        return Finding("rate limit", "warning", plain(fault), _later(fault.until), outside=True)
+    says = f"the API at {place.api} does not answer: {plain(fault)}"
     return Finding(
         "repository", "error", says, "run it again later, or with `precedent doctor --offline`", outside=True
     )
@@ -95,9 +98,10 @@ def issues(seen: Forge, place: Place) -> Finding:
         return Finding("issues", "error", "issues are switched off", f"switch them on under Features: {features}")
     if isinstance(seen.unreadable, NotPermitted | Gone):
         remedy = f"give the token the permission issues: read at {place.server}/settings/tokens"
-        return Finding("issues", "error", f"the token may not read them: {seen.unreadable}", remedy)
+        return Finding("issues", "error", f"the token may not read them: {plain(seen.unreadable)}", remedy)
     if seen.unreadable:
-        return Finding("issues", "warning", f"they could not be read: {seen.unreadable}", "run it again", outside=True)
+        says = f"they could not be read: {plain(seen.unreadable)}"
+        return Finding("issues", "warning", says, "run it again later", outside=True)
     return Finding("issues", "ok", "they can be read")
 
 
@@ -148,12 +152,12 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**11
 
 
-def protection(seen: Forge, place: Place) -> Iterator[Finding]:
-    """Whether the branch of the memory is protected, or is no branch of its own."""
+def protection(seen: Forge, place: Place, where: str) -> Iterator[Finding]:
+    """Whether the branch of the memory is protected, or is no branch of its own. ``where`` its name is set."""
     default = (seen.repository or {}).get("default_branch")
     if default == place.branch:
         says = f"memory would be kept on {place.branch}, which is the default branch"
-        remedy = "set `branch` in .github/precedent.yml to a name that nothing else uses, such as precedent"
+        remedy = f"set `branch` {where} to a name that nothing else uses, such as precedent"
         yield Finding("protection", "error", says, remedy)
     elif seen.branch is not None and seen.branch.get("protected") is True:
         remedy = (

@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from bot.archive import stamp
+from bot.doors.checkup.failures import plain
 from bot.kept import Said
 from bot.memory import manifest as manifests
-from bot.memory.draft import INDEX, PARTS, part_path
+from bot.memory.draft import INDEX, PARTS, other_maker, part_path
 from bot.memory.families import ANSWERS, DIGESTS
 from bot.memory.index import IndexCorrupt
 from bot.memory.learned import RANKING, WORDS, read_ranking, read_words
@@ -17,7 +18,7 @@ from bot.memory.manifest import FORMAT, Manifest
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import read_lines
 from bot.memory.store import Snapshot, StoreError
-from bot.memory.whoosh import LAYOUT, open_index
+from bot.memory.whoosh import open_index
 from bot.model import Record, Thread, ThreadId
 
 CHUNK = 1_000
@@ -43,16 +44,15 @@ class Sampled:
 class Held:
     """One state of memory. ``fault`` says why ``manifest`` cannot be read ("" where it can); nothing else counts then.
 
-    ``index`` are the files and parts of the index that are not as the manifest says, ``learned`` the same of what was
-    learned. ``is_foreign``: the index is as the manifest says, and this version cannot read it. ``promised`` is what is
-    known of the comments that wait, ``records`` how many files of records there are.
+    ``index`` are the files and parts of the index that are not as they should be, where this version made it;
+    ``learned`` the same of what was learned. ``promised`` is what is known of the comments that wait, ``records`` how
+    many files of records there are.
     """
 
     manifest: Manifest = field(default_factory=Manifest)
     fault: str = ""
     records: int = 0
     index: tuple[str, ...] = ()
-    is_foreign: bool = False
     learned: tuple[str, ...] = ()
     promised: tuple[Said, ...] = ()
     sampled: Sampled = field(default_factory=Sampled)
@@ -70,12 +70,10 @@ def look_at(snapshot: Snapshot, chosen: Iterable[str], tick: Tick = lambda _: No
         return Held(fault=f"damaged ({error})", records=len(paths))
     if manifest.format > FORMAT:
         return Held(manifest, records=len(paths))
-    index, is_foreign = _index_faults(snapshot, manifest)
     return Held(
         manifest,
         records=len(paths),
-        index=index,
-        is_foreign=is_foreign,
+        index=_index_faults(snapshot, manifest),
         learned=_learned_faults(snapshot, manifest),
         promised=_promised(snapshot, manifest),
         sampled=sampled(snapshot, chosen, tick),
@@ -131,24 +129,24 @@ def _agrees(record: Record, shards: Mapping[str, Mapping[ThreadId, Mapping[str, 
     return line is not None and line.get("updated_at") == stamp(record.revised_at)
 
 
-def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[tuple[str, ...], bool]:
-    """The files and parts of the index that are not as they should be; else whether another version wrote it."""
+def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
+    """The files and parts of the index that are not as they should be; of one by another version nothing is known."""
+    if manifest.index and other_maker(manifest):
+        return ()
     strangers = snapshot.strangers(INDEX)
     if strangers or not manifest.index:
-        return tuple(strangers), False
+        return tuple(strangers)
     try:
         folder = snapshot.checkout(INDEX)
         if wrong := manifests.damaged_files(manifest, folder):
-            return tuple(f"{INDEX}/{name}" for name in wrong), False
-        if manifest.layout != LAYOUT:
-            return (), True
+            return tuple(f"{INDEX}/{name}" for name in wrong)
         with closing(open_index(folder)) as index:
             parts = {part_path(name) for name in index.parts()}
     except StoreError as error:
-        return (str(error),), False
-    except IndexCorrupt:
-        return (), True
-    return tuple(sorted(parts.difference(snapshot.paths(PARTS)))), False
+        return (plain(error),)
+    except IndexCorrupt as error:
+        return (f"{INDEX} ({error!s:.100})",)
+    return tuple(sorted(parts.difference(snapshot.paths(PARTS))))
 
 
 def _learned_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from bot.config import CONFIG_PATH
 from bot.doors.checkup import forge, memory, settings, workflow
+from bot.doors.checkup.failures import plain
 from bot.doors.checkup.finding import Finding
 from bot.doors.checkup.forge import Forge
 from bot.doors.checkup.held import Held
 from bot.doors.checkup.place import Place
+from bot.doors.checkup.runs import Runs
 from bot.memory.git_errors import RemoteUnreachable
 from bot.memory.store import StoreError
 from bot.memory.tip import Tip
@@ -67,9 +70,16 @@ def _forge(seen: Gathered) -> Iterator[Finding]:
     if told.repository is not None:
         yield forge.rights(told, place)
         yield forge.issues(told, place)
-        yield from forge.protection(told, place)
+        yield from forge.protection(told, place, _where_branch(seen.setup))
     if told.limits is not None or told.repository is not None:
         yield from forge.limits(told, seen.now)
+
+
+def _where_branch(setup: Setup | None) -> str:
+    """Where the name of the branch is set: the input of the workflow is what counts."""
+    if setup and workflow.overriding(setup.steps, "branch"):
+        return f"under `with:` in {setup.steps[0].path}"
+    return f"in {setup.config if setup and setup.config else CONFIG_PATH}"
 
 
 def _setup(seen: Gathered) -> Iterator[Finding]:
@@ -79,7 +89,7 @@ def _setup(seen: Gathered) -> Iterator[Finding]:
     if setup.fault and not isinstance(seen.tip, StoreError):
         remedy = "put the file itself in its place on the default branch"
         outside = isinstance(setup.fault, RemoteUnreachable)
-        yield Finding("settings", "error", f"the default branch cannot be read: {setup.fault}", remedy, outside)
+        yield Finding("settings", "error", f"the default branch cannot be read: {plain(setup.fault)}", remedy, outside)
     elif setup.fault and not setup.checkout:
         yield Finding("settings", "note", "settings, templates and workflow were left out: they cannot be reached")
     elif setup.checkout:
@@ -88,10 +98,11 @@ def _setup(seen: Gathered) -> Iterator[Finding]:
     if setup.fault and not setup.checkout:
         return
     if not any(told.check == "settings" and told.is_problem for told in setup.told):
-        yield from settings.useless(setup.settings, place, setup.config)
+        yield from settings.useless(setup.settings, place, setup.config, setup.steps)
     if not place.store:
         yield from settings.templates(setup.templates, TEMPLATES)
-        yield from workflow.checks(list(setup.steps), comments=setup.settings.mode == "comment")
+        comments = setup.settings.mode == "comment"
+        yield from workflow.checks(setup.steps, comments=comments, is_checkout=setup.checkout)
 
 
 def _branch(seen: Gathered) -> Iterator[Finding]:
@@ -101,8 +112,10 @@ def _branch(seen: Gathered) -> Iterator[Finding]:
 
 def _memory(seen: Gathered) -> Iterator[Finding]:
     held, place, now = seen.held, seen.place, seen.now
-    if isinstance(held, StoreError):
-        yield Finding("memory", "error", f"it cannot be read: {held}", place.by_hand("rebuild"))
+    if isinstance(held, RemoteUnreachable):
+        yield Finding("memory", "error", f"git cannot reach the server: {plain(held)}", "run it again later", True)
+    elif isinstance(held, StoreError):
+        yield Finding("memory", "error", f"it cannot be read: {plain(held)}", place.by_hand("rebuild"))
     if not isinstance(held, Held):
         return
     yield from memory.manifest(held, place)
@@ -110,9 +123,20 @@ def _memory(seen: Gathered) -> Iterator[Finding]:
         return
     used = seen.setup.settings if seen.setup else Settings()
     yield from memory.reading(held, place)
-    yield memory.cursor(held, seen.forge.changed if seen.forge else None, place, now)
+    yield memory.cursor(held, seen.forge.changed if seen.forge else None, _runs(seen), place, now)
     yield memory.counts(held, place)
     yield memory.promises(held, place, used, now)
     yield from memory.index(held, place)
     yield from memory.records(held, place)
     yield from memory.learned(held, place)
+
+
+def _runs(seen: Gathered) -> Runs:
+    """What is known of the workflow's runs. Where a workflow could not be read, it may be the one."""
+    told = seen.forge.runs if seen.forge else None
+    setup = seen.setup
+    if setup is None:
+        return Runs(told=told)
+    is_sure = not setup.fault and not any(finding.check == "workflow" for finding in setup.told)
+    has_workflow = True if setup.steps else False if is_sure else None
+    return Runs(has_workflow, any(map(workflow.is_scheduled, setup.steps)), told)

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from shlex import quote
 
+from bot.doors.checkup.failures import plain
 from bot.doors.checkup.finding import Finding, age, moment, some
 from bot.doors.checkup.held import Held
 from bot.doors.checkup.place import Place
+from bot.doors.checkup.runs import Runs, cause
+from bot.evaluation.calibrate import LEAST_THREADS as LEAST_REPLAYED
 from bot.learning import CALM_GROWTH, LEAST_THREADS
 from bot.memory.draft import other_maker
 from bot.memory.git_errors import AuthFailed, RemoteUnreachable
-from bot.memory.learned import WORDS
+from bot.memory.learned import RANKING
 from bot.memory.manifest import FORMAT
 from bot.memory.store import StoreError
 from bot.memory.tip import Tip
@@ -20,7 +23,7 @@ from bot.reading.words import ANALYSER_VERSION
 from bot.settings import Settings
 
 STALE = timedelta(days=2)
-"""A cursor older than that, with changes since, means that neither events nor the schedule start runs."""
+"""A cursor older than that, with changes since, means that no run of an event or of the schedule came to its end."""
 
 GRACE = timedelta(hours=1)
 """A change as young as this may be read by a run that waits for its turn."""
@@ -31,11 +34,12 @@ NEWER = "use a version that knows it: the newest release, in the workflow and he
 def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: datetime) -> Finding:
     """Whether the branch is there, when it was last written, and how far it has grown."""
     if isinstance(tip, RemoteUnreachable):
-        return Finding("branch", "error", f"git cannot reach the server: {tip}", "run it again later", outside=True)
+        says = f"git cannot reach the server: {plain(tip)}"
+        return Finding("branch", "error", says, "run it again later", outside=True)
     if isinstance(tip, AuthFailed):
-        return Finding("branch", "error", f"git may not read the repository: {tip}", token_remedy(place))
+        return Finding("branch", "error", _no_entry(tip, place), token_remedy(place))
     if isinstance(tip, StoreError):
-        return Finding("branch", "error", f"{place.branch} cannot be read: {tip}", place.by_hand("rebuild"))
+        return Finding("branch", "error", f"{place.branch} cannot be read: {plain(tip)}", place.by_hand("rebuild"))
     if tip is None:
         says = f"there is no branch {place.branch}: nothing is remembered yet"
         return Finding("branch", "warning", says, place.by_hand("rebuild"))
@@ -50,10 +54,16 @@ def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: 
     return Finding("branch", "ok", says)
 
 
+def _no_entry(refusal: AuthFailed, place: Place) -> str:
+    if "could not read Username" in str(refusal):  # git was about to ask for one, as there is no token
+        return f"git may not read {place.repository} without a token: it is private, or does not exist"
+    return f"git may not read {place.repository}: {plain(refusal)}"
+
+
 def token_remedy(place: Place) -> str:
     """How to give a token that may read the repository."""
     where = f"{place.server}/settings/tokens"
-    return f"give a token that may read {place.repository} in PRECEDENT_TOKEN; one is made at {where}"
+    return f"set PRECEDENT_TOKEN to a token that may read {place.repository}; one is made at {where}"
 
 
 def manifest(held: Held, place: Place) -> Iterator[Finding]:
@@ -78,7 +88,12 @@ def is_readable(held: Held) -> bool:
 
 
 def _fill(place: Place) -> str:
-    return f"`precedent import FILE --store {quote(place.store)}`" if place.store else place.by_hand("rebuild")
+    return f"`precedent import FILE --store {quote(place.store)}`" if _is_local(place) else place.by_hand("rebuild")
+
+
+def _is_local(place: Place) -> bool:
+    """Whether no workflow writes the store: it was made of archives."""
+    return bool(place.store) and not place.is_checkout
 
 
 def counts(held: Held, place: Place) -> Finding:
@@ -100,11 +115,11 @@ def reading(held: Held, place: Place) -> Iterator[Finding]:
         )
 
 
-def cursor(held: Held, changed: tuple[datetime, ...] | None, place: Place, now: datetime) -> Finding:
+def cursor(held: Held, changed: tuple[datetime, ...] | None, runs: Runs, place: Place, now: datetime) -> Finding:
     """Whether what changes is remembered. ``changed``: when threads changed since, None where nobody looked."""
     upto = held.manifest.cursor
     if upto is None:
-        if place.store:
+        if _is_local(place):
             return Finding("cursor", "ok", "there is none: the store was made of archives")
         return Finding("cursor", "warning", "no run has come to its end yet", place.by_hand("catch-up"))
     says = f"all is remembered up to {moment(upto)}"
@@ -113,10 +128,8 @@ def cursor(held: Held, changed: tuple[datetime, ...] | None, place: Place, now: 
     missed = [at for at in changed if upto < at < now - GRACE]
     if now - upto > STALE and missed:
         many = f"{len(missed):,} threads" if len(missed) > 1 else "a thread"
-        says = f"{says}, {age(now - upto)} ago, and {many} changed since: the schedule does not run"
-        page = place.page(f"actions/workflows/{place.workflow}")
-        remedy = f"enable the workflow at {page} (GitHub stops schedules after 60 days without activity)"
-        return Finding("cursor", "warning", says, f"{remedy}, then {place.by_hand('catch-up')}")
+        why, remedy = cause(runs, min(missed), place)
+        return Finding("cursor", "warning", f"{says}, {age(now - upto)} ago, and {many} changed since: {why}", remedy)
     return Finding("cursor", "ok", f"{says}; {'younger changes wait' if changed else 'nothing changed since'}")
 
 
@@ -135,14 +148,12 @@ def promises(held: Held, place: Place, settings: Settings, now: datetime) -> Fin
 
 def index(held: Held, place: Place) -> Iterator[Finding]:
     """Whether the index is what the manifest says, and was made by this version and its analyser."""
-    if held.index:
+    if held.manifest.index and (maker := other_maker(held.manifest)):
+        yield Finding("index", "note", f"made by {maker}; it is made anew when used", place.by_hand("rebuild"))
+    elif held.index:
         yield Finding(
             "index", "warning", f"damaged: {some(held.index)}; it is made anew when used", place.by_hand("rebuild")
         )
-    elif held.is_foreign:
-        maker = other_maker(held.manifest) or "another version, as this one cannot read it"
-        says = f"whole, but made by {maker}; it is made anew when used"
-        yield Finding("index", "note", says, place.by_hand("rebuild"))
     elif not held.manifest.index and held.manifest.threads:
         yield Finding("index", "warning", "there is none; it is made anew when used", place.by_hand("rebuild"))
     else:
@@ -177,21 +188,33 @@ def records(held: Held, place: Place) -> Iterator[Finding]:
 
 def learned(held: Held, place: Place) -> Iterator[Finding]:
     """Whether what was learned is whole, from how much it was learned, and whether it is time again."""
-    size, known = held.manifest.threads, held.manifest.learned_from
     if held.learned:
         says = f"damaged or missing: {some(held.learned)}; the search goes without"
-        remedy = place.by_hand("rebuild") if WORDS in held.learned else _teach(place)
-        yield Finding("learned", "warning", says, remedy)
-    elif not known:
-        why = f": it begins with {LEAST_THREADS}" if size < LEAST_THREADS else ""
-        remedy = "" if why else _teach(place)
-        yield Finding("learned", "note" if remedy else "ok", f"nothing yet from its {size:,} threads{why}", remedy)
-    elif size >= CALM_GROWTH * known:
-        says = f"from {known:,} threads of {size:,}: it is time again, and the next scheduled run does it"
-        yield Finding("learned", "note", says, _teach(place))
+        yield Finding("learned", "warning", says, place.by_hand("rebuild"))
+    elif _is_local(place):
+        yield _calibrated(held, place)
     else:
-        yield Finding("learned", "ok", f"from {known:,} threads of {size:,}")
+        yield _taught(held, place)
 
 
-def _teach(place: Place) -> str:
-    return f"`precedent calibrate --store {quote(place.store)}`" if place.store else place.by_hand("rebuild")
+def _taught(held: Held, place: Place) -> Finding:
+    size, known = held.manifest.threads, held.manifest.learned_from
+    if size < LEAST_THREADS and not known:
+        return Finding("learned", "ok", f"nothing yet from its {size:,} threads: it begins with {LEAST_THREADS}")
+    if not known:
+        return Finding("learned", "note", f"nothing yet from its {size:,} threads", place.by_hand("rebuild"))
+    if size >= CALM_GROWTH * known:
+        says = f"from {known:,} threads of {size:,}: it is time again, and the next scheduled run does it"
+        return Finding("learned", "note", says, place.by_hand("rebuild"))
+    return Finding("learned", "ok", f"from {known:,} threads of {size:,}")
+
+
+def _calibrated(held: Held, place: Place) -> Finding:
+    """A store of one's own learns nothing but its cut, and that from so many issues that were opened by people."""
+    size = held.manifest.threads
+    if RANKING in held.manifest.model:
+        return Finding("learned", "ok", "the cut was set from its own history")
+    if size < LEAST_REPLAYED:
+        return Finding("learned", "ok", f"nothing yet from its {size:,} threads: it begins with {LEAST_REPLAYED}")
+    remedy = f"where {LEAST_REPLAYED} of them can be replayed: `precedent calibrate --store {quote(place.store)}`"
+    return Finding("learned", "note", f"nothing yet from its {size:,} threads", remedy)

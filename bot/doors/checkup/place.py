@@ -17,7 +17,8 @@ _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})
 class Place:
     """A repository on its server, or a store in a folder (``store``; the other fields mean nothing then).
 
-    ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action.
+    ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action; ``is_checkout``:
+    the folder is a checkout of the branch, not a store made of archives.
     """
 
     repository: str = ""
@@ -26,6 +27,7 @@ class Place:
     branch: str = "precedent"
     workflow: str = "precedent.yml"
     store: str = ""
+    is_checkout: bool = False
 
     @property
     def remote(self) -> str:
@@ -48,6 +50,8 @@ class Place:
 
     def by_hand(self, run: str) -> str:
         """How to have something done at once: ``rebuild``, ``catch-up``."""
+        if self.is_checkout:
+            return f"start the workflow by hand (Run workflow) with {run}, then fetch the branch again"
         if self.store:
             return "read the archives into a new folder: `precedent import FILE --store NEW_FOLDER`"
         page = self.page(f"actions/workflows/{quote(self.workflow, errors='replace')}")

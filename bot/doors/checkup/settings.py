@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from bot.answer import Context, Match, Mention
@@ -11,6 +11,7 @@ from bot.comment.render import NAMES, WORDS, Renderer
 from bot.config import load_settings
 from bot.doors.checkup.finding import Finding
 from bot.doors.checkup.place import Place
+from bot.doors.checkup.workflow import Step, is_dry, overriding
 from bot.model import Decision, Outcome, OutcomeKind
 from bot.settings import Settings, SettingsError
 
@@ -48,19 +49,29 @@ def _file(name: str) -> str:
     return name if re.fullmatch(r"[\w./-]{1,200}", name, re.ASCII) and not name.startswith("-") else "FILE"
 
 
-def useless(settings: Settings, place: Place, name: str) -> Iterator[Finding]:
-    """Settings that keep the bot quiet, or that do nothing or harm on this server."""
-    if settings.mode != "comment":
-        what = "says nothing" if settings.mode == "off" else "speaks in job summaries only"
-        yield Finding("mode", "note", f"mode is {settings.mode}: it remembers, and {what}", f"set `mode` in {name}")
-    else:
-        yield Finding("mode", "ok", "mode is comment: it remembers, and answers in comments")
+def useless(settings: Settings, place: Place, name: str, steps: Sequence[Step] = ()) -> Iterator[Finding]:
+    """Settings that keep the bot quiet, or that do nothing or harm on this server.
+
+    ``name`` is their file; ``steps`` run the Action, and may override some. One that only tries is told of as such.
+    """
+    if not steps or not all(map(is_dry, steps)):
+        yield _mode(settings.mode, name, steps)
     if settings.comment.redirect_links == "on" and not place.is_github and not place.store:
         says = "comment.redirect_links is on: the links of comments lead to github.com, which has no such issues"
         yield Finding("settings", "warning", says, f"set `comment.redirect_links` to auto in {name}")
     if settings.sources.sessions:
         says = "sources.sessions does nothing: this version remembers no transcripts"
         yield Finding("settings", "note", says, f"take it out of {name}")
+
+
+def _mode(mode: str, name: str, steps: Sequence[Step]) -> Finding:
+    if mode == "comment":
+        return Finding("mode", "ok", "mode is comment: it remembers, and answers in comments")
+    what = "says nothing" if mode == "off" else "speaks in job summaries only"
+    remedy = f"set `mode` in {name}"
+    if overriding(steps, "mode") == mode:
+        remedy = f"take `mode: {mode}` out of `with:` in {steps[0].path}"
+    return Finding("mode", "note", f"mode is {mode}: it remembers, and {what}", remedy)
 
 
 def templates(own: Mapping[str, str], folder: str) -> Iterator[Finding]:

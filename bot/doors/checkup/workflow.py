@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,19 +21,25 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
 """Events without which memory is behind until the next one, and of each the kinds that say something new."""
 
 _OURS = re.compile(r"(?:docker://)?(?:[\w.-]{1,100}/){1,4}precedent(?:[@:](?P<version>[\w./:@-]{1,200}))?", re.ASCII)
+_PLACEHOLDER = re.compile(r"(?:\A|/)OWNER/", re.ASCII)
+_INPUT = re.compile(r"\binputs\.([\w-]{1,100})", re.ASCII)
 _COMMIT = re.compile(r"(?:sha256:)?[0-9a-f]{40,64}", re.ASCII)
 _RELEASE = re.compile(r"v?[0-9]{1,6}(?:\.[0-9]{1,6}){0,2}(?:-[\w.]{1,40})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step that runs the Action, with what is around it: the job and the workflow in the file ``path``."""
+    """A step that runs the Action, with what is around it: the job and the workflow in the file ``path``.
+
+    ``has_condition``: an ``if`` of its own or of its job decides whether it runs.
+    """
 
     path: str
     workflow: Mapping[str, Any]
     job: Mapping[str, Any]
     uses: str
     inputs: Mapping[str, str] = field(default_factory=dict)
+    has_condition: bool = False
 
 
 def find(files: Mapping[str, bytes], *, is_ours: bool) -> tuple[list[Step], list[Finding]]:
@@ -59,17 +65,20 @@ def _steps(path: str, workflow: object, *, is_ours: bool) -> Iterator[Step]:
             uses = str(step.get("uses") or "")
             if _OURS.fullmatch(uses) or (is_ours and uses in ("./", ".")):
                 given = {str(name): _text(value) for name, value in _mapping(step.get("with")).items()}
-                yield Step(path, top, job, uses, given)
+                yield Step(path, top, job, uses, given, "if" in step or "if" in job)
 
 
-def checks(steps: list[Step], *, comments: bool) -> Iterator[Finding]:
-    """Everything about every step. ``comments``: the settings want comments, not only summaries."""
+def checks(steps: Sequence[Step], *, comments: bool, is_checkout: bool = False) -> Iterator[Finding]:
+    """Everything about every step. ``comments``: the settings want comments, not only summaries; ``is_checkout``: a
+    checkout was looked at, which says nothing certain of the default branch."""
     if not steps:
-        says = f"none of the files in {FOLDER} on the default branch uses Precedent"
-        yield Finding("workflow", "error", says, f"put the workflow of the README there, as {FOLDER}/precedent.yml")
+        where = "of this checkout" if is_checkout else "on the default branch"
+        says = f"none of the files in {FOLDER} {where} uses Precedent"
+        remedy = f"put the workflow of the README on the default branch, as {FOLDER}/precedent.yml"
+        yield Finding("workflow", "warning" if is_checkout else "error", says, remedy)
     for step in steps:
         found = [*_events(step), *_permissions(step, comments), *_concurrency(step), *_inputs(step), *_version(step)]
-        if not any(each.is_problem for each in found):
+        if not any(each.is_problem or each.check == "events" for each in found):
             found.insert(0, Finding("workflow", "ok", f"{step.path} runs it as it should"))
         yield from found
 
@@ -86,12 +95,33 @@ def _events(step: Step) -> Iterator[Finding]:
         if missing:
             says = f"{step.path} does not run on {name} that are {', '.join(missing)}"
             yield Finding("events", "warning", says, f"add {', '.join(missing)} to `types` of `{name}` in {step.path}")
-    if "schedule" not in events:
+    if not is_scheduled(step):
         says = f"{step.path} has no schedule: what a lost run missed waits for the next event"
         yield Finding("events", "warning", says, f"add `schedule: [{{cron: '23 4 * * *'}}]` under `on:` in {step.path}")
     if "workflow_dispatch" not in events:
         says = f"{step.path} cannot be started by hand: no rebuild, no backtest"
         yield Finding("events", "note", says, f"add `workflow_dispatch:` under `on:` in {step.path}, as in the README")
+    else:
+        yield from _by_hand(step, _mapping(_mapping(events["workflow_dispatch"]).get("inputs")))
+
+
+def is_scheduled(step: Step) -> bool:
+    """Whether its workflow runs without an event too."""
+    return "schedule" in _events_of(step.workflow)
+
+
+def _by_hand(step: Step, form: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether who starts the workflow can say what it is to do. A step that always does the same has no need to ask."""
+    run = step.inputs.get("run", "")
+    if (run and "${{" not in run) or any(name in form for name in _INPUT.findall(run)):
+        return
+    if "run" in form:
+        says = f"{step.path} does not hand on the `run` that Run workflow asks for"
+        yield Finding("events", "note", says, f"add `run: ${{{{ inputs.run }}}}` under `with:` in {step.path}")
+    else:
+        says = f"Run workflow offers no `run` in {step.path}: no rebuild, no backtest"
+        remedy = f"add the `inputs` of the README, below `workflow_dispatch:` and under `with:`, in {step.path}"
+        yield Finding("events", "note", says, remedy)
 
 
 def _events_of(workflow: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,6 +164,9 @@ def _concurrency(step: Step) -> Iterator[Finding]:
 
 
 def _inputs(step: Step) -> Iterator[Finding]:
+    if is_dry(step):
+        says = "dry-run is true for every event: nothing is remembered or said"
+        yield Finding("inputs", "warning", says, f"take `dry-run: true` out of `with:` in {step.path}")
     for name in step.inputs.keys() - set(INPUTS):
         close = difflib.get_close_matches(name[:100], INPUTS, n=1)
         remedy = f'did you mean "{close[0]}"?' if close else f"known are {some(INPUTS, 20)}"
@@ -150,7 +183,21 @@ def literal(step: Step) -> dict[str, str]:
     return {name: text for name, text in step.inputs.items() if name in INPUTS and text and "${{" not in text}
 
 
+def is_dry(step: Step) -> bool:
+    """Whether it only shows what it would write, whatever the event is."""
+    return literal(step).get("dry-run", "").lower() == "true" and not step.has_condition
+
+
+def overriding(steps: Sequence[Step], name: str) -> str:
+    """What the workflow gives for a setting, empty where the settings' file decides."""
+    return literal(steps[0]).get(name, "") if steps else ""
+
+
 def _version(step: Step) -> Iterator[Finding]:
+    if _PLACEHOLDER.search(step.uses):
+        says = f"{step.path} uses {step.uses}: OWNER is the README's placeholder"
+        yield Finding("version", "error", says, "put the account there that you use it from")
+        return
     found = _OURS.fullmatch(step.uses)
     version = (found["version"] or "") if found else ""
     if not found or _COMMIT.search(version):

@@ -1,0 +1,239 @@
+"""What a rebuild says of itself is so: at an outage, at a limit, in a dry run, after damage, and in its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.github.graphql import PER_PAGE
+from tests.acceptance.stage import REPOSITORY, Stage
+
+pytestmark = pytest.mark.slow
+GRAPHQL = "POST /graphql"
+FULL = 2 * PER_PAGE
+LIMIT = "GitHub's rate limit is reached until"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A repository with two pages of issues, and no memory yet."""
+    stage = Stage(tmp_path)
+    for count in range(FULL):
+        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
+    yield stage
+    stage.close()
+    assert stage.github.violations == []
+
+
+def rebuild(stage: Stage, **inputs: str) -> int:
+    stage.github.mark()
+    return stage.act("workflow_dispatch", inputs={"run": "rebuild"} | inputs)
+
+
+def summary(stage: Stage) -> str:
+    return stage.summary.read_text(encoding="utf-8")
+
+
+def graph_requests(stage: Stage) -> int:
+    return sum(request.path == "/graphql" for request in stage.github.recent)
+
+
+def spoil(stage: Stage, path: str, content: str = "{") -> None:
+    stage.git.commit(REPOSITORY, path, content, "refs/heads/precedent")
+
+
+# At an outage
+
+
+def failure(stage: Stage, capfd: pytest.CaptureFixture[str]) -> str:
+    """The one error of the last run."""
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("::error::")]
+    told = line.removeprefix("::error::")
+    assert stage.outputs()["reason"] == told
+    return told
+
+
+def test_by_hand_an_outage_fails_it_and_says_what_to_do(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+    stage.github.faults.add(GRAPHQL, "503", None)
+    assert rebuild(stage) == 1
+    assert failure(stage, capfd) == (
+        "The history could not be read: GitHub's GraphQL API answers 503. "
+        "Start `rebuild` again later; the schedule goes on too."
+    )
+    assert "threads were read" not in summary(stage)
+    assert "is kept" not in summary(stage)
+    assert f" GraphQL: {graph_requests(stage)} requests." in summary(stage), "repeats count, as they were sent"
+
+
+@pytest.mark.parametrize(
+    ("dry", "outlook"),
+    [
+        ("", "What was read is kept. Start `rebuild` again later; the schedule goes on too."),
+        ("true", "Start `rebuild` again later."),
+    ],
+)
+def test_an_outage_on_the_way_says_what_became_of_what_was_read(
+    stage: Stage, capfd: pytest.CaptureFixture[str], dry: str, outlook: str
+) -> None:
+    stage.github.faults.add(GRAPHQL, "drop", None, after=1)
+    assert rebuild(stage, **{"dry-run": dry}) == 1
+    why = "GitHub could not be reached (RequestError)"
+    assert failure(stage, capfd) == f"The history could not be read to its end: {why}. {outlook}"
+    assert stage.memory().size == (0 if dry else PER_PAGE)
+
+
+@pytest.mark.parametrize(("kind", "code"), [("drop", 1), ("primary403", 0)])
+def test_a_rebuild_that_could_not_even_begin_is_taken_up_by_the_schedule(stage: Stage, kind: str, code: int) -> None:
+    assert rebuild(stage) == 0
+    began = stage.memory().draft.manifest.read_whole
+    assert began
+    stage.github.clock.advance(3600)
+    stage.github.faults.add(GRAPHQL, kind, None)
+    assert rebuild(stage) == code
+    assert "What was read is kept" not in summary(stage)
+    stage.github.faults.clear()
+    stage.github.clock.advance(3600)
+    assert stage.act("schedule") == 0
+    assert "The rebuild is complete" in summary(stage)
+    assert stage.memory().draft.manifest.read_whole == began + timedelta(hours=1)
+
+
+def test_an_outage_fails_no_run_that_only_reads_on(stage: Stage) -> None:
+    stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
+    assert rebuild(stage) == 0
+    stage.github.faults.clear()
+    stage.github.clock.advance(3600)
+    stage.github.faults.add(GRAPHQL, "drop", None)
+    assert stage.act("schedule") == 0
+    assert "The rebuild is not at its end (GitHub could not be reached" in summary(stage)
+
+
+# At a limit
+
+
+@pytest.mark.parametrize(("after", "outlook"), [
+    (0, "The next runs go on."), (1, "What was read is kept, and the next runs go on.")
+])  # fmt: skip
+def test_a_limit_is_told_once(stage: Stage, after: int, outlook: str) -> None:
+    stage.github.faults.add(GRAPHQL, "primary403", None, after=after)
+    assert rebuild(stage) == 0
+    assert f"- The rebuild is not at its end. {outlook}" in summary(stage)
+    assert summary(stage).count(LIMIT) == 1
+    assert stage.outputs()["reason"].startswith(LIMIT)
+
+
+def test_the_first_run_tells_of_a_limit_once(stage: Stage) -> None:
+    stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
+    assert stage.act("schedule") == 0
+    assert "Not all of the history is read yet: the next runs go on" in summary(stage)
+    assert summary(stage).count(LIMIT) == 1
+
+
+def test_what_is_to_be_said_waits_for_a_limit_to_be_over(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+    assert rebuild(stage) == 0
+    stage.github.clock.advance(3600)
+    numbers = [stage.github.open_issue("hubot", "Again", "As in #1.") for _ in range(3)]
+    stage.github.mark()
+    stage.github.faults.add("POST */comments", "primary403", None)
+    capfd.readouterr()
+    assert stage.act("schedule") == 0
+    out = capfd.readouterr().out.splitlines()
+    assert [line for line in out if line.startswith("Issue ")] == [f"Issue {number}: waits" for number in numbers]
+    assert sum(LIMIT in line for line in out) == summary(stage).count(LIMIT) == 1
+    assert "failed" not in summary(stage)
+    assert stage.outputs()["reason"].startswith(LIMIT)
+    assert " 1 write." in summary(stage), "those after it were never sent"
+    assert stage.github.writes == 1
+
+
+# In a dry run
+
+
+def test_a_dry_run_tells_what_would_be(stage: Stage) -> None:
+    assert rebuild(stage, **{"dry-run": "true"}) == 0
+    told = summary(stage).partition("**How it went**\n\n")[2].splitlines()
+    assert told[0] == "- Dry run: nothing is written."
+    assert f"- {FULL} threads were read, {FULL} would change." in told
+    assert f"- The dry run of the rebuild is complete: {FULL} threads, less than a minute." in told
+    assert f"{FULL} threads would be in memory;" in summary(stage)
+    assert "are in memory" not in summary(stage)
+
+
+def test_at_a_limit_nothing_of_a_dry_run_is_kept(stage: Stage) -> None:
+    stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
+    assert rebuild(stage, **{"dry-run": "true"}) == 0
+    assert "The rebuild is not at its end. Nothing is kept; a dry run starts over." in summary(stage)
+    assert LIMIT in summary(stage)
+    assert "go on" not in summary(stage)
+    assert "goes on" not in summary(stage)
+
+
+# After damage
+
+
+def test_damage_that_a_rebuild_mended_is_told_of_as_what_was(stage: Stage) -> None:
+    assert rebuild(stage) == 0
+    stage.github.delete_issue(7)
+    for path in ("records/0000/3.json", "records/0000/7.json", "model/words.bin", "manifest.json"):
+        spoil(stage, path)
+    stage.github.clock.advance(3600)
+    assert rebuild(stage) == 0
+    told = summary(stage)
+    assert "records/0000/3.json was damaged (" in told
+    assert "records/0000/3.json is damaged" not in told
+    assert told.count("this rebuild made it anew.") == 2
+    assert "The manifest was damaged (" in told
+    assert "catch up from the beginning" not in told
+    assert "records/0000/7.json is damaged and was left out" in told, "it is not on GitHub any more"
+    assert f"The rebuild is complete: {FULL} threads, less than a minute." in told
+    stage.github.clock.advance(3600)
+    assert rebuild(stage) == 0
+    assert "3.json" not in summary(stage)
+
+
+def test_words_that_a_rebuild_mended_are_told_of_as_what_was(stage: Stage) -> None:
+    assert rebuild(stage) == 0
+    spoil(stage, "model/words.bin", "")
+    stage.github.clock.advance(3600)
+    assert rebuild(stage) == 0
+    assert "model/words.bin was damaged (it is not what the manifest says): this rebuild made it anew." in summary(
+        stage
+    )
+    assert "until the next rebuild" not in summary(stage)
+
+
+def test_a_dry_run_leaves_damage_and_says_so(stage: Stage) -> None:
+    assert rebuild(stage) == 0
+    spoil(stage, "records/0000/3.json")
+    assert rebuild(stage, **{"dry-run": "true"}) == 0
+    assert "records/0000/3.json is damaged and was left out" in summary(stage)
+
+
+# What it counts, and what it does twice
+
+
+def test_what_was_sent_is_counted(stage: Stage) -> None:
+    stage.github.faults.add(GRAPHQL, "drop", 1)
+    assert rebuild(stage) == 0
+    told = (
+        f"API: {stage.github.reads - graph_requests(stage)} read, 0 writes. GraphQL: {graph_requests(stage)} requests."
+    )
+    assert told in summary(stage)
+
+
+def test_one_run_learns_once(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+    stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
+    assert rebuild(stage) == 0
+    stage.github.faults.clear()
+    stage.github.clock.advance(3600)
+    capfd.readouterr()
+    assert stage.act("schedule") == 0
+    assert capfd.readouterr().out.count("Learning from") == 1
+    assert summary(stage).count("newest issues it would have") == 1
+    assert f"The rebuild is complete: {FULL} threads" in summary(stage)
+    memory = stage.memory()
+    assert (memory.reading, memory.learned_from) == (None, FULL)
+    assert len(memory.entries(range(1, FULL + 1))) == FULL

@@ -1,0 +1,136 @@
+# ruff: noqa: E501 - a piece of advice is a row
+"""What a maintainer is told about a run: what to do, and what comes by itself. The cells of the tables say the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.faults import exchanges, rebuilds
+from tests.faults.cells import Outcome
+from tests.faults.table import (
+    CHANGE,
+    CREATE,
+    FOLD,
+    HISTORY,
+    LIST,
+    MENTIONED,
+    OWN,
+    PROMISED,
+    REPLY,
+    SECONDARY_KINDS,
+    THREAD,
+    rules,
+)
+
+AFTER = {
+    "now": "All of it, in this run{}.",
+    "later": "The next run{} makes up for it.",
+    "never": "Nothing{}: it is remembered, not said, and not tried again.",
+}
+CANCELLED = (
+    "| nothing: the run is cancelled | grey | Nothing. | A newer run took its place in the queue and does its work. "
+    "Only a deletion or a transfer is told once: [security](security.md#what-is-not-promised). |"
+)
+"""GitHub's queue is no part of what is played: of the runs that wait in a concurrency group it keeps the newest."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """``sees`` is the line of the log, ``does`` what to do. ``cells`` are pairs of a call and a fault, ``git`` and
+    ``rebuild`` rows of those tables: all of one colour and one kind of ending, and ``sees`` has what each must say.
+    ``once`` is what has to be so before anything comes by itself, ``more`` follows it."""
+
+    sees: str
+    does: str
+    cells: tuple[tuple[str, str], ...] = ()
+    git: tuple[str, ...] = ()
+    rebuild: tuple[str, ...] = ()
+    once: str = ""
+    more: str = ""
+
+
+def each(calls: tuple[str, ...], faults: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((call, fault) for call in calls for fault in faults)
+
+
+OUT = ("5xx", "dropped")
+LIMITS = ("primary limit", "secondary limit")
+ALL = (
+    Advice("`GitHub refused the token (401)`; `git fetch: …` or `git push: …; check the token`",
+           "With a token of your own: renew it. With the job's: start the run again.",
+           each((LIST, OWN, CREATE, CHANGE, REPLY), ("401",)), ("fetch: 401", "push: 401"), once=" with a token that is taken"),
+    Advice("`the token may not do this (403 …): give the job 'issues: write'`; `git push: …; give the job` … `contents: write`",
+           "Give the job the permission that the line names.",
+           each((LIST, OWN, PROMISED, CREATE, CHANGE, REPLY), ("permission",)), ("fetch: 403", "push: 403"), once=" with the permission"),
+    Advice("`GitHub's rate limit is reached until 13:00 UTC`", "Nothing.",
+           (*each((LIST, OWN, MENTIONED, CREATE, CHANGE, REPLY), LIMITS), *each((LIST, CREATE), SECONDARY_KINDS),
+            (HISTORY, "secondary limit")), rebuild=("primary limit", "limit with status 200", "secondary limit of an hour"),
+           more="What was read is kept."),
+    Advice("`GitHub answered 502: the next run catches up`; `GitHub did not answer …`; `git fetch: …` or `git push: …; check the network …`",
+           "Nothing; githubstatus.com says how long.",
+           (*each((LIST, OWN, CHANGE, REPLY, CREATE), OUT), (THREAD, "5xx")), ("fetch: 5xx", "fetch: dropped", "push: 5xx", "push: 429")),
+    Advice("nothing: GitHub did what was asked, and its answer was lost", "Nothing.",
+           each((CREATE, REPLY, FOLD), ("lost reply",)), ("push: lost reply",),
+           more="What stands is looked for, so no comment is posted twice."),
+    Advice("`git push: … GH006 …` or `… GH013 …`: a rule protects the branch",
+           "Leave `precedent` out of the rule, let an App pass it, or set `branch`.", git=("protected branch (GH006)", "ruleset (GH013)"),
+           once=" that may push"),
+    Advice("`git push: … was archived …`: the repository is archived", "Nothing, or unarchive it.", git=("archived repository",),
+           once=" after it is unarchived"),
+    Advice("`GitHub takes no comment here`: the conversation is locked, or comments are limited", "Nothing.",
+           (*each((CREATE,), ("archived", "locked", "interaction limit", "2,500 comments")), (REPLY, "locked"))),
+    Advice("`issues are switched off in this repository`", "Switch them on, or remove the workflow.",
+           each((LIST, HISTORY), ("issues switched off",)), rebuild=("issues switched off",),
+           once=" after they are on", more="Nothing is taken for gone."),
+    Advice("`the memory branch was written by a newer Precedent`", "Update the `uses:` of the workflow.", git=("newer format",),
+           once=" after the update", more="The branch is left as it is."),
+    Advice("nothing, or that the history is read again: the memory branch was deleted or set back",
+           "Nothing; on a large repository start `rebuild`.", git=("branch deleted before", "branch deleted in the run", "branch set back before"),
+           more="Comments that stand are found again."),
+    Advice("`… was damaged …`, `… it was made anew …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),
+           more="What was lost is read again from GitHub or made from the records."),
+    Advice("`there is … where memory is to be kept, and no memory: choose another branch`",
+           "Set `branch`, or delete that branch.", git=("branch of another project",), once=" after that"),
+    Advice("``The history could not be read …: … Start `rebuild` again later``: a rebuild by hand", "Start it again later.", rebuild=("503", "dropped"),
+           more="What was read is kept, and where the line says so, the schedule goes on."),
+    Advice("`GitHub does not take that (422 …)`", "Report it: this is a fault of ours.", each((CREATE, CHANGE, REPLY), ("422",))),
+)  # fmt: skip
+
+
+def outcomes(advice: Advice) -> Iterator[tuple[str, Outcome | rebuilds.Row]]:
+    """What comes of all that the advice is about, each with its name."""
+    found = {pair: rule for _, rule in rules() for pair in rule.pairs}
+    for call, fault in advice.cells:
+        rule = found[call, fault]
+        while rule.like:
+            rule = found[call, rule.like]
+        assert rule.outcome, f"{call} x {fault} cannot happen"
+        yield f"{call} x {fault}", rule.outcome
+    git = {row.name: row.outcome for row in exchanges.ROWS}
+    yield from ((name, git[name]) for name in advice.git)
+    rebuild = {row.name: row for row in rebuilds.ROWS}
+    yield from ((f"rebuild x {name}", rebuild[name]) for name in advice.rebuild)
+
+
+def faults(advice: Advice) -> Iterator[str]:
+    """Where the advice says otherwise than the tables."""
+    known = list(outcomes(advice))
+    first = known[0][1]
+    for name, one in known:
+        if (one.code, one.done) != (first.code, first.done):
+            yield f"{name} ends with {one.code}, {one.done}, and {known[0][0]} with {first.code}, {first.done}"
+        if one.says not in advice.sees:
+            yield f"{name} says {one.says!r}, which is not in {advice.sees!r}"
+
+
+def chapter() -> Iterator[str]:
+    """The part of the page for maintainers."""
+    yield "| what the log says | the run is | what you do | what comes by itself |"
+    yield "|---|---|---|---|"
+    for advice in ALL:
+        one = next(outcome for _, outcome in outcomes(advice))
+        comes = " ".join([AFTER[one.done].format(advice.once), *([advice.more] if advice.more else [])])
+        yield f"| {advice.sees} | {'red' if one.code else 'green'} | {advice.does} | {comes} |"
+    yield CANCELLED
+    yield ""

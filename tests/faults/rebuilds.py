@@ -1,0 +1,76 @@
+# ruff: noqa: E501 - a trouble is a row
+"""A rebuild: what it meets after its first fifty issues, and what is to come of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.github.graphql import PER_PAGE
+from tests.acceptance.stage import Stage
+
+FULL = 2 * PER_PAGE
+"""Issues: two requests."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """``kind``, ``times`` and ``seconds`` as `FaultPlan.add` takes them. ``code`` and ``says`` are of the disturbed
+    rebuild, ``done`` tells which run reads the history to its end: this one (``now``) or the schedule's (``later``)."""
+
+    name: str
+    kind: str
+    code: int
+    says: str
+    done: str
+    why: str
+    times: int | None = None
+    seconds: float = 3600.0
+
+
+AGAIN = "Start `rebuild` again later"
+LIMIT = "limit is reached until"
+ROWS = (
+    Row("503", "503", 1, AGAIN, "later", "Who started it is told. What was read is kept, the schedule goes on, and so does the next `rebuild`."),
+    Row("503 once", "503", 0, "", "now", "Asked again.", times=1),
+    Row("dropped", "drop", 1, AGAIN, "later", "As 503."),
+    Row("primary limit", "primary403", 0, LIMIT, "later", "The run ends well with a notice, what was read is kept, and the next runs go on."),
+    Row("limit with status 200", "limit200", 0, LIMIT, "later", "The same."),
+    Row("secondary limit of an hour", "secondary403", 0, LIMIT, "later", "The same."),
+    Row("secondary limit of a second", "secondary403", 0, "", "now", "A limit that is over within 90 seconds is waited for.", times=1, seconds=1),
+    Row("401", "401", 1, "refused the token", "later", "The remedy; what was read is kept."),
+    Row("permission", "permission", 1, "issues: write", "later", "The remedy; what was read is kept."),
+    Row("404", "404", 0, "", "now", "A server without GraphQL is read by REST."),
+    Row("issues switched off", "issues-off", 0, "switched off", "later", "Nothing is taken for gone; when they are on again, the next run goes on."),
+)  # fmt: skip
+
+
+def tell(folder: Path) -> Stage:
+    """A repository without a memory, which nobody has read."""
+    stage = Stage(folder)
+    for count in range(FULL):
+        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
+    return stage
+
+
+def play(row: Row, stage: Stage) -> tuple[int, str]:
+    """The rebuild that meets the trouble: its exit code, and what its summary says."""
+    if row.seconds < 90:
+        stage.github.clock.now = None  # the pause is reckoned by real clocks
+    stage.github.faults.add("POST /graphql", row.kind, row.times, after=1, seconds=row.seconds)
+    code = stage.act("workflow_dispatch", inputs={"run": "rebuild"})
+    stage.github.faults.clear()
+    return code, re.sub(r"\\(?=[`_*])", "", stage.summary.read_text(encoding="utf-8"))
+
+
+def chapter() -> Iterator[str]:
+    """The part of the page about a rebuild."""
+    yield "### A rebuild\n"
+    yield "A run by hand with `rebuild` has read fifty issues and is to read more.\n"
+    yield "| trouble | exit | read to its end | why |"
+    yield "|---|---|---|---|"
+    for row in ROWS:
+        yield f"| {row.name} | {row.code} | {'this run' if row.done == 'now' else 'next runs'} | {row.why} |"
+    yield ""

@@ -1,0 +1,30 @@
+"""Every trouble of a rebuild is played, and what comes of it is what the table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.github.graphql import PER_PAGE
+from tests.faults.rebuilds import FULL, ROWS, Row, play, tell
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_rebuild_has_the_outcome_of_the_table(row: Row, tmp_path: Path) -> None:
+    stage = tell(tmp_path)
+    code, summary = play(row, stage)
+    assert code == row.code, summary
+    assert row.says in summary
+    memory = stage.memory()
+    kept = (memory.size, memory.reading is None)
+    assert kept == ((FULL, True) if row.done == "now" else (PER_PAGE, False)), summary
+    if row.done == "later":
+        stage.github.clock.advance(3700)
+        assert stage.act("schedule") == 0
+        memory = stage.memory()
+        assert (memory.size, memory.reading) == (FULL, None)
+    stage.close()
+    assert stage.github.violations == []

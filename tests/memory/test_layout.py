@@ -1,0 +1,28 @@
+"""The number of the index's layout is raised with every change of what an index holds."""
+
+from __future__ import annotations
+
+import hashlib
+
+from bot.memory.index import ARMS
+from bot.memory.whoosh import LAYOUT
+from bot.memory.whoosh.columns import NUMBERS
+from bot.memory.whoosh.names import KINDS, LETTERS
+from bot.memory.whoosh.writer import SCHEMA
+
+LAYOUTS = {1: "157cce3bc35432f3"}
+"""Each number that there was, and the fingerprint of its fields. A change of them is a new line here, with a new number
+in `bot/memory/whoosh/columns.py`: a line that is here stands for indexes that lie on branches, and stays as it is."""
+
+
+def fingerprint() -> str:
+    """Of the names and types of all fields, the order of those in parts, and what letters and kinds stand for."""
+    fields = sorted((name, type(field).__name__, type(field.column_type).__name__) for name, field in SCHEMA.items())
+    told = (fields, NUMBERS, ARMS, sorted(LETTERS.items()), sorted((kind.value, code) for kind, code in KINDS.items()))
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def test_an_index_with_other_fields_has_another_number() -> None:
+    assert max(LAYOUTS) == LAYOUT
+    assert LAYOUTS[LAYOUT] == fingerprint(), "the fields of the index changed: raise LAYOUT, and add its line here"
+    assert len(set(LAYOUTS.values())) == len(LAYOUTS)
