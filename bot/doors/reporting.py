@@ -11,6 +11,7 @@ from bot.doors.runner import Surroundings, append, context_file, outputs, plain,
 from bot.errors import PrecedentError
 from bot.github.errors import Gone, RateLimited
 from bot.memory.git_errors import Archived
+from bot.outfit import Used
 from bot.voice import Spoken
 
 NEUTRAL = (RateLimited, Gone, Archived)
@@ -40,6 +41,16 @@ class Report:
                 self.meet(spoken.error)
             elif spoken.is_refused:
                 self.notice(f"Issue {spoken.id}: {spoken.reason}")
+
+    def note(self, line: str) -> None:
+        self.notes.append(line)
+
+    def show(self, line: str) -> None:
+        """Progress, in the log at once."""
+        say(plain(line))
+
+    def spent(self, used: Used) -> None:
+        self.note(sent(used))
 
     def fail(self, line: str, code: int) -> None:
         if line not in self.failures:
@@ -84,11 +95,12 @@ def _told_once(spoken: Spoken, report: Report) -> Spoken:
     return replace(spoken, action="waits", reason="") if is_told else spoken
 
 
-def sent(reads: int, writes: int, graphql: int) -> str:
-    """How often GitHub's API was asked; ``graphql`` are the requests for history, each for many issues."""
-    counted = [(reads, "read"), (writes, "write")]
+def sent(used: Used) -> str:
+    """How often GitHub's API was asked; of GraphQL's requests, which are for history, each is for many issues."""
+    counted = [(used.reads, "read"), (used.writes, "write")]
     rest = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counted)
-    return f"API: {rest}." + (f" GraphQL: {graphql:,} request{'' if graphql == 1 else 's'}." if graphql else "")
+    graphql = f" GraphQL: {used.graphql:,} request{'' if used.graphql == 1 else 's'}." if used.graphql else ""
+    return f"API: {rest}.{graphql}"
 
 
 def say(line: str) -> None:
