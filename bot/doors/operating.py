@@ -102,7 +102,7 @@ def run_worker(given: argparse.Namespace) -> Verdict:
     forget_secrets(os.environ)
     with _libraries():
         from bot.server import run
-        from bot.server.turn import turns  # type: ignore[import-untyped]
+        from bot.server.turn import turns
     run.work(options, guarded, turns, given.parent)
 
 

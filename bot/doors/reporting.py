@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from bot.comment.summary import RunReport, log_line, summarise
 from bot.doors.runner import Surroundings, append, context_file, outputs, plain, summary_line
