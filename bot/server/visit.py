@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from bot.errors import PrecedentError
 from bot.flow import handle
+from bot.github.client import WRITE_GAP
 from bot.github.errors import NotInstalled, RateLimited, Unauthorised
 from bot.github.threads import OwnComment
 from bot.kept import Said
@@ -53,7 +54,10 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What a turn works with. ``guarded`` calls and returns what went wrong as a line, "" when nothing did."""
+    """What a turn works with. ``guarded`` calls and returns what went wrong as a line, "" when nothing did.
+
+    ``write_gap``: seconds between two writes to GitHub.
+    """
 
     ledger: Ledger
     tokens: Tokens
@@ -63,6 +67,7 @@ class Desk:
     stop: threading.Event
     now: Callable[[], Instant]
     guarded: Callable[[Callable[[], object]], str]
+    write_gap: float = WRITE_GAP
 
 
 @dataclass(slots=True)
@@ -123,6 +128,7 @@ class Visit:
             own_login=where.own_login,
             instance=where.instance,
             workspace=folder,
+            write_gap=self.desk.write_gap,
         )
 
     def _work_on(self, bot: Bot, site: Site, chosen: Chosen, row: LaneRow) -> None:
