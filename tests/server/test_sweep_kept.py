@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.server.house import keep
+from bot.server.house import House, keep
 from bot.server.lagging import DAY, MINUTE
 from bot.server.nouns import Delivery, Lane, Told
 from bot.server.sweep import Sweep, Swept
 from tests.fakes.github import FakeGitHub
-from tests.server.places import Chosen, Door, Places, heard, opened, places, sweep
+from tests.server.places import APP, Chosen, Door, Places, heard, opened, places, sweep
 from tests.server.queues import Queue
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
@@ -85,3 +85,10 @@ def test_the_daily_look_and_the_purge(here: Places) -> None:
     assert len(rows(here, lane, "schedule")) == 1
     here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
     assert here.ledger.purge(here.clock.now + DAY) >= 2
+
+
+def test_an_account_with_very_many_repositories_is_looked_at_as_a_whole(here: Places) -> None:
+    lanes = [Lane(5, number) for number in range(1, 2_502)]
+    house = House(here.ledger, here.tokens, here.forgotten.append, here.clock.now)
+    assert house.looks(lanes, f"{APP}:found-1") == len(lanes)
+    assert house.looks(lanes, f"{APP}:found-1") == 0
