@@ -170,7 +170,6 @@ class DbosDispatch:
                     "log_level": "ERROR",
                     "enable_otlp": False,
                     "use_listen_notify": False,
-                    "run_migrations": False,
                     "max_executor_threads": max(64, 2 * self.at_once),
                 }
             )
