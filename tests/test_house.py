@@ -103,6 +103,12 @@ def test_the_image_starts_the_same_way_wherever_it_stands() -> None:
     assert "--require-hashes" in text("Dockerfile")
 
 
+def test_every_lock_that_the_image_can_be_made_of_is_given_to_its_build() -> None:
+    chosen = set(re.findall(r"ln -s (requirements[\w-]*\.lock)", text("Dockerfile")))
+    assert chosen == {"requirements.lock", "requirements-semantic.lock", "requirements-server.lock"}
+    assert chosen == set(re.findall(r"^!(requirements\S*)$", text(".dockerignore"), re.MULTILINE))
+
+
 def test_the_action_builds_this_dockerfile() -> None:
     runs = yaml.safe_load(text("action.yml"))["runs"]
     assert runs == {"using": "docker", "image": "Dockerfile"}

@@ -134,9 +134,10 @@ def _sqlite(url: str) -> sa.Engine:
 
 
 def _postgres(url: str, hurry: bool) -> sa.Engine:
-    limits = " -c statement_timeout=5000 -c lock_timeout=3000" if hurry else " -c lock_timeout=20000"
-    options = {"connect_timeout": 5, "options": f"-c search_path={OURS}{limits}", **KEEPALIVE}
-    wait = 3 if hurry else 30
+    """A server has a hundred connections as a rule: a process takes fifteen or twenty of them at most."""
+    limits = "-c statement_timeout=5000 -c lock_timeout=3000" if hurry else "-c lock_timeout=20000"
+    options = {"connect_timeout": 5, "options": f"-c search_path={OURS} {limits}", **KEEPALIVE}
+    often, patience = (5, 3) if hurry else (10, 30)
     return sa.create_engine(
-        url, pool_pre_ping=True, connect_args=options, pool_size=10, max_overflow=40, pool_timeout=wait
+        url, pool_pre_ping=True, connect_args=options, pool_size=often, max_overflow=10, pool_timeout=patience
     )

@@ -22,13 +22,13 @@ ALIVE = 30_000
 """Milliseconds without a pulse after which a worker is taken for dead."""
 
 SEEN = 2 * 3_600_000
-"""Milliseconds within which GitHub has to have answered us as the App."""
+"""Milliseconds within which GitHub has to have answered us as the App, where it is asked that often."""
 
 SKEW = 30
 """Seconds that our clock may be off before GitHub takes our word for nothing."""
 
-LATE = 15 * 60_000
-"""Milliseconds that a delivery which is due may wait."""
+LATE = 2 * 3_600_000
+"""Milliseconds after which a delivery that is due is overdue: tries and rate limits take an hour and a half."""
 
 SPARE = 200_000_000
 """Bytes of disk below which nothing more is taken."""
@@ -51,7 +51,7 @@ def checks(ledger: Ledger, options: Options, now: Instant) -> list[Check]:
     if pulses is None:
         unknown = "unknown while the database is away"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
-    return [queue, _disk(options), _clock(pulses), _token(pulses, now), _workers(pulses, now)]
+    return [queue, _disk(options), _clock(pulses), _token(pulses, now, options), _workers(pulses, now)]
 
 
 def alive(pulses: Pulses, now: Instant) -> list[str]:
@@ -80,7 +80,9 @@ def _queue(ledger: Ledger, options: Options, now: Instant) -> Check:
         return Check("queue", False, f"{waiting:,} deliveries wait and no more are taken: are the workers running?")
     minutes = (now - oldest) // 60_000
     if oldest and now - oldest > LATE:
-        return Check("queue", False, f"the oldest of {waiting:,} has been due for {minutes:,} minutes: see the workers")
+        return Check(
+            "queue", False, f"the oldest of {waiting:,} that wait came {minutes:,} minutes ago: see the workers"
+        )
     return Check("queue", True, f"{waiting:,} waiting" if waiting else "nothing waits")
 
 
@@ -114,13 +116,13 @@ def _ahead(pulses: Pulses) -> int | None:
     return ahead if isinstance(ahead, int) else None
 
 
-def _token(pulses: Pulses, now: Instant) -> Check:
+def _token(pulses: Pulses, now: Instant, options: Options) -> Check:
     if APP not in pulses:
         return Check("token", False, "GitHub has not said yet who we are: see the log of a worker")
     at, note = pulses[APP]
     if fault := note.get("fault"):
         return Check("token", False, str(fault))
-    if now - at > SEEN:
+    if now - at > max(SEEN, 2 * options.sweep_minutes * 60_000):
         return Check(
             "token", False, f"GitHub last knew us {(now - at) // 3_600_000} hours ago: see the log of a worker"
         )

@@ -24,6 +24,8 @@ PLACES = "installations"
 """The pulse of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
 
 _MOST = 1_000
+_AT_ONCE = 500
+"""Deliveries that are stored in one transaction."""
 
 
 def keep(work: Work, ledger: Ledger, tokens: Tokens, forget: Callable[[Lane], None]) -> list[Result]:
@@ -111,11 +113,12 @@ class House:
         ``cause`` is "APP:CAUSE", the same for the same one, so that twice is once.
         """
         app, _, name = cause.partition(":")
-        looks = [
+        arrivals = [
             Arrival(f"{app}:catch-up-{lane.key}-{name}", lane, Event("catch-up"), received_at=self.now)
             for lane in sorted(set(lanes))
         ]
-        return sum(self.ledger.put(looks))
+        groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
+        return sum(sum(self.ledger.put(group)) for group in groups)
 
     def _lanes(self, installation: int) -> list[Lane]:
         """The repositories that are known of an installation."""

@@ -65,7 +65,8 @@ class Lagging:
             if since < WITHIN:
                 day = (now // QUARTER - row.lane.repository) // QUARTERS
                 due.append(self._arrival(row.lane, f"daily-{row.lane.key}-{day}", Event("schedule"), now))
-        return sum(self._ledger.put(due))
+        known = self._ledger.known([each.id for each in due])
+        return sum(sum(self._ledger.put([each])) for each in due if each.id not in known)
 
     def _ours(self, rows: Sequence[LaneRow]) -> list[LaneRow]:
         """Without those whose installation is suspended or gone."""

@@ -10,6 +10,7 @@ from typing import get_args
 from bot.server import bookkeeping, rows
 from bot.server.accounts import Accounts
 from bot.server.database import Database, Transaction
+from bot.server.health import WORKER
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, Result, State, Told, TurnRow, Work
 from bot.server.ports import Tickets
 from bot.server.register import DatabaseRegister, within
@@ -181,6 +182,8 @@ class DatabaseLedger(Accounts):
                 purged += many
                 if many < PURGED_AT_ONCE:
                     purging.change("delete from turns where began < :before", before=before)
+                    workers = "delete from pulses where name like :workers and said_at < :before"
+                    purging.change(workers, workers=f"{WORKER}%", before=before)
                     within(purging, self.now).purge(before)
                     return purged
 

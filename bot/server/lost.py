@@ -65,6 +65,12 @@ class _Memory:
     until: Instant = 0
     owed: dict[str, Owed] = field(default_factory=dict)
 
+    def give_up(self, now: Instant) -> tuple[str, ...]:
+        """Those that were asked for often enough, and did not come; each is named once."""
+        found = [guid for guid, each in self.owed.items() if each.times == TRIES and now - each.asked_at >= PATIENCE]
+        self.owed |= {guid: replace(self.owed[guid], times=TRIES + 1) for guid in found}
+        return tuple(found)
+
 
 class Lost:
     """Looks through GitHub's list of deliveries. What is ours but was never stored is asked for, the oldest first.
@@ -89,34 +95,31 @@ class Lost:
         missing = [each for each in _latest(attempts) if each.guid not in stored]
         found = self._redeliver(memory, _failed(missing, attempts, now), now)
         seen = [each.delivered_at for each in attempts]
-        memory.until = max([memory.until, *seen]) if not found.trouble else memory.until or since
+        memory.until = (memory.until or since) if found.trouble else max(memory.until, since, *seen)
         self._keep(memory)
         return replace(found, lanes=_lanes(missing) if is_first else frozenset())
 
     def _redeliver(self, memory: _Memory, failed: Mapping[str, DeliveryInfo], now: Instant) -> Found:
-        asked, given_up = 0, []
-        owed = {guid: each.attempt for guid, each in memory.owed.items()}
-        wanted = owed | {guid: each.id for guid, each in failed.items()}
+        """Ask for what is due, and remember it; the oldest first, as much as one sweep asks for."""
+        asked, given_up = 0, memory.give_up(now)
+        wanted = {guid: each.attempt for guid, each in memory.owed.items()}
+        wanted |= {guid: each.id for guid, each in failed.items()}
         for guid, attempt in sorted(wanted.items(), key=lambda item: item[1]):
             before = memory.owed.get(guid, Owed(attempt, 0, 0))
-            if before.times > TRIES or now - before.asked_at < PATIENCE:
-                continue
-            if before.times == TRIES:
-                given_up.append(guid)
-                memory.owed[guid] = replace(before, times=TRIES + 1)
+            if before.times >= TRIES or now - before.asked_at < PATIENCE:
                 continue
             if asked >= MOST:
-                return Found(asked, given_up=tuple(given_up), trouble=f"more than {MOST} deliveries are missing")
+                return Found(asked, given_up=given_up, trouble=f"more than {MOST} deliveries are missing")
             try:
                 self._api.redeliver(attempt)
             except (RateLimited, Unreachable, Unauthorised) as error:
-                return Found(asked, given_up=tuple(given_up), trouble=str(error))
+                return Found(asked, given_up=given_up, trouble=str(error))
             except ForgeError:  # it cannot be had any more, now or later
                 memory.owed[guid] = Owed(attempt, TRIES, now)
                 continue
             asked += 1
             memory.owed[guid] = Owed(attempt, before.times + 1, now)
-        return Found(asked, given_up=tuple(given_up))
+        return Found(asked, given_up=given_up)
 
     def _stored(self, guids: Iterable[str]) -> frozenset[str]:
         prefix = f"{self._app}:"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from bot.server import bookkeeping
+from bot.server.health import WORKER
 from bot.server.memory_queue import MemoryTickets, Ticket
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, LaneRow, Result, State, Told, TurnRow, Work
 from bot.server.ports import Note, Tallies
@@ -278,4 +279,6 @@ class MemoryLedger:
             self.places.purge(before)
             for name in [turn.id for turn in self.turns.values() if turn.began < before]:
                 del self.turns[name]
+            for name in [name for name, (at, _) in self.said.items() if name.startswith(WORKER) and at < before]:
+                del self.said[name]
             return len(ended)

@@ -31,10 +31,11 @@ from bot.server.identity import KeptTokens
 from bot.server.ledger import DatabaseLedger
 from bot.server.locks import locks
 from bot.server.logs import write_logs
-from bot.server.nouns import Instant, Lane
+from bot.server.nouns import Instant
 from bot.server.options import Options
-from bot.server.ports import Ledger, Tickets, Tokens
+from bot.server.ports import Ledger
 from bot.server.receive import Rules
+from bot.server.shop import Shop, Turns
 from bot.server.slots import Slots
 from bot.server.startup import Finding, Outside, examine, refuse
 from bot.server.sweep import Sweep
@@ -64,31 +65,6 @@ class Queue:
     database: Database
     tickets: DbosTickets
     ledger: DatabaseLedger
-
-
-@dataclass(frozen=True, slots=True)
-class Shop:
-    """What turns are made with. ``stop`` is set when the process ends; ``slots`` is how many may work at once."""
-
-    options: Options
-    ledger: Ledger
-    tickets: Tickets
-    tokens: Tokens
-    own_login: str
-    slots: Slots
-    stop: threading.Event
-    guarded: Guarded
-
-
-@dataclass(frozen=True, slots=True)
-class Turning:
-    """``turn`` does the turn of a ticket in a lane, and never raises; ``forget`` removes what is on disk of a lane."""
-
-    turn: Callable[[str, Lane], None]
-    forget: Callable[[Lane], None]
-
-
-Turns = Callable[[Shop], Turning]
 
 
 def clock() -> Instant:

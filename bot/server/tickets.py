@@ -52,19 +52,21 @@ class JsonSerializer(Serializer):
         return "precedent-json"
 
 
-def prepare(database: Database, folder: Path) -> None:
+def prepare(database: Database, folder: Path, patience: float = MIGRATION) -> None:
     """Make or bring up to date the tables, DBOS's and ours. Of several processes one does so, the others wait."""
-    with _alone(database, folder), database.asked():
+    with _alone(database, folder, patience), database.asked():
         DBOS.migrate(database.url)
         database.make_tables()
 
 
 @contextmanager
-def _alone(database: Database, folder: Path) -> Iterator[None]:
-    held, end = locks(database, folder), time.monotonic() + MIGRATION
+def _alone(database: Database, folder: Path, patience: float) -> Iterator[None]:
+    held, end = locks(database, folder), time.monotonic() + patience
     while not held.take("migrate"):
         if time.monotonic() > end:
-            raise WorldError("another process has been making the queue's tables for a minute: see what it waits for")
+            raise WorldError(
+                f"another process has been making the queue's tables for {patience:g} s: see what it waits for"
+            )
         time.sleep(0.1)
     try:
         yield
@@ -197,8 +199,8 @@ class DbosDispatch:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
     def close(self) -> None:
-        """End what is left of DBOS, so that this process may start it anew."""
-        DBOS.destroy(destroy_registry=True)
+        """End what is left of DBOS, so that this process may start it anew; its last words are written first."""
+        DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=5)
         self._dbos = None
 
     def _run(self, run: Callable[[str, Lane], None], ticket: str, lane: str) -> None:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bot.errors import WorldError
 from bot.server.health import WORKER
 from bot.server.nouns import Instant, Lane
 from bot.server.ports import Dispatch, Guard, Ledger
@@ -132,11 +131,8 @@ class Worker:
         if now < self._pulse_at:
             return
         self._pulse_at = now + PULSE
-        try:
-            note = {"pid": os.getpid(), "began": self.began, "busy": self.post.slots.busy}
-            self.post.ledger.pulse(f"{WORKER}{self.post.guard.name}", note)
-        except WorldError as error:
-            log.warning("the database is away: %s", error, extra=self._told())
+        note = {"pid": os.getpid(), "began": self.began, "busy": self.post.slots.busy}
+        self.post.ledger.pulse(f"{WORKER}{self.post.guard.name}", note)
 
     def _told(self) -> dict[str, object]:
         return {"worker": self.post.guard.name}

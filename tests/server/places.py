@@ -1,8 +1,10 @@
-"""GitHub with an App that is installed in places, and a ledger in memory beside it."""
+"""GitHub with an App that is installed in places, and a ledger beside it."""
 
 from __future__ import annotations
 
 import itertools
+import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +14,14 @@ from bot.server.identity import KeptTokens
 from bot.server.memory_ledger import MemoryLedger
 from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, Told, Work
+from bot.server.ports import Ledger, Tickets
+from bot.server.receive import Rules, receive
+from bot.server.sweep import Sweep, Swept
 from tests.fakes.github import FakeGitHub
+from tests.fakes.hooks import Delivery as Sending
+from tests.fakes.hooks import signed_headers
+from tests.fakes.httpd import Listener
+from tests.fakes.service import Sent
 from tests.github.keys import key_pair
 
 APP = 77
@@ -35,12 +44,12 @@ class Places:
     github: FakeGitHub
     api: App
     clock: Clock
-    tickets: MemoryTickets = field(default_factory=MemoryTickets)
+    tickets: Tickets
+    ledger: Ledger
     forgotten: list[Lane] = field(default_factory=list)
     guids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
-        self.ledger = MemoryLedger(self.tickets, now=self.clock)
         self.tokens = KeptTokens(self.api)
         self.register = self.ledger.register()
 
@@ -74,8 +83,75 @@ class Places:
         return sorted(self.ledger.deliveries(lane=lane), key=lambda each: each.seq)
 
 
-def places(github: FakeGitHub) -> Places:
-    """With the App installed nowhere; its ``api`` is to be closed."""
+def places(github: FakeGitHub, tickets: Tickets | None = None, ledger: Ledger | None = None) -> Places:
+    """With the App installed nowhere, in memory unless a queue is given; its ``api`` is to be closed."""
     github.clock.now = None
     github.add_app(APP, "precedent", public_key=key_pair()[1]).installations.clear()
-    return Places(github, App(APP, key_pair()[0], github.url), Clock(github.clock.epoch * 1000))
+    clock, api = Clock(github.clock.epoch * 1000), App(APP, key_pair()[0], github.url)
+    if tickets is not None and ledger is not None:
+        return Places(github, api, clock, tickets, ledger)
+    held = MemoryTickets()
+    return Places(github, api, clock, held, MemoryLedger(held, now=clock))
+
+
+def heard(here: Places, sent: Sending) -> Arrival:
+    """A delivery of the fake as the receiving part understands it."""
+    body = json.dumps(sent.payload).encode()
+    said = signed_headers(sent.event, sent.guid, body, here.github.hooks.secret) | {"Content-Length": str(len(body))}
+    headers = {name.lower().encode(): value.encode() for name, value in said.items()}
+    rules = Rules(APP, (here.github.hooks.secret.encode(),), "precedent[bot]")
+    found = receive("POST", headers, body, rules, here.clock.now, "request")
+    assert isinstance(found, Arrival), found
+    return found
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The options that a sweep needs."""
+
+    api_url: str
+    app_id: int = APP
+    keep_days: int = 30
+
+
+@dataclass
+class Door:
+    """Where deliveries come in: kept in the ledger, or answered with an error while it is ``shut``."""
+
+    here: Places
+    shut: int = 0
+    heard: list[str] = field(default_factory=list)
+
+    def open(self) -> Listener:
+        """Have GitHub deliver here, until the listener is stopped."""
+        listener = Listener(self)
+        self.here.github.hooks.url = f"{listener.url}/webhook"
+        return listener
+
+    def __call__(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
+        self.heard.append(headers["X-Github-Delivery"])
+        if self.shut:
+            return Sent(self.shut, {}, b"")
+        given = {name.lower().encode(): value.encode() for name, value in headers.items()}
+        rules = Rules(APP, (self.here.github.hooks.secret.encode(),), "precedent[bot]")
+        found = receive(method, given, body, rules, self.here.clock.now, "request")
+        if isinstance(found, Arrival):
+            self.here.ledger.put([found])
+        return Sent(202, {}, b"")
+
+
+def sweep(here: Places, after: int = 0, api: App | None = None) -> Swept:
+    """One sweep, so many milliseconds later; returns when all it asked for has come."""
+    here.clock.now += after
+    before = len(here.github.hooks.deliveries)
+    swept = Sweep(api or here.api, here.ledger, here.tickets, Chosen(here.github.url)).once(here.clock.now)
+    deadline = time.monotonic() + 10
+    while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return swept
+
+
+def opened(here: Places, count: int = 1) -> None:
+    for _ in range(count):
+        number = here.github.open_issue("octocat", "Crash")
+        here.github.tenants.deliver(here.github, "issues", "opened", number)

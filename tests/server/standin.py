@@ -20,11 +20,12 @@ from bot.server import run
 from bot.server.children import spawn
 from bot.server.nouns import Delivery, Lane, Result, Told, Work
 from bot.server.options import forget_secrets, read_options
+from bot.server.shop import Shop, Turning
 
 TURNS = "turns.jsonl"
 
 
-def turns(shop: run.Shop) -> run.Turning:
+def turns(shop: Shop) -> Turning:
     """What these turns did is in DATA/turns.jsonl: what, lane, numbers, process."""
     told = shop.options.data / TURNS
 
@@ -35,10 +36,10 @@ def turns(shop: run.Shop) -> run.Turning:
                 shop.ledger.end(work, [_result(shop, each) for each in work.deliveries], Told())
                 _tell(told, "end", work)
 
-    return run.Turning(turn, lambda _: None)
+    return Turning(turn, lambda _: None)
 
 
-def _result(shop: run.Shop, delivery: Delivery) -> Result:
+def _result(shop: Shop, delivery: Delivery) -> Result:
     number = delivery.event.number or 0
     if 100 <= number < 200:
         time.sleep((number - 100) / 10)

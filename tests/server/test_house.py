@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -10,14 +9,11 @@ import pytest
 from bot.errors import WorldError
 from bot.github.errors import NotInstalled
 from bot.server.house import PLACES, keep
-from bot.server.nouns import Arrival, Lane, Told
-from bot.server.receive import Rules, receive
+from bot.server.nouns import Lane, Told
 from tests.fakes.github import FakeGitHub
-from tests.fakes.hooks import Delivery, signed_headers
-from tests.server.places import APP, Places, places
+from tests.server.places import Places, heard, places
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
-SECRET = "It's a Secret to Everybody"
 
 
 @pytest.fixture
@@ -26,17 +22,6 @@ def here(github: FakeGitHub) -> Iterator[Places]:
     found = places(github)
     yield found
     found.api.close()
-
-
-def heard(here: Places, sent: Delivery) -> Arrival:
-    """A delivery of the fake as the receiving part understands it."""
-    body = json.dumps(sent.payload).encode()
-    said = signed_headers(sent.event, sent.guid, body, SECRET) | {"Content-Length": str(len(body))}
-    headers = {name.lower().encode(): value.encode() for name, value in said.items()}
-    rules = Rules(APP, (SECRET.encode(),), "precedent[bot]")
-    found = receive("POST", headers, body, rules, here.clock.now, "request")
-    assert isinstance(found, Arrival), found
-    return found
 
 
 def hear(here: Places) -> list[str]:

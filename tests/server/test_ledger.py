@@ -249,6 +249,15 @@ def test_what_ended_long_ago_is_forgotten_but_the_dead(queue: Queue) -> None:
     assert queue.ledger.deliveries()[0].seq == 5
 
 
+def test_the_pulses_of_workers_that_are_gone_are_forgotten_and_no_others(queue: Queue) -> None:
+    for name in ("worker:a-1", "worker_b", "app"):
+        queue.ledger.pulse(name, {"pid": 7})
+    queue.ledger.purge(queue.clock() - 60_000)
+    assert queue.ledger.pulses().keys() == {"worker:a-1", "worker_b", "app"}
+    queue.ledger.purge(queue.clock() + 1)
+    assert queue.ledger.pulses().keys() == {"worker_b", "app"}
+
+
 def test_a_database_that_is_away_is_the_worlds_error(tmp_path: Path) -> None:
     database = Database("postgresql://nobody:hush@127.0.0.1:9/none", hurry=True)
     with pytest.raises(WorldError, match="does not answer") as caught, database.transaction():

@@ -119,14 +119,16 @@ def test_a_worker_that_fell_silent_is_none() -> None:
 
 
 def test_a_token_that_nobody_asked_for_in_hours_is_none() -> None:
-    assert "3 hours ago" in named(checks(a_day(), OPTIONS, NOW + 3 * 60 * MINUTE))["token"].line
+    later = NOW + 3 * 60 * MINUTE
+    assert "3 hours ago" in named(checks(a_day(), OPTIONS, later))["token"].line
+    assert named(checks(a_day(), replace(OPTIONS, sweep_minutes=120), later))["token"].ok
 
 
 def test_a_delivery_that_is_due_for_long_makes_the_queue_unwell() -> None:
     ledger = a_day()
     assert named(checks(ledger, OPTIONS, NOW + LATE - 9_000))["queue"].ok
     late = named(checks(ledger, OPTIONS, NOW + LATE))["queue"]
-    assert (late.ok, "due for 15 minutes" in late.line) == (False, True)
+    assert (late.ok, "came 120 minutes ago" in late.line) == (False, True)
 
 
 def test_a_full_backlog_shuts_the_door(tmp_path: Path) -> None:

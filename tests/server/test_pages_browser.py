@@ -82,6 +82,14 @@ def test_on_a_phone_each_figure_of_a_repository_says_what_it_is(opened: Any) -> 
     assert "Last turn" in said
 
 
+def test_on_a_phone_the_table_of_repositories_is_still_one(opened: Any) -> None:
+    tab = opened("day", "phone")
+    nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
+    roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
+    assert (roles.count("table"), roles.count("columnheader"), roles.count("rowheader")) == (1, 5, 4)
+    assert roles.count("cell") == 16
+
+
 def test_links_are_large_enough_for_a_thumb(opened: Any) -> None:
     tab = opened("day", "phone")
     heights = tab.run("[...document.querySelectorAll('.filters a')].map(one => one.getBoundingClientRect().height)")

@@ -158,13 +158,16 @@ def test_a_page_that_others_could_reach_needs_a_password(tmp_path: Path) -> None
 def test_the_kind_of_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
-        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
         "40 22 0:50 / /srv rw,relatime - nfs4 files:/srv rw\n"
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        "39 22 8:3 / /home rw,relatime - ext3 /dev/sdc1 rw\n"
+        "42 39 8:4 / /home rw,relatime - btrfs /dev/sdd1 rw\n"
         "41 40 8:2 / /srv/with\\040space rw,relatime - xfs /dev/sdb1 rw\n",
         encoding="utf-8",
     )
     assert filesystem(Path("/var/lib/precedent"), mounts) == "ext4"
     assert filesystem(Path("/srv/precedent"), mounts) == "nfs4"
+    assert filesystem(Path("/home/octocat"), mounts) == "btrfs", "the last one that was put there"
     assert filesystem(Path("/srv/with space/data"), mounts) == "xfs"
     assert filesystem(Path("/srv"), tmp_path / "none") == ""
 

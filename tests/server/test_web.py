@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.errors import UserError
+from bot.server import listen
 from bot.server.body import LARGE_ROOM, SMALL, Room, read
 from bot.server.nouns import Refused
 from tests.server.client import Answer, burst, delivered, head, issue_event, lines, once, signature
@@ -313,6 +315,19 @@ def test_refusals_are_counted_under_no_name_of_the_senders_choosing(server: tupl
         time.sleep(0.5)
     assert 'precedent_deliveries_total{event="other",result="refused 403"}' in page
     assert "made_up" not in page
+
+
+def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
+    with listen.bound("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} .*choose another --port"):
+            listen.bound("127.0.0.1", port)
+
+
+def test_an_address_of_version_6_is_listened_on() -> None:
+    with listen.bound("::1", 0) as door:
+        assert door.getsockname()[0] == "::1"
 
 
 def test_what_is_under_way_when_it_is_told_to_stop_is_stored_and_answered(tmp_path: Path) -> None:
