@@ -10,7 +10,6 @@ import secrets
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,11 +30,10 @@ from bot.server.identity import KeptTokens
 from bot.server.ledger import DatabaseLedger
 from bot.server.locks import locks
 from bot.server.logs import write_logs
-from bot.server.nouns import Instant
 from bot.server.options import Options
 from bot.server.ports import Ledger
 from bot.server.receive import Rules
-from bot.server.shop import Shop, Turns
+from bot.server.shop import Shop, Turns, clock
 from bot.server.slots import Slots
 from bot.server.startup import Finding, Outside, examine, refuse
 from bot.server.sweep import Sweep
@@ -65,11 +63,6 @@ class Queue:
     database: Database
     tickets: DbosTickets
     ledger: DatabaseLedger
-
-
-def clock() -> Instant:
-    """Now."""
-    return time.time_ns() // 1_000_000
 
 
 @contextmanager

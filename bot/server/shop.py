@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.server.nouns import Lane
+from bot.server.nouns import Instant, Lane
 from bot.server.options import Options
 from bot.server.ports import Ledger, Tickets, Tokens
 from bot.server.slots import Slots
@@ -36,3 +37,8 @@ class Turning:
 
 
 Turns = Callable[[Shop], Turning]
+
+
+def clock() -> Instant:
+    """Now."""
+    return time.time_ns() // 1_000_000

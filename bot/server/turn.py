@@ -14,7 +14,7 @@ from bot.server.clones import Clones
 from bot.server.logs import request_id
 from bot.server.nouns import Lane, Result, Told, Work
 from bot.server.pace import Pace
-from bot.server.run import Shop, Turning, clock
+from bot.server.shop import Shop, Turning, clock
 from bot.server.verdicts import judge
 from bot.server.visit import Desk, Visit, Where
 

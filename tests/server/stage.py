@@ -19,7 +19,7 @@ from typing import Any
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.nouns import Delivery
-from bot.server.run import clock
+from bot.server.shop import clock
 from bot.server.tickets import DbosTickets
 from tests.fakes import hooks
 from tests.fakes.git_http import GitServer
