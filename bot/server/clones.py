@@ -90,7 +90,9 @@ class Clones:
 
     def _shrink(self) -> None:
         """Remove those that were not used for longest, until all fit."""
-        kept = sorted((_noted(place) for place in self._folder.glob("*-*") if place.is_dir()), key=lambda one: one[0])
+        kept = sorted(
+            (_noted(place) for place in self._folder.glob("[0-9]*-*") if place.is_dir()), key=lambda one: one[0]
+        )
         total = sum(size for _, size, _ in kept)
         for _, size, place in kept:
             if total <= self._limit:

