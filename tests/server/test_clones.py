@@ -79,9 +79,16 @@ def test_what_was_half_removed_goes_at_the_next_start(tmp_path: Path) -> None:
 
 
 def test_a_turn_that_fails_leaves_its_clone_and_gives_it_back(clones: Clones) -> None:
-    with pytest.raises(RuntimeError), clones.borrowed(LANES[0]) as folder:
-        (folder / "pack").touch()
-        raise RuntimeError
+    folder = Path()
+
+    def failing() -> None:
+        nonlocal folder
+        with clones.borrowed(LANES[0]) as folder:
+            (folder / "pack").touch()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        failing()
     with clones.borrowed(LANES[0]) as again:
         assert again == folder
         assert (again / "pack").exists()
