@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -119,7 +119,7 @@ def _noted(place: Path) -> tuple[float, int, Path]:
         return 0.0, _size(file for file in place.rglob("*") if file.is_file()), place
 
 
-def _size(files: Iterator[Path] | list[Path]) -> int:
+def _size(files: Iterable[Path]) -> int:
     total = 0
     for file in files:
         with suppress(OSError):

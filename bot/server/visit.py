@@ -36,6 +36,7 @@ PROMISED = 125_000
 LONGEST = 3_600_000
 LOOKED = "what happened was looked at"
 NOTHING = "nothing was due"
+TOGETHER = "it was looked at together with a later delivery"
 STOPPED = "the server stopped: the next one goes on"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 
@@ -153,7 +154,7 @@ class Visit:
     def _is_done_already(self, group: Group) -> bool:
         """Whether the look around for an earlier event of this turn did what there is to do."""
         if group.event.name == FOLLOW_UP:
-            return bool(self.results)
+            return any(each.state == "done" for each in self.results.values())
         known = self.spoken.get(group.number)
         return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
 
@@ -165,12 +166,12 @@ class Visit:
             known = self.spoken.get(spoken.id)
             if known is None or not known.spoke:
                 self.spoken[spoken.id] = spoken
-        own = self.spoken.get(group.number)
+        own = _of(told, group.number)
         if error and not isinstance(error, Bug):
             raise error
         if own and own.error and not own.is_refused:
             error = own.error
-        elif not own and not error:
+        elif (not own or own.is_owed) and not error:
             error = next(iter(self.hearing.met[heard:]), None)
         if error:
             self._aftermath(error)
@@ -184,19 +185,23 @@ class Visit:
         return self.hearing.failed[0] if bot.muted and self.hearing.failed else NOTHING
 
     def _settle(self, group: Group, own: Spoken | None, otherwise: str) -> None:
-        """Write down what was said. What another run is at is looked at again, as that one may have been killed."""
-        now = self.desk.now()
-        for each in group.deliveries:
-            if own and own.is_owed and own.reason in (BUSY, FULL):
-                later = now + (PROMISED if own.reason == BUSY else 0)
-                result = Result(each.seq, "waiting", own.reason, later, counts=False)
-            elif own:
-                url = own.comment.url if own.comment else ""
-                reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
-                result = Result(each.seq, "done", reason, said=own.action, url=url, matches=_matches(own))
-            else:
-                result = Result(each.seq, "done", otherwise, said="silent")
-            self.results[each.seq] = result
+        """Write down what was said, of the last delivery that led to it.
+
+        What another run is at is looked at again, as that one may have been killed.
+        """
+        *others, last = group.deliveries
+        for each in others:
+            self.results[each.seq] = Result(each.seq, "done", TOGETHER)
+        if own and own.is_owed and own.reason in (BUSY, FULL):
+            later = self.desk.now() + (PROMISED if own.reason == BUSY else 0)
+            result = Result(last.seq, "waiting", own.reason, later, counts=False)
+        elif own:
+            url = own.comment.url if own.comment else ""
+            reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
+            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=_matches(own))
+        else:
+            result = Result(last.seq, "done", otherwise, said="silent")
+        self.results[last.seq] = result
 
     def _judge(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
         now, most = self.desk.now(), self.desk.where.attempts
@@ -250,6 +255,11 @@ class Visit:
 
         line = self.desk.guarded(tried)
         return met[0] if met else Bug(line) if line else None
+
+
+def _of(told: Iterable[Spoken], number: int) -> Spoken | None:
+    """What was said on an issue: a comment or a reply before silence."""
+    return min((each for each in told if each.id == number), key=lambda each: not each.spoke, default=None)
 
 
 def _standing(memory: Memory, number: int, site: Site) -> Spoken | None:

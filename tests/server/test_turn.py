@@ -9,6 +9,7 @@ import pytest
 
 from bot.github.events import Event
 from bot.server.nouns import Instant
+from bot.server.turn import carry_out
 from tests.server.shop import Turned
 
 
@@ -56,3 +57,59 @@ def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Turn
     assert {each.state for each in town.here.rows(town.lane(project))} == {"done"}
     assert len(town.done) <= 2
     assert most_in_a_minute(town.pushes()) <= 6
+
+
+def test_a_worker_that_died_between_promise_and_comment_leaves_one_comment(town: Turned) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    town.github.faults.add("POST */issues/*/comments", "5xx", times=None)
+    town.turn(town.lane(project))
+    assert town.row(project, number).state == "waiting"
+    assert town.comments(project, number) == []
+    town.github.faults.clear()
+    for _ in range(3):
+        town.pass_time(130)
+        town.settle(1)
+    assert len(town.comments(project, number)) == 1
+    assert town.row(project, number).state == "done"
+
+
+def test_a_repository_that_the_app_may_not_see_any_more_is_let_go(town: Turned) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    installed = town.github.tenants.install("octo-org", ["octo-org/app"])
+    number, lane = town.ask(project), town.lane(project)
+    town.github.tenants.uninstall(installed)
+    town.turn(lane)
+    assert [each.state for each in town.here.rows(lane)] == ["dropped"]
+    assert town.comments(project, number) == []
+
+
+def test_settings_that_cannot_be_used_are_told_and_what_is_owed_is_said_when_they_are_mended(town: Turned) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.git.write("octo-org/app", {".github/precedent.yml": b"mode: loud\n"})
+    number = town.ask(project)
+    town.turn(town.lane(project))
+    assert town.comments(project, number) == []
+    assert ".github/precedent.yml" in town.row(project, number).reason
+    town.git.write("octo-org/app", {".github/precedent.yml": b"mode: comment\n"})
+    town.pass_time(60)
+    town.hear_of(project, Event("push"))
+    town.turn(town.lane(project))
+    assert len(town.comments(project, number)) == 1
+
+
+def test_a_server_that_stops_gives_back_what_it_has_not_begun(town: Turned) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    work = town.here.begin(town.lane(project))
+    town.stop.set()
+    results, told = carry_out(work, town.desk)
+    town.here.ledger.end(work, results, told)
+    row = town.row(project, number)
+    assert (row.state, row.attempts, row.begun) == ("waiting", 0, 0)
+    town.stop.clear()
+    town.settle()
+    assert len(town.comments(project, number)) == 1
