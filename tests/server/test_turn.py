@@ -88,12 +88,12 @@ def test_a_repository_that_the_app_may_not_see_any_more_is_let_go(town: Turned) 
 def test_settings_that_cannot_be_used_are_told_and_what_is_owed_is_said_when_they_are_mended(town: Turned) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
-    town.git.write("octo-org/app", {".github/precedent.yml": b"mode: loud\n"})
+    town.git.commit("octo-org/app", ".github/precedent.yml", "mode: loud\n")
     number = town.ask(project)
     town.turn(town.lane(project))
     assert town.comments(project, number) == []
     assert ".github/precedent.yml" in town.row(project, number).reason
-    town.git.write("octo-org/app", {".github/precedent.yml": b"mode: comment\n"})
+    town.git.commit("octo-org/app", ".github/precedent.yml", "mode: comment\n")
     town.pass_time(60)
     town.hear_of(project, Event("push"))
     town.turn(town.lane(project))
