@@ -41,8 +41,8 @@ BUGS = (
     Bug(
         "a lost POST is repeated blindly",
         "bot/github/wire.py",
-        'pauses = PAUSES if verb == "GET" else ()',
-        "pauses = PAUSES",
+        'pauses, need = PAUSES if verb == "GET" else (), ',
+        "pauses, need = PAUSES, ",
     ),
     Bug(
         "the push is forced",
@@ -61,7 +61,7 @@ BUGS = (
     Bug(
         "promises are forgotten",
         "bot/memory/manifest.py",
-        "    return tuple(dict.fromkeys([*kept, *promised]))[-MAX_PENDING:]\n",
+        "    return tuple(dict.fromkeys([*kept, *promised]))\n",
         "    return ()\n",
     ),
     Bug(
