@@ -85,8 +85,8 @@ BUGS = (
     Bug(
         "a deleted comment is written again",
         "bot/plans.py",
-        "return own, own is None and before is not None and before.comment_id is not None",
-        "return own, False",
+        'before.state == "removed":\n        return None, True\n',
+        'before.state == "removed":\n        return None, False\n',
     ),
     Bug(
         "the later of two writers wins without looking",
