@@ -30,7 +30,7 @@ from bot.github.history import EitherHistory, RestHistory
 from bot.github.threads import Own
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
 from bot.memory.branch import BranchStore
-from bot.memory.head import Head, open_head, read_head_files
+from bot.memory.head import Head, open_head, read_head
 from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
@@ -110,13 +110,13 @@ def _event(around: Surroundings, inputs: Inputs) -> Event:
 
 def _settings(
     around: Surroundings, inputs: Inputs, given: Mapping[str, str], report: Report
-) -> tuple[Settings, dict[str, str], str]:
-    """The settings and templates of the default branch, and why nothing may be said (empty: it may).
+) -> tuple[Settings, dict[str, str], str, str]:
+    """The settings and templates of the default branch, why nothing may be said (empty: it may), and its commit.
 
     With bad settings everything is remembered, and what is owed is promised for when they are mended.
     """
     url = f"{around.server_url}/{around.repository}.git"
-    files = read_head_files(url, inputs.token, [inputs.config, *TEMPLATES])
+    head, files = read_head(url, inputs.token, [inputs.config, *TEMPLATES])
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
     settings, muted = Settings(), ""
     try:
@@ -124,7 +124,7 @@ def _settings(
     except SettingsError as error:
         muted = "the settings cannot be used: what is to be said waits until they are mended"
         report.fail(str(error), error.exit_code)
-    return with_inputs(settings, given), templates, muted
+    return with_inputs(settings, given), templates, muted, head
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _bot(
     if inputs.dry_run:
         report.is_dry = True
         report.notes.append("Dry run: nothing is written.")
-    settings, templates, muted = _settings(around, inputs, given, report)
+    settings, templates, muted, head = _settings(around, inputs, given, report)
     mode = "summary" if inputs.dry_run and settings.mode == "comment" else settings.mode
     settings = replace(settings, mode=mode)
     own = Own(settings.comment.author, marker())
@@ -153,7 +153,7 @@ def _bot(
             renderer=Renderer(overrides=templates, links=_links(around, settings), commands=settings.commands.enabled),
             place=Place(around.repository, (urlsplit(around.server_url).hostname or "github.com",), around.server_url),
             fixes=FixFinder(forge, around.repository),
-            pages=page_sources(settings.pages, around.repository, forge, partial(_open_branch, around, inputs)),
+            pages=page_sources(settings.pages, around.repository, forge, partial(_open_branch, around, inputs, head)),
             now=now,
             clock=Clock(time.monotonic, lambda line: say(plain(line)), forge.sit_out),
             note=report.notes.append,
@@ -169,10 +169,11 @@ def _bot(
         report.notes.append(sent(forge.reads, forge.writes, graphql.requests))
 
 
-def _open_branch(around: Surroundings, inputs: Inputs, source: str) -> AbstractContextManager[Head]:
-    """The default branch of the repository, or of its wiki."""
-    name = f"{around.repository}.wiki" if source == WIKI else around.repository
-    return open_head(f"{around.server_url}/{name}.git", inputs.token)
+def _open_branch(around: Surroundings, inputs: Inputs, head: str, source: str) -> AbstractContextManager[Head]:
+    """The default branch of the repository, which stood at ``head`` when its settings were read, or of its wiki."""
+    is_wiki = source == WIKI
+    name = f"{around.repository}.wiki" if is_wiki else around.repository
+    return open_head(f"{around.server_url}/{name}.git", inputs.token, None if is_wiki else head)
 
 
 def _embedder(settings: Settings, around: Surroundings, report: Report) -> Embedder | None:

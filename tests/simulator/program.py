@@ -19,7 +19,7 @@ from tests.simulator.bare import Bare
 from tests.simulator.scene import FOLDER, Ground, Ran
 from tests.simulator.story import SQUASH, Story
 
-SAMPLE = 20
+SAMPLE = 50
 """One history in so many is played twice, and must end with the same bytes."""
 
 REPEATED = 5
