@@ -229,6 +229,27 @@ def test_a_comment_that_a_person_deleted_at_once_is_not_written_again(stage: Sta
     assert state(stage, number) == "removed"
 
 
+@pytest.mark.slow
+def test_a_comment_that_was_deleted_before_any_run_saw_it_is_not_written_weeks_later(stage: Stage) -> None:
+    number = open_issue(stage)
+    stage.github.clock.advance(20 * 86_400)
+    stage.github.delete_comment(comment_id(stage, number), by="octocat")
+    edit(stage, number, "See #2 instead.")
+    assert stage.comments(number) == []
+    assert state(stage, number) == "removed"
+
+
+def test_a_comment_that_was_edited_in_the_second_in_which_it_was_read_is_read_again(stage: Stage) -> None:
+    number = open_issue(stage)
+    moment = stage.github.clock.now
+    said = say(stage, number, "Thanks.")
+    stage.github.edit_comment(said, "Thanks, it works.", at=moment)
+    act(stage, "issue_comment", "edited", number, said)
+    held = remembered(stage, number)
+    assert isinstance(held, Thread)
+    assert [comment.text for comment in held.comments] == ["Thanks, it works."]
+
+
 def test_a_comment_that_a_person_edited_is_left_alone(stage: Stage) -> None:
     number = open_issue(stage)
     mine = comment_id(stage, number)
