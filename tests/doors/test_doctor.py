@@ -400,7 +400,7 @@ def test_what_a_token_may_do_is_told_as_far_as_it_can_be_known(seen: Forge, leve
         (Gone("no", certain=False), "error", False),
         (NotPermitted("no"), "error", False),
         (Unreachable("no"), "error", True),
-        (RateLimited("no", NOW), "warning", True),
+        (RateLimited("no", until=NOW), "warning", True),
     ],
 )
 def test_why_a_repository_cannot_be_seen_decides_whose_fault_it_is(
