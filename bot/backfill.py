@@ -178,7 +178,7 @@ def _batches(history: History, pace: Pace, since: datetime | None, save: Callabl
             save()
             if not pace.waits(error):
                 raise
-    raise RateLimited("GitHub asked for a pause too often: a later run goes on from here")
+    raise RateLimited("GitHub asked for a pause too often", "a later run goes on from here")
 
 
 def _further(reading: Reading | None, news: News) -> Reading | None:

@@ -38,7 +38,8 @@ def look_around(event: Event, bot: Bot) -> Look:
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
     memory.bring(ids)
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
-    known = _known(held, said, memory.wishes(ids))
+    touched = [event.number] if event.number and event.name == "issue_comment" else []
+    known = _known(held, said, [*memory.wishes(ids), *touched])
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     news = catch_up(bot.forge, bot.own, known, found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
@@ -56,12 +57,15 @@ def look_around(event: Event, bot: Bot) -> Look:
     return replace(look, limit=str(news.limited or ""))
 
 
-def _known(held: Mapping[ThreadId, Record], said: Mapping[ThreadId, Said], asked: Iterable[ThreadId]) -> Known:
-    """What memory knows of threads, and of our comments on them. Where people ``asked`` for something, replies may
-    stand, also to comments that are gone by now."""
+def _known(held: Mapping[ThreadId, Record], said: Mapping[ThreadId, Said], unsure: Iterable[ThreadId]) -> Known:
+    """What memory knows of threads, and of our comments on them.
+
+    Of those that are ``unsure`` the list does not tell whether they changed: where people asked for something, replies
+    may stand, also to comments that are gone by now; and a comment may be edited in the second in which it was read.
+    """
     stands = {key: 1 for key, one in said.items() if one.state in ("said", "withdrawn")}
     promised = frozenset(key for key, one in said.items() if one.state == "pending" and one.text_hash)
-    return Known(held, stands, frozenset(asked), promised)
+    return Known(held, stands, frozenset(unsure), promised)
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: Bot) -> bool:

@@ -23,7 +23,7 @@ from bot.github.graphql import GraphQLHistory
 from bot.github.history import EitherHistory, RestHistory
 from bot.github.threads import Own
 from bot.memory.branch import BranchStore
-from bot.memory.head import Head, open_head, read_head_files
+from bot.memory.head import Head, open_head, read_head
 from bot.memory.learned import Embedder
 from bot.memory.memory import Memory
 from bot.memory.store import Store
@@ -68,13 +68,17 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `Bot`."""
+    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `Bot`.
+
+    ``head``: the commit of the default branch at which it says so.
+    """
 
     settings: Settings
     templates: dict[str, str] = field(default_factory=dict)
     muted: str = ""
     embedder: Embedder | None = None
     is_dry: bool = False
+    head: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def choose(site: Site, config: str, ear: Ear, change: Callable[[Settings], Setti
 
     With bad settings everything is remembered, and what is owed is promised for when they are mended.
     """
-    files = read_head_files(site.url, site.token, [config, *TEMPLATES])
+    head, files = read_head(site.url, site.token, [config, *TEMPLATES])
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
     settings, muted = Settings(), ""
     try:
@@ -124,7 +128,7 @@ def choose(site: Site, config: str, ear: Ear, change: Callable[[Settings], Setti
     except SettingsError as error:
         muted = MUTED
         ear.fail(str(error), error.exit_code)
-    return Chosen(change(settings), templates, muted)
+    return Chosen(change(settings), templates, muted, head=head)
 
 
 def branch_store(site: Site, settings: Settings, keep: Path | None = None) -> BranchStore:
@@ -176,7 +180,7 @@ def outfit(site: Site, chosen: Chosen, store: Store, now: datetime, ear: Ear) ->
             renderer=_renderer(site, chosen),
             place=Place(site.repository, (urlsplit(site.server_url).hostname or "github.com",), site.server_url),
             fixes=FixFinder(forge, site.repository),
-            pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site)),
+            pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,
             clock=Clock(time.monotonic, ear.show, forge.sit_out),
             note=ear.note,
@@ -199,10 +203,11 @@ def _renderer(site: Site, chosen: Chosen) -> Renderer:
     return Renderer(overrides=chosen.templates, links=links, instance=site.instance, commands=commands)
 
 
-def _open_branch(site: Site, source: str) -> AbstractContextManager[Head]:
-    """The default branch of the repository, or of its wiki."""
-    name = f"{site.repository}.wiki" if source == WIKI else site.repository
-    return open_head(f"{site.server_url}/{name}.git", site.token)
+def _open_branch(site: Site, head: str | None, source: str) -> AbstractContextManager[Head]:
+    """The default branch of the repository, which stood at ``head`` when its settings were read, or of its wiki."""
+    is_wiki = source == WIKI
+    name = f"{site.repository}.wiki" if is_wiki else site.repository
+    return open_head(f"{site.server_url}/{name}.git", site.token, None if is_wiki else head)
 
 
 def _links(site: Site, settings: Settings) -> Links:

@@ -138,7 +138,7 @@ def _standing(p: Plan, text: str, look: Look, bot: Bot) -> tuple[OwnComment | No
         return None, True
     if bot.settings.mode != "comment" or not (text or (before and before.comment_id)):
         return None, False
-    if before and before.state == "pending" and before.text_hash:
+    if before and before.text_hash and (before.state == "pending" or not before.comment_id):  # it was never seen
         return look_back(key, before.at, bot.forge, bot.own)
     if key in look.news.own:
         return None, False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from bot.answer import Answer, Context, Silent, Speak
 from bot.archive import parse_time
@@ -102,16 +103,19 @@ def look_for(number: int, forge: Forge, own: Own) -> OwnComment | None:
 
 
 def look_back(number: int, promised_at: datetime, forge: Forge, own: Own) -> tuple[OwnComment | None, bool]:
-    """The comment that was promised then, and whether it stood there and was deleted since.
+    """The comment that was promised then, and whether it stood there and was deleted since."""
+    items = forge.timeline(number)
+    ours = split_own(comments_of(items), own)[1]
+    return (ours[0], False) if ours else (None, was_deleted(items, promised_at))
+
+
+def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) -> bool:
+    """Whether a comment that was promised then was deleted since.
 
     The timeline does not say whose comment was deleted: any is taken for ours, as silence is the smaller mistake.
     """
-    items = forge.timeline(number)
-    ours = split_own(comments_of(items), own)[1]
-    if ours:
-        return ours[0], False
-    gone = [item for item in items if item.get("event") == "comment_deleted" and item.get("created_at")]
-    return None, any(parse_time(item["created_at"]) >= promised_at - SKEW for item in gone)
+    gone = [item for item in timeline if item.get("event") == "comment_deleted" and item.get("created_at")]
+    return any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) - SKEW for item in gone)
 
 
 def promise(plan: Plan, now: datetime, mode: str) -> Said:

@@ -63,6 +63,7 @@ def test_after_a_pause_that_github_asked_for_history_is_read_on(github: FakeGitH
     assert 28 <= pauses[0] <= 32
 
 
+@pytest.mark.slow
 def test_a_long_thread_that_met_a_limit_is_read_after_the_pause(github: FakeGitHub, memory: Memory) -> None:
     for _ in range(101):
         github.comment(3, "hubot", "And me")

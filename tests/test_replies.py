@@ -456,6 +456,18 @@ def test_a_reply_that_a_person_deleted_is_not_written_again(office: Office) -> N
     assert [wish.state for wish in office.wishes()] == ["done"]
 
 
+def test_a_reply_that_was_deleted_is_not_written_again_where_the_runners_clock_is_ahead(office: Office) -> None:
+    clock = office.github.clock
+    made = office.github.comment(3, "monalisa", SEARCH)
+    truth = clock.now
+    clock.advance(45)
+    office.run(Event("issue_comment", "created", 3, comment_id=made, comment_author="monalisa"))
+    (reply,) = office.github.comments_by(BOT)
+    office.github.delete_comment(reply.id, by="octocat", at=truth)
+    office.later()
+    assert office.replies() == []
+
+
 def test_a_command_that_was_deleted_meanwhile_is_not_answered(office: Office) -> None:
     comment = office.say(SEARCH, dies="before replies")
     office.github.delete_comment(comment)

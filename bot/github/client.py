@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict, Unpack
 from urllib.parse import parse_qsl, urlsplit
 
-from bot.github.errors import ForgeError, Gone, IssuesOff, NotPermitted, Unreachable
+from bot.github.errors import CATCHES_UP, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
 from bot.github.forge import PER_PAGE, Rate
 from bot.github.threads import OwnComment
 from bot.github.wire import TIMEOUT, Answer, Wire
@@ -88,7 +88,7 @@ class GitHubClient:
         except IssuesOff:
             raise
         except Gone as error:  # a list is empty before it is gone
-            raise NotPermitted("the token cannot see this repository's issues: give the job 'issues: write'") from error
+            raise NotPermitted("the token cannot see this repository's issues", gives("issues: write")) from error
 
     def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
         """Comments on any issue changed since then, oldest change first, and whether these are all."""
@@ -215,13 +215,13 @@ class GitHubClient:
             if not answer.led_to:
                 return answer
             self._home = self._moved(rest, answer.led_to)
-        raise Unreachable("GitHub led from one place to another without end: the next run catches up")
+        raise Unreachable("GitHub led from one place to another without end", CATCHES_UP)
 
     def _moved(self, rest: str, led_to: str) -> str:
         """Where the repository is now, given that ``rest`` of it led there."""
         place = _PLACE.fullmatch(self._wire.below(led_to))
         if place is None:
-            raise Unreachable("GitHub led to another server: the next run catches up")
+            raise Unreachable("GitHub led to another server", CATCHES_UP)
         if not rest:
             return place[1]
         known = _shaped(self._read(self._repo, {}).data, dict)
@@ -245,5 +245,5 @@ class GitHubClient:
 def _shaped(data: Any, kind: type) -> Any:
     """``data``, when it is the list or object that was asked for: what a proxy says must not count as nothing there."""
     if not isinstance(data, kind):
-        raise Unreachable("GitHub's answer was not what was asked for: the next run catches up")
+        raise Unreachable("GitHub's answer was not what was asked for", CATCHES_UP)
     return data

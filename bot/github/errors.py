@@ -8,13 +8,9 @@ from bot.errors import WorldError
 
 
 class ForgeError(WorldError):
-    """The API could not be used."""
+    """The API could not be used. What a run does about it, or a workflow may, is the remedy: others have another."""
 
-    @property
-    def cause(self) -> str:
-        """What is so, without what comes of it or mends it, which is told after the last colon."""
-        told = str(self)
-        return told.rpartition(": ")[0] or told
+    joint = ": "
 
 
 class Unauthorised(ForgeError):
@@ -32,8 +28,8 @@ class NotPermitted(ForgeError):
 class Gone(ForgeError):
     """404, 410 or moved to another repository. ``certain`` is False for a 404, which can pass."""
 
-    def __init__(self, message: str, *, certain: bool, moved_to: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, cause: str, *, certain: bool, moved_to: str | None = None) -> None:
+        super().__init__(cause)
         self.certain = certain
         self.moved_to = moved_to
 
@@ -41,8 +37,8 @@ class Gone(ForgeError):
 class IssuesOff(Gone):
     """410: the repository has no issues now. They come back when somebody switches them on."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, certain=False)
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause, certain=False)
 
 
 class CannotComment(ForgeError):
@@ -59,14 +55,25 @@ class RateLimited(ForgeError):
     ``is_secondary``: it is about how fast was asked, and holds for every kind of request.
     """
 
-    def __init__(self, message: str, until: datetime | None = None, *, is_secondary: bool = False) -> None:
-        super().__init__(message)
+    def __init__(
+        self, cause: str, remedy: str = "", *, until: datetime | None = None, is_secondary: bool = False
+    ) -> None:
+        super().__init__(cause, remedy)
         self.until = until
         self.is_secondary = is_secondary
 
 
 class Unreachable(ForgeError):
     """Timeouts, dropped connections and 5xx that outlasted the retries."""
+
+
+CATCHES_UP = "the next run catches up"
+GOES_ON = "the next run goes on from here"
+
+
+def gives(permission: str) -> str:
+    """The remedy of NotPermitted; ``permission`` as a workflow names it."""
+    return f"give the job '{permission}'"
 
 
 class NotAsked(Unreachable):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bot.archive import parse_time, stamp
 from bot.github.batch import Listed, read_each
 from bot.github.catch_up import News, comments_of, read_thread
-from bot.github.errors import ForgeError, Gone, Invalid, IssuesOff, NotPermitted, Unreachable
+from bot.github.errors import GOES_ON, ForgeError, Gone, Invalid, IssuesOff, NotPermitted, Unreachable, gives
 from bot.github.forge import Reader
 from bot.github.meaning import ISSUES_OFF, meaning_of, meaning_of_errors
 from bot.github.queries import ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
@@ -32,8 +32,7 @@ FEW = 5
 RETRIES = 3
 """Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds."""
 
-_GO_ON = "the next run goes on from here"
-_OUT_OF_SIGHT = "the token cannot see this repository's issues: give the job 'issues: write'"
+_OUT_OF_SIGHT = "the token cannot see this repository's issues"
 
 
 class NoGraphQL(ForgeError):
@@ -101,7 +100,7 @@ class GraphQLHistory:
             raise _meaning(error) from error
         repository = _data(answer, response.headers).get("repository")
         if not repository:
-            raise NotPermitted(_OUT_OF_SIGHT)
+            raise NotPermitted(_OUT_OF_SIGHT, gives("issues: write"))
         if repository.get("hasIssuesEnabled") is False:  # and then the list is empty, as if all were gone
             raise IssuesOff(ISSUES_OFF)
         issues: Json = repository["issues"]
@@ -147,12 +146,12 @@ def _meaning(error: GitHubException | ValueError) -> ForgeError:
     from githubkit.exception import RequestFailed
 
     if not isinstance(error, RequestFailed):
-        return Unreachable(f"GitHub could not be reached ({type(error).__name__}): {_GO_ON}")
+        return Unreachable(f"GitHub could not be reached ({type(error).__name__})", GOES_ON)
     answer = error.response
     if answer.status_code in (404, 405, 410):
         return NoGraphQL(f"this server has no GraphQL API ({answer.status_code})")
     if answer.status_code >= 500:
-        return Unreachable(f"GitHub's GraphQL API answers {answer.status_code}: {_GO_ON}")
+        return Unreachable(f"GitHub's GraphQL API answers {answer.status_code}", GOES_ON)
     try:
         told = answer.json()
     except ValueError:  # a page of a server in between
@@ -172,10 +171,10 @@ def _data(answer: Any, headers: Mapping[str, str]) -> Json:
         return data
     meaning = meaning_of_errors(errors, headers)
     if isinstance(meaning, Gone) and not (isinstance(data, dict) and data.get("repository")):
-        raise NotPermitted(_OUT_OF_SIGHT)
+        raise NotPermitted(_OUT_OF_SIGHT, gives("issues: write"))
     raise _for_reading(meaning)
 
 
 def _for_reading(meaning: ForgeError) -> ForgeError:
     """What a fault means for a reading: where it is no limit and no right that is missing, fewer issues may go."""
-    return Unreachable(f"{meaning}: {_GO_ON}") if type(meaning) in (ForgeError, Gone, Invalid) else meaning
+    return Unreachable(str(meaning), GOES_ON) if type(meaning) in (ForgeError, Gone, Invalid) else meaning

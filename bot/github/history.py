@@ -70,7 +70,7 @@ def keep_some(reader: Reader) -> None:
     """Raise RateLimited before the hour's requests are used up: an event of this hour wants to be answered."""
     rate = reader.rate
     if rate and rate.left < min(KEPT, rate.limit // 2):
-        raise RateLimited("most of this hour's requests are used, the rest is left to new issues", rate.anew)
+        raise RateLimited("most of this hour's requests are used, the rest is left to new issues", until=rate.anew)
 
 
 def _issues(listed: list[dict[str, Any]]) -> dict[Listed, dict[str, Any]]:

@@ -9,6 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bot.github.errors import (
+    CATCHES_UP,
+    GOES_ON,
     CannotComment,
     ForgeError,
     Gone,
@@ -18,6 +20,7 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
+    gives,
 )
 
 UNTOLD_WAIT = timedelta(seconds=60)
@@ -57,7 +60,7 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
     if status in (403, 422) and any(words in message.lower() for words in _CLOSED_DOORS):
         return CannotComment(f"GitHub takes no comment here: {message:.120}")
     if status == 403:
-        return NotPermitted(f"the token may not do this (403: {message:.120}): give the job '{_needed(headers, path)}'")
+        return NotPermitted(f"the token may not do this (403: {message:.120})", gives(_needed(headers, path)))
     if status == 410 and "disabled" in message.lower():
         return IssuesOff(ISSUES_OFF)
     if status in (404, 410):
@@ -68,7 +71,7 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
     if status == 422:
         return Invalid(f"GitHub does not take that (422: {message:.160})")
     if status >= 500:
-        return Unreachable(f"GitHub answered {status}: the next run catches up")
+        return Unreachable(f"GitHub answered {status}", CATCHES_UP)
     return ForgeError(f"GitHub answered {status}: {message:.160}")
 
 
@@ -80,7 +83,7 @@ def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
     if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
         return limit_of(headers, words)
     if "FORBIDDEN" in kinds or "not accessible" in words.lower():
-        return NotPermitted(f"the token may not do this ({words:.120}): give the job 'issues: write'")
+        return NotPermitted(f"the token may not do this ({words:.120})", gives("issues: write"))
     if "NOT_FOUND" in kinds:
         return Gone(f"GitHub has nothing there ({words:.120})", certain=False)
     return ForgeError(f"GitHub's GraphQL API answered: {words:.160}")
@@ -91,8 +94,8 @@ def limit_of(headers: Mapping[str, str], message: str = "") -> RateLimited:
     is_primary = headers.get("x-ratelimit-remaining") == "0" and "secondary" not in message.lower()
     until = _goes_on_at(headers, is_primary=is_primary)
     which = "rate limit" if is_primary else "secondary rate limit"
-    told = f"GitHub's {which} is reached until {until:%H:%M} UTC: the next run goes on from here"
-    return RateLimited(told, until, is_secondary=not is_primary)
+    told = f"GitHub's {which} is reached until {until:%H:%M} UTC"
+    return RateLimited(told, GOES_ON, until=until, is_secondary=not is_primary)
 
 
 def begins_anew(headers: Mapping[str, str]) -> datetime | None:

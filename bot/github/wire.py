@@ -19,6 +19,7 @@ from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
 from bot.github.errors import (
+    CATCHES_UP,
     ForgeError,
     Gone,
     IssuesOff,
@@ -115,7 +116,7 @@ class Wire:
         """
         pauses, need = PAUSES if verb == "GET" else (), _SPARE if spare else _NEEDED
         if end := self._end(_kind(path), need):
-            raise NotAsked(str(end)) if isinstance(end, Unreachable) else end
+            raise NotAsked(end.cause, end.remedy) if isinstance(end, Unreachable) else end
         for turn in range(len(pauses) + 1):
             try:
                 return self._once(verb, path, query, body, need)
@@ -165,8 +166,8 @@ class Wire:
     def _end(self, kind: str, need: str) -> ForgeError | None:
         """Why nothing more of this kind is asked for, None while it is."""
         if self._lost[need] > PATIENCE[need]:
-            told = "GitHub is too slow today: nothing more was asked for, the next run catches up"
-            self._ends.setdefault(need, Unreachable(told))
+            told = "GitHub is too slow today: nothing more was asked for"
+            self._ends.setdefault(need, Unreachable(told, CATCHES_UP))
         return self._ends.get(_NEEDED) or self._ends.get(kind) or self._ends.get(need)
 
     def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any, need: str) -> Answer:
@@ -178,7 +179,7 @@ class Wire:
             status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._line)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             self._lost[need] += time.monotonic() - started
-            raise Unreachable(f"GitHub did not answer ({type(error).__name__}): the next run catches up") from error
+            raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
         self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
         self._note_rate(headers)
         if status in _LEADS:
@@ -198,7 +199,7 @@ class Wire:
         elif isinstance(error, Unauthorised):
             self._ends[_NEEDED] = error
         elif isinstance(error, NotPermitted):
-            self.lacking.setdefault(str(error).rpartition(": give ")[2], error)
+            self.lacking.setdefault(error.remedy, error)
         if not isinstance(error, Unreachable):
             self._strikes.clear()
 
@@ -267,7 +268,7 @@ def _json(text: str, status: int) -> Any:
     except (ValueError, RecursionError) as error:
         if status >= 400:
             return None
-        raise Unreachable("GitHub's answer was not what was asked for (no JSON): the next run catches up") from error
+        raise Unreachable("GitHub's answer was not what was asked for (no JSON)", CATCHES_UP) from error
 
 
 def _kind(path: str) -> str:

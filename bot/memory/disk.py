@@ -16,7 +16,7 @@ _MANY = 64
 class DiskTrouble(StoreError):
     """The local disk is full or cannot be written or read."""
 
-    remedy = "free some space, or use a folder that this account can write to"
+    usual_remedy = "free some space, or use a folder that this account can write to"
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def on_disk(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DiskTrouble(f"cannot {doing}: {error.strerror or error}; {DiskTrouble.remedy}") from error
+        raise DiskTrouble(f"cannot {doing}: {error.strerror or error}", DiskTrouble.usual_remedy) from error
 
 
 def regular_bytes(file: Path) -> bytes | None:

@@ -52,6 +52,7 @@ _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.symlinks": "false",
     "credential.helper": "",
+    "fastimport.unpackLimit": "1",
     "fetch.fsckObjects": "true",
     "fetch.recurseSubmodules": "false",
     "gc.auto": "0",
@@ -259,7 +260,7 @@ class Git:
         except FileNotFoundError as error:
             raise GitError(f"git {args[0]}: {error.filename!r} is missing; install git and put it on PATH") from None
         except OSError as error:
-            raise DiskTrouble(f"git {args[0]}: {error.strerror}; {DiskTrouble.remedy}") from None
+            raise DiskTrouble(f"git {args[0]}: {error.strerror}", DiskTrouble.usual_remedy) from None
         bound(process.pid)
         return process
 
@@ -275,7 +276,8 @@ class Git:
         return self._meaning(args, process.communicate()[1])
 
     def _late(self, args: Sequence[str]) -> GitError:
-        return RemoteUnreachable(f"git {args[0]}: no end after {self._timeout:.0f} s; {RemoteUnreachable.remedy}")
+        told = f"git {args[0]}: no end after {self._timeout:.0f} s"
+        return RemoteUnreachable(told, RemoteUnreachable.usual_remedy)
 
     def _meaning(self, args: Sequence[str], words: bytes) -> StoreError:
         return meaning(args[0], self._remote.redacted(words.decode("utf-8", "replace")))

@@ -11,37 +11,39 @@ from bot.memory.store import StoreError
 class GitError(StoreError):
     """git failed; the message is one line without any secret."""
 
-    remedy = ""
+    usual_remedy = ""
 
 
 class RemoteRefused(GitError):
     """The server's rules forbid this push (protected branch, ruleset, hook, archived repository)."""
 
-    remedy = "leave `precedent` out of the rule, let this token's App bypass it, or set `branch` to a name without one"
+    usual_remedy = (
+        "leave `precedent` out of the rule, let this token's App bypass it, or set `branch` to a name without one"
+    )
 
 
 class Archived(RemoteRefused):
     """The repository was archived: nothing can be written until somebody takes that back."""
 
-    remedy = "nothing can be remembered or said there"
+    usual_remedy = "nothing can be remembered or said there"
 
 
 class AuthFailed(GitError):
     """The server does not know the token (401), or the token may not do this (403; 404 for a private repository)."""
 
-    remedy = "check the token, and give the job `permissions: contents: write`"
+    usual_remedy = "check the token, and give the job `permissions: contents: write`"
 
 
 class RefMissing(GitError):
     """The remote has no such branch."""
 
-    remedy = "check the branch name"
+    usual_remedy = "check the branch name"
 
 
 class PushRejected(GitError):
     """Somebody else moved the branch first; fetch, apply the changes again, push again."""
 
-    remedy = "fetch and try again"
+    usual_remedy = "fetch and try again"
 
 
 class PushRaced(PushRejected):
@@ -51,13 +53,13 @@ class PushRaced(PushRejected):
 class RemoteUnreachable(GitError):
     """No answer, or one that says that the server is busy: the same call may work a moment later."""
 
-    remedy = "check the network and the server's status, then run again"
+    usual_remedy = "check the network and the server's status, then run again"
 
 
 class FilterRefused(GitError):
     """The server does not know this kind of partial clone."""
 
-    remedy = "ask for more"
+    usual_remedy = "ask for more"
 
 
 # Tried in this order: what is wrong here is followed by "the remote end hung up", a protected branch's refusal also
@@ -111,4 +113,4 @@ def meaning(verb: str, words: str) -> GitError | DiskTrouble:
     lines = [" ".join(line.split()) for line in words.replace("\r", "\n").splitlines() if line.strip()]
     told = next((line for sign in _TELLING for line in lines if sign.search(line)), "it gave no reason")
     sentence = "".join(char for char in told if char.isprintable())[:_LONGEST]
-    return kind(f"git {verb}: {sentence}; {kind.remedy}" if kind.remedy else f"git {verb}: {sentence}")
+    return kind(f"git {verb}: {sentence}", kind.usual_remedy)

@@ -26,11 +26,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Head:
     """The default branch of a remote. Nothing is fetched before it is asked for."""
 
-    def __init__(self, git: Git) -> None:
-        self._git = git
+    def __init__(self, git: Git, seen: str | None = None) -> None:
+        self._git, self._seen = git, seen
 
     def tip(self) -> str:
-        """The commit that it stands at now, empty where there is no repository, or one without a commit."""
+        """The commit that it stands at, as it was seen before or now; empty where there is no repository or commit."""
+        if self._seen is not None:
+            return self._seen
         try:
             return self._git.remote_tip("HEAD")
         except AuthFailed as error:
@@ -80,15 +82,26 @@ class Head:
 
 
 @contextmanager
-def open_head(url: str, token: str | None) -> Iterator[Head]:
-    """The default branch of the repository at ``url``, fetched into a temporary folder that goes with the context."""
+def open_head(url: str, token: str | None, seen: str | None = None) -> Iterator[Head]:
+    """The default branch of the repository at ``url``, fetched into a temporary folder that goes with the context.
+
+    ``seen``: the commit that it stood at a moment ago, which saves asking where it stands.
+    """
     with _repository(url, token) as git:
-        yield Head(git)
+        yield Head(git, seen)
 
 
 def read_head_files(url: str, token: str | None, paths: Iterable[str], *, limit: int = 65_536) -> dict[str, bytes]:
-    """The files of HEAD that match ``paths`` (``.github/precedent/*.j2``; ``*`` is within a folder); no absent ones.
+    """The files that `read_head` finds."""
+    return read_head(url, token, paths, limit=limit)[1]
 
+
+def read_head(
+    url: str, token: str | None, paths: Iterable[str], *, limit: int = 65_536
+) -> tuple[str, dict[str, bytes]]:
+    """The commit of HEAD, and its files that match ``paths`` (``.github/precedent/*.j2``; ``*`` is within a folder).
+
+    What is absent is not among them; without a commit there is "" and nothing.
     A symlink or submodule among them, or a file of more than ``limit`` bytes, raises StoreError. Three exchanges at
     most: the commit; its top folder; all below the first folder of each path, of which the server leaves out what is
     large. Where the server cannot leave out trees, the names of all files come along, contents never.
@@ -98,10 +111,11 @@ def read_head_files(url: str, token: str | None, paths: Iterable[str], *, limit:
         try:
             git.fetch_tip("HEAD", ["tree:0", "blob:none"])
         except RefMissing:
-            return {}
+            return "", {}
         found = _matching(git, patterns, limit)
         contents = dict(git.objects.read([entry.oid for entry in found.values()], limit))
-        return {path: _within(limit, path, contents.get(entry.oid)) for path, entry in found.items()}
+        files = {path: _within(limit, path, contents.get(entry.oid)) for path, entry in found.items()}
+        return git.objects.commit(TIP).oid, files
 
 
 @contextmanager

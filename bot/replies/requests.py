@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.archive import parse_time, thread_from_archive
+from bot.archive import thread_from_archive
 from bot.duty import SPEAKING, Look
 from bot.github.catch_up import comments_of
 from bot.github.errors import ForgeError
@@ -18,6 +18,7 @@ from bot.parts import Bot
 from bot.reading.intent import Command, Question, commands, recall_question
 from bot.reading.signals import strip_boilerplate
 from bot.recall.wishes import EFFECTIVE
+from bot.voice import was_deleted
 
 WAITING = "waiting"
 """What memory calls a request until its turn comes."""
@@ -187,22 +188,16 @@ def _may_ask(author: str, is_bot: bool, at: datetime, bot: Bot) -> bool:
 
 
 def _settled(thread: Thread, wishes: Sequence[Wish], bot: Bot) -> list[Wish]:
-    """Of wishes whose reply was being written: those whose reply stands, or stood and was deleted by a person.
-
-    The timeline does not say whose comment was deleted: any is taken for ours, as silence is the smaller mistake.
-    """
+    """Of wishes whose reply was being written: those whose reply stands, or stood and was deleted by a person."""
     if not wishes or not isinstance(thread.id, int):
         return []
     items = bot.forge.timeline(thread.id)
     standing = {bot.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
-    gone = (item["created_at"] for item in items if item.get("event") == "comment_deleted" and item.get("created_at"))
-    deleted = [parse_time(at) for at in gone]
-    done = []
-    for wish in wishes:
-        since = (wish.trying_since or wish.at).replace(microsecond=0)
-        if wish.comment_id in standing or any(at >= since for at in deleted):
-            done.append(replace(closed(wish), state="done", reply_id=standing.get(wish.comment_id)))
-    return done
+    return [
+        replace(closed(wish), state="done", reply_id=standing.get(wish.comment_id))
+        for wish in wishes
+        if wish.comment_id in standing or was_deleted(items, wish.trying_since or wish.at)
+    ]
 
 
 def closed(wish: Wish) -> Wish:

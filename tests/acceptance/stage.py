@@ -86,3 +86,30 @@ def with_past(folder: Path) -> Iterator[Stage]:
     yield stage
     stage.close()
     assert github.violations == []
+
+
+def with_issues(folder: Path, count: int) -> Iterator[Stage]:
+    """A repository with so many open issues and no memory yet; for a fixture."""
+    stage = Stage(folder)
+    for number in range(count):
+        at = f"2026-01-01T{number // 60:02d}:{number % 60:02d}:00Z"
+        stage.github.open_issue("octocat", f"Crash {number}", at=at)
+    yield stage
+    stage.close()
+    assert stage.github.violations == []
+
+
+def rebuild(stage: Stage, **inputs: str) -> int:
+    """Start a rebuild by hand; its requests are counted from here on."""
+    stage.github.mark()
+    return stage.act("workflow_dispatch", inputs={"run": "rebuild"} | inputs)
+
+
+def summary(stage: Stage) -> str:
+    """What the last run told in the job summary."""
+    return stage.summary.read_text(encoding="utf-8")
+
+
+def graph_requests(stage: Stage) -> int:
+    """Requests for history since the last mark."""
+    return sum(request.path == "/graphql" for request in stage.github.recent)

@@ -87,6 +87,7 @@ def environ(stage: Stage, event: str, **changes: str) -> Mapping[str, str]:
     return stage.environment(event) | changes
 
 
+@pytest.mark.slow
 def test_what_memory_has_of_what_else_changed_comes_in_one_exchange(stage: Stage) -> None:
     for _ in range(100):
         stage.github.open_issue("monalisa", "Slow thumbnails", at="2025-08-03T10:00:00Z")
@@ -143,6 +144,7 @@ def test_an_edit_updates_the_comment_in_place(stage: Stage) -> None:
     assert "Where should sessions live?" not in text
 
 
+@pytest.mark.slow
 def test_an_edit_after_which_nothing_is_true_takes_the_comment_back(stage: Stage) -> None:
     number = open_issue(stage)
     edit(stage, number, "zyx wvu tsr")
@@ -229,6 +231,27 @@ def test_a_comment_that_a_person_deleted_at_once_is_not_written_again(stage: Sta
     assert state(stage, number) == "removed"
 
 
+@pytest.mark.slow
+def test_a_comment_that_was_deleted_before_any_run_saw_it_is_not_written_weeks_later(stage: Stage) -> None:
+    number = open_issue(stage)
+    stage.github.clock.advance(20 * 86_400)
+    stage.github.delete_comment(comment_id(stage, number), by="octocat")
+    edit(stage, number, "See #2 instead.")
+    assert stage.comments(number) == []
+    assert state(stage, number) == "removed"
+
+
+def test_a_comment_that_was_edited_in_the_second_in_which_it_was_read_is_read_again(stage: Stage) -> None:
+    number = open_issue(stage)
+    moment = stage.github.clock.now
+    said = say(stage, number, "Thanks.")
+    stage.github.edit_comment(said, "Thanks, it works.", at=moment)
+    act(stage, "issue_comment", "edited", number, said)
+    held = remembered(stage, number)
+    assert isinstance(held, Thread)
+    assert [comment.text for comment in held.comments] == ["Thanks, it works."]
+
+
 def test_a_comment_that_a_person_edited_is_left_alone(stage: Stage) -> None:
     number = open_issue(stage)
     mine = comment_id(stage, number)
@@ -300,6 +323,7 @@ def test_a_pull_request_that_was_pointed_at_is_told_of_as_it_stands(stage: Stage
     assert state(stage, pull) == ""
 
 
+@pytest.mark.slow
 def test_changed_pull_requests_do_not_hold_the_cursor_back(stage: Stage) -> None:
     open_issue(stage)
     stage.github.clock.advance(3600)
@@ -332,6 +356,7 @@ def test_what_is_gone_leaves_a_tombstone_and_no_text(stage: Stage, action: str) 
     assert [name for name, data in files.items() if b"canary" in data.lower()] == []
 
 
+@pytest.mark.slow
 def test_a_closed_issue_is_remembered_with_how_it_ended(stage: Stage) -> None:
     number = open_issue(stage)
     (before,) = stage.comments(number)

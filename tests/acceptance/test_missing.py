@@ -11,7 +11,7 @@ import pytest
 from bot.kept import Changes, Reading
 from bot.missing import ASKED
 from bot.model import Thread, Tombstone
-from tests.acceptance.stage import Stage
+from tests.acceptance.stage import Stage, rebuild, summary
 
 pytestmark = pytest.mark.slow
 GRAPHQL = "POST /graphql"
@@ -30,11 +30,6 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     assert stage.github.violations == []
 
 
-def rebuild(stage: Stage, **inputs: str) -> int:
-    stage.github.mark()
-    return stage.act("workflow_dispatch", inputs={"run": "rebuild"} | inputs)
-
-
 def held(stage: Stage, *numbers: int) -> dict[int, str]:
     """What memory has of each: the title of a thread, else the reason of a tombstone."""
     records = stage.memory().records(numbers or (1, 2, 3))
@@ -43,10 +38,6 @@ def held(stage: Stage, *numbers: int) -> dict[int, str]:
         for number, record in records.items()
         if isinstance(number, int)
     }
-
-
-def summary(stage: Stage) -> str:
-    return stage.summary.read_text(encoding="utf-8")
 
 
 def asked_about(stage: Stage) -> int:

@@ -11,7 +11,7 @@ import pytest
 from bot.archive import parse_time
 from bot.github.graphql import PER_PAGE
 from bot.model import Thread, Tombstone
-from tests.acceptance.stage import Stage
+from tests.acceptance.stage import Stage, graph_requests, rebuild, summary, with_issues
 
 pytestmark = pytest.mark.slow
 FULL = 3 * PER_PAGE
@@ -20,24 +20,7 @@ FULL = 3 * PER_PAGE
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    for count in range(FULL):
-        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
-    yield stage
-    stage.close()
-    assert stage.github.violations == []
-
-
-def rebuild(stage: Stage, **inputs: str) -> int:
-    return stage.act("workflow_dispatch", inputs={"run": "rebuild"} | inputs)
-
-
-def summary(stage: Stage) -> str:
-    return stage.summary.read_text(encoding="utf-8")
-
-
-def graph_requests(stage: Stage) -> int:
-    return sum(request.path == "/graphql" for request in stage.github.recent)
+    yield from with_issues(tmp_path, FULL)
 
 
 def test_a_limit_ends_it_cleanly_and_the_schedule_goes_on_from_there(stage: Stage) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.github.graphql import PER_PAGE
-from tests.acceptance.stage import REPOSITORY, Stage
+from tests.acceptance.stage import REPOSITORY, Stage, graph_requests, rebuild, summary, with_issues
 
 pytestmark = pytest.mark.slow
 GRAPHQL = "POST /graphql"
@@ -20,25 +20,7 @@ LIMIT = "GitHub's rate limit is reached until"
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """A repository with two pages of issues, and no memory yet."""
-    stage = Stage(tmp_path)
-    for count in range(FULL):
-        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
-    yield stage
-    stage.close()
-    assert stage.github.violations == []
-
-
-def rebuild(stage: Stage, **inputs: str) -> int:
-    stage.github.mark()
-    return stage.act("workflow_dispatch", inputs={"run": "rebuild"} | inputs)
-
-
-def summary(stage: Stage) -> str:
-    return stage.summary.read_text(encoding="utf-8")
-
-
-def graph_requests(stage: Stage) -> int:
-    return sum(request.path == "/graphql" for request in stage.github.recent)
+    yield from with_issues(tmp_path, FULL)
 
 
 def spoil(stage: Stage, path: str, content: str = "{") -> None:

@@ -221,6 +221,7 @@ def is_real(command: str) -> None:
         assert help_of.stdout.startswith(f"usage: git {arguments[0]}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "maker"),
     [({"layout": 0}, "made by an older version"), ({"analyser": "another"}, "made by another analyser")],
@@ -240,6 +241,7 @@ def test_an_index_of_another_version_is_no_problem_as_the_next_event_mends_it(
     assert told.level == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["digests lost", "text of the gone"])
 def test_digests_are_mended_when_the_index_is_made_anew(healthy: Clinic, fault: str) -> None:
     FAULTS[fault][0](healthy)
@@ -400,7 +402,7 @@ def test_what_a_token_may_do_is_told_as_far_as_it_can_be_known(seen: Forge, leve
         (Gone("no", certain=False), "error", False),
         (NotPermitted("no"), "error", False),
         (Unreachable("no"), "error", True),
-        (RateLimited("no", NOW), "warning", True),
+        (RateLimited("no", until=NOW), "warning", True),
     ],
 )
 def test_why_a_repository_cannot_be_seen_decides_whose_fault_it_is(

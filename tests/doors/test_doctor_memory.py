@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from bot.doors.checkup import forge, memory
-from bot.doors.checkup.failures import plain
 from bot.doors.checkup.finding import Finding
 from bot.doors.checkup.forge import Forge
 from bot.doors.checkup.held import Held
@@ -219,7 +218,7 @@ REFUSALS = [
 
 
 def is_no_advice(error: PrecedentError) -> None:
-    told = plain(error)
+    told = error.cause
     assert told
     assert told != str(error)
     assert str(error).startswith(told)
@@ -267,4 +266,4 @@ def test_a_token_that_may_not_read_is_told_without_the_advice_of_a_run() -> None
 
 
 def test_a_rule_that_refuses_a_push_is_best_left_without_the_branch() -> None:
-    assert RemoteRefused.remedy.startswith("leave `precedent` out of the rule, ")
+    assert RemoteRefused.usual_remedy.startswith("leave `precedent` out of the rule, ")

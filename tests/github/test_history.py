@@ -132,6 +132,7 @@ def test_a_closing_by_a_pull_request_names_it(github: FakeGitHub, own: Own) -> N
     assert (told.kind, told.fix) == (OutcomeKind.FIXED, f"#{pull}")
 
 
+@pytest.mark.slow
 def test_a_long_thread_keeps_what_closed_it(github: FakeGitHub, own: Own) -> None:
     number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
     pull = github.add_pull("hubot", "Fix", at="2026-01-01T01:00:00Z", closes=[number])
@@ -224,6 +225,7 @@ def link(github: FakeGitHub, number: int, *pulls: int) -> None:
 # Its length
 
 
+@pytest.mark.slow
 def test_threads_with_more_than_a_hundred_comments_are_whole(github: FakeGitHub, own: Own, make: Make) -> None:
     number = github.open_issue("octocat", "Crash")
     for count in range(130):

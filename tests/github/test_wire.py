@@ -188,6 +188,7 @@ def test_a_dead_token_cannot_be_sat_out(github: FakeGitHub, client: GitHubClient
 # -- time ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_call_waits_longer_than_it_may(github: FakeGitHub, number: int) -> None:
     made = github.comment(number, "hubot", "Me too")
     github.faults.add("*", "slow", None, seconds=1.0)

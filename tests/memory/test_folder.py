@@ -51,6 +51,7 @@ def contents(store: FolderStore) -> dict[str, bytes]:
     return snapshot.read(snapshot.paths(""))
 
 
+@pytest.mark.slow
 def test_a_writer_that_dies_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", _CRASHES, str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
     steps = int(done.stdout)

@@ -65,6 +65,7 @@ def test_the_branch_is_squashed_when_it_took_too_many_bytes_and_little_is_sent(h
     assert len(contents(hosted)["large"]) == 500_000
 
 
+@pytest.mark.slow
 def test_a_squash_that_loses_its_lease_gives_nothing_up(hosted: Hosted) -> None:
     moves = log_moves(hosted.repository)
     with opened(hosted, squash_after=1) as squasher, opened(hosted) as other:
@@ -78,6 +79,7 @@ def test_a_squash_that_loses_its_lease_gives_nothing_up(hosted: Hosted) -> None:
     assert [line.split()[0] for line in moves.read_text().splitlines()] == ["no", "no", "yes"]
 
 
+@pytest.mark.slow
 def test_where_history_may_not_be_given_up_the_write_is_an_ordinary_one(
     hosted: Hosted, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.memory.git_errors import AuthFailed
-from bot.memory.head import open_head, read_head_files
+from bot.memory.head import open_head, read_head, read_head_files
 from bot.memory.store import StoreError
 from tests.memory.remotes import Hosted, bare_repository, commit, git
 
@@ -41,7 +41,21 @@ def test_a_project_without_settings_costs_two_exchanges(hosted: Hosted) -> None:
 
 
 def test_an_empty_repository_has_no_files(hosted: Hosted) -> None:
-    assert read_head_files(hosted.url, hosted.token, WANTED) == {}
+    assert read_head(hosted.url, hosted.token, WANTED) == ("", {})
+
+
+def test_where_it_stood_when_its_files_were_read_is_not_asked_again(hosted: Hosted) -> None:
+    made = commit(hosted.repository, PROJECT, "refs/heads/main")
+    tip, files = read_head(hosted.url, hosted.token, WANTED)
+    assert (tip, files) == (made, FOUND)
+    before = len(hosted.asked)
+    with open_head(hosted.url, hosted.token, tip) as head:
+        assert head.tip() == made
+        assert len(hosted.asked) == before
+        commit(hosted.repository, PROJECT | {"new": (FILE, b"new")}, "refs/heads/main")
+        assert head.tip() == made
+    with open_head(hosted.url, hosted.token) as head:
+        assert head.tip() != made
 
 
 @pytest.mark.parametrize("filters", [True, False])

@@ -92,10 +92,10 @@ def test_a_token_that_died_is_followed_by_a_new_one_at_once_and_only_once(error:
 def test_a_limit_is_sat_out_for_a_minute_at_least_and_counts_for_nothing() -> None:
     until = datetime.fromtimestamp(NOW / 1000 + 1800, UTC)
     expected = Result(7, "waiting", "limit", NOW + 1_800_000, counts=False)
-    assert judge(RateLimited("limit", until), tried(7), NOW, 8) == expected
+    assert judge(RateLimited("limit", until=until), tried(7), NOW, 8) == expected
     assert judge(RateLimited("limit"), tried(7), NOW, 8).next_at == NOW + 60_000
     past = datetime.fromtimestamp(NOW / 1000 - 5, UTC)
-    assert judge(RateLimited("limit", past), tried(7), NOW, 8).next_at == NOW + 60_000
+    assert judge(RateLimited("limit", until=past), tried(7), NOW, 8).next_at == NOW + 60_000
 
 
 def test_a_server_that_stops_costs_no_try() -> None:

@@ -41,8 +41,8 @@ BUGS = (
     Bug(
         "a lost POST is repeated blindly",
         "bot/github/wire.py",
-        'pauses = PAUSES if verb == "GET" else ()',
-        "pauses = PAUSES",
+        'pauses, need = PAUSES if verb == "GET" else (), ',
+        "pauses, need = PAUSES, ",
     ),
     Bug(
         "the push is forced",
@@ -61,7 +61,7 @@ BUGS = (
     Bug(
         "promises are forgotten",
         "bot/memory/manifest.py",
-        "    return tuple(dict.fromkeys([*kept, *promised]))[-MAX_PENDING:]\n",
+        "    return tuple(dict.fromkeys([*kept, *promised]))\n",
         "    return ()\n",
     ),
     Bug(
@@ -85,8 +85,8 @@ BUGS = (
     Bug(
         "a deleted comment is written again",
         "bot/plans.py",
-        "return own, own is None and before is not None and before.comment_id is not None",
-        "return own, False",
+        'before.state == "removed":\n        return None, True\n',
+        'before.state == "removed":\n        return None, False\n',
     ),
     Bug(
         "the later of two writers wins without looking",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.doors.checkup.failures import plain
 from bot.doors.checkup.finding import Finding, age, moment
 from bot.doors.checkup.memory import token_remedy
 from bot.doors.checkup.place import REPOSITORY, Place
@@ -70,14 +69,14 @@ def repository(seen: Forge, place: Place) -> Finding:
 def _fault(seen: Forge, fault: ForgeError, place: Place) -> Finding:
     if isinstance(fault, Unauthorised):
         remedy = f"make a new token at {place.server}/settings/tokens and put it in PRECEDENT_TOKEN"
-        return Finding("token", "error", plain(fault), remedy)
+        return Finding("token", "error", fault.cause, remedy)
     if isinstance(fault, Gone | NotPermitted):
-        why = plain(fault) if seen.token else "it is private, or does not exist"
+        why = fault.cause if seen.token else "it is private, or does not exist"
         says = f"{place.repository} cannot be seen {'with this' if seen.token else 'without a'} token: {why}"
         return Finding("repository", "error", says, f"check the name; {token_remedy(place)}")
     if isinstance(fault, RateLimited):
-        return Finding("rate limit", "warning", plain(fault), _later(fault.until), outside=True)
-    says = f"the API at {place.api} does not answer: {plain(fault)}"
+        return Finding("rate limit", "warning", fault.cause, _later(fault.until), outside=True)
+    says = f"the API at {place.api} does not answer: {fault.cause}"
     return Finding(
         "repository", "error", says, "run it again later, or with `precedent doctor --offline`", outside=True
     )
@@ -98,9 +97,9 @@ def issues(seen: Forge, place: Place) -> Finding:
         return Finding("issues", "error", "issues are switched off", f"switch them on under Features: {features}")
     if isinstance(seen.unreadable, NotPermitted | Gone):
         remedy = f"give the token the permission issues: read at {place.server}/settings/tokens"
-        return Finding("issues", "error", f"the token may not read them: {plain(seen.unreadable)}", remedy)
+        return Finding("issues", "error", f"the token may not read them: {seen.unreadable.cause}", remedy)
     if seen.unreadable:
-        says = f"they could not be read: {plain(seen.unreadable)}"
+        says = f"they could not be read: {seen.unreadable.cause}"
         return Finding("issues", "warning", says, "run it again later", outside=True)
     return Finding("issues", "ok", "they can be read")
 

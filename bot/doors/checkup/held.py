@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from bot.archive import stamp
-from bot.doors.checkup.failures import plain
 from bot.kept import Said
 from bot.memory import manifest as manifests
 from bot.memory.draft import INDEX, PARTS, other_maker, part_path
@@ -143,7 +142,7 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
         with closing(open_index(folder)) as index:
             parts = {part_path(name) for name in index.parts()}
     except StoreError as error:
-        return (plain(error),)
+        return (error.cause,)
     except IndexCorrupt as error:
         return (f"{INDEX} ({error!s:.100})",)
     return tuple(sorted(parts.difference(snapshot.paths(PARTS))))

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from bot.config import CONFIG_PATH
 from bot.doors.checkup import forge, memory, settings, workflow
-from bot.doors.checkup.failures import plain
 from bot.doors.checkup.finding import Finding
 from bot.doors.checkup.forge import Forge
 from bot.doors.checkup.held import Held
@@ -89,7 +88,7 @@ def _setup(seen: Gathered) -> Iterator[Finding]:
     if setup.fault and not isinstance(seen.tip, StoreError):
         remedy = "put the file itself in its place on the default branch"
         outside = isinstance(setup.fault, RemoteUnreachable)
-        yield Finding("settings", "error", f"the default branch cannot be read: {plain(setup.fault)}", remedy, outside)
+        yield Finding("settings", "error", f"the default branch cannot be read: {setup.fault.cause}", remedy, outside)
     elif setup.fault and not setup.checkout:
         yield Finding("settings", "note", "settings, templates and workflow were left out: they cannot be reached")
     elif setup.checkout:
@@ -113,9 +112,9 @@ def _branch(seen: Gathered) -> Iterator[Finding]:
 def _memory(seen: Gathered) -> Iterator[Finding]:
     held, place, now = seen.held, seen.place, seen.now
     if isinstance(held, RemoteUnreachable):
-        yield Finding("memory", "error", f"git cannot reach the server: {plain(held)}", "run it again later", True)
+        yield Finding("memory", "error", f"git cannot reach the server: {held.cause}", "run it again later", True)
     elif isinstance(held, StoreError):
-        yield Finding("memory", "error", f"it cannot be read: {plain(held)}", place.by_hand("rebuild"))
+        yield Finding("memory", "error", f"it cannot be read: {held.cause}", place.by_hand("rebuild"))
     if not isinstance(held, Held):
         return
     yield from memory.manifest(held, place)

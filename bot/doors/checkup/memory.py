@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from shlex import quote
 
-from bot.doors.checkup.failures import plain
 from bot.doors.checkup.finding import Finding, age, moment, some
 from bot.doors.checkup.held import Held
 from bot.doors.checkup.place import Place
@@ -34,12 +33,12 @@ NEWER = "use a version that knows it: the newest release, in the workflow and he
 def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: datetime) -> Finding:
     """Whether the branch is there, when it was last written, and how far it has grown."""
     if isinstance(tip, RemoteUnreachable):
-        says = f"git cannot reach the server: {plain(tip)}"
+        says = f"git cannot reach the server: {tip.cause}"
         return Finding("branch", "error", says, "run it again later", outside=True)
     if isinstance(tip, AuthFailed):
         return Finding("branch", "error", _no_entry(tip, place), token_remedy(place))
     if isinstance(tip, StoreError):
-        return Finding("branch", "error", f"{place.branch} cannot be read: {plain(tip)}", place.by_hand("rebuild"))
+        return Finding("branch", "error", f"{place.branch} cannot be read: {tip.cause}", place.by_hand("rebuild"))
     if tip is None:
         says = f"there is no branch {place.branch}: nothing is remembered yet"
         return Finding("branch", "warning", says, place.by_hand("rebuild"))
@@ -57,7 +56,7 @@ def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: 
 def _no_entry(refusal: AuthFailed, place: Place) -> str:
     if "could not read Username" in str(refusal):  # git was about to ask for one, as there is no token
         return f"git may not read {place.repository} without a token: it is private, or does not exist"
-    return f"git may not read {place.repository}: {plain(refusal)}"
+    return f"git may not read {place.repository}: {refusal.cause}"
 
 
 def token_remedy(place: Place) -> str:
