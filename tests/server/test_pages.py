@@ -9,7 +9,7 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.events import Event
@@ -241,6 +241,7 @@ def test_spans_numbers_and_lists_are_told_in_words() -> None:
     assert happened(Event("installation_repositories", "added")) == "repositories added"
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.builds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import time
 from typing import Any
 
 import pytest
@@ -161,6 +162,19 @@ def test_one_wrong_digit_of_a_signature_is_seen(place: int) -> None:
     good = signature(body)
     wrong = good[:place] + ("0" if good[place] != "0" else "1") + good[place + 1 :]
     assert (status(body, x_hub_signature_256=good), status(body, x_hub_signature_256=wrong)) == (202, 403)
+
+
+def test_a_signature_takes_as_long_to_look_at_whichever_secret_made_it() -> None:
+    body = bytes(2_000_000)
+    signatures = [signature(body, secret).encode() for secret in (*RULES.secrets, b"neither")]
+
+    def seconds(given: bytes) -> float:
+        began = time.thread_time()
+        is_signed(body, given, RULES.secrets)
+        return time.thread_time() - began
+
+    first, second, neither = (min(seconds(given) for _ in range(7)) for given in signatures)
+    assert max(first, second, neither) < 1.5 * min(first, second, neither)
 
 
 def test_json_that_was_written_anew_is_not_what_was_signed() -> None:

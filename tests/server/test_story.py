@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from tests.acceptance.stage import BOT, Stage
 from tests.fakes.github import FakeGitHub
 from tests.server.stage import SLUG, ServerStage
 
-TURNS_ARE_HERE = importlib.util.find_spec("bot.server.turn") is not None
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not TURNS_ARE_HERE, reason="the server has no turns yet")]
+pytestmark = pytest.mark.slow
 
 DECISION = "We decided to use PostgreSQL for the session store: Redis lost every session on a restart."
 
