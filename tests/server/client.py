@@ -135,12 +135,13 @@ async def once(
 
 @dataclass(frozen=True)
 class Sent:
-    """A delivery that was sent, and what came of it."""
+    """A delivery that was sent, and what came of it. ``at``: when it was, in seconds of a clock that only goes on."""
 
     guid: str
     repository: int
     number: int
     answer: Answer
+    at: float = 0.0
 
 
 async def burst(port: int, deliveries: Iterable[tuple[str, int, int]], at_once: int = 32) -> list[Sent]:
@@ -152,8 +153,9 @@ async def burst(port: int, deliveries: Iterable[tuple[str, int, int]], at_once: 
         line = await Line.to(port)
         for guid, repository, number in left:
             body = json.dumps(issue_event(number, repository)).encode()
+            at = time.perf_counter()
             answer = await line.ask("POST", "/webhook", delivered(body, guid=guid), body)
-            sent.append(Sent(guid, repository, number, answer))
+            sent.append(Sent(guid, repository, number, answer, at))
             if answer.closed:
                 await line.close()
                 line = await Line.to(port)

@@ -1,6 +1,7 @@
-"""Loads of deliveries, workers that only book them, and what the ledger shows afterwards: losses, order, overlaps.
+"""Loads of deliveries, workers that only book them, and what is found afterwards: losses, order, overlaps.
 
-`python -m tests.server.loading FOLDER` is such a worker, until it is told to end.
+`python -m tests.server.loading FOLDER` is such a worker, until it is told to end. Workers keep a journal of their own
+of what they had in hand when: the ledger would not tell of two at once, as it lets only one of them end.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ import sys
 import threading
 import time
 import uuid
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate
 from pathlib import Path
+from typing import TypeVar
 
 from bot.doors.guarded import guarded
 from bot.server.locks import locks
-from bot.server.nouns import Delivery, Lane, Result, Told, TurnRow
+from bot.server.nouns import Lane, Result, Told
 from bot.server.options import Options
 from bot.server.ports import Ledger
 from bot.server.run import Queue, clock, opened
@@ -32,6 +34,10 @@ from tests.server.client import Sent, issue_event, signature
 from tests.server.doorway import ROOT
 
 JOBS = 8
+PACE = (0.005, 0.03)
+"""Seconds that a turn takes, at least and at most: two at once would be seen."""
+
+Item = TypeVar("Item")
 
 
 def deliveries(count: int, repositories: int, chance: random.Random) -> list[tuple[str, int, int]]:
@@ -50,56 +56,95 @@ def write_requests(path: Path, wanted: Iterable[tuple[str, int, int]]) -> None:
             file.write(f"{guid}\t{signature(body.encode())}\t{body}\n")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Deliveries of one lane that a worker had in hand, by their numbers; times are nanoseconds of one clock."""
+
+    lane: str
+    seqs: tuple[int, ...]
+    began: int
+    ended: int
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
-    """What went wrong. ``lost``: had 202 and is not in the ledger, or was never done."""
+    """What went wrong, besides ``rows`` in the ledger and ``turns`` of the workers.
+
+    ``lost``: had 202 and was never done. ``twice``: was done more than once. ``disordered``: was done after one of its
+    repository that came later. ``overlaps``: turns of a repository that began before the one before had ended.
+    ``swapped``: was stored before one of its repository that had its 202 before this one was sent.
+    """
 
     rows: int
-    lost: int
-    disordered: int
-    overlaps: int
     turns: int
+    lost: int = 0
+    twice: int = 0
+    disordered: int = 0
+    overlaps: int = 0
+    swapped: int = 0
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.lost or self.twice or self.disordered or self.overlaps or self.swapped)
 
 
-def examine(ledger: Ledger, accepted: Sequence[str]) -> Findings:
-    """Look through the whole ledger; ``accepted`` are the GUIDs that had 202."""
+def examine(ledger: Ledger, folder: Path, sent: Sequence[Sent] = ()) -> Findings:
+    """Look through the whole ledger, the journals in ``folder`` and what was ``sent``."""
     rows = ledger.deliveries(limit=10**6)
-    done = {row.id.partition(":")[2] for row in rows if row.state == "done"}
-    lanes = _turns(ledger, rows)
+    seqs = {row.id.partition(":")[2]: row.seq for row in rows}
+    accepted = {one.guid for one in sent if one.answer.status == 202}
+    held = journal(folder)
+    done = Counter(seq for one in held for seq in one.seqs)
+    lost = {row.seq for row in rows if row.state != "done" or not done[row.seq]}
+    lanes = grouped(held, lambda one: one.lane).values()
+    sent_to = grouped((one for one in sent if one.guid in seqs), lambda one: one.repository).values()
     return Findings(
-        len(rows),
-        len(set(accepted) - done),
-        sum(_is_disordered(turns) for turns in lanes.values()),
-        sum(_overlaps([turn for turn, _ in turns]) for turns in lanes.values()),
-        sum(len(turns) for turns in lanes.values()),
+        rows=len(rows),
+        turns=len(held),
+        lost=len(lost) + len(accepted - seqs.keys()),
+        twice=sum(count > 1 for count in done.values()),
+        disordered=sum(map(disordered, lanes)),
+        overlaps=sum(map(overlaps, lanes)),
+        swapped=sum(swapped(each, seqs) for each in sent_to),
     )
 
 
-Turns = list[tuple[TurnRow, list[int]]]
+def grouped(items: Iterable[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:
+    groups: dict[Hashable, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
 
 
-def _turns(ledger: Ledger, rows: Sequence[Delivery]) -> dict[Lane, Turns]:
-    """Of each lane its turns by the time that they began, each with the numbers of its deliveries."""
-    by_turn: dict[str, list[int]] = defaultdict(list)
-    for row in rows:
-        by_turn[row.turn].append(row.seq)
-    lanes: dict[Lane, Turns] = defaultdict(list)
-    for name, seqs in by_turn.items():
-        found = ledger.delivery(seqs[0])
-        if name and found and found[1]:
-            lanes[found[1].lane].append((found[1], sorted(seqs)))
-    for turns in lanes.values():
-        turns.sort(key=lambda one: (one[0].began, one[1][0]))
-    return lanes
+def disordered(held: Iterable[Held]) -> int:
+    """How many of a lane came after one with a higher number."""
+    seqs = [seq for one in sorted(held, key=lambda one: one.began) for seq in one.seqs]
+    return sum(seq < highest for seq, highest in zip(seqs[1:], accumulate(seqs, max), strict=False))
 
 
-def _is_disordered(turns: Turns) -> bool:
-    seqs = [seq for _, each in turns for seq in each]
-    return seqs != sorted(seqs)
+def overlaps(held: Iterable[Held]) -> int:
+    """How many turns of a lane began before all earlier ones had ended."""
+    turns = sorted(held, key=lambda one: one.began)
+    ends = accumulate((one.ended for one in turns), max)
+    return sum(one.began < end for one, end in zip(turns[1:], ends, strict=False))
 
 
-def _overlaps(turns: Sequence[TurnRow]) -> int:
-    return sum(after.began < before.ended for before, after in pairwise(turns))
+def swapped(sent: Iterable[Sent], seqs: Mapping[str, int]) -> int:
+    """How many of a repository have a lower number than one that was answered before they were sent."""
+    found, highest = 0, 0
+    first = {one.guid: one for one in sorted(sent, key=lambda one: -one.at)}.values()
+    answered = sorted(first, key=lambda one: one.at + one.answer.seconds, reverse=True)
+    for one in sorted(first, key=lambda one: one.at):
+        while answered and answered[-1].at + answered[-1].answer.seconds <= one.at:
+            highest = max(highest, seqs[answered.pop().guid])
+        found += seqs[one.guid] < highest
+    return found
+
+
+def journal(folder: Path) -> list[Held]:
+    """What all workers wrote down."""
+    lines = [line for path in folder.glob("journal-*") for line in path.read_text("ascii").splitlines()]
+    return [Held(lane, tuple(seqs), began, ended) for lane, seqs, began, ended in map(json.loads, lines)]
 
 
 def wait_until_done(ledger: Ledger, seconds: float) -> bool:
@@ -136,13 +181,26 @@ def booking(folder: Path, count: int = 1) -> Iterator[None]:
             worker.communicate(timeout=30)
 
 
-def _book(queue: Queue, ticket: str, lane: Lane) -> None:
-    work = queue.ledger.begin(ticket, lane, clock())
-    if work is None:
-        return
-    time.sleep(random.uniform(0, 0.01))
-    results = [Result(one.seq, "done", "", said="silent") for one in work.deliveries]
-    queue.tickets.cancel(queue.ledger.end(work, results, Told()))
+class Booker:
+    """What a worker does of a turn: take what waits, be at it for a moment, write it down and end it."""
+
+    def __init__(self, queue: Queue, folder: Path) -> None:
+        self._queue = queue
+        self._journal = (folder / f"journal-{os.getpid()}").open("a", encoding="ascii")
+        self._lock = threading.Lock()
+
+    def book(self, ticket: str, lane: Lane) -> None:
+        work = self._queue.ledger.begin(ticket, lane, clock())
+        if work is None:
+            return
+        began = time.monotonic_ns()
+        time.sleep(random.uniform(*PACE))
+        results = [Result(one.seq, "done", "", said="silent") for one in work.deliveries]
+        line = json.dumps([lane.key, [one.seq for one in work.deliveries], began, time.monotonic_ns()])
+        with self._lock:
+            self._journal.write(f"{line}\n")
+            self._journal.flush()
+        self._queue.tickets.cancel(self._queue.ledger.end(work, results, Told()))
 
 
 def main(folder: Path) -> None:
@@ -151,8 +209,9 @@ def main(folder: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with opened(Options(data=folder), name) as queue:
+        booker = Booker(queue, folder)
         dispatch = DbosDispatch(queue.database, name, locks(queue.database, folder / "workers"), JOBS)
-        dispatch.start(lambda ticket, lane: print(guarded(lambda: _book(queue, ticket, lane)), end="", file=sys.stderr))
+        dispatch.start(lambda ticket, lane: print(guarded(lambda: booker.book(ticket, lane)), end="", file=sys.stderr))
         print("ready", flush=True)
         stop.wait()
         dispatch.stop(5)
