@@ -18,8 +18,10 @@ from bot.server.options import Options, packed
 LOOK = 0.1
 """Seconds between two looks at the children."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-HEALTHY = 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
+"""Seconds before the next start. What the last one had begun has to go on within a minute, whatever it died of."""
+
+HEALTHY = 30.0
 """Seconds after which a child counts as one that can run: when it ends, the next one starts after the first pause."""
 
 Child = subprocess.Popen[bytes]

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.server.tables import OURS, SCHEMA, VERSION, statements
 
-BUSY = 30.0
-"""Seconds that a writer waits for another one of the same SQLite file."""
+BUSY, HURRY = 30.0, 6.0
+"""Seconds that a writer waits for another one of the same SQLite file; less where somebody waits for an answer."""
 
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A server that vanished is missed after 25 seconds."""
@@ -52,8 +52,8 @@ class Transaction:
 class Database:
     """One database; ``url`` begins with sqlite: or postgresql:. Whatever it raises for its own reasons is a WorldError.
 
-    ``hurry``: whoever asks is waiting for an answer, so a statement has five seconds. Nothing is opened before the
-    first transaction.
+    ``hurry``: whoever asks is waiting for an answer, so a statement has five or six seconds. Nothing is opened before
+    the first transaction.
     """
 
     def __init__(self, url: str, *, hurry: bool = False) -> None:
@@ -61,7 +61,7 @@ class Database:
         self.is_postgres = self.url.startswith("postgresql")
         if not self.is_postgres and not self.url.startswith("sqlite:///"):
             raise UserError("the database has to be a URL that begins with postgresql://")
-        self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url)
+        self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url, hurry)
 
     @classmethod
     def within(cls, folder: Path, *, hurry: bool = False) -> Database:
@@ -100,6 +100,8 @@ class Database:
             found = made.row("select said_at from pulses where name = :name", name=SCHEMA)
             if found and found["said_at"] > VERSION:
                 raise UserError("a newer release has used this database: take that release, or its backup")
+            if found and found["said_at"] == VERSION:
+                return  # who only looks can, though nothing may be written
             made.change(
                 "insert into pulses (name, said_at, note) values (:name, :version, '{}')"
                 " on conflict (name) do update set said_at = excluded.said_at",
@@ -121,12 +123,13 @@ def _prepared(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
     return sa.text(sql).bindparams(*(sa.bindparam(name, expanding=True) for name in lists))
 
 
-def _sqlite(url: str) -> sa.Engine:
-    options = {"timeout": BUSY, "isolation_level": "IMMEDIATE", "check_same_thread": False}
+def _sqlite(url: str, hurry: bool) -> sa.Engine:
+    patience = HURRY if hurry else BUSY
+    options = {"timeout": patience, "isolation_level": "IMMEDIATE", "check_same_thread": False}
     engine = sa.create_engine(url, connect_args=options, pool_size=10, max_overflow=100)
 
     def prepare(connection: Any, _: object) -> None:
-        for words in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={round(1000 * BUSY)}"):
+        for words in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={round(1000 * patience)}"):
             connection.execute(f"PRAGMA {words}")
 
     sa.event.listen(engine, "connect", prepare)

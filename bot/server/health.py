@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ LATE = 2 * 3_600_000
 SPARE = 200_000_000
 """Bytes of disk below which nothing more is taken."""
 
+log = logging.getLogger(__name__)
 Pulses = Mapping[str, tuple[Instant, Note]]
 
 
@@ -68,12 +70,17 @@ def shut(ledger: Ledger, options: Options) -> str:
     disk = _disk(options)
     if not disk.ok:
         return f"disk: {disk.line}"
-    return "too many deliveries wait" if ledger.counts().get("waiting", 0) >= options.backlog else ""
+    return "too many deliveries wait" if _waiting(ledger, options) >= options.backlog else ""
+
+
+def _waiting(ledger: Ledger, options: Options) -> int:
+    """How many deliveries wait; no more are counted than there may be."""
+    return ledger.counts(options.backlog, ["waiting"])["waiting"]
 
 
 def _queue(ledger: Ledger, options: Options, now: Instant) -> Check:
     try:
-        waiting, oldest = ledger.counts().get("waiting", 0), ledger.oldest_waiting()
+        waiting, oldest = _waiting(ledger, options), ledger.oldest_waiting()
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}")
     if waiting >= options.backlog:
@@ -137,7 +144,10 @@ def _workers(pulses: Pulses, now: Instant) -> Check:
 
 
 class Glance:
-    """Checks that are made one at a time, and not anew within ``keep`` milliseconds, however many ask."""
+    """Checks that are made one at a time, and not anew within ``keep`` milliseconds, however many ask.
+
+    What is not well any more is told in the log, once: whoever asks may be told no more than its name.
+    """
 
     def __init__(self, look: Callable[[Instant], list[Check]], clock: Callable[[], Instant], keep: int = 2_000) -> None:
         self._look = look
@@ -146,6 +156,7 @@ class Glance:
         self._lock = Lock()
         self._at: Instant = 0
         self._found: list[Check] = []
+        self._told: dict[str, str] = {}
 
     def now(self) -> list[Check]:
         """How things are, or were a moment ago."""
@@ -153,4 +164,13 @@ class Glance:
             now = self._clock()
             if not self._found or not 0 <= now - self._at < self._keep:
                 self._at, self._found = now, self._look(now)
+                self._tell({check.name: check.line for check in self._found if not check.ok})
             return self._found
+
+    def _tell(self, bad: dict[str, str]) -> None:
+        for name, line in bad.items():
+            if name not in self._told:
+                log.warning("not ready: %s: %s", name, line)
+        for name in self._told.keys() - bad.keys():
+            log.warning("ready again: %s", name)
+        self._told = bad

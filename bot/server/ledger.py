@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import TypeVar
 
 from bot.server import bookkeeping, rows
 from bot.server.accounts import Accounts
 from bot.server.database import Database, Transaction
 from bot.server.health import WORKER
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, Result, State, Told, TurnRow, Work
-from bot.server.ports import Tickets
+from bot.server.ports import COUNTED, STATES, Tickets
 from bot.server.register import DatabaseRegister, within
 
 MANY = 500
@@ -21,6 +21,7 @@ MANY = 500
 PURGED_AT_ONCE = 5000
 """Rows that are deleted in one transaction, so that nobody waits long for it."""
 
+_T = TypeVar("_T", int, str)
 _INSERT = (
     "insert into deliveries (id, lane, event, action, number, is_pull, comment_id, moved_to, name, private,"
     " received_at, next_at, request, extra) values {groups} on conflict (id) do nothing returning seq, id"
@@ -123,9 +124,8 @@ class DatabaseLedger(Accounts):
     def known(self, ids: Sequence[str]) -> frozenset[str]:
         found: set[str] = set()
         with self.database.transaction() as asking:
-            for start in range(0, len(ids), MANY):
-                some = asking.rows("select id from deliveries where id in :ids", ids=list(ids[start : start + MANY]))
-                found |= {row["id"] for row in some}
+            for some in _parts(ids):
+                found |= {row["id"] for row in asking.rows("select id from deliveries where id in :ids", ids=some)}
         return frozenset(found)
 
     def retry(self, seqs: Sequence[int]) -> int:
@@ -134,33 +134,29 @@ class DatabaseLedger(Accounts):
             " reason = '' where state = 'dead' and seq in :seqs returning lane"
         )
         with self.database.transaction() as retrying:
-            lanes = [row["lane"] for row in retrying.rows(sql, seqs=list(seqs))]
+            lanes = [row["lane"] for some in _parts(seqs) for row in retrying.rows(sql, seqs=some)]
             self._call(retrying, lanes, "retry")
             return len(lanes)
 
     def drop(self, seqs: Sequence[int], why: str) -> int:
+        sql = (
+            "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
+            " where state in ('waiting', 'dead') and seq in :seqs"
+        )
         with self.database.transaction() as dropping:
-            return dropping.change(
-                "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
-                " where state in ('waiting', 'dead') and seq in :seqs",
-                why=why,
-                now=self.now(),
-                seqs=list(seqs),
-            )
+            return sum(dropping.change(sql, why=why, now=self.now(), seqs=some) for some in _parts(seqs))
 
-    def counts(self) -> Mapping[State, int]:
+    def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
+        sql = "select count(*) as many from (select 1 from deliveries where state = :state limit :most) as counted"
         with self.database.transaction() as asking:
-            found = {
-                row["state"]: row["many"]
-                for row in asking.rows("select state, count(*) as many from deliveries group by state")
-            }
-        return {state: found.get(state, 0) for state in get_args(State)}
+            found = {state: asking.row(sql, state=state, most=most) for state in of}
+        return {state: int(row["many"]) if row else 0 for state, row in found.items()}
 
     def oldest_waiting(self) -> Instant:
-        sql = "select min(received_at) as oldest from deliveries where state = 'waiting' and next_at <= :now"
+        sql = "select received_at from deliveries where state = 'waiting' and next_at <= :now order by seq limit 1"
         with self.database.transaction() as asking:
             row = asking.row(sql, now=self.now())
-            return int(row["oldest"] or 0) if row else 0
+            return int(row["received_at"]) if row else 0
 
     def mend(self, live: frozenset[str], before: Instant) -> int:
         sql = "select distinct lane from deliveries where state in ('waiting', 'working') and received_at < :before"
@@ -170,22 +166,27 @@ class DatabaseLedger(Accounts):
             return len(lanes)
 
     def purge(self, before: Instant) -> int:
+        purged = sum(self._purge(state, before) for state in ("done", "dropped"))
+        with self.database.transaction() as purging:
+            purging.change("delete from turns where began < :before", before=before)
+            workers = "delete from pulses where name like :workers and said_at < :before"
+            purging.change(workers, workers=f"{WORKER}%", before=before)
+            within(purging, self.now).purge(before)
+        return purged
+
+    def _purge(self, state: State, before: Instant) -> int:
+        """Of what came first only: a look at everything would keep others from writing for too long."""
+        sql = (
+            "delete from deliveries where seq in (select seq from (select seq, finished_at from deliveries"
+            " where state = :state order by seq limit :many) as oldest where finished_at < :before)"
+        )
         purged = 0
         while True:
             with self.database.transaction() as purging:
-                many = purging.change(
-                    "delete from deliveries where seq in (select seq from deliveries"
-                    " where state in ('done', 'dropped') and finished_at < :before limit :many)",
-                    before=before,
-                    many=PURGED_AT_ONCE,
-                )
-                purged += many
-                if many < PURGED_AT_ONCE:
-                    purging.change("delete from turns where began < :before", before=before)
-                    workers = "delete from pulses where name like :workers and said_at < :before"
-                    purging.change(workers, workers=f"{WORKER}%", before=before)
-                    within(purging, self.now).purge(before)
-                    return purged
+                many = purging.change(sql, state=state, before=before, many=PURGED_AT_ONCE)
+            purged += many
+            if many < PURGED_AT_ONCE:
+                return purged
 
     def _wake(self, transaction: Transaction, lane: Lane, ticket: str, at_least: Instant) -> None:
         """The next ticket of the lane, where anything waits in it."""
@@ -200,6 +201,11 @@ class DatabaseLedger(Accounts):
     def _call(self, transaction: Transaction, lanes: Sequence[str], purpose: str) -> None:
         for lane in sorted({Lane.of(key) for key in lanes}):
             self.tickets.add(transaction, bookkeeping.fresh(lane, purpose), lane)
+
+
+def _parts(values: Sequence[_T]) -> list[list[_T]]:
+    """These, so many at a time as a statement may have."""
+    return [list(values[start : start + MANY]) for start in range(0, len(values), MANY)]
 
 
 def _insert(transaction: Transaction, new: Sequence[Mapping[str, str | int]]) -> list[str]:

@@ -9,13 +9,13 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from bot.server import bookkeeping
 from bot.server.health import WORKER
 from bot.server.memory_queue import MemoryTickets, Ticket
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, LaneRow, Result, State, Told, TurnRow, Work
-from bot.server.ports import Note, Tallies
+from bot.server.ports import COUNTED, STATES, Note, Tallies
 
 
 def clock() -> Instant:
@@ -237,15 +237,15 @@ class MemoryLedger:
                 self.rows[row.seq] = replace(row, state="dropped", reason=why, finished_at=self.now())
             return len(rows)
 
-    def counts(self) -> Mapping[State, int]:
+    def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
         with self.lock:
             found = Counter(row.state for row in self.rows.values())
-            return {state: found[state] for state in get_args(State)}
+            return {state: min(most, found[state]) for state in of}
 
     def oldest_waiting(self) -> Instant:
         with self.lock:
             due = (row for row in self.rows.values() if row.state == "waiting" and row.next_at <= self.now())
-            return min((row.received_at for row in due), default=0)
+            return next((row.received_at for row in due), 0)
 
     def mend(self, live: frozenset[str], before: Instant) -> int:
         with self.lock:

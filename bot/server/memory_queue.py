@@ -120,6 +120,10 @@ class MemoryDispatch:
     def recover(self, worker: str) -> int:
         return self.tickets.give_back(worker)
 
+    def rouse(self) -> int:
+        """Here nothing has to be written down."""
+        return 0
+
     def stop(self, seconds: float) -> bool:
         self.stopped.set()
         with self.tickets.changed:

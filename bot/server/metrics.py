@@ -78,7 +78,7 @@ def _families(ledger: Ledger, now: Instant) -> Iterator[Metric]:
     tallies = ledger.tallies()
     yield from (_counter(name, tallies) for name in COUNTERS)
     yield _stages(tallies)
-    jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state", labels=["state"])
+    jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
     for state, count in ledger.counts().items():
         jobs.add_metric([state], count)
     yield jobs

@@ -11,7 +11,7 @@ from functools import cache
 from bot.comment.render import render_page
 from bot.server.health import Check
 from bot.server.nouns import Delivery, Instant, Lane, LaneRow, State, TurnRow
-from bot.server.ports import Ledger, Tallies
+from bot.server.ports import COUNTED, Ledger, Tallies
 from bot.server.words import MINUTE, SAID, STATES, badge, counted, happened, lasted, listed, moment
 
 PAGE = 25
@@ -131,12 +131,17 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
     return [
         {
             "name": STATES[state][1],
-            "value": f"{counts.get(state, 0):,}",
+            "value": _many(counts.get(state, 0)),
             "about": about,
             "link": _link(Wanted(state)) if state == "dead" and counts.get(state, 0) else "",
         }
         for state, about in abouts.items()
     ]
+
+
+def _many(count: int) -> str:
+    """A count of deliveries, which ends where it would take too long."""
+    return f"{count:,}+" if count >= COUNTED else f"{count:,}"
 
 
 def _said(tallies: Tallies) -> Values:
@@ -174,7 +179,7 @@ def _filters(wanted: Wanted, counts: Mapping[State, int]) -> list[Values]:
             "name": STATES[state][1] if state else "All",
             "link": _link(Wanted(state, wanted.lane)),
             "is_current": state == wanted.state,
-            "count": f"{counts.get(state, 0) if state else sum(counts.values()):,}" if not wanted.lane else "",
+            "count": _many(counts.get(state, 0) if state else sum(counts.values())) if not wanted.lane else "",
         }
         for state in every
     ]

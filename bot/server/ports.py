@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from bot.errors import WorldError
 from bot.github.installed import AppInfo, DeliveryInfo, InstallationInfo, Minted
@@ -14,6 +14,11 @@ Tallies = Mapping[tuple[str, tuple[str, ...]], float]
 
 Note = Mapping[str, str | int]
 """What a pulse says: no secret, no word of anybody."""
+
+
+STATES: tuple[State, ...] = get_args(State)
+COUNTED = 100_000
+"""Most deliveries of a state that are counted, unless more are asked for: it is done every few seconds."""
 
 
 class Full(Exception):
@@ -55,8 +60,15 @@ class Dispatch(Protocol):
         """Tickets that this dead worker had begun run again; how many. Idempotent."""
         ...
 
+    def rouse(self) -> int:
+        """Tickets that were begun here, and whose begin or end could not be written down, run again; how many.
+
+        They keep their lanes from everybody else meanwhile. To be asked again and again.
+        """
+        ...
+
     def stop(self, seconds: float) -> bool:
-        """Begin nothing more, wait so long for what runs; whether all ended."""
+        """Begin nothing more, wait so long for what runs; whether all ended, and is known to have."""
         ...
 
 
@@ -139,12 +151,12 @@ class Ledger(Protocol):
         """Waiting or dead → dropped; how many."""
         ...
 
-    def counts(self) -> Mapping[State, int]:
-        """How many deliveries are in each state."""
+    def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
+        """How many deliveries are in each of these states; ``most`` stands for so many or more."""
         ...
 
     def oldest_waiting(self) -> Instant:
-        """When the oldest one that is due came in, 0 where none is."""
+        """When the first one that is due came in, 0 where none is."""
         ...
 
     def mend(self, live: frozenset[str], before: Instant) -> int:

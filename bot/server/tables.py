@@ -19,7 +19,7 @@ create table if not exists deliveries (
   finished_at {big} not null default 0, turn text not null default '', reason text not null default '',
   said text not null default '', url text not null default '', matches text not null default '[]');
 create index if not exists deliveries_lane on deliveries (lane, state, seq);
-create index if not exists deliveries_state on deliveries (state, next_at);
+create index if not exists deliveries_state on deliveries (state, seq);
 create table if not exists turns (
   id text primary key, ticket text not null, lane text not null, worker text not null,
   began {big} not null, ended {big} not null default 0, stages text not null default '[]',

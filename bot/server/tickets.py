@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,16 @@ ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 POLL = 0.2
 """Seconds between two looks for tickets."""
 
+LOOKING = "queue-worker-"
+"""What the names of DBOS's threads that look for tickets begin with."""
+
+WRITTEN = 0.05
+"""Seconds between two looks whether the end of what ran is written down."""
+
 PURGED, PAGE = 5000, 500
+LOOSE = 30.0
+"""Seconds after which a ticket that was begun here and is in nobody's hands is begun anew."""
+
 MIGRATION = 60.0
 """Seconds that a process waits for another one that makes the tables."""
 
@@ -54,9 +64,17 @@ class JsonSerializer(Serializer):
 
 def prepare(database: Database, folder: Path, patience: float = MIGRATION) -> None:
     """Make or bring up to date the tables, DBOS's and ours. Of several processes one does so, the others wait."""
+    _log_as_we_do()
     with _alone(database, folder, patience), database.asked():
         DBOS.migrate(database.url)
         database.make_tables()
+
+
+def _log_as_we_do() -> None:
+    """DBOS brings a handler that writes lines of its own form to stderr, unless it finds one; ours hides secrets."""
+    logger = logging.getLogger("dbos")
+    logger.handlers[:] = [logging.NullHandler()]
+    logger.propagate = True
 
 
 @contextmanager
@@ -79,6 +97,7 @@ class DbosTickets:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        _log_as_we_do()
         with database.asked():
             self._client = DBOSClient(
                 system_database_url=database.url,
@@ -145,16 +164,18 @@ class DbosDispatch:
     """`Dispatch` by DBOS, of which a process has one. ``worker`` is the name of this start alone.
 
     Two workers of one name would take each other's tickets. ``held`` are the locks that say who lives. ``at_once``
-    counts every ticket in hand, also those of lanes that wait for their time.
+    counts every ticket in hand, also those of lanes that wait for their time. ``loose``: see `LOOSE`.
     """
 
-    def __init__(self, database: Database, worker: str, held: Locks, at_once: int) -> None:
+    def __init__(self, database: Database, worker: str, held: Locks, at_once: int, loose: float = LOOSE) -> None:
         self.database = database
         self.worker = worker
         self.held = held
         self.at_once = at_once
+        self.loose = loose
         self._changed = threading.Condition()
-        self._running = 0
+        self._in_hand: list[str] = []
+        self._seen_loose: dict[str, float] = {}
         self._dbos: DBOS | None = None
 
     def start(self, run: Callable[[str, Lane], None]) -> None:
@@ -191,12 +212,47 @@ class DbosDispatch:
             raise WorldError(f"{len(left)} tickets of {worker} could not be taken over yet")
         return recovered
 
+    def rouse(self) -> int:
+        """DBOS tries again when a connection broke, but not when a disk was full or a lock not to be had."""
+        assert self._dbos is not None, "it was started"
+        now, roused = time.monotonic(), 0
+        begun = self._begun()
+        with self.database.asked():
+            with self._changed:
+                loose = begun - set(self._in_hand)
+            self._seen_loose = {ticket: self._seen_loose.get(ticket, now) for ticket in loose}
+            for ticket, since in self._seen_loose.items():
+                if now - since >= self.loose:  # private, as there is nothing public for one ticket alone
+                    roused += self._dbos._sys_db.reenqueue_for_recovery(ticket, [self.worker], QUEUE)
+        return roused
+
     def stop(self, seconds: float) -> bool:
-        if self._dbos is not None:
-            for event in self._dbos.background_thread_stop_events:
-                event.set()
+        """A ticket has ended when the database knows it: one that it takes for begun keeps its lane from everybody."""
+        if self._dbos is None:
+            return True
+        until = time.monotonic() + seconds
+        for event in self._dbos.background_thread_stop_events:
+            event.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith(LOOKING):
+                thread.join(max(0.0, until - time.monotonic()))
+                if thread.is_alive():
+                    return False
         with self._changed:
-            return self._changed.wait_for(lambda: not self._running, seconds)
+            ended = self._changed.wait_for(lambda: not self._in_hand, max(0.0, until - time.monotonic()))
+        with suppress(WorldError):
+            while ended and self._begun():
+                if time.monotonic() > until:
+                    return False
+                time.sleep(WRITTEN)
+            return ended
+        return False
+
+    def _begun(self) -> frozenset[str]:
+        """The tickets that were begun here and have not ended, for all that the database knows."""
+        with self.database.asked():
+            found = DBOS.list_workflows(executor_id=self.worker, status="PENDING", load_input=False, load_output=False)
+        return frozenset(each.workflow_id for each in found)
 
     def close(self) -> None:
         """End what is left of DBOS, so that this process may start it anew; its last words are written first."""
@@ -205,13 +261,13 @@ class DbosDispatch:
 
     def _run(self, run: Callable[[str, Lane], None], ticket: str, lane: str) -> None:
         with self._changed:
-            self._running += 1
+            self._in_hand.append(ticket)
         try:
             with self._lane_of_our_own(lane):
                 run(ticket, Lane.of(lane))
         finally:
             with self._changed:
-                self._running -= 1
+                self._in_hand.remove(ticket)
                 self._changed.notify_all()
 
     @contextmanager

@@ -110,7 +110,7 @@ class Worker:
             log.warning("who started this worker is gone: it drains", extra=self._told())
             self.stop.set()
             return
-        for task in (self._take_over, self._sweep, self._pulse):
+        for task in (self._take_over, self._sweep, self._pulse_and_rouse):
             if line := self.post.guarded(task):
                 log.warning("%s", line, extra=self._told())
 
@@ -126,13 +126,16 @@ class Worker:
         if self.post.guard.leads():
             self.rounds.go(time.monotonic())
 
-    def _pulse(self) -> None:
+    def _pulse_and_rouse(self) -> None:
+        """Say that we live; where that can be written down again, so can what could not be before."""
         now = time.monotonic()
         if now < self._pulse_at:
             return
         self._pulse_at = now + PULSE
         note = {"pid": os.getpid(), "began": self.began, "busy": self.post.slots.busy}
         self.post.ledger.pulse(f"{WORKER}{self.post.guard.name}", note)
+        if count := self.post.dispatch.rouse():
+            log.warning("tickets whose end was not written down run again", extra=self._told() | {"tickets": count})
 
     def _told(self) -> dict[str, object]:
         return {"worker": self.post.guard.name}

@@ -4,7 +4,8 @@ python -m tests.server.kills [--kills 100] [--seed S] [--postgres] [--standin]
 
 Somebody opens issues that the past of their repository has an answer to, in twelve repositories, and GitHub tells of
 each. Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both, on PostgreSQL one of two workers.
-At the end each delivery that was answered with 202 has to be done, and each issue of them to have one comment of ours.
+At the end each delivery that was answered with 202 has to be done, each issue of them to have one comment of ours and
+its record in a memory that is sound, and the issues that the server did not hear of at most one comment.
 --standin: with turns that do nothing, so without comments.
 """
 
@@ -22,17 +23,25 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from bot.memory.branch import BranchStore
+from bot.memory.memory import Memory
 from bot.server.nouns import Delivery
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
+from tests.kills.verdict import branch_faults
 from tests.server import postgres
-from tests.server.stage import APP, SLUG, STANDIN, ServerStage, until
+from tests.server.stage import APP, READY, SLUG, STANDIN, ServerStage, until
 
+if TYPE_CHECKING:
+    from tests.kills.repository import Repository
+
+BRANCH = "precedent"
 REPOSITORIES = 12
 EVERY = 0.7
 """Seconds between two deliveries, on average."""
@@ -77,6 +86,23 @@ class Turn:
     first: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A repository as `branch_faults` wants it: where it lies, what it is called."""
+
+    bare: Path
+    name: str
+
+    def lacks(self, numbers: Iterable[int]) -> list[str]:
+        """What is wrong with the memory of it, which should have these issues."""
+        with BranchStore(str(self.bare), BRANCH, None) as store:
+            memory = Memory(store, repo=self.name).open()
+            known = {record.id for record in memory.every_record()}
+            memory.close()
+        lost = [f"the memory of {self.name} has no #{number}" for number in sorted(set(numbers) - known)]
+        return lost + [f"{self.name}: {fault}" for fault in branch_faults(cast("Repository", self))]
+
+
 @dataclass
 class Campaign:
     """Deliveries and kills against one stage."""
@@ -88,6 +114,8 @@ class Campaign:
     sent: list[Sent] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
+    struck: float = 0.0
+    """Seconds until the last kill."""
 
     def settle_down(self) -> None:
         """Twelve repositories, each with one decision in its past."""
@@ -117,7 +145,7 @@ class Campaign:
     def strike(self) -> None:
         """One kill, and what is needed so that the server runs again."""
         time.sleep(self.chance.uniform(*BETWEEN))
-        until(self.stage.children, 60, self.stage.told)
+        until(self.stage.children, READY, self.stage.told)
         what = "worker" if self.workers > 1 else self.chance.choice(("web", "worker", "both"))
         pids = self.stage.children() if what != "web" else []
         victims = pids if what == "both" else self.chance.sample(pids, min(1, len(pids)))
@@ -129,7 +157,7 @@ class Campaign:
             self.stage.stop(signal.SIGKILL)
             time.sleep(self.chance.uniform(0, 1))
             self.stage.start(self.workers, wait=False)
-            until(lambda: self.stage.get("/healthz")[0] == 200, 60, self.stage.told)
+            until(lambda: self.stage.get("/healthz")[0] == 200, READY, self.stage.told)
 
     def run(self, kills: int) -> None:
         """All of it; returns when everything is answered, or `PATIENCE` has run out."""
@@ -137,9 +165,11 @@ class Campaign:
         self.stage.start(self.workers)
         sending = threading.Thread(target=self.send, daemon=True)
         sending.start()
+        began = time.monotonic()
         for number in range(kills):
             self.strike()
             print(f"\r{number + 1} kills, {len(self.sent)} deliveries", end="", flush=True)
+        self.struck = time.monotonic() - began
         self.over.set()
         sending.join()
         end = time.monotonic() + PATIENCE
@@ -154,6 +184,15 @@ class Campaign:
             login = f"{SLUG}[bot]"
             found += [uncommented(each, len(each.project.comments_by(login, each.number))) for each in self.sent]
         return [fault for fault in found if fault]
+
+    def forgotten(self) -> list[str]:
+        """What is wrong with the memories, when everything is done."""
+        found = []
+        for project in self.projects if self.stage.module != STANDIN else ():
+            numbers = [each.number for each in self.sent if each.project is project and each.status == 202]
+            name = project.repo.full_name
+            found += Place(self.stage.git.folder / f"{name}.git", name).lacks(numbers) if numbers else []
+        return found
 
     def turns(self) -> list[Turn]:
         """All turns, in the order in which they began."""
@@ -205,10 +244,11 @@ def told(campaign: Campaign, seconds: float) -> list[str]:
     """The faults, after lines about what happened."""
     turns, kills = campaign.turns(), campaign.kills
     waited = waits(turns, kills)
-    faults = [*campaign.faults(), *overlapping(turns, kills)]
+    faults = [*campaign.faults(), *campaign.forgotten(), *overlapping(turns, kills)]
     faults += [f"a lane was begun anew after {each:.1f} s" for each in waited if each > LONGEST]
     answered = Counter(each.status for each in campaign.sent)
-    print(f"\n{len(kills)} kills in {seconds:.0f} s: {dict(Counter(kill.what for kill in kills))}")
+    each = campaign.struck / max(1, len(kills))
+    print(f"\n{len(kills)} kills in {seconds:.0f} s, {each:.1f} s each: {dict(Counter(kill.what for kill in kills))}")
     print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(turns)} turns")
     if waited:
         middle = statistics.median(waited)

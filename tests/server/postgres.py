@@ -63,7 +63,7 @@ class Server:
         assert self.folder is not None, "a given server is not ours to stop"
         assert self.tools is not None
         port = self.url.rpartition(":")[2]
-        options = f"-p {port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=200"
+        options = f"-p {port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=200 -c fsync=off"
         where = ("-D", str(self.folder / "data"), "-w", "-l", str(self.folder / "log"), "-o", options)
         command = [*_as_nobody(), str(self.tools / "pg_ctl"), *where, *words]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd="/")

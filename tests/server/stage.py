@@ -33,6 +33,9 @@ APP, SLUG = 4242, "precedent-here"
 SECRET = "It's a Secret to Everybody"
 STANDIN = "tests.server.standin"
 
+READY = 300.0
+"""Seconds that a server has to become ready: a second where nothing else runs, minutes where much does."""
+
 
 class ServerStage:
     """An App that is installed on one repository, and its server, which is not running yet.
@@ -95,7 +98,7 @@ class ServerStage:
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(self.command("serve"), cwd=ROOT, env=environ, stdout=log, stderr=log)
         if wait:
-            until(lambda: self.get("/readyz" if workers else "/healthz")[0] == 200, 90, self.told)
+            until(lambda: self.get("/readyz" if workers else "/healthz")[0] == 200, READY, self.told)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
         """Send a signal; the exit code, and how many seconds it took to end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,8 +80,38 @@ def test_what_is_dropped_keeps_the_reason(queue: Queue, tmp_path: Path) -> None:
 
 
 def test_all_dead_ones_at_once(queue: Queue, tmp_path: Path) -> None:
-    assert jobs(tmp_path, "drop", "--all-dead").stdout == "1 dropped\n"
-    assert queue.ledger.counts()["dropped"] == 1
+    assert json.loads(jobs(tmp_path, "retry", "--all-dead", "--json").stdout) == {"asked": 1, "done": 1}
+    assert queue.ledger.counts()["waiting"] == 3
+    done = jobs(tmp_path, "drop", "--all-dead")
+    assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
+
+
+def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Queue, tmp_path: Path) -> None:
+    work = queue.ledger.begin("9:b", OTHER, NOON)
+    assert work is not None
+    queue.ledger.end(work, [Result(work.deliveries[0].seq, "done", "")], Told())
+    assert queue.ledger.begin("9:c", OTHER, NOON) is not None
+    assert jobs(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
+    assert [row.state for row in queue.ledger.deliveries(lane=OTHER)] == ["working", "done"]
+
+
+def test_a_list_can_be_seen_while_nothing_can_be_written(queue: Queue, tmp_path: Path) -> None:
+    """As when the disk is full: SQLite lets nobody write who was not told to."""
+    queue.database.close()
+    with sqlite3.connect(tmp_path / "queue.sqlite") as other:
+        other.execute("create trigger full before update on pulses begin select raise(abort, 'disk full'); end")
+    done = jobs(tmp_path, "list", "--state", "dead")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1\tdead")
+
+
+@pytest.mark.postgres
+def test_it_says_so_when_the_database_is_away(tmp_path: Path) -> None:
+    done = jobs(tmp_path, "list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
+    assert done.returncode == 1
+    assert done.stderr.startswith("precedent jobs: the queue's database does not answer (")
+    assert "hushhush" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

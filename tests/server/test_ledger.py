@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
 from bot.server import bookkeeping
 from bot.server.database import Database
+from bot.server.ledger import DatabaseLedger
 from bot.server.nouns import Arrival, Lane, Result, Told, Work
-from bot.server.tickets import prepare
-from tests.server.queues import APP, LANE, Queue, all_done, arrival
+from bot.server.tickets import DbosTickets, prepare
+from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival
 
 OTHER = Lane(7, 71)
 
@@ -235,6 +238,59 @@ def test_states_are_counted_and_the_oldest_that_is_due_is_found(queue: Queue) ->
     begun(queue, "9:c", OTHER)
     assert queue.ledger.counts() == {"waiting": 2, "working": 1, "done": 0, "dead": 0, "dropped": 0}
     assert queue.ledger.oldest_waiting() == 700
+
+
+def test_so_many_are_counted_and_no_more(queue: Queue) -> None:
+    queue.ledger.put([arrival(str(number)) for number in range(7)])
+    assert [queue.ledger.counts(most)["waiting"] for most in (5, 7, 100)] == [5, 7, 7]
+    assert queue.ledger.counts(5, ["waiting", "dead"]) == {"waiting": 5, "dead": 0}
+
+
+def test_any_number_can_be_tried_again_or_dropped_at_once(queue: Queue) -> None:
+    queue.ledger.put([arrival("a"), arrival("b")])
+    work = begun(queue)
+    queue.ledger.end(work, [Result(each.seq, "dead", "no permission") for each in work.deliveries], Told())
+    first, second = (each.seq for each in work.deliveries)
+    many = range(second + 1, second + 70_000)
+    assert queue.ledger.retry([first, *many]) == 1
+    assert queue.ledger.drop([*many, second], "not wanted") == 1
+    assert (queue.ledger.retry([]), queue.ledger.drop([], "")) == (0, 0)
+    assert [row.state for row in queue.ledger.deliveries()] == ["dropped", "waiting"]
+
+
+def test_the_first_that_is_due_is_found_behind_those_that_are_not(queue: Queue) -> None:
+    queue.ledger.put([arrival("a", received_at=500), arrival("b", OTHER, received_at=700)])
+    work = begun(queue)
+    queue.ledger.end(work, [Result(work.deliveries[0].seq, "waiting", "", queue.clock() + 60_000)], Told())
+    assert queue.ledger.oldest_waiting() == 700
+
+
+def test_what_is_asked_every_few_seconds_goes_through_no_whole_table(tmp_path: Path) -> None:
+    """The plan of each statement that is run: one that begins with "SCAN deliveries" grows with the ledger."""
+    plans, database = list[str](), Database.within(tmp_path)
+
+    def explain(connection: Any, _cursor: Any, sql: str, values: Any, *_: object) -> None:
+        if "deliveries" in sql:
+            raw = connection.connection.cursor()
+            plans.extend(str(row[3]) for row in raw.execute(f"explain query plan {sql}", values))
+
+    prepare(database, tmp_path)
+    ledger = DatabaseLedger(database, DbosTickets(database), "one", Clock())
+    ledger.put([arrival("a")])
+    sa.event.listen(database.engine, "before_cursor_execute", explain)
+    ledger.counts()
+    ledger.oldest_waiting()
+    ledger.deliveries()
+    ledger.deliveries(state="dead")
+    ledger.deliveries(state="done", before=9)
+    ledger.deliveries(lane=LANE, state="waiting", limit=1)
+    ledger.mend(frozenset(), 1)
+    ledger.purge(1)
+    ledger.begin("9:a", LANE, 1)
+    database.close()
+    assert len(plans) > 10
+    grows = [plan for plan in plans if plan.startswith(("SCAN deliveries", "USE TEMP B-TREE FOR ORDER"))]
+    assert grows == ["SCAN deliveries"], "the latest of all, by the key"
 
 
 def test_what_ended_long_ago_is_forgotten_but_the_dead(queue: Queue) -> None:
