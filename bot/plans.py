@@ -19,7 +19,7 @@ from bot.recall.answering import decide, recall, with_endings
 from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
 from bot.recall.wishes import is_off, redo, refreshed
-from bot.voice import Plan, look_back, look_for
+from bot.voice import UNSEEN, Plan, look_back, look_for
 
 SWITCHED_OFF = "somebody switched it off on this issue"
 
@@ -73,7 +73,7 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
 def _without_thread(base: Plan, gone: Gone, bot: Bot) -> Plan:
     """The plan for a thread that went, or went out of sight, since it was read."""
     if not gone.certain:
-        return replace(base, waits="it cannot be seen now")
+        return replace(base, waits=UNSEEN)
     if isinstance(base.thread.id, int):
         bot.memory.stage(Changes(records=(tombstone(base.thread.id, gone, bot.now),)))
     return replace(base, answer=Silent("it is not there any more"), passed=True)

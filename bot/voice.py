@@ -27,6 +27,7 @@ SKEW = timedelta(minutes=1)
 """By how much the runner's clock, which dates a promise, may be ahead of GitHub's, which dates everything else."""
 
 EDITED = "a person edited the comment: it is left as it is"
+UNSEEN = "it cannot be seen now"
 DELETED = "a person deleted the comment: it is not written again"
 
 
@@ -225,7 +226,7 @@ def _create(told: Spoken, number: int, forge: Forge, own: Own) -> Spoken:
     except Gone as error:
         if error.certain:
             return replace(told, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
-        return replace(told, reason=f"the issue cannot be seen now: a later run looks again ({error})")
+        return replace(told, reason=f"{UNSEEN}: a later run looks again ({error})", is_owed=True)
     except Unreachable:
         standing = look_for(number, forge, own)
         if standing is None:

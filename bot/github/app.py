@@ -18,7 +18,16 @@ from jwt.exceptions import PyJWTError
 
 from bot.archive import clean
 from bot.errors import UserError
-from bot.github.errors import ForgeError, Gone, Invalid, NotInstalled, NotPermitted, Unauthorised, Unreachable
+from bot.github.errors import (
+    ForgeError,
+    Gone,
+    Invalid,
+    NotInstalled,
+    NotPermitted,
+    Suspended,
+    Unauthorised,
+    Unreachable,
+)
 from bot.github.installed import AppInfo, DeliveryInfo, InstallationInfo, Minted
 from bot.github.meaning import meaning_of
 
@@ -150,7 +159,7 @@ class App:
         except Invalid as error:
             raise NotPermitted(LACKING) if "permissions" in str(error) else NotInstalled(NOT_INSTALLED) from error
         except NotPermitted as error:
-            raise NotInstalled(SUSPENDED) if "suspended" in str(error) else NotPermitted(LACKING) from error
+            raise Suspended(SUSPENDED) if "suspended" in str(error) else NotPermitted(LACKING) from error
 
     def _repository(self, token: str, repository: int) -> Mapping[str, Any]:
         """What a repository is called, as the token that is for it sees it."""

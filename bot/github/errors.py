@@ -18,7 +18,11 @@ class Unauthorised(ForgeError):
 
 
 class NotInstalled(WorldError):
-    """The App is not installed there (any more), is suspended, or may not see this repository."""
+    """The App is not installed there (any more), or may not see this repository."""
+
+
+class Suspended(NotInstalled):
+    """The installation rests; it may come back at any time."""
 
 
 class NotPermitted(ForgeError):

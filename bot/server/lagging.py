@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bot.errors import WorldError
-from bot.github.errors import ForgeError, NotInstalled, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.server.nouns import Arrival, Grant, Instant, Lane, LaneRow
 from bot.server.ports import Ledger, Tokens
+
+Loses = Callable[[Lane, str], object]
 
 PULSE = "cursors"
 """Where the last lane that was looked at is kept."""
@@ -40,14 +42,17 @@ class Lagging:
         self._newest = newest
         self._app = app
 
-    def look(self, now: Instant) -> int:
-        """Have those that lag behind caught up; how many. Raises WorldError where nothing can be asked at all."""
+    def look(self, now: Instant, loses: Loses) -> int:
+        """Have those that lag behind caught up; how many. Raises WorldError where nothing can be asked at all.
+
+        ``loses`` is told of a repository that we may not see any more, and why.
+        """
         rows = self._next(self._ours(self._ledger.register().lanes(active_since=now - LATELY)))
         caught_up, limited, last = 0, set[int](), ""
         try:
             for row in rows:
                 if row.lane.installation not in limited:
-                    caught_up += self._look_at(row, limited, now)
+                    caught_up += self._look_at(row, limited, now, loses)
                 last = row.lane.key
         finally:
             if last:
@@ -83,14 +88,15 @@ class Lagging:
             last = Lane(0, 0)
         return [*(row for row in rows if row.lane > last), *(row for row in rows if row.lane <= last)][:MOST]
 
-    def _look_at(self, row: LaneRow, limited: set[int], now: Instant) -> int:
+    def _look_at(self, row: LaneRow, limited: set[int], now: Instant, loses: Loses) -> int:
         """1 when it lags. What is wrong with one repository is no reason not to ask about the next."""
         if not row.cursor or self._is_busy(row.lane):
             return 0
         try:
             newest = self._newest(self._tokens.grant(row.lane, now))
         except NotInstalled as error:
-            self._ledger.register().gone(row.lane, str(error))
+            if not isinstance(error, Suspended):
+                loses(row.lane, str(error))
             return 0
         except RateLimited as error:
             until = round(error.until.timestamp() * 1000) if error.until else now + MINUTE

@@ -19,7 +19,7 @@ class Pace:
     def __init__(self, per_minute: int, clock: Callable[[], Instant], wait: Wait = threading.Event.wait) -> None:
         self.per_minute = per_minute
         self.clock = clock
-        self._wait = wait
+        self.wait = wait
 
     def ready(self, pushes: Sequence[Instant], stop: threading.Event) -> bool:
         """Wait until the last push is long enough ago for a turn to be worth it; False when told to stop meanwhile."""
@@ -38,7 +38,7 @@ class Pace:
 
     def _until(self, then: Instant, stop: threading.Event) -> bool:
         left = min(then - self.clock(), MINUTE)  # a push from the future is one by a clock that was put back
-        return left <= 0 or not self._wait(stop, left / 1000)
+        return left <= 0 or not self.wait(stop, left / 1000)
 
 
 class PacedStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -40,10 +40,11 @@ class Options(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What one sweep did; ``notes`` are lines about what it could not do."""
+    """What one sweep did; ``notes`` are lines about what it could not do. ``reminded``: daily looks that were begun."""
 
     redelivered: int = 0
     caught_up: int = 0
+    reminded: int = 0
     mended: int = 0
     purged: int = 0
     notes: tuple[str, ...] = ()
@@ -85,11 +86,11 @@ class Sweep:
         mended, purged = part(self._mend), part(self._purge)
         part(self._greet)
         redelivered = part(lambda at: self._redeliver(at, notes))
-        caught_up = part(self._visit) + part(self._lagging.look) + part(self._lagging.remind)
-        swept = Swept(redelivered, caught_up, mended, purged, tuple(notes))
+        caught_up = part(self._visit) + part(lambda at: self._lagging.look(at, self._house(at).loses))
+        swept = Swept(redelivered, caught_up, part(self._lagging.remind), mended, purged, tuple(notes))
         for note in notes:
             log.warning("sweep: %s", note)
-        log.info("swept", extra={"redelivered": redelivered, "caught_up": caught_up, "mended": mended})
+        log.info("swept", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
         return swept
 
     def _mend(self, now: Instant) -> int:

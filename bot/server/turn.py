@@ -6,6 +6,8 @@ ticket → a push ago long enough → what waits → the repository (`bot.server
 from __future__ import annotations
 
 import logging
+import random
+import time
 from functools import partial
 
 from bot.errors import WorldError
@@ -21,8 +23,11 @@ from bot.server.visit import Desk, Visit, Where
 TROUBLE = 15.0
 """Seconds after which a lane is looked at again whose turn could not be begun, or not be written down."""
 
-PAUSES = (0.2, 1.0, 5.0)
-"""Seconds between tries to write down what a turn did: else it is all done once more."""
+PATIENCE = 1.0
+"""Seconds between tries to have the lane looked at again, while the database is away."""
+
+PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
+"""Seconds between tries to write down what a turn did: else it is all done once more. A database is back by then."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +54,8 @@ def turn(ticket: str, lane: Lane, shop: Shop, desk: Desk) -> None:
     line = desk.guarded(lambda: _turn(ticket, lane, shop, desk))
     if line:
         log.error("a turn was not begun, or not written down: %s", line, extra={"lane": lane.key})
-        desk.guarded(lambda: desk.ledger.put_off(ticket, lane, TROUBLE))
+        while desk.guarded(lambda: desk.ledger.put_off(ticket, lane, TROUBLE)):
+            time.sleep(PATIENCE)  # who dies with a ticket in hand has it taken over, who gives it up leaves none
 
 
 def _turn(ticket: str, lane: Lane, shop: Shop, desk: Desk) -> None:
@@ -68,7 +74,8 @@ def _turn(ticket: str, lane: Lane, shop: Shop, desk: Desk) -> None:
             results, told = carry_out(work, desk)
             absorbed = _ended(work, results, told, desk)
             _log(work, results)
-    shop.tickets.cancel(absorbed)
+    if line := desk.guarded(lambda: shop.tickets.cancel(absorbed)):  # they are for turns with nothing to do
+        log.warning("tickets that are not needed any more stay: %s", line, extra={"lane": lane.key})
 
 
 def carry_out(work: Work, desk: Desk) -> tuple[list[Result], Told]:
@@ -80,7 +87,8 @@ def carry_out(work: Work, desk: Desk) -> tuple[list[Result], Told]:
         return house.keep(work, desk.ledger, desk.tokens, desk.clones.forget), Told()
     except WorldError as error:
         now, most = desk.now(), desk.where.attempts
-        return [judge(error, each, now, most) for each in work.deliveries], Told(notes=(str(error),))
+        chance = random.uniform(0.5, 1.5)
+        return [judge(error, each, now, most, chance) for each in work.deliveries], Told(notes=(str(error),))
 
 
 def _ended(work: Work, results: list[Result], told: Told, desk: Desk) -> list[str]:
@@ -90,7 +98,7 @@ def _ended(work: Work, results: list[Result], told: Told, desk: Desk) -> list[st
             return desk.ledger.end(work, results, told)
         except WorldError as error:
             log.warning("what a turn did could not be written down yet: %s", error, extra={"lane": work.lane.key})
-            desk.stop.wait(pause)
+            desk.pace.wait(desk.stop, pause)
     return desk.ledger.end(work, results, told)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.errors import PrecedentError, UserError
+from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.errors import (
     CannotComment,
     Gone,
@@ -32,6 +32,10 @@ class Bug(PrecedentError):
     """An error that nobody expected; the message is its line for a report."""
 
 
+class Moved(WorldError):
+    """The repository is not where the turn looked for it."""
+
+
 def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, chance: float = 1.0) -> Result:
     """What becomes of the delivery; ``most`` is how many tries it has.
 
@@ -40,7 +44,7 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
     seq, why = delivery.seq, str(error)
     if isinstance(error, NotInstalled):
         return Result(seq, "dropped", why)
-    if isinstance(error, Stopping):
+    if isinstance(error, (Stopping, Moved)):
         return Result(seq, "waiting", why, now, counts=False)
     if isinstance(error, RateLimited):
         return Result(seq, "waiting", why, limit_over(error, now), counts=False)

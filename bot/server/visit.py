@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from bot.errors import PrecedentError
 from bot.flow import handle
 from bot.github.client import WRITE_GAP
-from bot.github.errors import NotInstalled, RateLimited, Unauthorised
-from bot.github.threads import OwnComment
+from bot.github.errors import Gone, NotInstalled, NotPermitted, RateLimited, Suspended, Unauthorised
 from bot.memory.git_errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.memory import Memory
 from bot.outfit import CONFIG, MUTED, Chosen, Site, branch_store, choose, embedder, outfit, remembering
@@ -27,8 +26,9 @@ from bot.server.house import House
 from bot.server.nouns import Delivery, Grant, Instant, LaneRow, Result, Told, Work
 from bot.server.pace import Pace, PacedStore
 from bot.server.ports import Ledger, Stopping, Tokens
-from bot.server.verdicts import Bug, judge, limit_over
-from bot.voice import Spoken
+from bot.server.said import about, matches, standing
+from bot.server.verdicts import Bug, Moved, judge, limit_over
+from bot.voice import UNSEEN, Spoken
 
 PROMISED = 125_000
 """Milliseconds after which a promise that was not seen kept may be looked at: `bot.duty.SPEAKING`, and some more."""
@@ -39,6 +39,8 @@ NOTHING = "nothing was due"
 TOGETHER = "it was looked at together with a later delivery"
 STOPPED = "the server stopped: the next one goes on"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
+_ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
+"""What one meets under a name that is not the repository's any more, among other things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,18 @@ class Desk:
 
 @dataclass(slots=True)
 class Visit:
-    """One turn in a repository. ``results`` are by delivery; ``spoken`` is what was said, by thread."""
+    """One turn in a repository. ``results`` are by delivery, and ``failed`` why there is none that is good.
+
+    ``spoken`` is what was said, by thread; ``name`` what the repository was called as the turn began.
+    """
 
     work: Work
     desk: Desk
     hearing: Hearing = field(default_factory=Hearing)
     results: dict[int, Result] = field(default_factory=dict)
+    failed: dict[int, PrecedentError] = field(default_factory=dict)
     spoken: dict[object, Spoken] = field(default_factory=dict)
+    name: str = ""
     store: PacedStore | None = None
     told: Told = field(default_factory=Told)
 
@@ -91,6 +98,7 @@ class Visit:
         for each in self.hearing.met:
             if isinstance(each, RateLimited):
                 self._aftermath(each)
+        self._look_twice()
         self.hearing.watch("")
         used = self.hearing.used
         told = replace(
@@ -109,6 +117,7 @@ class Visit:
         self.hearing.watch("token")
         row = desk.ledger.register().lane(lane)
         grant = desk.tokens.grant(lane, desk.now())
+        self.name = grant.name
         desk.ledger.register().seen(lane, grant.name, private=grant.private)
         site = self._site(grant)
         self.hearing.watch("settings")
@@ -120,6 +129,20 @@ class Visit:
             now = datetime.fromtimestamp(desk.now() / 1000, UTC)
             with outfit(site, chosen, self.store, now, self.hearing) as bot:
                 self._work_on(replace(bot, watch=self.hearing.watch), site, chosen, row)
+
+    def _look_twice(self) -> None:
+        """What failed as the repository went elsewhere is tried again at once; one that is ours no more is let go."""
+        doubtful = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
+        if doubtful and self.name and isinstance(error := self._caught(self._go_back), (Moved, NotInstalled)):
+            self._aftermath(error)
+            self._judge(doubtful, error)
+
+    def _go_back(self) -> None:
+        """Ask what the repository is called by now. Raises Moved for another name, NotInstalled, ForgeError."""
+        lane, tokens = self.work.lane, self.desk.tokens
+        tokens.forget(lane)
+        if tokens.grant(lane, self.desk.now()).name != self.name:
+            raise Moved("the repository got another name: it is looked at again")
 
     def _site(self, grant: Grant) -> Site:
         where, folder = self.desk.where, self.desk.clones.empty
@@ -166,7 +189,7 @@ class Visit:
             known = self.spoken.get(spoken.id)
             if known is None or not known.spoke:
                 self.spoken[spoken.id] = spoken
-        own = _of(told, group.number)
+        own = about(told, group.number)
         if error and not isinstance(error, Bug):
             raise error
         if own and own.error and not own.is_refused:
@@ -179,7 +202,7 @@ class Visit:
         elif own or not group.event.may_be_answered:
             self._settle(group, own, self._why(bot))
         else:
-            self._settle(group, _standing(bot.memory, group.number, site), self._why(bot))
+            self._settle(group, standing(bot.memory, group.number, site), self._why(bot))
 
     def _why(self, bot: Bot) -> str:
         return self.hearing.failed[0] if bot.muted and self.hearing.failed else NOTHING
@@ -198,7 +221,9 @@ class Visit:
         elif own:
             url = own.comment.url if own.comment else ""
             reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
-            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=_matches(own))
+            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=matches(own))
+            if own.is_owed and own.reason.startswith(UNSEEN):
+                self.failed[last.seq] = Gone(own.reason, certain=False)
         else:
             result = Result(last.seq, "done", otherwise, said="silent")
         self.results[last.seq] = result
@@ -206,13 +231,14 @@ class Visit:
     def _judge(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
         now, most = self.desk.now(), self.desk.where.attempts
         for each in deliveries:
+            self.failed[each.seq] = error
             self.results[each.seq] = judge(error, each, now, most, random.uniform(0.5, 1.5))
 
     def _aftermath(self, error: PrecedentError) -> None:
         """What an error means for others than the delivery that met it."""
         lane, desk = self.work.lane, self.desk
         self.hearing.note(str(error))
-        if isinstance(error, NotInstalled):
+        if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
             House(desk.ledger, desk.tokens, desk.clones.forget, desk.now()).loses(lane, str(error))
         elif isinstance(error, (Unauthorised, AuthFailed)):
             desk.tokens.forget(lane)
@@ -255,25 +281,3 @@ class Visit:
 
         line = self.desk.guarded(tried)
         return met[0] if met else Bug(line) if line else None
-
-
-def _of(told: Iterable[Spoken], number: int) -> Spoken | None:
-    """What was said on an issue: a comment or a reply before silence."""
-    return min((each for each in told if each.id == number), key=lambda each: not each.spoke, default=None)
-
-
-def _standing(memory: Memory, number: int, site: Site) -> Spoken | None:
-    """What memory has of an earlier answer, which a turn gave that did not live to write that down."""
-    said = memory.said([number]).get(number)
-    if said is None or said.state not in ("said", "silent", "removed", "withdrawn"):
-        return None
-    if said.state != "said":
-        return Spoken(number, "", "silent", said.reason)
-    url = f"{site.server_url}/{site.repository}/issues/{number}#issuecomment-{said.comment_id}"
-    comment = OwnComment(said.comment_id, "", url) if said.comment_id else None
-    return Spoken(number, "", "unchanged", "it was said before", comment=comment)
-
-
-def _matches(spoken: Spoken) -> tuple[tuple[int, float], ...]:
-    shown = (*spoken.context.seen_before, *spoken.context.open_now)
-    return tuple((match.id, match.similarity) for match in shown if isinstance(match.id, int))

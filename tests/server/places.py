@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from bot.github.app import App
 from bot.github.events import Event
 from bot.server.identity import KeptTokens
+from bot.server.lagging import QUARTER, QUARTERS
 from bot.server.memory_ledger import MemoryLedger
 from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, Told, Work
@@ -83,9 +84,20 @@ class Places:
         return sorted(self.ledger.deliveries(lane=lane), key=lambda each: each.seq)
 
 
+def _apart(github: FakeGitHub) -> None:
+    """Give repositories numbers by which their daily look is half a day from now: it is in no sweep's way."""
+    world, half = github.world, round(github.clock.epoch * 1000) // QUARTER + QUARTERS // 2
+    for place, repo in enumerate(list(world.repositories.values()), 10_000):
+        if repo.id < 10_000 * QUARTERS or abs((repo.id - half) % QUARTERS) > 1:
+            del world.repositories[repo.id]
+            repo.id = world.names[repo.full_name.lower()] = place * QUARTERS + half % QUARTERS
+            world.repositories[repo.id] = repo
+
+
 def places(github: FakeGitHub, tickets: Tickets | None = None, ledger: Ledger | None = None) -> Places:
     """With the App installed nowhere, in memory unless a queue is given; its ``api`` is to be closed."""
     github.clock.now = None
+    _apart(github)
     github.add_app(APP, "precedent", public_key=key_pair()[1]).installations.clear()
     clock, api = Clock(github.clock.epoch * 1000), App(APP, key_pair()[0], github.url)
     if tickets is not None and ledger is not None:
@@ -144,7 +156,8 @@ def sweep(here: Places, after: int = 0, api: App | None = None) -> Swept:
     """One sweep, so many milliseconds later; returns when all it asked for has come."""
     here.clock.now += after
     before = len(here.github.hooks.deliveries)
-    swept = Sweep(api or here.api, here.ledger, here.tickets, Chosen(here.github.url)).once(here.clock.now)
+    options, forget = Chosen(here.github.url), here.forgotten.append
+    swept = Sweep(api or here.api, here.ledger, here.tickets, options, forget=forget).once(here.clock.now)
     deadline = time.monotonic() + 10
     while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -74,6 +74,7 @@ def test_a_repository_that_may_not_be_seen_any_more_is_known_to_be_gone(here: Pl
     here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
     sweep(here, HOUR)
     assert lane not in [row.lane for row in here.register.lanes()]
+    assert here.forgotten == [lane]
 
 
 def test_a_limit_makes_the_lanes_of_that_installation_wait(here: Places) -> None:
@@ -100,7 +101,7 @@ def test_lanes_are_asked_about_in_turn(here: Places) -> None:
         return 0
 
     for _ in range(2):
-        Lagging(here.ledger, Tokens(), newest, APP).look(here.clock.now)  # type: ignore[arg-type]
+        Lagging(here.ledger, Tokens(), newest, APP).look(here.clock.now, print)  # type: ignore[arg-type]
     assert asked == [*lanes, *lanes[:50]]
 
 

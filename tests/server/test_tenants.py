@@ -45,8 +45,7 @@ def test_what_was_queued_before_a_rename_goes_to_the_renamed_one_not_to_its_name
     first = town.ask(ours)
     town.settle()
     second = town.ask(ours)
-    town.github.tenants.rename(ours, "renamed")
-    town.git.rename("octo-org/app", "octo-org/renamed")
+    town.rename(ours, "renamed")
     namesake = town.project("octo-org/app", "Redis")
     strange = namesake.open_issue("monalisa", "Which session store?", "What did we decide in #1?")
     town.here.tokens.forget()
@@ -63,8 +62,7 @@ def test_a_token_that_names_the_old_name_does_not_reach_the_namesake(town: Town)
     town.github.tenants.install("octo-org", ["octo-org/app"])
     town.ask(ours)
     town.settle()
-    town.github.tenants.rename(ours, "renamed")
-    town.git.rename("octo-org/app", "octo-org/renamed")
+    town.rename(ours, "renamed")
     namesake = town.project("octo-org/app", "Redis")
     namesake.open_issue("monalisa", "Which session store?", "What did we decide in #1?")
     late = town.ask(ours)
@@ -74,30 +72,28 @@ def test_a_token_that_names_the_old_name_does_not_reach_the_namesake(town: Town)
 
 def test_a_transferred_repository_takes_its_memory_along(town: Town) -> None:
     ours = town.project("octo-org/app", "PostgreSQL")
-    giver = town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.github.tenants.install("octo-org", ["octo-org/app"])
     taker = town.github.tenants.install("octocat")
     town.ask(ours)
     town.settle()
     queued = town.ask(ours)
-    town.github.tenants.transfer(ours, "octocat", taker)
-    town.git.rename("octo-org/app", "octocat/app")
+    town.transfer(ours, "octocat", taker)
     town.hear()
     town.settle()
     later = town.ask(ours)
     town.settle()
     assert [len(town.comments(ours, each)) for each in (2, queued, later)] == [1, 1, 1]
     assert [row.lane for row in town.here.register.lanes()] == [Lane(taker, ours.repo.id)]
-    assert town.here.forgotten == [Lane(giver, ours.repo.id)]
+    assert town.kept() == {f"{taker}-{ours.repo.id}"}
 
 
 def test_a_transfer_to_whom_the_app_knows_nothing_of_ends_it(town: Town) -> None:
     ours = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/first"])
-    number = town.ask(ours)
-    town.github.tenants.transfer(ours, "octocat")
-    town.git.rename("octo-org/app", "octocat/app")
+    number, lane = town.ask(ours), town.lane(ours)
+    town.transfer(ours, "octocat")
     town.settle()
-    assert (town.comments(ours, number), town.dropped) == ([], [SEEN])
+    assert (town.comments(ours, number), town.states(lane)) == ([], [("dropped", SEEN)])
 
 
 def test_a_suspended_app_says_nothing_and_catches_up_when_it_may_again(town: Town) -> None:
@@ -116,55 +112,3 @@ def test_a_suspended_app_says_nothing_and_catches_up_when_it_may_again(town: Tow
     town.tell(ours, number)
     town.settle()
     assert len(town.comments(ours, number)) == 1
-
-
-def asked_in_a_turn(folder: Path) -> list[str]:
-    """What a turn on a fresh repository asks GitHub for, in this order."""
-    town, asked = Town(folder), list[str]()
-    ours = town.project("octo-org/app", "PostgreSQL")
-    town.github.tenants.install("octo-org", ["octo-org/app"])
-    town.ask(ours)
-    town.github.on_request = asked.append
-    town.settle()
-    town.close()
-    return asked
-
-
-@pytest.mark.slow
-def test_an_app_that_is_taken_away_at_any_request_says_nothing_after_it(tmp_path: Path) -> None:
-    asked = asked_in_a_turn(tmp_path / "whole")
-    spoke = asked.index(next(each for each in asked if each.startswith("POST") and each.endswith("/comments")))
-    for place in range(len(asked)):
-        town = Town(tmp_path / f"cut-{place}")
-        taken_away(town, place, may_speak=place > spoke)
-        town.close()
-
-
-def taken_away(town: Town, place: int, *, may_speak: bool) -> None:
-    """A turn at whose request number ``place`` the App is uninstalled; then it comes back, and says it once."""
-    ours, bystander = town.project("octo-org/app", "PostgreSQL"), town.project("octocat/app", "Redis")
-    mine = town.github.tenants.install("octo-org", ["octo-org/app"])
-    town.github.tenants.install("octocat", ["octocat/app"])
-    number, asked = town.ask(ours), list[str]()
-
-    def cut(request: str) -> None:
-        asked.append(request)
-        if len(asked) == place + 1:
-            town.github.tenants.uninstall(mine)
-
-    town.github.on_request = cut
-    town.turn(Lane(mine, ours.repo.id))
-    town.github.on_request = lambda _: None
-    assert len(town.comments(ours, number)) == int(may_speak), f"at {asked[place]}"
-    assert town.dropped in ([[], [SEEN]] if may_speak else [[SEEN]]), f"at {asked[place]}"
-    town.hear()
-    theirs = town.ask(bystander)
-    town.settle()
-    assert len(town.comments(bystander, theirs)) == 1
-    again = town.github.tenants.install("octo-org", ["octo-org/app"])
-    town.later = PROMISE
-    town.tell(ours, number)
-    town.settle()
-    assert len(town.comments(ours, number)) == 1
-    assert Lane(again, ours.repo.id) in [row.lane for row in town.here.register.lanes()]
-    assert (town.trespasses(), town.github.violations) == ([], [])
