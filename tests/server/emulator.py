@@ -129,7 +129,7 @@ def fetch(method: str, url: str, headers: Mapping[str, str], body: bytes | None)
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    wanted = ("content-type", "link", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+    wanted = ("content-type", "etag", "link", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
     return {name.title(): headers[name] for name in wanted if headers.get(name)}
 
 
