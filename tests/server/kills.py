@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import random
 import secrets
@@ -287,6 +288,7 @@ def main() -> int:
     options.add_argument("--postgres", action="store_true")
     options.add_argument("--standin", action="store_true")
     chosen = options.parse_args()
+    logging.getLogger("bot").setLevel(logging.ERROR)  # the memories are read from folders, which gives warnings
     print(f"seed {chosen.seed}, {chosen.kills} kills", flush=True)
     with tempfile.TemporaryDirectory(prefix="precedent-kills-", ignore_cleanup_errors=True) as folder:
         faults = campaign(Path(folder), chosen.seed, chosen.kills, on_postgres=chosen.postgres, standin=chosen.standin)
