@@ -77,6 +77,16 @@ def test_a_repository_that_may_not_be_seen_any_more_is_known_to_be_gone(here: Pl
     assert here.forgotten == [lane]
 
 
+def test_a_repository_of_a_suspended_installation_stays_known(here: Places) -> None:
+    lane = Lane(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    known_at(here, lane, 1)
+    sweep(here)
+    here.github.tenants.suspend(lane.installation)
+    sweep(here, MINUTE)
+    assert [row.lane for row in here.register.lanes()] == [lane]
+    assert here.forgotten == []
+
+
 def test_a_limit_makes_the_lanes_of_that_installation_wait(here: Places) -> None:
     lane = Lane(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     known_at(here, lane, 1)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.github.keys import key_pair
+from tests.server.places import APP
 from tests.server.queues import Queue
 from tests.server.town import Town
 
@@ -34,7 +35,7 @@ def spied_upon(folder: Path) -> Path:
 
 
 def tokens_of(town: Town) -> list[str]:
-    return [text for text in town.github.world.tokens if text.startswith("ghs_")]
+    return [text for text in town.github.world.tokens if text.startswith(f"ghs_{APP}_")]
 
 
 def forms(tokens: list[str]) -> list[bytes]:

@@ -238,3 +238,20 @@ def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_a
         town.pass_time(3600)
         town.settle()
     assert [len(town.comments(*each)) for each in numbers] == [1, 1]
+
+
+def test_a_turn_comes_ten_seconds_after_one_that_pushed_and_gives_its_ticket_back_when_told_to_stop(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    lane, first = town.lane(project), town.ask(project)
+    town.turn(lane)
+    last = town.pushes()[-1]
+    second = town.ask(project)
+    town.turn(lane)
+    assert town.done(lane)[-1].began >= last + 10_000
+    assert [town.row(project, number).state for number in (first, second)] == ["done"] * 2
+    third = town.ask(project)
+    town.stop.set()
+    town.turn(lane)
+    assert (town.row(project, third).state, town.row(project, third).begun) == ("waiting", 0)
+    assert lane.key in town.here.tickets.live()

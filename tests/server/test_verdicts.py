@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+import bot
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.errors import (
     CannotComment,
@@ -23,10 +25,12 @@ from bot.github.events import Event
 from bot.memory.disk import DiskTrouble
 from bot.memory.git_errors import Archived, AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.store import StoreError
+from bot.server.bookkeeping import NEVER_ENDED, REASONS
 from bot.server.nouns import Delivery, Lane, Result
 from bot.server.ports import Stopping
-from bot.server.verdicts import Bug, judge
+from bot.server.verdicts import Bug, Moved, judge
 
+ROOT = Path(bot.__file__).parent
 NOW = 1_800_000_000_000
 
 
@@ -102,7 +106,17 @@ def test_a_server_that_stops_costs_no_try() -> None:
     assert judge(Stopping("stopped"), tried(7), NOW, 8) == Result(7, "waiting", "stopped", NOW, counts=False)
 
 
+def test_a_repository_that_went_elsewhere_is_looked_at_again_at_once_which_costs_no_try() -> None:
+    assert judge(Moved("moved"), tried(7), NOW, 8) == Result(7, "waiting", "moved", NOW, counts=False)
+
+
 def test_a_bug_is_tried_three_times() -> None:
     states = [judge(Bug("a line"), tried(attempts), NOW, 8).state for attempts in range(3)]
     assert states == ["waiting", "waiting", "dead"]
     assert judge(Bug("a line"), tried(), NOW, 1).state == "dead"
+
+
+def test_every_reason_that_is_counted_by_name_is_one_that_the_code_gives() -> None:
+    sources = [file for file in ROOT.rglob("*.py") if file.name != "bookkeeping.py"]
+    code = "\n".join(file.read_text(encoding="utf-8") for file in sources)
+    assert [reason for reason in REASONS if f'"{reason}' not in code and reason != NEVER_ENDED] == []
