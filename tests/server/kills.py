@@ -24,19 +24,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch import BranchStore
 from bot.memory.memory import Memory
-from bot.server.nouns import Delivery
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
 from tests.server import postgres
+from tests.server.aftermath import Kill, Sent, Turn, overlapping, pid_of, uncommented, unfinished, waits
 from tests.server.stage import APP, READY, SLUG, STANDIN, ServerStage, until
 
 if TYPE_CHECKING:
@@ -57,34 +56,6 @@ LONGEST = 60.0
 """Seconds from a kill until what it interrupted has to be begun anew."""
 
 AGO = 200 * 24 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """An issue that was opened, and how the server answered when it was told."""
-
-    id: str
-    project: EventfulProject
-    number: int
-    status: int
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """``at``: milliseconds since 1970."""
-
-    at: int
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn of the ledger; ``ended`` is 0 when its process was killed."""
-
-    lane: str
-    began: int
-    ended: int
-    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +121,8 @@ class Campaign:
         what = "worker" if self.workers > 1 else self.chance.choice(("web", "worker", "both"))
         pids = self.stage.children() if what != "web" else []
         victims = pids if what == "both" else self.chance.sample(pids, min(1, len(pids)))
-        self.kills.append(Kill(time.time_ns() // 1_000_000, what))
+        ended = victims if what == "worker" else self.stage.children()
+        self.kills.append(Kill(time.time_ns() // 1_000_000, what, tuple(ended)))
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -201,44 +173,10 @@ class Campaign:
             "select turns.*, (select min(seq) from deliveries where turn = turns.id) as first from turns order by began"
         )
         with self.stage.ledger() as ledger, ledger.database.transaction() as asking:
-            return [Turn(row["lane"], row["began"], row["ended"], int(row["first"] or 0)) for row in asking.rows(sql)]
-
-
-def unfinished(sent: Sent, row: Delivery | None) -> str:
-    """What is wrong with a delivery that was answered with 202, "" for nothing."""
-    if row is None:
-        return f"{sent.id} is lost"
-    return "" if row.state == "done" else f"{sent.id} is {row.state}: {row.reason}"
-
-
-def uncommented(sent: Sent, comments: int) -> str:
-    """What is wrong with an issue; one that the server did not hear of may have none."""
-    if comments == 1 or (comments == 0 and sent.status != 202):
-        return ""
-    return f"{sent.project.repo.full_name}#{sent.number} has {comments} comments of ours"
-
-
-def overlapping(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[str]:
-    """Turns of a lane that began while another one of it ran; one that was killed ran until then."""
-    found = []
-    for lane in sorted({turn.lane for turn in turns}):
-        for before, after in pairwise(turn for turn in turns if turn.lane == lane):
-            end = before.ended or next((kill.at for kill in kills if kill.at >= before.began), before.began)
-            if after.began < end:
-                found.append(f"two turns of {lane} ran at once, {end - after.began} ms")
-    return found
-
-
-def waits(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[float]:
-    """For each turn that was killed: seconds from the kill until its lane was begun anew."""
-    found = []
-    for turn in turns:
-        kill = next((kill for kill in kills if kill.at >= turn.began), None)
-        if turn.ended or kill is None:
-            continue
-        later = (after.began for after in turns if after.lane == turn.lane and after.began > turn.began)
-        found.append((next(later, kill.at + 10**9) - kill.at) / 1000)
-    return found
+            return [
+                Turn(each["lane"], each["began"], each["ended"], int(each["first"] or 0), pid_of(each["worker"]))
+                for each in asking.rows(sql)
+            ]
 
 
 def told(campaign: Campaign, seconds: float) -> list[str]:

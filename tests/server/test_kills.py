@@ -9,7 +9,8 @@ import pytest
 from bot.github.events import Event
 from bot.server.nouns import Delivery, Lane
 from tests.fakes.github import FakeGitHub
-from tests.server.kills import Kill, Sent, Turn, campaign, overlapping, uncommented, unfinished, waits
+from tests.server.aftermath import Kill, Sent, Turn, overlapping, pid_of, uncommented, unfinished, waits
+from tests.server.kills import campaign
 
 DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
 
@@ -43,3 +44,8 @@ def test_turns_that_run_at_once_and_waits_are_seen() -> None:
     assert overlapping(turns[1:], kills) == []
     assert waits([turns[0], turns[3]], kills) == [2.5]
     assert waits([turns[0]], kills) == [999_999.999 + 0.001]
+
+
+def test_a_kill_ends_the_turns_of_its_processes_alone() -> None:
+    turns = [Turn("1-2", 1000, 0, pid=pid_of("a-host-77-0a1b")), Turn("1-2", 9500, 9600)]
+    assert waits(turns, [Kill(1500, "worker", (78,)), Kill(9000, "worker", (77, 78))]) == [0.5]
