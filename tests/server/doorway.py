@@ -25,7 +25,7 @@ from bot.server.health import APP, WORKER
 from bot.server.memory_ledger import MemoryLedger, clock
 from bot.server.memory_queue import MemoryTickets
 from bot.server.options import Options
-from bot.server.ports import COUNTED, STATES, Ledger
+from bot.server.ports import Ledger
 from bot.server.receive import Rules
 from bot.server.run import opened
 from bot.server.web import WebDoor, app
@@ -53,10 +53,10 @@ class Away(MemoryLedger):
             raise WorldError("the database does not answer")
         return super().put(arrivals)
 
-    def counts(self, most=COUNTED, of=STATES):  # type: ignore[no-untyped-def]
+    def counts(self, *given):  # type: ignore[no-untyped-def]
         if self.sign.exists():
             raise WorldError("the database does not answer")
-        return super().counts(most, of)
+        return super().counts(*given)
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.server.logs import HIDDEN, MOST, Lines, request_id, write_logs
@@ -97,6 +97,7 @@ def test_of_an_exception_the_kind_and_the_place_are_told_and_not_its_words() -> 
     assert "stranger" not in json.dumps(found)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.sampled_from(["json", "text"]))
 def test_a_line_is_one_line_whatever_is_in_it(text: str, form: Any) -> None:
     shown = Lines(form).format(record("it said %s", text, title=text))

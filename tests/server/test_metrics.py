@@ -147,7 +147,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
 class Lost(Days):
     """A ledger whose database is away."""
 
-    def counts(self):  # type: ignore[no-untyped-def]
+    def counts(self, *_):  # type: ignore[no-untyped-def]
         raise WorldError("connection refused")
 
     def pulses(self):  # type: ignore[no-untyped-def]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.installed import Minted
@@ -12,6 +12,7 @@ from bot.server.nouns import Grant, Lane
 NUMBERS = st.integers(min_value=0, max_value=2**53)
 
 
+@settings(deadline=None)
 @given(NUMBERS, NUMBERS)
 def test_a_lane_is_found_again_by_its_key(installation: int, repository: int) -> None:
     lane = Lane(installation, repository)

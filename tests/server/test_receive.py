@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.github.events import Event
@@ -183,6 +183,7 @@ def test_json_that_was_written_anew_is_not_what_was_signed() -> None:
     assert status(again, x_hub_signature_256=signature(body)) == 403
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_one_flipped_bit_anywhere_is_seen(data: st.DataObject) -> None:
     body = json.dumps(issue_event(1)).encode()
@@ -280,6 +281,7 @@ def test_no_secret_is_in_the_repr_of_the_rules() -> None:
     assert "Everybody" not in repr(RULES)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.dictionaries(st.sampled_from([*raw(delivered(b""))]), st.binary(max_size=80)))
 def test_no_request_is_answered_with_a_crash(body: bytes, headers: dict[bytes, bytes]) -> None:
     whole = raw(delivered(body)) | headers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.acceptance.stage import BOT, Stage
 from tests.fakes.github import FakeGitHub
-from tests.server.stage import SLUG, ServerStage
+from tests.server.stage import READY, SLUG, ServerStage
 
 pytestmark = pytest.mark.slow
 
@@ -47,9 +48,10 @@ def action(tmp_path: Path) -> Iterator[Stage]:
 
 
 def said(github: FakeGitHub, login: str, number: int, site: str, instance: str) -> list[str]:
-    """Our comments on an issue, without what differs between two places."""
+    """Our comments on an issue, without what differs between two places; the second half of a seal is of the text."""
     texts = [str(comment.body) for comment in github.comments_by(login, number)]
-    return [text.replace(site, "SITE").replace(f"precedent:v1 id={instance}", "precedent:v1") for text in texts]
+    texts = [text.replace(site, "SITE").replace(f"precedent:v1 id={instance}", "precedent:v1") for text in texts]
+    return [re.sub(r"(?<=precedent-seal [0-9a-f]{16}) [0-9a-f]{16}", "", text) for text in texts]
 
 
 def test_three_deliveries_bring_the_comments_that_the_action_writes(server: ServerStage, action: Stage) -> None:
@@ -69,7 +71,7 @@ def test_three_deliveries_bring_the_comments_that_the_action_writes(server: Serv
         ):
             if github is server.github:
                 assert server.deliver(*what) == 202
-                server.settle(180)
+                server.settle(READY)
             else:
                 assert action.act(*what) == 0
     assert numbers[0] == numbers[1]
@@ -83,7 +85,7 @@ def test_what_was_said_and_why_is_on_the_status_page(server: ServerStage) -> Non
     server.start()
     number = server.github.open_issue("monalisa", "Which database", "What database did we choose in #1?")
     assert server.deliver("issues", "opened", number) == 202
-    server.settle(180)
+    server.settle(READY)
     (row,) = [each for each in server.rows() if each.event.number == number]
     assert (row.state, row.said) == ("done", "created")
     status, page = server.get(f"/deliveries/{row.seq}")

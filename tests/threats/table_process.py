@@ -168,7 +168,7 @@ ROWS = (
     Threat(
         26,
         "A forged, repeated or weakly signed webhook",
-        "The server believes SHA-256 over the raw bytes only, in constant time; what it knows by its id is not done again.",
+        "The server believes SHA-256 over the raw bytes only, in constant time; an id that it knows is not done again.",
         (
             f"{RECEIVE}test_each_refusal_has_its_status",
             f"{RECEIVE}test_nothing_is_parsed_before_the_signature_is_good",
