@@ -38,8 +38,9 @@ def look_around(event: Event, bot: Bot) -> Look:
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
     memory.bring(ids)
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
-    touched = [event.number] if event.number and event.name == "issue_comment" else []
-    known = _known(held, said, [*memory.wishes(ids), *touched])
+    known = _known(held, said, memory.wishes(ids))
+    if event.number and event.name == "issue_comment":
+        known = replace(known, touched=frozenset([event.number]))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     news = catch_up(bot.forge, bot.own, known, found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
@@ -57,15 +58,12 @@ def look_around(event: Event, bot: Bot) -> Look:
     return replace(look, limit=str(news.limited or ""))
 
 
-def _known(held: Mapping[ThreadId, Record], said: Mapping[ThreadId, Said], unsure: Iterable[ThreadId]) -> Known:
-    """What memory knows of threads, and of our comments on them.
-
-    Of those that are ``unsure`` the list does not tell whether they changed: where people asked for something, replies
-    may stand, also to comments that are gone by now; and a comment may be edited in the second in which it was read.
-    """
+def _known(held: Mapping[ThreadId, Record], said: Mapping[ThreadId, Said], asked: Iterable[ThreadId]) -> Known:
+    """What memory knows of threads, and of our comments on them. Where people ``asked`` for something, replies may
+    stand, also to comments that are gone by now."""
     stands = {key: 1 for key, one in said.items() if one.state in ("said", "withdrawn")}
     promised = frozenset(key for key, one in said.items() if one.state == "pending" and one.text_hash)
-    return Known(held, stands, frozenset(unsure), promised)
+    return Known(held, stands, frozenset(asked), promised)
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: Bot) -> bool:

@@ -23,6 +23,9 @@ _BOLD = re.compile(r"\*\*(?=[^\s*])([^*]+)(?<=[^\s*])\*\*")
 _SAMPLES = ("x", "", "12", ". x", ") x")
 """What values may look like at their edges: they must not turn the words around them into something else."""
 
+_ENDS = ("", ":")
+"""What templates put behind a text."""
+
 _SPEAKS_FOR_A_PERSON = re.compile(
     r"\W{0,9}duplicate\s+of\b|.*\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s{0,9}\{(?:change|threads?|numbers?)\}",
     re.ASCII | re.IGNORECASE,
@@ -94,9 +97,10 @@ def _unsafe(name: str, text: str) -> str:
     for sample in _SAMPLES:
         # A day never begins a line as it is: "3. Mai" is escaped there.
         shown_as = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
-        kind, what = hazard(shown_as)
-        if kind and kind != "phrase":
-            return f"{shown(what)} {_WHAT.get(kind, 'has a meaning in Markdown')}; use plain words"
+        for end in _ENDS:
+            kind, what = hazard(shown_as + end)
+            if kind and kind != "phrase":
+                return f"{shown(what)} {_WHAT.get(kind, 'has a meaning in Markdown')}; use plain words"
     return ""
 
 

@@ -56,13 +56,15 @@ class Known:
     """What memory holds of the listed issues, and how many comments of ours were seen to stand on each.
 
     On those that are ``unsure`` replies may stand too: numbers of comments tell nothing there. Nor do they where one
-    was ``promised``, until it is seen.
+    was ``promised``, until it is seen. What was ``touched`` is read although nothing shows that it changed: a comment
+    may be edited in the second in which it was read before.
     """
 
     records: Mapping[ThreadId, Record] = field(default_factory=dict)
     ours: Mapping[ThreadId, int] = field(default_factory=dict)
     unsure: frozenset[ThreadId] = frozenset()
     promised: frozenset[ThreadId] = frozenset()
+    touched: frozenset[ThreadId] = frozenset()
 
 
 def catch_up(reader: Reader, own: Own, known: Known, listed: Sequence[Json], since: datetime | None) -> News:
@@ -126,7 +128,7 @@ def _is_news(issue: Json, known: Known) -> bool:
         held.title, held.body, held.state, held.closed_at, held.labels, held.locked,
     )  # fmt: skip
     unseen = int(issue.get("comments") or 0) - len(held.comments)
-    return not same or held.id in known.unsure | known.promised or unseen != known.ours.get(held.id, 0)
+    return not same or held.id in known.unsure | known.promised | known.touched or unseen != known.ours.get(held.id, 0)
 
 
 def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:

@@ -6,6 +6,15 @@ from datetime import datetime
 
 from bot.errors import WorldError
 
+CATCHES_UP = "the next run catches up"
+GOES_ON = "the next run goes on from here"
+"""What comes of a fault by itself."""
+
+
+def gives(permission: str) -> str:
+    """The remedy of NotPermitted; ``permission`` as a workflow names it."""
+    return f"give the job '{permission}'"
+
 
 class ForgeError(WorldError):
     """The API could not be used. What a run does about it, or a workflow may, is the remedy: others have another."""
@@ -69,15 +78,6 @@ class RateLimited(ForgeError):
 
 class Unreachable(ForgeError):
     """Timeouts, dropped connections and 5xx that outlasted the retries."""
-
-
-CATCHES_UP = "the next run catches up"
-GOES_ON = "the next run goes on from here"
-
-
-def gives(permission: str) -> str:
-    """The remedy of NotPermitted; ``permission`` as a workflow names it."""
-    return f"give the job '{permission}'"
 
 
 class NotAsked(Unreachable):
