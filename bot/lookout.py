@@ -39,7 +39,7 @@ def look_around(event: Event, bot: Bot) -> Look:
     memory.bring(ids)
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
     known = _known(held, said, memory.wishes(ids))
-    if event.number and event.name == "issue_comment":
+    if event.number and (event.name, event.action) == ("issue_comment", "edited"):
         known = replace(known, touched=frozenset([event.number]))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     news = catch_up(bot.forge, bot.own, known, found, since)
