@@ -38,9 +38,7 @@ def look_around(event: Event, bot: Bot) -> Look:
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
     memory.bring(ids)
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
-    known = _known(held, said, memory.wishes(ids))
-    if event.number and event.name == "issue_comment":
-        known = replace(known, touched=frozenset([event.number]))
+    known = replace(_known(held, said, memory.wishes(ids)), touched=_touched(event))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     news = catch_up(bot.forge, bot.own, known, found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
@@ -64,6 +62,12 @@ def _known(held: Mapping[ThreadId, Record], said: Mapping[ThreadId, Said], asked
     stands = {key: 1 for key, one in said.items() if one.state in ("said", "withdrawn")}
     promised = frozenset(key for key, one in said.items() if one.state == "pending" and one.text_hash)
     return Known(held, stands, frozenset(asked), promised)
+
+
+def _touched(event: Event) -> frozenset[ThreadId]:
+    """The thread of which the event says what no list shows: that a comment was edited, maybe as it was being read."""
+    is_edit = (event.name, event.action) == ("issue_comment", "edited")
+    return frozenset([event.number]) if is_edit and event.number else frozenset()
 
 
 def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: Bot) -> bool:

@@ -1,8 +1,8 @@
 """A large repository beside one of 10,000 threads, both made by resampling, in one run.
 
 Prints for both: how long an import takes and its peak memory, the size and layout of the branch, searches, and one
-whole event: time, peak memory, bytes fetched and pushed, with the ratio of the two. Needs the archives beside the
-checkout.
+whole event: time, peak memory, bytes fetched and pushed, with the ratio of the two. Events come to the two in turn, so
+that what else the machine does falls on both. Needs the archives beside the checkout.
 
 python -m tests.bench.bench_size [--threads 100000] [--events 10]
 """
@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -120,19 +121,31 @@ def search(stage: Stage, case: Case, asked: Sequence[Thread]) -> None:
     memory.close()
 
 
-def measure(count: int, events: int, launcher: Launcher) -> Case:
-    case, fresh = Case(count), known()[1]
+@contextmanager
+def filled(case: Case, launcher: Launcher) -> Iterator[Stage]:
+    """A repository of the case's size, with what filling it took."""
     with tempfile.TemporaryDirectory(prefix="precedent-size-") as folder:
         stage = Stage(Path(folder), NOW.isoformat().replace("+00:00", "Z"), validate=False)
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        command = [sys.executable, "-m", "tests.bench.bench_size", "--threads", str(count), "--fill", stage.git.url]
+        filling = ["--threads", str(case.threads), "--fill", stage.git.url]
+        command = [sys.executable, "-m", "tests.bench.bench_size", *filling]
         case.filled = launcher.run(command, environment | {"GIT_TOKEN": stage.git.token}, ROOT)
         look(stage, case)
-        search(stage, case, fresh)
+        try:
+            yield stage
+        finally:
+            stage.close()
+
+
+def measure(cases: Sequence[Case], events: int, launcher: Launcher) -> None:
+    fresh = known()[1]
+    with ExitStack() as opened:
+        stages = [opened.enter_context(filled(case, launcher)) for case in cases]
+        for case, stage in zip(cases, stages, strict=True):
+            search(stage, case, fresh)
         for number in range(events):
-            one_event(stage, launcher, fresh[number], count + 1 + number, case.events)
-        stage.close()
-    return case
+            for case, stage in zip(cases, stages, strict=True):
+                one_event(stage, launcher, fresh[number], case.threads + 1 + number, case.events)
 
 
 def report(usual: Case, large: Case) -> None:
@@ -174,8 +187,10 @@ def main() -> int:
         fill(given.fill, given.threads)
         return 0
     launcher = Launcher()
-    report(measure(USUAL, given.events, launcher), measure(given.threads, given.events, launcher))
+    usual, large = Case(USUAL), Case(given.threads)
+    measure((usual, large), given.events, launcher)
     launcher.close()
+    report(usual, large)
     return 0
 
 

@@ -15,7 +15,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--histories", type=int, default=200, help="how many")
     parser.add_argument("--from", dest="first", type=int, default=1, help="the first seed; the others follow")
     parser.add_argument("--processes", type=int, default=2, help="how many at once")
-    parser.add_argument("--minutes", type=float, default=600.0, help="begin no more after so many")
+    parser.add_argument("--minutes", type=float, default=600.0, help="begin no more after so many, and fail")
     parser.add_argument("--first-violation", action="store_true", help="stop at the first one")
     parser.add_argument("--json", type=Path, help="write the summary there")
     parser.add_argument("--replay", type=int, metavar="SEED", help="play one history and tell its story")
@@ -53,6 +53,10 @@ def main(arguments: list[str] | None = None) -> int:
     if given.json:
         found = {"histories": summary.histories, "seconds": summary.seconds, "counts": dict(summary.counts)}
         given.json.write_text(json.dumps(found | {"broken": summary.broken}, indent=1), encoding="utf-8")
+    missing = len(seeds) - summary.histories
+    if missing and not (given.first_violation and summary.broken):
+        print(f"the time was over: {missing:,} of {len(seeds):,} histories were not played", file=sys.stderr)
+        return 1
     return 1 if summary.broken else 0
 
 

@@ -99,7 +99,8 @@ def repeat_last(story: Story, settled: Sequence[Ran]) -> Iterator[str]:
     """(7) Another look, when nothing has happened since the last one, changes nothing and says nothing."""
     scene = story.scene
     again = [ran.delivery for ran in scene.runs[-len(settled) - 1 : -len(settled)] if ran.may_be_repeated]
-    if again and story.since:  # no event told of what happened last: the first look finds it
+    if again and (story.since or (again[0].name, again[0].action) == ("issue_comment", "edited")):
+        # No event told of what happened last, or of what points at a thread that is read anew: the first look finds it.
         scene.act(again[0])
         settled = story.settle(fully=True)
     for delivery in (*again, settled[-1].delivery):
