@@ -61,10 +61,14 @@ def kept(folder: Path, queue: Queue) -> bytes:
 
 
 def test_a_token_is_in_no_database_log_file_or_argument(
-    tmp_path: Path, queue: Queue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    queue: Queue,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    spies = spied_upon(tmp_path / "spies")
+    spies = spied_upon(tmp_path_factory.mktemp("spies"))  # outside of the folders that are searched
     town = Town(tmp_path / "town", queue.tickets, queue.ledger)
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
