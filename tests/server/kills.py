@@ -3,9 +3,10 @@
 python -m tests.server.kills [--kills 100] [--seed S] [--postgres] [--standin]
 
 Somebody opens issues that the past of their repository has an answer to, in twelve repositories, and GitHub tells of
-each. Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both, on PostgreSQL one of two workers.
-At the end each delivery that was answered with 202 has to be done, each issue of them to have one comment of ours and
-its record in a memory that is sound, and the issues that the server did not hear of at most one comment.
+each. Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both, on PostgreSQL one of two workers
+that run by themselves, each with a folder of its own, and are started anew within a second. At the end each delivery
+that was answered with 202 has to be done, each issue of them to have one comment of ours and its record in a memory
+that is sound, and the issues that the server did not hear of at most one comment.
 --standin: with turns that do nothing, so without comments.
 """
 
@@ -24,9 +25,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import Popen
 from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch import BranchStore
@@ -77,11 +79,12 @@ class Place:
 
 @dataclass
 class Campaign:
-    """Deliveries and kills against one stage."""
+    """Deliveries and kills against one stage, with so many workers without a web part; 0 for one of the server's."""
 
     stage: ServerStage
     chance: random.Random
-    workers: int
+    machines: int
+    hands: list[Popen[bytes]] = field(default_factory=list)
     projects: list[EventfulProject] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
@@ -117,25 +120,38 @@ class Campaign:
     def strike(self) -> None:
         """One kill, and what is needed so that the server runs again."""
         time.sleep(self.chance.uniform(*BETWEEN))
+        if self.hands:
+            self.replace(self.chance.randrange(len(self.hands)))
+            return
         until(self.stage.children, READY, self.stage.told)
-        what = "worker" if self.workers > 1 else self.chance.choice(("web", "worker", "both"))
+        what = self.chance.choice(("web", "worker", "both"))
         pids = self.stage.children() if what != "web" else []
-        victims = pids if what == "both" else self.chance.sample(pids, min(1, len(pids)))
-        ended = victims if what == "worker" else self.stage.children()
-        self.kills.append(Kill(time.time_ns() // 1_000_000, what, tuple(ended)))
-        for pid in victims:
+        self.note(what, pids or self.stage.children())
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if what != "worker":
             self.stage.stop(signal.SIGKILL)
             time.sleep(self.chance.uniform(0, 1))
-            self.stage.start(self.workers, wait=False)
+            self.stage.start(1, wait=False)
             until(lambda: self.stage.get("/healthz")[0] == 200, READY, self.stage.told)
+
+    def replace(self, place: int) -> None:
+        """Kill the worker of this place, and start another one."""
+        self.note("worker", [self.hands[place].pid])
+        self.hands[place].kill()
+        self.hands[place].wait()
+        time.sleep(self.chance.uniform(0, 1))
+        self.hands[place] = self.stage.worker(place)
+
+    def note(self, what: str, pids: Sequence[int]) -> None:
+        self.kills.append(Kill(time.time_ns() // 1_000_000, what, tuple(pids)))
 
     def run(self, kills: int) -> None:
         """All of it; returns when everything is answered, or `PATIENCE` has run out."""
         self.settle_down()
-        self.stage.start(self.workers)
+        self.hands += [self.stage.worker(place) for place in range(self.machines)]
+        self.stage.start(0 if self.hands else 1)
         sending = threading.Thread(target=self.send, daemon=True)
         sending.start()
         began = time.monotonic()
@@ -214,7 +230,7 @@ def campaign(folder: Path, seed: int, kills: int, *, on_postgres: bool, standin:
     """The faults of one campaign."""
     began = time.monotonic()
     with stage(folder, on_postgres=on_postgres, standin=standin) as made:
-        one = Campaign(made, random.Random(seed), 2 if on_postgres else 1)
+        one = Campaign(made, random.Random(seed), machines=2 if on_postgres else 0)
         one.run(kills)
         return told(one, time.monotonic() - began)
 

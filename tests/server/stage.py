@@ -58,6 +58,7 @@ class ServerStage:
         self.port = free_port()
         self.github.hooks.url = f"{self.url}/webhook"
         self.process: subprocess.Popen[bytes] | None = None
+        self.others: list[subprocess.Popen[bytes]] = []
         self.log_file = folder / "log"
         self.secrets = {"private-key": key_pair()[0], "webhook-secret": SECRET}
         for name, text in self.secrets.items():
@@ -99,6 +100,13 @@ class ServerStage:
             self.process = subprocess.Popen(self.command("serve"), cwd=ROOT, env=environ, stdout=log, stderr=log)
         if wait:
             until(lambda: self.get("/readyz" if workers else "/healthz")[0] == 200, READY, self.told)
+
+    def worker(self, place: int) -> subprocess.Popen[bytes]:
+        """Start a worker without a web part, as on the machine of this number: it shares the database alone."""
+        environ = self.environ() | {"PRECEDENT_DATA": str(self.folder / f"machine-{place}")}
+        with self.log_file.open("ab") as log:
+            self.others.append(subprocess.Popen(self.command("worker"), cwd=ROOT, env=environ, stdout=log, stderr=log))
+        return self.others[-1]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
         """Send a signal; the exit code, and how many seconds it took to end."""
@@ -168,6 +176,9 @@ class ServerStage:
                     os.kill(pid, signal.SIGKILL)
             self.process.kill()
             self.process.wait()
+        for other in self.others:
+            other.kill()
+            other.wait()
         self.github.stop()
         self.git.stop()
 
