@@ -2,7 +2,7 @@
 
 python -m tests.server.kills [--kills 100] [--seed S] [--postgres] [--standin]
 
-Somebody opens issues that the past of their repository has an answer to, in twelve repositories, and GitHub tells of
+Somebody opens issues that the past of their repository has an answer to, in some repositories, and GitHub tells of
 each. Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both, on PostgreSQL one of two workers
 that run by themselves, each with a folder of its own, and are started anew within a second. At the end each delivery
 that was answered with 202 has to be done, each issue of them to have one comment of ours and its record in a memory
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from tests.kills.repository import Repository
 
 BRANCH = "precedent"
-REPOSITORIES = 12
+REPOSITORIES, SHARE = 12, 4
+"""Least number of repositories, and of kills to each: none gets to the most comments of a day."""
+
 EVERY = 0.7
 """Seconds between two deliveries, on average."""
 
@@ -92,11 +94,11 @@ class Campaign:
     struck: float = 0.0
     """Seconds until the last kill."""
 
-    def settle_down(self) -> None:
-        """Twelve repositories, each with one decision in its past."""
+    def settle_down(self, repositories: int) -> None:
+        """So many repositories, each with one decision in its past."""
         github = self.stage.github
         past = from_epoch(github.clock.epoch - AGO)
-        for number in range(REPOSITORIES):
+        for number in range(repositories):
             project = github.add_project(f"octo-org/shop-{number}")
             self.stage.git.create(project.repo.full_name)
             project.open_issue("octocat", "Where should sessions live?", "Files are slow.", at=past)
@@ -149,7 +151,7 @@ class Campaign:
 
     def run(self, kills: int) -> None:
         """All of it; returns when everything is answered, or `PATIENCE` has run out."""
-        self.settle_down()
+        self.settle_down(max(REPOSITORIES, kills // SHARE))
         self.hands += [self.stage.worker(place) for place in range(self.machines)]
         self.stage.start(0 if self.hands else 1)
         sending = threading.Thread(target=self.send, daemon=True)
