@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ _USED = "used"
 _GONE = ".gone-"
 _APART = ".apart-"
 _MEGABYTE = 1_000_000
+_LEFT = 3600
+"""Seconds after which nobody uses a folder any more that was made for one turn."""
 
 
 class Clones:
@@ -32,8 +35,11 @@ class Clones:
         self._limit = megabytes * _MEGABYTE
         with on_disk("make the folder for clones"):
             folder.mkdir(parents=True, exist_ok=True)
-            for left in folder.glob(f"{_GONE}*"):
-                shutil.rmtree(left, ignore_errors=True)
+            long_ago = time.time() - _LEFT
+            for left in (*folder.glob(f"{_GONE}*"), *folder.glob(f"{_APART}*")):
+                with suppress(OSError):  # another process may be at the same
+                    if left.name.startswith(_GONE) or left.stat().st_mtime < long_ago:
+                        shutil.rmtree(left, ignore_errors=True)
 
     @property
     def empty(self) -> Path:
@@ -116,7 +122,9 @@ def _noted(place: Path) -> tuple[float, int, Path]:
         note = place / _USED
         return note.stat().st_mtime, int(note.read_text(encoding="ascii")), place
     except (OSError, ValueError):
-        return 0.0, _size(file for file in place.rglob("*") if file.is_file()), place
+        with suppress(OSError):  # somebody may be filling or removing it
+            return 0.0, _size(file for file in place.rglob("*") if file.is_file()), place
+        return 0.0, 0, place
 
 
 def _size(files: Iterable[Path]) -> int:

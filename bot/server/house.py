@@ -9,9 +9,6 @@ from bot.github.events import Event
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, Result, Work
 from bot.server.ports import Ledger, Tokens
 
-EVENTS = frozenset({"installation", "installation_repositories", "repository"})
-"""What `keep` is for; all of them come in an installation's own lane."""
-
 UNINSTALLED = "the App is not installed there any more"
 SUSPENDED = "the App is suspended there"
 REMOVED = "the App may not see this repository any more"

@@ -7,8 +7,8 @@ import threading
 from bot.server.nouns import Grant, Instant, Lane
 from bot.server.ports import AppApi
 
-SPARE = 10 * 60_000
-"""Milliseconds that a token is good for at least when it is handed out: longer than a turn takes."""
+SPARE = 20 * 60_000
+"""Milliseconds that a token is good for at least when it is handed out: longer than `slots.HANGING`."""
 
 LIFE = 60 * 60_000
 """Milliseconds that GitHub's tokens live, whatever our clock makes of the time at which they end."""
@@ -28,7 +28,7 @@ class KeptTokens:
         self._lock = threading.Lock()
 
     def grant(self, lane: Lane, now: Instant) -> Grant:
-        """A token good for ten minutes at least, and the repository's present name. Raises NotInstalled, ForgeError."""
+        """A token good for twenty minutes, and the repository's present name. Raises NotInstalled, ForgeError."""
         with self._lock:
             kept, forgotten = self._kept.get(lane), self._forgotten
         if kept is not None and now + SPARE <= kept.expires_at:

@@ -69,7 +69,7 @@ class Lagging:
             since = (now // QUARTER - row.lane.repository) % QUARTERS
             if since < WITHIN:
                 day = (now // QUARTER - row.lane.repository) // QUARTERS
-                due.append(self._arrival(row.lane, f"daily-{row.lane.key}-{day}", Event("schedule"), now))
+                due.append(self._arrival(row, f"daily-{row.lane.key}-{day}", Event("schedule"), now))
         known = self._ledger.known([each.id for each in due])
         return sum(sum(self._ledger.put([each])) for each in due if each.id not in known)
 
@@ -112,13 +112,12 @@ class Lagging:
             return 0
         if newest <= row.cursor + SLACK:
             return 0
-        # Named by what is newest there, so that a repository whose memory cannot get on is not sent after it for ever.
-        arrival = self._arrival(row.lane, f"catch-up-{row.lane.key}-{newest}", Event("catch-up"), now)
+        # Named by what is newest and how far memory has read: one that gets on is sent on, one that cannot is not.
+        arrival = self._arrival(row, f"catch-up-{row.lane.key}-{newest}-{row.cursor}", Event("catch-up"), now)
         return sum(self._ledger.put([arrival]))
 
     def _is_busy(self, lane: Lane) -> bool:
         return any(self._ledger.deliveries(state=state, lane=lane, limit=1) for state in ("waiting", "working"))
 
-    def _arrival(self, lane: Lane, name: str, event: Event, now: Instant) -> Arrival:
-        known = self._ledger.register().lane(lane)
-        return Arrival(f"{self._app}:{name}", lane, event, known.name, known.private, received_at=now)
+    def _arrival(self, row: LaneRow, name: str, event: Event, now: Instant) -> Arrival:
+        return Arrival(f"{self._app}:{name}", row.lane, event, row.name, row.private, received_at=now)

@@ -130,11 +130,12 @@ class DatabaseLedger(Accounts):
 
     def retry(self, seqs: Sequence[int]) -> int:
         sql = (
-            "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = 0, finished_at = 0,"
+            "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
             " reason = '' where state = 'dead' and seq in :seqs returning lane"
         )
+        now = self.now()
         with self.database.transaction() as retrying:
-            lanes = [row["lane"] for some in _parts(seqs) for row in retrying.rows(sql, seqs=some)]
+            lanes = [row["lane"] for some in _parts(seqs) for row in retrying.rows(sql, now=now, seqs=some)]
             self._call(retrying, lanes, "retry")
             return len(lanes)
 
@@ -153,10 +154,13 @@ class DatabaseLedger(Accounts):
         return {state: int(row["many"]) if row else 0 for state, row in found.items()}
 
     def oldest_waiting(self) -> Instant:
-        sql = "select received_at from deliveries where state = 'waiting' and next_at <= :now order by seq limit 1"
+        sql = (
+            "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
+            " order by seq limit 1"
+        )
         with self.database.transaction() as asking:
             row = asking.row(sql, now=self.now())
-            return int(row["received_at"]) if row else 0
+            return max(int(row["received_at"]), int(row["next_at"])) if row else 0
 
     def mend(self, live: frozenset[str], before: Instant) -> int:
         sql = "select distinct lane from deliveries where state in ('waiting', 'working') and received_at < :before"

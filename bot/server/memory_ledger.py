@@ -225,7 +225,8 @@ class MemoryLedger:
         with self.lock:
             rows = [self.rows[seq] for seq in seqs if seq in self.rows and self.rows[seq].state == "dead"]
             for row in rows:
-                self.rows[row.seq] = replace(row, state="waiting", attempts=0, finished_at=0, reason="")
+                now = self.now()
+                self.rows[row.seq] = replace(row, state="waiting", attempts=0, next_at=now, finished_at=0, reason="")
             lanes = sorted({row.lane for row in rows})
             self._add([bookkeeping.fresh(lane, "retry") for lane in lanes], lanes)
             return len(rows)
@@ -245,7 +246,7 @@ class MemoryLedger:
     def oldest_waiting(self) -> Instant:
         with self.lock:
             due = (row for row in self.rows.values() if row.state == "waiting" and row.next_at <= self.now())
-            return next((row.received_at for row in due), 0)
+            return next((max(row.received_at, row.next_at) for row in due), 0)
 
     def mend(self, live: frozenset[str], before: Instant) -> int:
         with self.lock:

@@ -1,4 +1,4 @@
-"""The nouns of the webhook server: lanes, deliveries, turns and what became of them. No word that anybody wrote."""
+"""The nouns of the webhook server: lanes, deliveries, turns and what became of them. No text of an issue."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Lane:
 class Arrival:
     """What is kept of a delivery: ids, and what `Event` needs to know where to look.
 
-    ``id`` is "APP:GUID", one of our own making "APP:catch-up-LANE-NNN". ``event`` has no ``comment_author``: people's
-    names are never kept. ``name`` is "owner/name" as the payload says it, which is shown, and never used to reach the
+    ``id`` is "APP:GUID", one of our own making "APP:catch-up-LANE-NNN". ``event`` has no ``comment_author``: who
+    wrote what is not kept. ``name`` is "owner/name" as the payload says it, which is shown, and never used to reach the
     repository. ``request`` is in every log line about it. ``extra`` is for an installation's own lane only:
     ("added", "17,18"), ("account", "octo-org").
     """

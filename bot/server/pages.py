@@ -1,4 +1,4 @@
-"""The status page and the page of one delivery: the ledger in words and figures, and nothing that anybody wrote."""
+"""The status page and the page of one delivery: the ledger in words and figures, and no text of an issue."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class Ledger(Protocol):
         ...
 
     def oldest_waiting(self) -> Instant:
-        """When the first one that is due came in, 0 where none is."""
+        """Since when the first one that is due could have been begun, 0 where none is."""
         ...
 
     def mend(self, live: frozenset[str], before: Instant) -> int:

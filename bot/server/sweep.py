@@ -123,7 +123,8 @@ class Sweep:
     def _visit(self, now: Instant) -> int:
         """Once a day, or when something changed: all installations; how many repositories there are new to us."""
         today, register = now // DAY, self._ledger.register()
-        if self._ledger.pulses().get(PLACES, (0, {"day": 0}))[1].get("day") == today:
+        before = self._ledger.pulses().get(PLACES)
+        if before and before[1].get("day") == today:
             return 0
         known = {row.lane for row in register.lanes()}
         listed: set[Lane] = set()
@@ -135,7 +136,8 @@ class Sweep:
                 register.seen(Lane(place.id, number), name, private=private)
         self._leave(known - listed, now)
         found = self._house(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
-        self._ledger.pulse(PLACES, {"day": today})
+        if self._ledger.pulses().get(PLACES) == before:  # else something changed meanwhile, and is looked at next
+            self._ledger.pulse(PLACES, {"day": today})
         return found
 
     def _seen(self, installation: int) -> list[tuple[int, str, bool]]:

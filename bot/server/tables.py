@@ -1,4 +1,4 @@
-"""The tables of the queue's database, for SQLite and for PostgreSQL. No word that anybody wrote is in them."""
+"""The tables of the queue's database, for SQLite and for PostgreSQL. No text of an issue is in them."""
 
 from __future__ import annotations
 

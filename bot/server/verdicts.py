@@ -7,6 +7,7 @@ from bot.github.errors import (
     CannotComment,
     Gone,
     Invalid,
+    IssuesOff,
     NotInstalled,
     NotPermitted,
     RateLimited,
@@ -48,7 +49,7 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
         return Result(seq, "waiting", why, now, counts=False)
     if isinstance(error, RateLimited):
         return Result(seq, "waiting", why, limit_over(error, now), counts=False)
-    if isinstance(error, SILENT):
+    if isinstance(error, SILENT) and not _can_pass(error):
         return Result(seq, "done", why, said="silent")
     tries = delivery.attempts + 1
     if isinstance(error, FOR_THE_OWNER) or tries >= (min(most, BUG_TRIES) if isinstance(error, Bug) else most):
@@ -56,6 +57,11 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
     is_first = tries == 1 and isinstance(error, (Unauthorised, AuthFailed))  # there is a new token to be tried at once
     pause = 0 if is_first else round(FIRST * 2 ** (tries - 1) * chance)
     return Result(seq, "waiting", why, now + pause)
+
+
+def _can_pass(error: PrecedentError) -> bool:
+    """A 404 is also what GitHub says for a moment where something is new or moves; without issues it is for good."""
+    return isinstance(error, Gone) and not error.certain and not isinstance(error, IssuesOff)
 
 
 def limit_over(error: RateLimited, now: Instant) -> Instant:

@@ -12,6 +12,7 @@ from bot.errors import PrecedentError
 from bot.flow import handle
 from bot.github.client import WRITE_GAP
 from bot.github.errors import Gone, NotInstalled, NotPermitted, RateLimited, Suspended, Unauthorised
+from bot.github.events import CALM
 from bot.memory.git_errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.memory import Memory
 from bot.outfit import CONFIG, MUTED, Chosen, Site, branch_store, choose, embedder, outfit, remembering
@@ -34,6 +35,9 @@ PROMISED = 125_000
 """Milliseconds after which a promise that was not seen kept may be looked at: `bot.duty.SPEAKING`, and some more."""
 
 LONGEST = 3_600_000
+UNAWAITED = CALM | {FOLLOW_UP}
+"""Events that nobody waits for: their turn may take the last steps of a rebuild."""
+
 LOOKED = "what happened was looked at"
 NOTHING = "nothing was due"
 TOGETHER = "it was looked at together with a later delivery"
@@ -171,8 +175,10 @@ class Visit:
             for line in memory.notes:
                 self.hearing.note(line)
         self.hearing.watch("read on")
-        go_on(replace(bot, memory=memory), calm=False)
-        self.told = self._outlook(memory, bot, row)
+        before = memory.reading
+        self.told = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
+        go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
+        self.told = self._outlook(memory, bot, row, reads_on=memory.reading != before)
 
     def _is_done_already(self, group: Group) -> bool:
         """Whether the look around for an earlier event of this turn did what there is to do."""
@@ -247,15 +253,19 @@ class Visit:
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
             desk.clones.forget(lane)
 
-    def _outlook(self, memory: Memory, bot: Bot, row: LaneRow) -> Told:
-        """How far memory has read, and when somebody has to look again although nothing happens."""
+    def _outlook(self, memory: Memory, bot: Bot, row: LaneRow, *, reads_on: bool) -> Told:
+        """How far memory has read, and when somebody has to look again although nothing happens.
+
+        ``reads_on``: a rebuild that is not at its end came further in this turn, which the next one follows at once.
+        """
         cursor = round(memory.cursor.timestamp() * 1000) if memory.cursor else 0
         now = self.desk.now()
         if any(each.state == "waiting" for each in self.results.values()):
             return Told(cursor=cursor)
-        if memory.reading and not bot.forge.troubles:
+        is_reading = memory.reading is not None and not bot.forge.troubles
+        if is_reading and reads_on:
             return Told(cursor=cursor, again_at=now)
-        if not self._is_owed(memory, bot):
+        if not (is_reading or self._is_owed(memory, bot)):
             return Told(cursor=cursor)
         is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
         backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,14 @@ def test_what_was_half_removed_goes_at_the_next_start(tmp_path: Path) -> None:
     (tmp_path / ".gone-1" / "clone.git").mkdir(parents=True)
     Clones(tmp_path, 3)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_made_for_one_turn_of_a_killed_process_goes_later(tmp_path: Path) -> None:
+    for name, ago in ((".apart-new", 60), (".apart-old", 7200)):
+        (tmp_path / name / "clone.git").mkdir(parents=True)
+        os.utime(tmp_path / name, (time.time() - ago,) * 2)
+    Clones(tmp_path, 3)
+    assert [place.name for place in tmp_path.iterdir()] == [".apart-new"]
 
 
 def test_a_turn_that_fails_leaves_its_clone_and_gives_it_back(clones: Clones) -> None:

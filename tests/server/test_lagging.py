@@ -47,6 +47,18 @@ def test_a_repository_whose_news_we_missed_is_caught_up_once(here: Places) -> No
     assert sweep(here, 15 * MINUTE).caught_up == 0
 
 
+def test_one_that_gets_on_is_sent_on_and_one_that_does_not_is_not(here: Places) -> None:
+    lane = Lane(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    here.github.hooks.deliveries.clear()
+    known_at(here, lane, here.clock.now - 3 * HOUR)
+    sweep(here)
+    here.github.open_issue("octocat", "Crash")
+    for cursor, expected in ((3, 1), (2, 1), (2, 0)):
+        known_at(here, lane, here.clock.now - cursor * HOUR)
+        here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
+        assert (cursor, sweep(here).caught_up) == (cursor, expected)
+
+
 @pytest.mark.parametrize(("behind", "expected"), [(0, 0), (4 * MINUTE, 0), (6 * MINUTE, 1)])
 def test_what_is_on_its_way_is_given_five_minutes(here: Places, behind: int, expected: int) -> None:
     lane = Lane(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)

@@ -103,6 +103,7 @@ def test_one_that_was_begun_too_often_is_dead_and_the_next_goes_on(queue: Queue)
     assert queue.ledger.retry([dead[0].seq]) == 1
     (again,) = queue.ledger.deliveries(state="waiting")
     assert (again.id, again.begun, again.attempts, again.reason, again.finished_at) == ("9:a", 0, 0, "", 0)
+    assert queue.ledger.oldest_waiting() >= again.next_at > again.received_at, "it waits since now"
 
 
 def test_who_lost_the_lane_can_end_nothing(queue: Queue) -> None:

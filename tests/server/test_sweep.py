@@ -51,6 +51,24 @@ def test_repositories_that_nobody_told_us_of_are_found_once_a_day(here: Places) 
     assert (sweep(here).caught_up, here.waiting(other)) == (1, ["catch-up"])
 
 
+def test_what_changes_while_all_are_listed_is_looked_at_next(here: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.github.tenants.lose = True
+    here.github.tenants.install("octocat", [HELLO])
+    listed = here.api.installations
+
+    def meanwhile() -> object:
+        here.clock.now += 1
+        here.ledger.pulse(PLACES, {"day": 0})
+        return listed()
+
+    monkeypatch.setattr(here.api, "installations", meanwhile)
+    sweep(here)
+    assert here.ledger.pulses()[PLACES][1] == {"day": 0}
+    monkeypatch.undo()
+    sweep(here)
+    assert here.ledger.pulses()[PLACES][1] != {"day": 0}
+
+
 def test_an_installation_that_went_unnoticed_is_noticed(here: Places) -> None:
     lane = Lane(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     sweep(here)

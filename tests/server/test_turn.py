@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
+from bot.kept import Changes, Reading
+from bot.memory.branch import BranchStore
+from bot.memory.memory import Memory
 from bot.server.memory_ledger import MemoryLedger
 from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Instant, Lane, Result, Told, Work
 from bot.server.turn import PAUSES
+from tests.fakes.payloads import EventfulProject
 from tests.server.town import Town
 
 AWAY = "the database is away"
@@ -221,6 +227,53 @@ def test_an_issue_that_cannot_be_seen_for_a_moment_is_answered_later(town: Town)
         town.pass_time(130)
         town.settle()
     assert len(town.comments(project, number)) == 1
+
+
+def half_read(town: Town, project: EventfulProject) -> None:
+    """A rebuild of the Action's has come half way when the App takes over."""
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        memory = Memory(store, repo=project.repo.full_name).open()
+        memory.stage(Changes(reading=Reading(datetime.now(UTC) - timedelta(hours=1))))
+        memory.commit("Half a rebuild")
+
+
+def reading(town: Town, project: EventfulProject) -> Reading | None:
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        return Memory(store, repo=project.repo.full_name).open().reading
+
+
+def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    half_read(town, project)
+    number = town.ask(project)
+    town.settle()
+    assert reading(town, project) is None
+    assert len(town.comments(project, number)) == 1
+    assert town.here.ledger.deliveries(state="waiting") == []
+    assert len(town.here.rows(town.lane(project))) <= 5
+
+
+def test_a_reading_that_does_not_come_further_is_looked_at_ever_more_seldom(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    half_read(town, project)
+    monkeypatch.setattr("bot.server.visit.go_on", lambda bot, calm: None)
+    began = town.here.clock.now
+    due = []
+    for _ in range(4):
+        town.hear_of(project, Event("catch-up")) if not due else town.pass_time((due[-1] - town.here.clock.now) / 1000)
+        town.settle()
+        (waiting,) = town.here.ledger.deliveries(state="waiting", limit=10)
+        due.append(waiting.next_at)
+    gaps = [round((after - before) / 125_000) for before, after in pairwise([began, *due])]
+    assert gaps == [1, 2, 4, 8]
 
 
 def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_as_no_try(town: Town) -> None:

@@ -72,6 +72,7 @@ def test_where_the_app_is_not_installed_a_delivery_is_dropped() -> None:
         GitError("bad object"),
         ForgeError("what is that"),
         WorldError("the database is away"),
+        Gone("it cannot be seen", certain=False),
     ],
 )
 def test_what_passes_is_tried_again_ever_later_and_put_aside_after_the_last_try(error: PrecedentError) -> None:
