@@ -16,7 +16,7 @@ from bot.doors.guarded import guarded
 from bot.doors.output import Verdict
 from bot.errors import UserError
 from bot.server.nouns import Delivery, Lane, State
-from bot.server.options import FLAGS, Options, forget_secrets, read_options
+from bot.server.options import FLAGS, WORKING, Options, forget_secrets, read_options
 from bot.server.ports import Ledger
 
 SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
@@ -98,7 +98,7 @@ def run_serve(given: argparse.Namespace) -> Verdict:
 def run_worker(given: argparse.Namespace) -> Verdict:
     """Work until a signal. Never returns: the process ends with whatever still runs in it."""
     environ: Mapping[str, str] = json.load(sys.stdin) if given.parent else os.environ
-    options = read_options(environ, _flags(given))
+    options = read_options(environ, _flags(given), WORKING)
     forget_secrets(os.environ)
     with _libraries():
         from bot.server import run

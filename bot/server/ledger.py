@@ -47,7 +47,7 @@ class DatabaseLedger(Accounts):
             first.setdefault(arrival.id, arrival)
         if not first:
             return []
-        with self.database.transaction() as put:
+        with self.database.urgent() as put:
             fresh = _insert(put, [rows.of_arrival(arrival) for arrival in first.values()])
             for name in fresh:
                 self.tickets.add(put, name, first[name].lane)

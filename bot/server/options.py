@@ -17,7 +17,13 @@ PREFIX = "PRECEDENT_"
 FLAGS = ("data", "database_url", "host", "port", "workers", "jobs")
 """What the command line may give instead of the environment."""
 
-REQUIRED = ("app_id", "private_key", "webhook_secret")
+WORKING = ("app_id", "private_key")
+"""What a worker cannot do without."""
+
+REQUIRED = (*WORKING, "webhook_secret")
+RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password")
+"""What a worker has no use for, and is not told."""
+
 GITHUB = "https://github.com"
 LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12}
@@ -52,7 +58,7 @@ class Options:
     workers: int = setting(1, "Worker processes that are started; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
     status_user: str = setting("precedent", "Who may see the status page.", form=r"[^\s:]{1,60}", wording="a name")
-    status_password: str = setting("", "With this password; without one only from this machine.", secret=True)
+    status_password: str = setting("", "With this password; one is made at the first start where none is given.", secret=True)
     server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS)
     api_url: str = setting("https://api.github.com", "Its API; given together with the server.", **_ADDRESS)
     instance: str = setting(
@@ -62,9 +68,9 @@ class Options:
         wording="small letters, digits and single hyphens",
     )
     attempts: int = setting(8, "Tries before a delivery is put aside.", low=1, high=100)
-    pushes_per_minute: int = setting(6, "Most pushes to one repository in a minute.", low=1, high=60)
+    pushes_per_minute: int = setting(6, "Most pushes to one repository in a minute.", low=1, high=6)
     clones_mb: int = setting(5000, "Megabytes that clones may take together.", low=50, high=10_000_000)
-    sweep_minutes: int = setting(15, "Minutes between two looks for what was missed.", low=1, high=1440)
+    sweep_minutes: int = setting(15, "Minutes between two looks for what was missed.", low=1, high=45)
     keep_days: int = setting(30, "Days that finished deliveries are kept.", low=4, high=3650)
     backlog: int = setting(100_000, "Deliveries that may wait; further ones are refused.", low=100, high=100_000_000)
     log: Literal["json", "text"] = setting("json", "The form of the log.", choices=("json", "text"))
@@ -73,11 +79,6 @@ class Options:
     def secrets(self) -> tuple[bytes, ...]:
         """What a delivery may be signed with, the present secret first."""
         return tuple(each.encode() for each in (self.webhook_secret, self.webhook_secret_old) if each)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether only this machine can reach the port."""
-        return self.host in LOCAL
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -132,10 +133,8 @@ def read_options(
 
 
 def packed(options: Options) -> dict[str, str]:
-    """The variables from which `read_options` makes these options again."""
-    values = {each.name: getattr(options, each.name) for each in fields(Options)}
-    if options.server_url == GITHUB:
-        values = {name: value for name, value in values.items() if name not in ("server_url", "api_url")}
+    """The variables from which `read_options` makes these options again for a worker, without `RECEIVING`."""
+    values = {each.name: getattr(options, each.name) for each in fields(Options) if each.name not in RECEIVING}
     return {variable(name): str(value) for name, value in values.items() if value != ""}
 
 

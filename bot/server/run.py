@@ -12,19 +12,21 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NoReturn
 
 from bot.errors import WorldError
 from bot.github.app import App
 from bot.github.errors import ForgeError, Unauthorised
 from bot.github.installed import AppInfo
-from bot.server import health, listen, web
+from bot.server import health, listen, password, web
 from bot.server.alive import Places
 from bot.server.children import Child, Children, spawn
 from bot.server.database import Database
+from bot.server.date import ahead
 from bot.server.health import APP
 from bot.server.identity import KeptTokens
 from bot.server.ledger import DatabaseLedger
@@ -92,7 +94,7 @@ def check(options: Options, *, listens: bool) -> list[Finding]:
             return app.about()
 
     bind = (lambda: listen.bound(options.host, options.port).close()) if listens else None
-    return examine(options, Outside(prepared, about, bind))
+    return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind))
 
 
 def serve(options: Options, guarded: Guarded, start: Callable[[Options], Child] = spawn) -> int:
@@ -102,6 +104,7 @@ def serve(options: Options, guarded: Guarded, start: Callable[[Options], Child] 
     """
     _begin(options)
     _look_around(options, listens=True)
+    options = _with_password(options)
     stop = _stopped_by_signals()
     with opened(options, "web", hurry=True) as queue:
         writer = Writer(queue.ledger, guarded, lambda: health.shut(queue.ledger, options))
@@ -200,6 +203,16 @@ def _look_around(options: Options, *, listens: bool) -> None:
     refuse(findings)
 
 
+def _with_password(options: Options) -> Options:
+    """With one for the status page, which is in no log either. Raises UserError, WorldError."""
+    if options.status_password:
+        return options
+    found = replace(options, status_password=password.kept(options.data) or password.made(options.data))
+    write_logs(found.log, found.hidden)
+    log.info("the password of the status page is in %s", password.place(options.data))
+    return found
+
+
 def _begin(options: Options) -> None:
     """Once for a process: the log, and no picture of the secrets when it crashes."""
     write_logs(options.log, options.hidden)
@@ -207,9 +220,16 @@ def _begin(options: Options) -> None:
 
 
 def _stopped_by_signals() -> threading.Event:
-    stop = threading.Event()
+    """An event that is set by a thread: what a signal interrupts may hold the event's own lock, even to wait for it."""
+    stop, heard = threading.Event(), SimpleQueue[int]()
+
+    def hear() -> None:
+        heard.get()
+        stop.set()
+
+    threading.Thread(target=hear, name="signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda number, _: heard.put(number))  # the only queue that may be interrupted by itself
     return stop
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -16,11 +17,12 @@ from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSIONS
 from bot.github.errors import Unauthorised
 from bot.github.installed import AppInfo
-from bot.server.health import SKEW
+from bot.server import password
+from bot.server.health import SKEW, SPARE
 from bot.server.options import Misconfigured, Options
 
 SPACE = 1_000_000_000
-"""Bytes that have to be free at the start."""
+"""Bytes that should be free at the start. A server that runs goes on as far as `SPARE`, so one that restarts may too."""
 
 REMOTE = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs|fuse\.(sshfs|glusterfs|s3fs|rclone))")
 """File systems on which neither SQLite nor file locks can be trusted. https://sqlite.org/faq.html#q5"""
@@ -41,16 +43,21 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What only others can tell: ``prepare`` makes the tables ready, ``about`` asks GitHub, ``bind`` tries the port."""
+    """What only others can tell.
+
+    ``prepare`` makes the tables ready. ``about`` asks GitHub who we are, ``ahead`` how many seconds its clock is ahead
+    of ours, where it does not say who; 0 where that is not told. ``bind`` tries the port.
+    """
 
     prepare: Callable[[], object]
     about: Callable[[], AppInfo]
+    ahead: Callable[[], float]
     bind: Callable[[], object] | None = None
 
 
 def examine(options: Options, outside: Outside) -> list[Finding]:
     """All findings. Each part is looked at, whatever the ones before it came to."""
-    found = [_git(), *_data(options), _asked("database", outside.prepare, "ready"), *_app(options, outside.about)]
+    found = [_git(), *_data(options), _asked("database", outside.prepare, "ready"), *_app(options, outside)]
     if outside.bind is not None:
         found += [_asked("port", outside.bind, f"{options.host}:{options.port} is free"), *_page(options)]
     return found
@@ -69,10 +76,15 @@ def _asked(name: str, ask: Callable[[], object], well: str) -> Finding:
     try:
         ask()
     except UserError as error:
-        return Finding(name, "wrong", str(error))
+        return Finding(name, "away" if _passes(error) else "wrong", str(error))
     except PrecedentError as error:
         return Finding(name, "away", str(error))
     return Finding(name, "ok", well)
+
+
+def _passes(error: UserError) -> bool:
+    """Whether it may be over at the next start: a port is in use as long as the server before this one has not ended."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
 
 
 def _git() -> Finding:
@@ -101,7 +113,7 @@ def _data(options: Options) -> Iterator[Finding]:
         yield Finding("data", "wrong", f"{folder} is on {kind or 'a disk'} where SQLite cannot: take a local disk")
     else:
         yield Finding("data", "ok", f"{folder}")
-    level: Level = "ok" if free >= SPACE else "wrong"
+    level: Level = "ok" if free >= SPACE else "warning" if free >= SPARE else "wrong"
     yield Finding("disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": make it 1 GB"))
 
 
@@ -142,12 +154,22 @@ def _can_log_ahead(folder: Path) -> bool:
     return bool(mode == "wal")
 
 
-def _app(options: Options, about: Callable[[], AppInfo]) -> Iterator[Finding]:
-    """Who we are. GitHub out of reach is no reason not to receive: what comes in is kept until it is back."""
+def _app(options: Options, outside: Outside) -> Iterator[Finding]:
+    """Who we are. GitHub out of reach is no reason not to receive: what comes in is kept until it is back.
+
+    With a clock that is off GitHub does not know the right key either. It may be set by the next start.
+    """
     try:
-        info = about()
-    except (UserError, Unauthorised) as error:
+        info = outside.about()
+    except UserError as error:
         yield Finding("app", "wrong", str(error))
+        return
+    except Unauthorised as error:
+        clock = _clock(outside.ahead())
+        if clock.level == "ok":
+            yield Finding("app", "wrong", str(error))
+        else:
+            yield from (Finding("app", "away", str(error)), clock)
         return
     except PrecedentError as error:
         yield Finding("app", "warning", str(error))
@@ -157,10 +179,12 @@ def _app(options: Options, about: Callable[[], AppInfo]) -> Iterator[Finding]:
         return
     yield Finding("app", "ok", f"{info.login}")
     yield from _lacking(info)
-    clock: Level = "ok" if abs(info.ahead) <= SKEW else "wrong"
-    yield Finding(
-        "clock", clock, f"{abs(info.ahead):.0f} s from GitHub's" + ("" if clock == "ok" else ": set it right")
-    )
+    yield _clock(info.ahead)
+
+
+def _clock(ahead: float) -> Finding:
+    line = f"{abs(ahead):.0f} s from GitHub's"
+    return Finding("clock", "ok", line) if abs(ahead) <= SKEW else Finding("clock", "away", f"{line}: set it right")
 
 
 def _lacking(info: AppInfo) -> Iterator[Finding]:
@@ -173,6 +197,9 @@ def _lacking(info: AppInfo) -> Iterator[Finding]:
 
 
 def _page(options: Options) -> Iterator[Finding]:
-    if not options.status_password and not options.is_local:
-        says = f"{options.host} is open to others and there is no PRECEDENT_STATUS_PASSWORD: it is shown here alone"
-        yield Finding("status page", "warning", says)
+    """The password of an earlier start, where none is given. None is made yet."""
+    try:
+        if not options.status_password:
+            password.kept(options.data)
+    except UserError as error:
+        yield Finding("status page", "wrong", str(error))

@@ -24,7 +24,7 @@ from bot.server import metrics
 from bot.server.body import SMALL, Room, read
 from bot.server.health import Glance, checks
 from bot.server.nouns import Arrival, Dropped, Instant, Lane, Refused, State
-from bot.server.options import LOCAL, Options
+from bot.server.options import Options
 from bot.server.pages import Wanted, delivery_page, policy, status_page
 from bot.server.ports import Full, Ledger
 from bot.server.receive import EVENTS, Rules, before_body, receive
@@ -36,10 +36,6 @@ LATER = "60"
 CLOSING = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, as what follows on it may be the rest of a body."""
 
-FORWARDED = ("forwarded", "via", "x-real-ip")
-HIDDEN = (
-    "set PRECEDENT_STATUS_PASSWORD: without a password the page is shown on this machine alone, and through no proxy"
-)
 REALM = 'Basic realm="precedent", charset="UTF-8"'
 PRIVATE = {
     "Cache-Control": "no-store",
@@ -170,35 +166,24 @@ class Shown:
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
     def _refusal(self, request: Request) -> Response | None:
-        """None for who may see names of repositories: with the password, or from this very machine."""
+        """None for who may see names of repositories: with the password, wherever they come from."""
         options = self._door.options
-        if not options.status_password:
-            return None if is_here(request) else PlainTextResponse(f"{HIDDEN}\n", 403, PRIVATE)
         if knows(request.headers.get("authorization", ""), options.status_user, options.status_password):
             return None
         return PlainTextResponse("the status page asks for a password\n", 401, PRIVATE | {"WWW-Authenticate": REALM})
 
 
-def is_here(request: Request) -> bool:
-    """Whether a browser on this machine asks for it by a name of this machine, and no proxy stands between.
-
-    A page elsewhere whose name was made to mean this machine says that name in ``Host``.
-    """
-    proxied = any(name in FORWARDED or name.startswith("x-forwarded-") for name in request.headers)
-    host = request.headers.get("host", "")
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    peer = request.client.host if request.client else ""
-    return not proxied and name.lower() in LOCAL and peer in LOCAL
-
-
 def knows(authorization: str, user: str, password: str) -> bool:
-    """Whether these are the credentials of basic authentication, in the same time for any that are not."""
+    """Whether these are the credentials of basic authentication, in the same time for any that are not.
+
+    Nobody knows a password that is none.
+    """
     scheme, _, coded = authorization.partition(" ")
     try:
         given = b64decode(coded, validate=True) if scheme.lower() == "basic" else b""
     except ValueError:
         given = b""
-    return hmac.compare_digest(given, f"{user}:{password}".encode())
+    return hmac.compare_digest(given, f"{user}:{password}".encode()) and bool(password)
 
 
 def _page(html: str, status: int = 200) -> Response:
