@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
 from bot.outfit import Site
+from bot.plans import BUSY
 from bot.voice import Spoken
 
 
@@ -16,8 +17,10 @@ def about(told: Iterable[Spoken], number: int) -> Spoken | None:
 
 
 def standing(memory: Memory, number: int, site: Site) -> Spoken | None:
-    """What memory has of an earlier answer, which a turn gave that did not live to write that down."""
+    """What memory has of an earlier answer, which a turn gave, or was about to give, that did not live to tell."""
     said = memory.said([number]).get(number)
+    if said and said.state == "pending" and said.trying_since:
+        return Spoken(number, "", "silent", BUSY, is_owed=True)
     if said is None or said.state not in ("said", "silent", "removed", "withdrawn"):
         return None
     if said.state != "said":

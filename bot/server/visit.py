@@ -265,19 +265,23 @@ class Visit:
         is_reading = memory.reading is not None and not bot.forge.troubles
         if is_reading and reads_on:
             return Told(cursor=cursor, again_at=now)
-        if not (is_reading or self._is_owed(memory, bot)):
+        owed = self._owed(memory, bot)
+        if not (is_reading or owed):
             return Told(cursor=cursor)
         is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
         backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
-        return Told(cursor=cursor, again_at=now + backoff, backoff=backoff)
+        soonest = min((free for free in owed if free > now), default=now + backoff)
+        return Told(cursor=cursor, again_at=min(soonest, now + backoff), backoff=backoff)
 
-    def _is_owed(self, memory: Memory, bot: Bot) -> bool:
-        """Whether a promise is left that this turn did not keep."""
+    def _owed(self, memory: Memory, bot: Bot) -> list[Instant]:
+        """For each promise that is left and that this turn did not keep: since when it may be looked at."""
         oldest = bot.now - bot.within
         kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
         promised = memory.said([key for key in memory.pending if key not in kept]).values()
-        wished = [wish for wish in memory.recent_wishes(oldest) if wish.state == "pending" and wish.id not in kept]
-        return bool(wished) or any(said.at > oldest for said in promised)
+        left = [said.trying_since for said in promised if said.at > oldest]
+        wishes = (wish for wish in memory.recent_wishes(oldest) if wish.state == "pending" and wish.id not in kept)
+        left += [wish.trying_since for wish in wishes]
+        return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
 
     def _caught(self, call: Callable[[], object]) -> PrecedentError | None:
         """What went wrong, if anything did; what nobody expected as a `Bug`."""

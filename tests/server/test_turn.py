@@ -11,9 +11,10 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
-from bot.kept import Changes, Reading
+from bot.kept import Changes, Reading, Said
 from bot.memory.branch import BranchStore
 from bot.memory.memory import Memory
+from bot.plans import BUSY
 from bot.server.memory_ledger import MemoryLedger
 from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Instant, Lane, Result, Told, Work
@@ -120,6 +121,45 @@ def test_a_worker_that_died_between_promise_and_comment_leaves_one_comment(town:
         town.settle(1)
     assert len(town.comments(project, number)) == 1
     assert town.row(project, number).state == "done"
+
+
+def promised(town: Town, project: EventfulProject, number: int, ago: int) -> None:
+    """A turn promised a comment so many seconds ago, and was killed."""
+    at = datetime.fromtimestamp(town.here.clock.now / 1000, UTC) - timedelta(seconds=ago)
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        memory = Memory(store, repo=project.repo.full_name).open()
+        memory.stage(Changes(said=(Said(number, "pending", at, trying_since=at),)))
+        memory.commit("Promise a comment")
+
+
+def test_what_a_killed_turn_promised_is_looked_at_as_soon_as_it_may_be_and_tells_till_then_that_it_waits(
+    town: Town,
+) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    town.pass_time(20)
+    number = town.ask(project)
+    promised(town, project, number, ago=60)
+    other = town.ask(project)
+    town.turn(town.lane(project))
+    row = town.row(project, number)
+    assert (row.state, row.reason, row.attempts) == ("waiting", BUSY, 0)
+    assert len(town.comments(project, other)) == 1
+    town.pass_time(130)
+    town.settle()
+    assert (town.row(project, number).said, len(town.comments(project, number))) == ("created", 1)
+    unheard = project.open_issue("monalisa", "Which store, again?", "What did we decide in #1 about sessions?")
+    promised(town, project, unheard, ago=100)
+    began = town.here.clock.now
+    town.hear_of(project, Event("catch-up"))
+    town.settle(1)
+    (again,) = town.here.ledger.deliveries(state="waiting")
+    assert 24_000 <= again.next_at - began <= 26_000
+    town.pass_time(26)
+    town.settle()
+    assert len(town.comments(project, unheard)) == 1
 
 
 def test_a_repository_that_the_app_may_not_see_any_more_is_let_go(town: Town) -> None:
