@@ -22,7 +22,7 @@ from bot.server.health import SKEW, SPARE
 from bot.server.options import Misconfigured, Options
 
 SPACE = 1_000_000_000
-"""Bytes that should be free at the start. A server that runs goes on as far as `SPARE`, so one that restarts may too."""
+"""Bytes that should be free at the start. One that runs goes on as far as `SPARE`, so one that restarts may too."""
 
 REMOTE = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs|fuse\.(sshfs|glusterfs|s3fs|rclone))")
 """File systems on which neither SQLite nor file locks can be trusted. https://sqlite.org/faq.html#q5"""
@@ -83,7 +83,7 @@ def _asked(name: str, ask: Callable[[], object], well: str) -> Finding:
 
 
 def _passes(error: UserError) -> bool:
-    """Whether it may be over at the next start: a port is in use as long as the server before this one has not ended."""
+    """Whether it may be over at the next start: a port is in use until the server before this one has ended."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
 
 

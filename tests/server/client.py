@@ -9,11 +9,15 @@ import hmac
 import json
 import time
 import uuid
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 SECRET = b"It's a Secret to Everybody"
 """Of GitHub's own test vector."""
+
+PASSWORD = "open sesame, please"
+"""Of the status page."""
 
 WAIT = 20.0
 
@@ -62,6 +66,11 @@ def delivered(body: bytes, event: str = "issues", guid: str = "", **changed: str
     known = {name.lower().replace("-", "_"): name for name in headers}
     headers |= {known.get(name.lower(), name.replace("_", "-")): value for name, value in changed.items()}
     return {name: value for name, value in headers.items() if value is not None}
+
+
+def knowing(credentials: str = f"precedent:{PASSWORD}", host: str = "localhost") -> dict[str, str]:
+    """The headers of who asks for a page with a name and a password."""
+    return {"Host": host, "Authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
 
 
 def head(method: str, path: str, headers: Mapping[str, str]) -> bytes:
@@ -128,9 +137,9 @@ async def lines(port: int, count: int = 1) -> AsyncIterator[list[Line]]:
 async def once(
     port: int, method: str = "POST", path: str = "/webhook", headers: Mapping[str, str] | None = None, body: bytes = b""
 ) -> Answer:
-    """One request on a connection of its own."""
+    """One request on a connection of its own; without ``headers``, of who knows the password."""
     async with lines(port) as (line,):
-        return await line.ask(method, path, headers if headers is not None else {"Host": "localhost"}, body)
+        return await line.ask(method, path, headers if headers is not None else knowing(), body)
 
 
 @dataclass(frozen=True)

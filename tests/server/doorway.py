@@ -30,7 +30,7 @@ from bot.server.receive import Rules
 from bot.server.run import opened
 from bot.server.web import WebDoor, app
 from bot.server.writer import Writer
-from tests.server.client import SECRET
+from tests.server.client import PASSWORD, SECRET
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("port", type=int)
     parser.add_argument("--sqlite", action="store_true")
-    parser.add_argument("--password", default="")
+    parser.add_argument("--password", default=PASSWORD)
     parser.add_argument("--patience", type=float, default=listen.HEADERS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)

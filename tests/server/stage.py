@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bot.server import password
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.nouns import Delivery
@@ -117,9 +119,13 @@ class ServerStage:
         return code, time.monotonic() - began
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body of a page; (0, "") when nobody answers."""
+        """Status and body of a page, asked for with the password that was made; (0, "") when nobody answers."""
+        request = urllib.request.Request(f"{self.url}{path}")
+        if (made := password.place(self.data)).exists():
+            coded = base64.b64encode(f"precedent:{made.read_text(encoding='ascii').strip()}".encode())
+            request.add_header("Authorization", f"Basic {coded.decode()}")
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -19,7 +19,7 @@ from bot.errors import PrecedentError
 from bot.server import run
 from bot.server.children import spawn
 from bot.server.nouns import Delivery, Lane, Result, Told, Work
-from bot.server.options import forget_secrets, read_options
+from bot.server.options import WORKING, forget_secrets, read_options
 from bot.server.shop import Shop, Turning
 
 TURNS = "turns.jsonl"
@@ -60,7 +60,7 @@ def _tell(file: Path, what: str, work: Work) -> None:
 def main() -> int | Verdict:
     if sys.argv[1] == "worker":
         parent = int(sys.argv[sys.argv.index("--parent") + 1]) if "--parent" in sys.argv else 0
-        run.work(read_options(json.load(sys.stdin) if parent else os.environ), guarded, turns, parent)
+        run.work(read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), guarded, turns, parent)
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:

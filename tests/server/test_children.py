@@ -109,7 +109,7 @@ def test_a_worker_gets_its_options_and_no_argument_or_variable_tells_a_secret(tm
         from bot.server.children import spawn
         from bot.server.options import Options
         os.chdir({str(tmp_path)!r})
-        spawn(Options(app_id=7, webhook_secret="a secret of sixteen", port=1234)).wait()
+        spawn(Options(app_id=7, private_key="a secret of sixteen", port=1234)).wait()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, cwd=tmp_path)
     seen = (tmp_path / "seen.json").read_text(encoding="utf-8")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bot.server.options import (
     FLAGS,
+    RECEIVING,
     REQUIRED,
+    WORKING,
     Misconfigured,
     Options,
     forget_secrets,
@@ -117,6 +120,8 @@ def test_a_flag_goes_before_its_variable() -> None:
         ("DATABASE_URL", "mysql://bot:hunter2@db/x", "must be like postgresql://user:password@host/database"),
         ("DATABASE_URL", "postgresql://[db/x", "must be like postgresql://user:password@host/database"),
         ("PORT", "70000", "must be from 1 to 65,535, not 70000"),
+        ("SWEEP_MINUTES", "46", "must be from 1 to 45, not 46"),
+        ("PUSHES_PER_MINUTE", "7", "must be from 1 to 6, not 7"),
         ("KEEP_DAYS", "3", "must be from 4 to 3,650, not 3"),
         ("INSTANCE", "a--b", "must be small letters, digits and single hyphens, not 'a--b'"),
         ("LOG", "xml", "must be one of json, text, not 'xml'"),
@@ -170,11 +175,25 @@ def test_secrets_are_taken_out_of_the_environment() -> None:
         {},
         {"PRECEDENT_WEBHOOK_SECRET_OLD": SECRET[::-1], "PRECEDENT_LOG": "text", "PRECEDENT_WORKERS": "0"},
         {"PRECEDENT_SERVER_URL": "https://git.example.com", "PRECEDENT_API_URL": "https://git.example.com/api/v3"},
+        {"PRECEDENT_SERVER_URL": "https://github.com", "PRECEDENT_API_URL": "http://127.0.0.1:9"},
+        {"PRECEDENT_SERVER_URL": "http://127.0.0.1:9", "PRECEDENT_API_URL": "https://api.github.com"},
     ],
 )
-def test_what_is_packed_for_a_child_is_the_same_again(more: dict[str, str]) -> None:
+def test_what_is_packed_for_a_worker_is_the_same_again(more: dict[str, str]) -> None:
     options = read_options(NEEDED | more)
-    assert read_options(packed(options)) == options
+    unused = {name: getattr(Options(), name) for name in RECEIVING}
+    assert read_options(packed(options), required=WORKING) == replace(options, **unused)
+
+
+def test_what_only_the_web_side_uses_is_told_to_no_worker_and_asked_of_none() -> None:
+    told = packed(
+        read_options(NEEDED | {f"PRECEDENT_{name}": SECRET for name in ("WEBHOOK_SECRET_OLD", "STATUS_PASSWORD")})
+    )
+    assert told.keys() & {variable(name) for name in RECEIVING} == set()
+    assert SECRET not in told.values()
+    with pytest.raises(Misconfigured) as met:
+        read_options({}, required=WORKING)
+    assert [fault.partition(" ")[0] for fault in met.value.faults] == ["PRECEDENT_APP_ID", "PRECEDENT_PRIVATE_KEY"]
 
 
 def test_a_key_on_one_line_is_unfolded() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import errno
+import os
 import re
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,9 +22,15 @@ from bot.errors import UserError, WorldError
 from bot.github.app import EVENTS, PERMISSIONS
 from bot.github.errors import Unauthorised, Unreachable
 from bot.github.installed import AppInfo
+from bot.server import password
+from bot.server.date import ahead
+from bot.server.health import SPARE
 from bot.server.options import Misconfigured, Options
-from bot.server.startup import Finding, Outside, examine, filesystem, refuse
+from bot.server.startup import SPACE, Finding, Outside, examine, filesystem, refuse
+from tests.fakes.httpd import Listener
+from tests.fakes.service import Sent
 from tests.github.keys import key_pair
+from tests.server.client import knowing, once
 from tests.server.stage import APP, ROOT, SLUG, ServerStage
 
 WELL = AppInfo(APP, SLUG, f"{SLUG}[bot]", EVENTS, PERMISSIONS)
@@ -47,7 +59,10 @@ def findings(folder: Path, outside: Outside, **options: object) -> dict[str, Fin
 
 
 def outside(
-    info: AppInfo | Exception = WELL, prepare: Exception | None = None, bind: Exception | None = None
+    info: AppInfo | Exception = WELL,
+    prepare: Exception | None = None,
+    bind: Exception | None = None,
+    ahead: float = 0.0,
 ) -> Outside:
     def about() -> AppInfo:
         if isinstance(info, Exception):
@@ -58,7 +73,7 @@ def outside(
         if error:
             raise error
 
-    return Outside(lambda: rise(prepare), about, lambda: rise(bind))
+    return Outside(lambda: rise(prepare), about, lambda: ahead, lambda: rise(bind))
 
 
 # -- by hand -------------------------------------------------------------------------------------------------------
@@ -70,6 +85,7 @@ def test_the_check_of_what_is_well_says_so_and_ends(stage: ServerStage) -> None:
     assert set(signs(done.stdout).values()) == {"+"}
     assert signs(done.stdout).keys() == {"git", "data", "disk", "database", "app", "clock", "port"}
     assert f"{SLUG}[bot]" in done.stdout
+    assert not password.place(stage.data).exists()
 
 
 def test_a_check_without_any_option_names_all_that_are_needed(stage: ServerStage) -> None:
@@ -96,7 +112,7 @@ def test_the_server_starts_with_github_away_and_not_with_the_port_taken(stage: S
     assert (done.returncode, signs(done.stdout)["app"]) == (0, "!")
     with socket.create_server(("127.0.0.1", stage.port)):
         started = stage.run("serve")
-    assert started.returncode == 2
+    assert started.returncode == 1, "whoever has it may end"
     assert f"port: cannot listen on 127.0.0.1:{stage.port}" in started.stderr
 
 
@@ -115,7 +131,7 @@ def test_what_is_well_has_nothing_to_mend(tmp_path: Path) -> None:
         (UserError("no RSA key"), "app", "wrong", "no RSA key"),
         (Unreachable("GitHub did not answer"), "app", "warning", "GitHub did not answer"),
         (replace(WELL, id=5), "app", "wrong", f"the key is that of App 5, not of {APP}"),
-        (replace(WELL, ahead=-45.2), "clock", "wrong", "45 s from GitHub's: set it right"),
+        (replace(WELL, ahead=-45.2), "clock", "away", "45 s from GitHub's: set it right"),
         (
             replace(WELL, permissions={**PERMISSIONS, "issues": "read"}),
             "permissions",
@@ -149,10 +165,59 @@ def test_a_database_that_cannot_be_used_is_the_worlds_or_the_operators(
     assert findings(tmp_path, outside(prepare=error))["database"].level == level
 
 
-def test_a_page_that_others_could_reach_needs_a_password(tmp_path: Path) -> None:
-    found = findings(tmp_path, outside(), host="0.0.0.0")
-    assert found["status page"].level == "warning"
-    assert findings(tmp_path, outside(), host="0.0.0.0", status_password="long enough") == {}
+@pytest.mark.parametrize("ahead", [0.0, 3600.0, -3600.0])
+def test_a_key_that_is_not_known_by_a_clock_that_is_off_may_be_known_later(ahead: float, tmp_path: Path) -> None:
+    found = findings(tmp_path, outside(Unauthorised("GitHub does not know the App"), ahead=ahead))
+    levels = {name: each.level for name, each in found.items()}
+    assert levels == ({"app": "away", "clock": "away"} if ahead else {"app": "wrong"})
+
+
+@pytest.mark.parametrize(
+    ("reason", "level"), [(errno.EADDRINUSE, "away"), (errno.EADDRNOTAVAIL, "wrong"), (errno.EACCES, "wrong")]
+)
+def test_a_port_that_is_in_use_may_be_free_later(reason: int, level: str, tmp_path: Path) -> None:
+    error = UserError("cannot listen on it")
+    error.__cause__ = OSError(reason, "")
+    assert findings(tmp_path, outside(bind=error))["port"].level == level
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"),
+    [(SPACE, None), (SPACE - 1, "warning"), (SPARE, "warning"), (SPARE - 1, "wrong")],
+)
+def test_a_server_that_could_go_on_can_start(
+    free: int, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    found = findings(tmp_path, outside()).get("disk")
+    assert (found and found.level) == expected
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (Sent(200, {"Date": "Fri, 31 Dec 9999 23:59:59 GMT"}, b""), 1e9),
+        (Sent(403, {"Date": "Sat, 01 Jan 2000 00:00:00 GMT"}, b""), -1e8),
+        (Sent(200, {"Date": "soon"}, b""), 0.0),
+        (Sent(200, {}, b"", dropped=True), 0.0),
+    ],
+)
+def test_what_time_it_is_at_github_is_asked_as_nobody(sent: Sent, expected: float) -> None:
+    asked = []
+
+    def answer(*request: object) -> Sent:
+        asked.append(request)
+        return sent
+
+    there = Listener(answer)
+    try:
+        found = ahead(there.url)
+    finally:
+        there.stop()
+    assert (found == 0.0) if not expected else (found / expected > 1)
+    assert [(verb, path, "Authorization" in headers) for verb, path, headers, _ in asked] == [
+        ("GET", "/rate_limit", False)
+    ]
 
 
 def test_the_kind_of_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path) -> None:
@@ -180,6 +245,113 @@ def test_what_is_wrong_ends_the_start_before_what_is_away() -> None:
     with pytest.raises(WorldError, match="b: y"):
         refuse([away, warning])
     refuse([warning])
+
+
+# -- the password of the status page -------------------------------------------------------------------------------
+
+
+def test_the_password_is_made_once_for_nobody_else_and_known_again(tmp_path: Path) -> None:
+    assert password.kept(tmp_path) == ""
+    found = password.made(tmp_path)
+    assert len(base64.urlsafe_b64decode(found)) * 8 >= 128
+    assert password.place(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert password.kept(tmp_path) == found
+    with pytest.raises(WorldError, match="cannot be made"):
+        password.made(tmp_path)
+    assert password.kept(tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "holds less than 12 characters"),
+        (b"hunter2\n", "holds less than 12 characters"),
+        (b"\xff" * 20, "is no text"),
+        (b"x" * 20_000, "is longer than 16,384 characters"),
+    ],
+)
+def test_a_file_without_a_password_is_refused_with_the_remedy(content: bytes, said: str, tmp_path: Path) -> None:
+    file = password.place(tmp_path)
+    file.write_bytes(content)
+    found = findings(tmp_path, outside())["status page"]
+    assert found == Finding("status page", "wrong", f"{file} {said}: {password.REMEDY}")
+    assert findings(tmp_path, outside(), status_password="another, which is given") == {}
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "folder", "pipe"])
+def test_what_somebody_else_put_in_its_place_is_not_followed(kind: str, tmp_path: Path) -> None:
+    file, elsewhere = password.place(tmp_path), tmp_path / "elsewhere"
+    if kind == "folder":
+        file.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(elsewhere)
+    if kind == "link":
+        elsewhere.write_text("a password that others know", encoding="ascii")
+    with pytest.raises(UserError, match=re.escape(password.REMEDY)):
+        password.kept(tmp_path)
+    with pytest.raises(WorldError):
+        password.made(tmp_path)
+    assert elsewhere.exists() == (kind == "link")
+
+
+def test_the_server_keeps_its_password_over_a_restart_and_tells_only_where_it_is(stage: ServerStage) -> None:
+    stage.start(workers=0)
+    file = password.place(stage.data)
+    made = file.read_text(encoding="ascii")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert stage.get("/")[0] == stage.get("/metrics")[0] == 200
+    assert asked(stage) == 401
+    stage.stop()
+    stage.start(workers=0)
+    assert file.read_text(encoding="ascii") == made
+    assert stage.get("/")[0] == 200
+    stage.stop()
+    assert made.strip() not in stage.told()
+    said = [line["message"] for line in stage.lines()]
+    assert said.count(f"the password of the status page is in {file}") == 2
+
+
+def test_one_that_is_given_is_the_only_one(stage: ServerStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = stage.environ() | {"PRECEDENT_STATUS_PASSWORD": "open sesame, please"}
+    monkeypatch.setattr(stage, "environ", lambda: given)
+    stage.start(workers=0)
+    assert not password.place(stage.data).exists()
+    assert (asked(stage), asked(stage, "precedent:open sesame, please")) == (401, 200)
+    stage.stop()
+    assert "sesame" not in stage.told()
+
+
+def test_a_planted_link_keeps_the_server_from_starting(stage: ServerStage) -> None:
+    stage.data.mkdir()
+    password.place(stage.data).symlink_to(stage.folder / "webhook-secret")
+    done = stage.run("serve")
+    assert done.returncode == 2
+    assert "status-password cannot be read (it is a link): remove it" in done.stderr
+
+
+def asked(stage: ServerStage, credentials: str = "") -> int:
+    """How the status page is answered by the address alone, as a proxy on this machine asks for anybody's sake."""
+    headers = knowing(credentials) if credentials else {}
+    headers |= {"Host": f"127.0.0.1:{stage.port}"}
+    return asyncio.run(once(stage.port, "GET", "/", headers)).status
+
+
+# -- signals -------------------------------------------------------------------------------------------------------
+
+
+def test_a_signal_while_the_event_is_being_waited_for_stops_the_server_and_holds_up_nobody() -> None:
+    program = """
+import signal
+from bot.server.run import _stopped_by_signals
+stop = _stopped_by_signals()
+with stop._cond:  # as within a wait of the main thread
+    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGINT)
+assert stop.wait(20)
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=60)
 
 
 # -- as documented -------------------------------------------------------------------------------------------------

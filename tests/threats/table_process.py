@@ -211,7 +211,7 @@ ROWS = (
     Threat(
         29,
         "An address in a text or a setting that the bot is made to open",
-        "Addresses come from GITHUB_API_URL and GITHUB_SERVER_URL alone; no link is ever followed.",
+        "Addresses come from GITHUB_API_URL and GITHUB_SERVER_URL (the App: PRECEDENT_…) alone; no link is followed.",
         (
             f"{PROCESS}test_the_only_hosts_are_the_api_and_the_git_server",
             f"{OWN_GIT}test_other_addresses_are_refused_without_repeating_a_password",
