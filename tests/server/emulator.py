@@ -235,4 +235,4 @@ class EmulatedStage(ServerStage):
 
 if __name__ == "__main__":
     install()
-    sys.exit(missing())
+    sys.exit(missing() or 0)
