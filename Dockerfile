@@ -9,12 +9,15 @@ ARG MODEL_COMMIT=""
 ARG MODEL_FILE=""
 ARG MODEL_SHA256=""
 ARG VOCABULARY_SHA256=""
+# SERVER=1 adds what the webhook server needs (docs/self-hosting.md); it goes by words, without a model.
+ARG SERVER=0
 COPY requirements*.lock tools/fetch_model.py /build/
-RUN mkdir /models \
- && case "$SEMANTIC" in \
-      0) ln -s requirements.lock /build/chosen.lock ;; \
-      1) ln -s requirements-semantic.lock /build/chosen.lock && python -I /build/fetch_model.py /models ;; \
-      *) echo "SEMANTIC must be 0 or 1, not $SEMANTIC" >&2; exit 1 ;; \
+RUN mkdir /models /data \
+ && case "$SEMANTIC$SERVER" in \
+      00) ln -s requirements.lock /build/chosen.lock ;; \
+      10) ln -s requirements-semantic.lock /build/chosen.lock && python -I /build/fetch_model.py /models ;; \
+      01) ln -s requirements-server.lock /build/chosen.lock ;; \
+      *) echo "SEMANTIC and SERVER must be 0 or 1, and not both 1: $SEMANTIC, $SERVER" >&2; exit 1 ;; \
     esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \
@@ -38,6 +41,8 @@ RUN apt-get update \
     /usr/local/lib/python3.13
 COPY LICENSE /opt/precedent/
 COPY --from=build /models /models
+# A new volume of the server takes this owner over.
+COPY --from=build --chown=10001:10001 /data /data
 COPY --from=build /opt/precedent /opt/precedent
 ENTRYPOINT ["/opt/precedent/bin/python", "-I", "-m", "bot"]
 CMD ["action"]

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 CHECKS := .venv-checks
-IMAGE  ?= localhost/precedent:dev
+IMAGE  ?= localhost/precedent$(if $(filter 1,$(SERVER)),-server):dev
 BIN    := $(VENV)/bin
 MARKS  := not container and not browser and not postgres and not slow
 
@@ -36,6 +36,7 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows build/snippets/.github/workflows/*.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yml
 	$(CHECKS)/bin/hadolint Dockerfile
 	$(CHECKS)/bin/shellcheck .ci/run
 
@@ -45,9 +46,10 @@ bench: $(VENV)/ready ## Measure speed and size, as ratios within one run
 	  echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; \
 	done; [ $$found = 1 ] || echo "no benchmark in tests/bench"
 
-image: ## Build the container image with Docker, or with buildah where there is no Docker
-	@if docker info >/dev/null 2>&1; then docker build -t $(IMAGE) .; \
-	elif command -v buildah >/dev/null 2>&1; then buildah bud --isolation chroot --network host --layers -t $(IMAGE) .; \
+image: ## Build the container image with Docker or buildah; SERVER=1 builds that of the webhook server
+	@set -- $(if $(filter 1,$(SERVER)),--build-arg SERVER=1) -t $(IMAGE) .; \
+	if docker info >/dev/null 2>&1; then docker build "$$@"; \
+	elif command -v buildah >/dev/null 2>&1; then buildah bud --isolation chroot --network host --layers "$$@"; \
 	else echo "make image needs Docker or buildah: install one of them" >&2; exit 2; fi
 
 lock: $(CHECKS)/ready ## Pin all dependencies anew, with hashes; UPGRADE=1 takes newer versions

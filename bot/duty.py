@@ -82,8 +82,9 @@ def _is_due(thread: Thread, look: Look) -> bool:
 
 
 def _points(thread: Thread, look: Look) -> bool:
-    """Whether the event's comment points at an issue that nothing else in the thread points at."""
-    rest = replace(thread, comments=tuple(c for c in thread.comments if c.id != look.event.comment_id))
+    """Whether the event's comments point at an issue that nothing else in the thread points at."""
+    new = {look.event.comment_id, *look.event.earlier}
+    rest = replace(thread, comments=tuple(c for c in thread.comments if c.id not in new))
     return bool(set(referenced(thread, look.place)) - set(referenced(rest, look.place)))
 
 

@@ -34,16 +34,23 @@ EVENT_SECONDS = 20.0
 
 def handle(event: Event, bot: Bot) -> list[Spoken]:
     """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
+    bot.watch("look")
     look, mode = look_around(event, bot), bot.settings.mode
+    bot.watch("remember")
     _remember(look, bot)
+    bot.watch("ask")
     replies = prepare(asked(look, bot), bot)
     look = replace(look, wished=wishes_of(replies, bot))
     bot.memory.stage(Changes(wishes=look.wished))
+    bot.watch("plan")
     plans = plan_all(_due(look, bot), look, bot)
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
+    bot.watch("push")
     bot.memory.commit(_message(event))
+    bot.watch("say")
     told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]
     _release(told, bot)
+    bot.watch("reply")
     return told + reply(replies, bot)
 
 

@@ -146,8 +146,9 @@ class Thread:
             if event.name == ("reopened" if len(known) % 2 else "closed"):
                 known.append(event.at)
         if self.is_closed and self.closed_at:
-            known = [at for at in known if at < self.closed_at]
-            known = [*known[: len(known) // 2 * 2], self.closed_at]
+            known = [at for at in known if at <= self.closed_at]  # several may be of the same second
+            if len(known) % 2 == 0 or known[-1] != self.closed_at:
+                known = [*known[: len(known) // 2 * 2], self.closed_at]
         elif not self.is_closed and len(known) % 2:
             known.pop()  # it was reopened, nobody knows when
         return tuple(known)

@@ -25,6 +25,7 @@ class Bot:
 
     ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
     ``meet`` is told of a fault that the run goes on after. ``is_dry``: nothing is written, whatever memory seems to be.
+    ``watch`` is told of each step of the straight line as it begins: look, remember, ask, plan, push, say, reply.
     """
 
     memory: Memory
@@ -42,6 +43,7 @@ class Bot:
     muted: str = ""
     meet: Callable[[ForgeError], None] = lambda _: None
     is_dry: bool = False
+    watch: Callable[[str], None] = lambda _: None
 
     @property
     def within(self) -> timedelta:

@@ -19,9 +19,12 @@ from bot.recall.answering import decide, recall, with_endings
 from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
 from bot.recall.wishes import is_off, redo, refreshed
-from bot.voice import Plan, look_back, look_for
+from bot.voice import UNSEEN, Plan, look_back, look_for
 
 SWITCHED_OFF = "somebody switched it off on this issue"
+
+BUSY = "another run is writing the comment"
+FULL = "one run answers no more, the next one does"
 
 MAX_ANSWERS = 5
 """Issues that one run answers at most; the next run takes the others."""
@@ -33,7 +36,7 @@ def plan_all(threads: list[Thread], look: Look, bot: Bot) -> list[Plan]:
     plans: list[Plan] = []
     for thread in threads:
         full = sum(not p.passed for p in plans) >= MAX_ANSWERS
-        waits = look.limit or bot.muted or ("one run answers no more, the next one does" if full else "")
+        waits = look.limit or bot.muted or (FULL if full else "")
         planned = plan(thread, look, bot, waits)
         if planned.is_new and bot.settings.mode == "comment":
             room -= 1
@@ -59,7 +62,7 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
         own, removed = _standing(answered, text, look, bot)
         planned = replace(answered, text=text, own=own, removed=removed)
         if planned.is_new and said and is_being_said(said, look.now) and not _was_deleted(said, bot):
-            return replace(base, before=said, waits="another run is writing the comment")
+            return replace(base, before=said, waits=BUSY)
     except Gone as error:  # this very thread, as all others are told of without what is not there
         return _without_thread(base, error, bot)
     except ForgeError as error:
@@ -70,7 +73,7 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
 def _without_thread(base: Plan, gone: Gone, bot: Bot) -> Plan:
     """The plan for a thread that went, or went out of sight, since it was read."""
     if not gone.certain:
-        return replace(base, waits="it cannot be seen now")
+        return replace(base, waits=UNSEEN)
     if isinstance(base.thread.id, int):
         bot.memory.stage(Changes(records=(tombstone(base.thread.id, gone, bot.now),)))
     return replace(base, answer=Silent("it is not there any more"), passed=True)

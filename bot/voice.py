@@ -27,6 +27,7 @@ SKEW = timedelta(minutes=1)
 """By how much the runner's clock, which dates a promise, may be ahead of GitHub's, which dates everything else."""
 
 EDITED = "a person edited the comment: it is left as it is"
+UNSEEN = "it cannot be seen now"
 DELETED = "a person deleted the comment: it is not written again"
 
 
@@ -76,6 +77,7 @@ class Spoken:
     (for a limit of GitHub's to be over), or failed.
 
     ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
+    ``is_owed``: it was left to a later run, for ``reason``.
     """
 
     id: ThreadId
@@ -88,6 +90,7 @@ class Spoken:
     error: ForgeError | None = None
     is_refused: bool = False
     gone: Gone | None = None
+    is_owed: bool = False
 
     @property
     def spoke(self) -> bool:
@@ -185,6 +188,7 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     ``words`` are those of a comment that is taken back, None for the shipped ones.
     """
     told = Spoken(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
+    told = replace(told, is_owed=bool(plan.waits))
     if plan.fault:
         return unsaid(told, plan.fault)
     if plan.passed or plan.waits:
@@ -222,7 +226,7 @@ def _create(told: Spoken, number: int, forge: Forge, own: Own) -> Spoken:
     except Gone as error:
         if error.certain:
             return replace(told, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
-        return replace(told, reason=f"the issue cannot be seen now: a later run looks again ({error})")
+        return replace(told, reason=f"{UNSEEN}: a later run looks again ({error})", is_owed=True)
     except Unreachable:
         standing = look_for(number, forge, own)
         if standing is None:

@@ -28,8 +28,11 @@ ARROWS = {
     "github": "reading model errors settings archive",
     "sources": "reading model errors settings archive",
     "evaluation": "recall comment memory numeric ranking reading model errors answer settings archive",
-    "flow": "evaluation recall comment memory ranking github sources reading model errors answer settings archive",
-    "doors": "flow evaluation recall comment memory numeric ranking github sources "
+    "flow": "evaluation recall comment memory numeric ranking github sources "
+    "reading model errors answer settings config archive",
+    "server": "flow evaluation recall comment memory numeric ranking github sources "
+    "reading model errors answer settings config archive",
+    "doors": "server flow evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config inputs archive",
     "entry": "doors errors",
 }
@@ -43,6 +46,7 @@ ROOM_OF = {
     "learning": "flow",
     "lookout": "flow",
     "missing": "flow",
+    "outfit": "flow",
     "parts": "flow",
     "plans": "flow",
     "rebuild": "flow",
@@ -81,8 +85,18 @@ CLOCKS = {
     "gmtime",
     "sleep",
 }
-FOREIGN_PACKAGES = {"numpy": "bot.numeric", "whoosh": "bot.memory.whoosh"}
+FOREIGN_PACKAGES = {"numpy": "bot.numeric", "whoosh": "bot.memory.whoosh", "githubkit": "bot.github"}
 """Libraries that a package of ours, instead of one module, keeps to itself."""
+
+SERVING = {
+    "dbos": "bot.server.tickets",
+    "sqlalchemy": "bot.server.database",
+    "starlette": "bot.server.web",
+    "uvicorn": "bot.server.listen",
+    "prometheus_client": "bot.server.metrics",
+    "psycopg": "",
+}
+"""A library of the extra ``server`` → the only module that may import it."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +182,11 @@ def foreign(one: Module) -> set[str]:
     return {name.split(".")[0] for name in one.imports} - sys.stdlib_module_names - {"bot"}
 
 
+def strayed(one: Module) -> list[str]:
+    """The libraries of the server that it imports though another module is theirs."""
+    return [f"{one.name} imports {name}" for name in sorted(foreign(one)) if SERVING.get(name, one.name) != one.name]
+
+
 def functions(one: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     yield from (node for node in ast.walk(one.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
@@ -236,6 +255,10 @@ def test_each_foreign_library_has_one_importer() -> None:
     assert {library: sorted(names) for library, names in importers.items() if len(names) > 1} == {}
 
 
+def test_what_only_the_server_needs_is_imported_where_it_belongs() -> None:
+    assert [wrong for one in modules().values() for wrong in strayed(one)] == []
+
+
 @pytest.mark.parametrize("room", PURE)
 def test_the_middle_does_no_io_and_reads_no_clock(room: str) -> None:
     found = {name: set(impure(one)) - EXEMPT.get(name, set()) for name, one in modules().items() if one.room == room}
@@ -288,6 +311,8 @@ KNOWN = {
     "bot.memory.store",
     "bot.memory.branch",
     "bot.flow",
+    "bot.server.turn",
+    "bot.doors.cli",
 }
 
 
@@ -300,11 +325,27 @@ KNOWN = {
         ("bot.recall.rank", "from bot.memory.store import Store\nfrom bot.model import Thread", []),
         ("bot.reading.words", "from bot.memory.store import Store", ["bot.reading.words imports bot.memory.store"]),
         ("bot.duty", "from bot.github.client import Client", []),
+        ("bot.server.turn", "from bot.flow import handle\nfrom bot.github.client import Client", []),
+        ("bot.flow", "from bot.server.turn import turn", ["bot.flow imports bot.server.turn"]),
+        ("bot.server.run", "from bot.doors.cli import main", ["bot.server.run imports bot.doors.cli"]),
         ("bot.model", "from bot.flow import handle", ["bot.model imports bot.flow"]),
     ],
 )
 def test_an_arrow_in_the_wrong_direction_is_seen(name: str, text: str, expected: list[str]) -> None:
     assert crossed_arrows(module(text, name), KNOWN) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("bot.server.tickets", "from dbos import DBOS", []),
+        ("bot.server.ledger", "import sqlalchemy as sa", ["bot.server.ledger imports sqlalchemy"]),
+        ("bot.server.database", "import psycopg", ["bot.server.database imports psycopg"]),
+        ("bot.doors.operating", "def f():\n    import uvicorn", ["bot.doors.operating imports uvicorn"]),
+    ],
+)
+def test_a_library_of_the_server_in_the_wrong_place_is_seen(name: str, text: str, expected: list[str]) -> None:
+    assert strayed(module(text, name)) == expected
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,17 @@ def is_due(thread: Thread, event: Event, before: Said | None = None, within: int
         (replace(OLD, comments=(replace(POINTER, is_bot=True),)), CREATED, False),
         (replace(OLD, body="See #3.", comments=(POINTER,)), CREATED, False),
         (replace(OLD, comments=(POINTER,)), replace(CREATED, action="edited"), False),
+        (replace(OLD, comments=(POINTER, replace(REMARK, id=6))), replace(CREATED, comment_id=6), False),
+        (
+            replace(OLD, comments=(POINTER, replace(REMARK, id=6))),
+            replace(CREATED, comment_id=6, earlier=(5,)),
+            True,
+        ),
+        (
+            replace(OLD, comments=(POINTER, replace(POINTER, id=6))),
+            replace(CREATED, comment_id=6, earlier=(5,)),
+            True,
+        ),
         (OLD, Event("workflow_dispatch", number=7), True),
         (OLD, Event("workflow_dispatch"), False),
     ],

@@ -73,10 +73,17 @@ def test_the_image_gets_what_the_project_asks_for_and_no_tools() -> None:
     assert runtime["hishel"].startswith("1.")
 
 
-def test_tests_run_with_the_versions_of_the_image() -> None:
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-server.lock"])
+def test_tests_run_with_the_versions_of_the_image(lock: str) -> None:
     development = pinned(ROOT / "requirements-dev.lock")
-    runtime = pinned(ROOT / "requirements.lock")
+    runtime = pinned(ROOT / lock)
     assert {name: development.get(name) for name in runtime} == runtime
+
+
+def test_the_image_of_the_server_has_what_the_server_asks_for_and_the_action_none_of_it() -> None:
+    extra = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["server"]}
+    assert extra <= set(pinned(ROOT / "requirements-server.lock"))
+    assert not (extra - {"githubkit"}) & set(pinned(ROOT / "requirements.lock"))
 
 
 def test_the_licence_is_apache_in_full() -> None:
@@ -94,6 +101,12 @@ def test_the_image_starts_the_same_way_wherever_it_stands() -> None:
     assert "-I" in entry
     assert [rest.split()[0] for name, rest in instructions if name == "FROM"] == ["python:3.13-slim"] * 2
     assert "--require-hashes" in text("Dockerfile")
+
+
+def test_every_lock_that_the_image_can_be_made_of_is_given_to_its_build() -> None:
+    chosen = set(re.findall(r"ln -s (requirements[\w-]*\.lock)", text("Dockerfile")))
+    assert chosen == {"requirements.lock", "requirements-semantic.lock", "requirements-server.lock"}
+    assert chosen == set(re.findall(r"^!(requirements\S*)$", text(".dockerignore"), re.MULTILINE))
 
 
 def test_the_action_builds_this_dockerfile() -> None:

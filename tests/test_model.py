@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.kept import Changes, Said
@@ -120,6 +120,7 @@ def test_a_thread_as_of_a_moment_has_no_reactions_and_no_later_edit() -> None:
 STORY = st.lists(st.tuples(st.sampled_from(["closed", "reopened", "labeled"]), st.integers(1, 8)), max_size=7)
 
 
+@example([("closed", 1), ("reopened", 1), ("closed", 1), ("reopened", 2)], None, 1, 0)
 @given(STORY, st.one_of(st.none(), st.integers(1, 8)), st.integers(0, 9), st.integers(0, 9))
 def test_whatever_happened_an_earlier_thread_knows_the_earlier_part_of_it(
     story: list[tuple[str, float]], closed: int | None, first: int, second: int

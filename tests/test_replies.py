@@ -637,7 +637,7 @@ def test_a_run_that_may_say_nothing_leaves_it_to_one_that_may(office: Office) ->
 
 def test_a_crowd_is_answered_by_several_runs(office: Office) -> None:
     made = [office.github.comment(3, f"user{number}", SEARCH) for number in range(12)]
-    office.later(20)
+    assert sum(told.is_owed for told in office.later(20)) == 2
     assert sum(len(office.replies(comment)) for comment in made) == 10
     office.later()
     assert [len(office.replies(comment)) for comment in made] == [1] * 12

@@ -145,6 +145,13 @@ def test_what_waits_or_is_passed_by_touches_nothing(room: Room) -> None:
     assert room.github.requests == []
 
 
+def test_only_what_waits_is_owed(room: Room) -> None:
+    plans = (room.plan(), replace(room.plan(), waits="later"), replace(room.plan(None), passed=True))
+    assert [speak(plan, room.client, OWN, "comment").is_owed for plan in plans] == [False, True, False]
+    fault = replace(room.plan(), waits="no answer", fault=Unreachable("no answer"))
+    assert speak(fault, room.client, OWN, "comment").is_owed
+
+
 def test_the_shadow_says_nothing_aloud(room: Room) -> None:
     assert room.say(room.plan(), "summary")[0] == "would say"
     assert room.say(room.plan(None, TEXT), "summary")[0] == "silent"

@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCKS = {
     "requirements.lock": ["pyproject.toml"],
     "requirements-semantic.lock": ["pyproject.toml", "--extra=semantic"],
+    "requirements-server.lock": ["pyproject.toml", "--extra=server"],
     "requirements-dev.lock": ["pyproject.toml", "--extra=dev"],
     "requirements-checks.lock": ["--group=checks"],
 }

@@ -1,6 +1,6 @@
-"""Makes the pictures of the documentation in docs/images, of comments and of the report: `make picture`.
+"""Makes the pictures of the documentation in docs/images, of comments, report and status page: `make picture`.
 
-With names, only what they name: ``comment``, ``report``, ``gallery``.
+With names, only what they name: ``comment``, ``report``, ``gallery``, ``status``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.evaluation.report import render_report
+from bot.server.health import checks
+from bot.server.pages import status_page
 from tests.comment.gallery import GALLERY, NOW, REPOSITORY, rendered
 from tests.evaluation.samples import generated
+from tests.server.gallery import NOW as STATUS_NOW
+from tests.server.gallery import OPTIONS, a_day
 from tools.demo import ROOT, Stage, visible
 from tools.preview import Post, comment, page
 from tools.screenshot import ScreenshotError, Tab, find_chromium, running, take
@@ -23,12 +27,20 @@ WIDTH = 900
 SCALE = 1.5
 COMMENT_SCALE = 1.25
 
-REPORTS = (
+Pictures = tuple[tuple[str, bool, tuple[int, int, float]], ...]
+
+REPORTS: Pictures = (
     ("report.png", False, (1200, 2460, 1.0)),
     ("report-dark.png", True, (1200, 2460, 1.0)),
     ("report-phone.png", False, (390, 844, 2.0)),
 )
 """Name, whether it is dark, and how much of the page is seen: width, height, pixels for each CSS pixel."""
+
+STATUS: Pictures = (
+    ("status.png", False, (1040, 1500, 1.25)),
+    ("status-dark.png", True, (1040, 1500, 1.25)),
+    ("status-phone.png", False, (390, 844, 2.0)),
+)
 
 
 def story(folder: Path) -> Path:
@@ -57,9 +69,16 @@ def report(folder: Path) -> Path:
     return file
 
 
-def take_report(html: Path) -> None:
-    """Take the pictures of the top of the report."""
-    for name, dark, (width, height, scale) in REPORTS:
+def status(folder: Path) -> Path:
+    """The status page after a day that is made up."""
+    file, ledger = folder / "status.html", a_day()
+    file.write_text(status_page(ledger, checks(ledger, OPTIONS, STATUS_NOW), STATUS_NOW), encoding="utf-8")
+    return file
+
+
+def take_top(html: Path, pictures: Pictures) -> None:
+    """Take pictures of the top of a page."""
+    for name, dark, (width, height, scale) in pictures:
         with running(find_chromium()) as browser:
             tab = Tab(browser, dark)
             tab.resize(width, height, scale)
@@ -84,7 +103,8 @@ def take_gallery(folder: Path) -> None:
 
 TAKES = {
     "comment": lambda folder: take_story(story(folder)),
-    "report": lambda folder: take_report(report(folder)),
+    "report": lambda folder: take_top(report(folder), REPORTS),
+    "status": lambda folder: take_top(status(folder), STATUS),
     "gallery": take_gallery,
 }
 

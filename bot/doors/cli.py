@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from bot import __version__
 from bot.doors import commands
+from bot.doors.operating import add_server
 from bot.doors.output import show
 from bot.errors import PrecedentError
 
@@ -19,6 +20,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}",
 
 
 PROOFS = frozenset({"eval", "backtest", "calibrate"})
+SERVER = frozenset({"serve", "worker", "jobs"})
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     _add_backtest(doors)
     _add_calibrate(doors)
     _add_doctor(doors)
+    add_server(doors)
     return top
 
 
@@ -237,6 +240,10 @@ def _runner(command: str) -> Callable[[argparse.Namespace], object]:
         from bot.doors.doctor import run_doctor
 
         return run_doctor
+    if command in SERVER:
+        from bot.doors import operating
+
+        return getattr(operating, f"run_{command}")  # type: ignore[no-any-return]
     if command in PROOFS:
         from bot.doors import proof
 

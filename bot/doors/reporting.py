@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from bot.comment.summary import RunReport, log_line, summarise
 from bot.doors.runner import Surroundings, append, context_file, outputs, plain, summary_line
 from bot.errors import PrecedentError
 from bot.github.errors import Gone, RateLimited
 from bot.memory.git_errors import Archived
+from bot.outfit import Used
 from bot.voice import Spoken
 
 NEUTRAL = (RateLimited, Gone, Archived)
@@ -42,6 +41,16 @@ class Report:
             elif spoken.is_refused:
                 self.notice(f"Issue {spoken.id}: {spoken.reason}")
 
+    def note(self, line: str) -> None:
+        self.notes.append(line)
+
+    def show(self, line: str) -> None:
+        """Progress, in the log at once."""
+        say(plain(line))
+
+    def spent(self, used: Used) -> None:
+        self.note(sent(used))
+
     def fail(self, line: str, code: int) -> None:
         if line not in self.failures:
             self.failures.append(line)
@@ -57,13 +66,6 @@ class Report:
     def notice(self, line: str) -> None:
         if line not in self.notices:
             self.notices.append(line)
-
-
-def bug(error: Exception) -> str:
-    """An unexpected error as one line for a report: what and where, and none of the values, which may be anybody's."""
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
-    return f"this is a bug of Precedent, please report it: {type(error).__name__} at {' > '.join(places[-8:])}"
 
 
 def tell(around: Surroundings, report: Report) -> None:
@@ -92,11 +94,12 @@ def _told_once(spoken: Spoken, report: Report) -> Spoken:
     return replace(spoken, action="waits", reason="") if is_told else spoken
 
 
-def sent(reads: int, writes: int, graphql: int) -> str:
-    """How often GitHub's API was asked; ``graphql`` are the requests for history, each for many issues."""
-    counted = [(reads, "read"), (writes, "write")]
+def sent(used: Used) -> str:
+    """How often GitHub's API was asked; of GraphQL's requests, which are for history, each is for many issues."""
+    counted = [(used.reads, "read"), (used.writes, "write")]
     rest = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counted)
-    return f"API: {rest}." + (f" GraphQL: {graphql:,} request{'' if graphql == 1 else 's'}." if graphql else "")
+    graphql = f" GraphQL: {used.graphql:,} request{'' if used.graphql == 1 else 's'}." if used.graphql else ""
+    return f"API: {rest}.{graphql}"
 
 
 def say(line: str) -> None:

@@ -26,6 +26,14 @@ class Unauthorised(ForgeError):
     """401: the token is wrong or has expired."""
 
 
+class NotInstalled(WorldError):
+    """The App is not installed there (any more), or may not see this repository."""
+
+
+class Suspended(NotInstalled):
+    """The installation rests; it may come back at any time."""
+
+
 class NotPermitted(ForgeError):
     """403: the token lacks a permission."""
 

@@ -25,7 +25,10 @@ KNOWN = frozenset({"issues", "issue_comment", "workflow_dispatch", "schedule", "
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, as far as it matters: a hint where to look, never the truth itself."""
+    """What happened, as far as it matters: a hint where to look, never the truth itself.
+
+    ``earlier``: comments on the same issue that were created shortly before, where one event stands for several.
+    """
 
     name: str
     action: str = ""
@@ -35,6 +38,7 @@ class Event:
     comment_author: str = ""
     moved_to: str | None = None
     inputs: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[int, ...] = ()
 
     @property
     def may_be_answered(self) -> bool:
@@ -60,6 +64,11 @@ def parse_event(name: str, payload: bytes) -> Event:
         raise UserError(f"the payload of the {name} event is not JSON ({error}): check GITHUB_EVENT_PATH") from error
     if not isinstance(data, dict):
         raise UserError(f"the payload of the {name} event is not a JSON object: check GITHUB_EVENT_PATH")
+    return event_of(name, data)
+
+
+def event_of(name: str, data: Mapping[str, Any]) -> Event:
+    """The event of a payload that is JSON; missing parts are no error."""
     issue, comment = _object(data, "issue"), _object(data, "comment")
     return Event(
         name=name,

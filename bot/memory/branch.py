@@ -16,14 +16,7 @@ from typing import Self
 from bot.memory.blobs import Blob, Changes, Draft, changed, differing, import_stream
 from bot.memory.disk import on_disk
 from bot.memory.git import FILE_MODE, TIP, Entry, Git, Remote, checked_branch
-from bot.memory.git_errors import (
-    AuthFailed,
-    GitError,
-    PushRejected,
-    RefMissing,
-    RemoteRefused,
-    RemoteUnreachable,
-)
+from bot.memory.git_errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
 from bot.memory.objects import Commit
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
 from bot.memory.store import Edits, Moved, Snapshot, StoreError
@@ -31,6 +24,11 @@ from bot.memory.trees import all_files
 
 _LOG = logging.getLogger(__name__)
 _FILTER = "blob:none"
+_TEMPORARY = "precedent-"
+
+CLONE = "clone.git"
+_REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
+"""What a clone made anew does not mend."""
 
 MAX_FILE = 16_000_000
 """Bytes of a file that is read as a whole: a thread of a million characters takes a third of it."""
@@ -100,8 +98,9 @@ class BranchSnapshot:
 
 
 class BranchStore:
-    """The tree on ``branch`` of the repository at ``url``, through a temporary clone below ``work`` (`close` ends it).
+    """The tree on ``branch`` of the repository at ``url``, through a clone that `close` removes.
 
+    With a folder to ``keep`` the clone lies there and stays, for whoever is the next to have the folder for himself.
     A write makes a commit on the tip and pushes it without force. When the branch has more than ``squash_after``
     commits or ``squash_bytes`` of new content, the write makes one commit without a past instead, and pushes that by
     lease: it takes the place of the very tip that was read, or Moved is raised. Where the server forbids that, the
@@ -114,15 +113,18 @@ class BranchStore:
         branch: str,
         token: str | None,
         *,
-        work: Path | None = None,
+        keep: Path | None = None,
         squash_after: int = 200,
         squash_bytes: int = 50_000_000,
     ) -> None:
         self._ref = f"refs/heads/{checked_branch(branch)}"
         remote = Remote(url, token)
         self._limit = Growth(squash_after, squash_bytes)
-        self._folder = _temporary(work)
-        self._git = Git(self._folder / "clone.git", remote)
+        self._keep = keep
+        self._folder = _temporary(keep)
+        self._git = Git((keep or self._folder) / CLONE, remote)
+        if keep and self._git.exists():
+            self._git.tidy()
         self._newest: BranchSnapshot | None = None
 
     def __enter__(self) -> Self:
@@ -132,7 +134,7 @@ class BranchStore:
         self.close()
 
     def close(self) -> None:
-        """Remove the clone and the folders that were checked out."""
+        """End git's processes; remove the folders that were checked out, and the clone unless it is kept."""
         self._git.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -194,6 +196,17 @@ class BranchStore:
         return self._newest
 
     def _fetched(self) -> BranchSnapshot:
+        try:
+            return self._fetched_into()
+        except GitError as error:
+            if self._keep is None or isinstance(error, _REMOTE):
+                raise
+            _LOG.warning("a kept clone was damaged, and is made anew: %s", error)
+        self._git.close()
+        shutil.rmtree(self._keep / CLONE, ignore_errors=True)
+        return self._fetched_into()
+
+    def _fetched_into(self) -> BranchSnapshot:
         if not self._git.exists():
             self._git.init()
         try:
@@ -228,9 +241,9 @@ class BranchStore:
             made = self._git.fast_import(stream)
         try:
             self._git.push(made.oid, self._ref, lease=lease)
-        except (AuthFailed, RemoteRefused, RemoteUnreachable):
-            raise
         except GitError as error:
+            if isinstance(error, _REMOTE):
+                raise
             self._check_move(error, lease or draft.parent, made.oid)
         return Commit(made.oid, made.tree, draft.message)
 
@@ -245,11 +258,14 @@ class BranchStore:
         raise Moved(str(error)) from error
 
 
-def _temporary(work: Path | None) -> Path:
+def _temporary(keep: Path | None) -> Path:
+    """A folder for what goes with the store. What a store that was killed left beside it goes now."""
     with on_disk("make a temporary folder"):
-        if work:
-            work.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix="precedent-", dir=work))
+        if keep:
+            keep.mkdir(parents=True, exist_ok=True)
+            for left in keep.glob(f"{_TEMPORARY}*"):
+                shutil.rmtree(left, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=keep))
 
 
 def _regular(path: str, entry: Entry) -> Entry:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.doors.action import run
-from bot.doors.reporting import bug
+from bot.doors.guarded import bug
 from bot.model import Thread
 from tests.acceptance.stage import BOT, REPOSITORY, Stage
 from tests.comment.detector import report

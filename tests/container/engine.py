@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,9 +41,11 @@ def has_docker() -> bool:
 
 
 class Engine:
-    """Builds our image once, and runs it."""
+    """Builds our image once, and runs it. ``built_with`` are arguments of the build, for an image of another name."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, image: str = IMAGE, built_with: Sequence[str] = ()) -> None:
+        self.image = image
+        self._built_with = [part for each in built_with for part in ("--build-arg", each)]
         self._docker = has_docker()
         self._conf = scratch / "containers.conf"
         self._conf.write_text(CONTAINERS_CONF, encoding="utf-8")
@@ -51,20 +54,28 @@ class Engine:
     def build(self) -> str:
         """Build the image from the checkout; its id."""
         if self._docker:
-            run(["docker", "build", "--quiet", "-t", IMAGE, ROOT], timeout=1800)
+            run(["docker", "build", "--quiet", *self._built_with, "-t", self.image, ROOT], timeout=1800)
         else:
             self._have_base()
             options = ["--isolation", "chroot", "--network", "host", "--pull-never", "--layers"]
-            run(["buildah", "bud", *options, "-t", IMAGE, ROOT], timeout=1800)
-        return run([*self._program, "image", "inspect", "--format", "{{.Id}}", IMAGE]).strip()
+            run(["buildah", "bud", *options, *self._built_with, "-t", self.image, ROOT], timeout=1800)
+        return self.inspect("{{.Id}}")
 
     def inspect(self, what: str) -> str:
         """A part of the image's description, by a Go template."""
-        return run([*self._program, "image", "inspect", "--format", what, IMAGE]).strip()
+        return run([*self._program, "image", "inspect", "--format", what, self.image]).strip()
 
     def run(self, *arguments: str, options: list[str] | None = None) -> Ended:
         """Run the image with these arguments; ``options`` go before its name."""
-        command = [*self._program, "run", "--rm", *(options or []), IMAGE, *arguments]
+        command = [*self._program, "run", "--rm", *(options or []), self.image, *arguments]
+        return self._ended(command)
+
+    def do(self, *words: str) -> Ended:
+        """A command of the engine itself, such as ``exec``."""
+        return self._ended([*self._program, *words])
+
+    @staticmethod
+    def _ended(command: Sequence[str]) -> Ended:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         noise = [line for line in (done.stdout + done.stderr).splitlines() if "level=warning" not in line]
         return Ended(done.returncode, "\n".join(noise))

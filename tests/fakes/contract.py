@@ -86,12 +86,15 @@ def repair(description: dict[str, Any]) -> dict[str, Any]:
     """Make the description say what GitHub does, where it is known to be wrong or cannot be applied as it stands.
 
     `servers` points at the fake; an `enum` that is `nullable` gets `null`; who acted in an event may be `null`, because
-    accounts are deleted; and the list of a folder has no `type` of its own by which to tell it from a file.
+    accounts are deleted; the list of a folder has no `type` of its own by which to tell it from a file; and no account
+    that an App is installed for is a user and an enterprise at once.
     """
     description["servers"] = [{"url": HOST}]
     _add_null_to_enums(description["components"]["schemas"])
     contents = description["paths"]["/repos/{owner}/{repo}/contents/{path}"]["get"]["responses"]["200"]["content"]
     contents["application/json"]["schema"].pop("discriminator")
+    installations = description["paths"]["/app/installations"]["get"]["responses"]["200"]["content"]
+    installations["application/json"]["schema"]["items"] = {"$ref": "#/components/schemas/installation"}
     for name, schema in description["components"]["schemas"].items():
         if name.endswith("-event") and "event" in name:
             for key in ("actor", "user"):

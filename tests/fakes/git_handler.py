@@ -113,11 +113,11 @@ class GitHandler(BaseHTTPRequestHandler):
 
     def _refusal(self, path: str, query: str) -> tuple[int, str] | None:
         """Status and words when the answer is no, as GitHub words it."""
-        right = self.server.tokens.get(self._secret())
+        found = _repository(path)
+        right = self.server.right(self._secret(), found[0].removesuffix(".git") if found else "")
         if right is None:
             return 401, "Invalid username or token. Password authentication is not supported for Git operations."
-        found = _repository(path)
-        if found is None or not (self.server.folder / found[0]).is_dir():
+        if found is None or not right or not (self.server.folder / found[0]).is_dir():
             return 404, "Repository not found."
         if WRITE_SERVICE in (found[1], query.removeprefix("service=")) and right != "write":
             return 403, f"Permission to {found[0]} denied to github-actions[bot]."

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -39,13 +40,16 @@ class GitServer(Loopback):
     """Serves ``{owner}/{repo}.git`` (and ``….wiki.git``) below a folder, from its making until `stop`.
 
     ``tokens`` maps a token to ``read`` or ``write``; the password of basic auth is what counts, the user is
-    ``x-access-token``. ``bytes_in`` and ``bytes_out`` count bodies as they went over the wire, without HTTP headers.
+    ``x-access-token``. ``access`` decides instead, where it is set: token and ``{owner}/{repo}`` → ``write``, ``read``,
+    "" for a repository that it does not see, None for no token. ``bytes_in`` and ``bytes_out`` count bodies as they
+    went over the wire, without HTTP headers.
     """
 
     def __init__(self, folder: Path, tokens: dict[str, str] | None = None, port: int = 0) -> None:
         self.folder = folder
         self.token = DEFAULT_TOKEN
         self.tokens = {DEFAULT_TOKEN: "write"} if tokens is None else tokens
+        self.access: Callable[[str, str], str | None] | None = None
         self.faults = FaultPlan()
         self.requests: list[Served] = []
         self.bytes_in = self.bytes_out = 0
@@ -61,6 +65,8 @@ class GitServer(Loopback):
     def create(self, full_name: str, branch: str = "main") -> Path:
         """An empty bare repository; its path."""
         path = self.folder / f"{full_name}.git"
+        if path.is_symlink():
+            path.unlink()
         command = ["git", "init", "--quiet", "--bare", "--initial-branch", branch, "--template=", str(path)]
         subprocess.run(command, check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
         return path
@@ -79,6 +85,17 @@ class GitServer(Loopback):
         tree = _git(repository, "write-tree")
         made = _git(repository, "commit-tree", tree, *(["-p", base] if base else []), "-m", "Change")
         _git(repository, "update-ref", ref, made)
+
+    def rename(self, full_name: str, new_name: str) -> None:
+        """Move a repository; the old name leads to it until `create` makes another of that name."""
+        old, new = self.folder / f"{full_name}.git", self.folder / f"{new_name}.git"
+        new.parent.mkdir(parents=True, exist_ok=True)
+        old.rename(new)
+        old.symlink_to(new)
+
+    def right(self, token: str, full_name: str) -> str | None:
+        """What a token may do with a repository, as ``access`` says or ``tokens``."""
+        return self.access(token, full_name) if self.access else self.tokens.get(token)
 
     def protect(self, full_name: str, branch: str, rule: str = "GH006") -> None:
         """Refuse every push to this branch with ``GH006`` (branch protection) or ``GH013`` (a ruleset)."""

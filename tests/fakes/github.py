@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from tests.fakes.apps import App, Apps
+from tests.fakes.apps import RANKS, App, Apps
 from tests.fakes.archive import read_archive
 from tests.fakes.exchange import Recorded
 from tests.fakes.faults import ENOUGH, HOURLY, FaultPlan
@@ -24,7 +24,7 @@ from tests.fakes.httpd import Listener
 from tests.fakes.limits import RateLimits
 from tests.fakes.objects import SITE, Shapes
 from tests.fakes.payloads import EventfulProject
-from tests.fakes.service import ENTERPRISE, RANKS, Sent, Service
+from tests.fakes.service import ENTERPRISE, Sent, Service
 from tests.fakes.state import (
     BOT_LOGIN,
     DEFAULT_NOW,
@@ -35,6 +35,7 @@ from tests.fakes.state import (
     Token,
     World,
 )
+from tests.fakes.tenants import Tenants
 
 CONTROL = "/_fake/"
 
@@ -61,9 +62,14 @@ class FakeGitHub(EventfulProject):
         self.token = DEFAULT_TOKEN
         self.add_token(DEFAULT_TOKEN, BOT_LOGIN, limit=1000)
         self.faults = FaultPlan()
+        self.on_request: Callable[[str], object] = lambda request: None
+        """Called with each request before it is looked at, such as ``"GET /app"``: something happens just then."""
         self.limits = RateLimits(world.clock)
         self.apps = Apps(world)
+        self.ahead = 0.0
+        """Seconds by which the clock of the headers is ahead of the real one."""
         self.hooks = Hooks(world)
+        self.tenants = Tenants(self)
         self.requests: list[Recorded] = []
         self.violations: list[str] = []
         self.struck: dict[int, str] = {}
@@ -165,6 +171,7 @@ class FakeGitHub(EventfulProject):
         allowed = permissions or {"issues": "write", "contents": "write", "metadata": "read"}
         app = App(app_id, slug, allowed, public_key, {app_id: [self.repo.id]})
         self.apps.known[app_id] = app
+        self.hooks.app = app_id
         return app
 
     def add_project(self, full_name: str) -> EventfulProject:
@@ -187,10 +194,11 @@ class FakeGitHub(EventfulProject):
 
     def visible_repositories(self, token: Token) -> list[int]:
         """The ids of the repositories of the token's installation; the workflow's token sees the first one."""
-        for app in self.apps.known.values():
-            if token.installation in app.installations:
-                return app.installations[token.installation]
-        return [self.repo.id]
+        return [self.repo.id] if token.installation is None else self.apps.visible(token)
+
+    def sees(self, token: Token | None, repo: Repository) -> bool:
+        """Whether a token of an installation is for this repository; any other token sees all."""
+        return token is None or token.installation is None or repo.id in self.visible_repositories(token)
 
     def stop(self) -> None:
         self._listener.stop()

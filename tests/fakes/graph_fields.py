@@ -108,9 +108,11 @@ def check_issues(call: Call, level: str = "read") -> None:
 def find_repository(_: Any, call: Call, arguments: Arguments) -> Repository:
     full_name = f"{arguments['owner']}/{arguments['name']}"
     repo_id = call.world.names.get(full_name.lower())
-    if repo_id is None:
+    repo = call.world.repositories.get(repo_id or 0)
+    if repo is None or (repo.private and not call.server.sees(call.token, repo)):
         raise refuse("NOT_FOUND", f"Could not resolve to a Repository with the name '{full_name}'.")
-    return call.world.repositories[repo_id]
+    call.server.apps.note(call.token, repo.id)
+    return repo
 
 
 def list_issues(repo: Repository, call: Call, arguments: Arguments) -> dict[str, Any]:

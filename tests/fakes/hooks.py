@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes.state import World
+from tests.fakes.state import World, from_epoch
 
 TIMEOUT = 10
 """Seconds that GitHub waits for an answer."""
+KEPT = 3 * 24 * 3600
+"""Seconds for which a delivery can be seen and asked for again."""
 Payload = dict[str, Any]
 
 
@@ -47,14 +49,16 @@ class Delivery:
         }
 
 
-def signed_headers(event: str, guid: str, body: bytes, secret: str) -> dict[str, str]:
-    """The headers of a delivery; the signature is HMAC-SHA256 over the very bytes of the body."""
+def signed_headers(event: str, guid: str, body: bytes, secret: str, app: int = 0) -> dict[str, str]:
+    """The headers of a delivery to an App; the signature is HMAC-SHA256 over the very bytes of the body."""
     key = secret.encode()
     return {
         "Content-Type": "application/json",
         "User-Agent": "GitHub-Hookshot/044aadd",
         "X-GitHub-Event": event,
         "X-GitHub-Delivery": guid,
+        "X-GitHub-Hook-ID": "42",
+        "X-GitHub-Hook-Installation-Target-ID": str(app),
         "X-GitHub-Hook-Installation-Target-Type": "integration",
         "X-Hub-Signature": "sha1=" + hmac.new(key, body, hashlib.sha1).hexdigest(),
         "X-Hub-Signature-256": "sha256=" + hmac.new(key, body, hashlib.sha256).hexdigest(),
@@ -68,6 +72,8 @@ class Hooks:
         self.world = world
         self.url: str | None = None
         self.secret = "It's a Secret to Everybody"
+        self.app = 0
+        """Whose webhook it is."""
         self.deliveries: list[Delivery] = []
 
     def deliver(self, event: str, payload: Payload, lose: bool = False, guid: str | None = None) -> Delivery:
@@ -78,9 +84,28 @@ class Hooks:
         self.deliveries.append(delivery)
         return delivery
 
+    def recent(self) -> list[Delivery]:
+        """What is shown of them: three days."""
+        oldest = from_epoch(self.world.clock.epoch - KEPT)
+        return [delivery for delivery in self.deliveries if delivery.at >= oldest]
+
+    def find(self, delivery_id: int) -> Delivery | None:
+        return next((delivery for delivery in self.recent() if delivery.id == delivery_id), None)
+
+    def exchanged(self, delivery: Delivery) -> dict[str, Any]:
+        """What was sent and what came back, as one delivery shows it."""
+        body = json.dumps(delivery.payload).encode()
+        sent = signed_headers(delivery.event, delivery.guid, body, self.secret, self.app)
+        request = {"headers": sent, "payload": delivery.payload}
+        return {
+            "request": request,
+            "response": {"headers": {}, "payload": ""},
+            "url": self.url or "http://unset.invalid",
+        }
+
     def redeliver(self, delivery_id: int) -> bool:
-        """Send again under the same GUID, a moment later; False when there is no such delivery."""
-        found = next((delivery for delivery in self.deliveries if delivery.id == delivery_id), None)
+        """Send again under the same GUID, a moment later; False when there is no such delivery, or no more."""
+        found = self.find(delivery_id)
         if found is None:
             return False
         again = (found.event, found.payload, False, found.guid)
@@ -91,7 +116,7 @@ class Hooks:
         if self.url is None:
             return 502
         body = json.dumps(delivery.payload).encode()
-        headers: Mapping[str, str] = signed_headers(delivery.event, delivery.guid, body, self.secret)
+        headers: Mapping[str, str] = signed_headers(delivery.event, delivery.guid, body, self.secret, self.app)
         request = urllib.request.Request(self.url, body, dict(headers), method="POST")
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:

@@ -41,8 +41,8 @@ class _Handler(BaseHTTPRequestHandler):
         if sent.dropped:
             self._drop()
             return
-        self.send_response(sent.status)
-        for name, value in sent.headers.items():
+        self.send_response_only(sent.status)
+        for name, value in {"Server": "github.com", "Date": self.date_time_string(), **sent.headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(sent.body)))
         self.end_headers()

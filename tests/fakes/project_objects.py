@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Any
 
 from tests.fakes.commits import history_of
 from tests.fakes.objects import Json, Shapes, node_id
@@ -212,20 +211,4 @@ def run_shape(shapes: Shapes, repo: Repository, workflow: str, run: WorkflowRun)
         "head_branch": repo.default_branch,
         "repository": repository_shape(shapes, repo),
         "head_repository": repository_shape(shapes, repo),
-    }
-
-
-def installation_shape(shapes: Shapes, number: int, app: tuple[int, str], repo: Repository, allowed: Any) -> Json:
-    app_id, slug = app
-    shape: Json = shapes.sample("installation")
-    return shape | {
-        "id": number,
-        "account": shapes.account(repo.owner),
-        "access_tokens_url": f"{shapes.base}/app/installations/{number}/access_tokens",
-        "repositories_url": f"{shapes.base}/installation/repositories",
-        "app_id": app_id,
-        "app_slug": slug,
-        "target_id": repo.owner.id,
-        "target_type": "User",
-        "permissions": dict(allowed),
     }

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from tests.fakes.apps import App
 from tests.fakes.exchange import Book, Call, Refusal, Reply, not_found
+from tests.fakes.objects import Json, Shapes
 from tests.fakes.paging import page_reply, window_of
-from tests.fakes.project_objects import installation_shape, repository_shape
+from tests.fakes.project_objects import repository_shape
+from tests.fakes.state import Account
 
 BOOK = Book()
+INSTALLATION = "/app/installations/{installation_id}"
+OUT_OF_REACH = "There is at least one repository that does not exist or is not accessible to the parent installation."
 
 
 def calling_app(call: Call) -> App:
@@ -20,7 +24,8 @@ def calling_app(call: Call) -> App:
 @BOOK.route("GET", "/app")
 def get_app(call: Call) -> Reply:
     app = calling_app(call)
-    return Reply(200, (call.shapes.app(app.slug) or {}) | {"permissions": app.permissions})
+    told = {"permissions": app.permissions, "events": list(app.events)}
+    return Reply(200, (call.shapes.app(app.slug) or {}) | told)
 
 
 @BOOK.route("GET", "/app/installations")
@@ -38,24 +43,79 @@ def get_repository_installation(call: Call) -> Reply:
     raise not_found()
 
 
-def _installation(call: Call, app: App, number: int) -> object:
-    first = call.world.repositories[app.installations[number][0]]
-    return installation_shape(call.shapes, number, (app.id, app.slug), first, app.permissions)
+def installation_shape(shapes: Shapes, number: int, app: App, account: Account) -> Json:
+    shape: Json = shapes.sample("installation")
+    return shape | {
+        "id": number,
+        "account": shapes.account(account),
+        "access_tokens_url": f"{shapes.base}/app/installations/{number}/access_tokens",
+        "repositories_url": f"{shapes.base}/installation/repositories",
+        "app_id": app.id,
+        "app_slug": app.slug,
+        "target_id": account.id,
+        "target_type": "User",
+        "permissions": dict(app.permissions),
+        "events": list(app.events),
+        "repository_selection": "selected",
+        "suspended_at": app.suspended.get(number),
+    }
 
 
-@BOOK.route("POST", "/app/installations/{installation_id}/access_tokens")
-def create_token(call: Call) -> Reply:
-    """A token may ask for less than the app was given, never for more."""
-    app, number, asked = calling_app(call), call.number("installation_id"), call.json().get("permissions")
+def _installation(call: Call, app: App, number: int) -> Json:
+    return installation_shape(call.shapes, number, app, call.server.apps.account(app, number))
+
+
+def _asked_for(call: Call) -> tuple[App, int]:
+    app, number = calling_app(call), call.number("installation_id")
     call.server.apps.installation(app, number)
-    ranks = ("none", "read", "write", "admin")
-    if any(
-        ranks.index(level) > ranks.index(app.permissions.get(name, "none")) for name, level in (asked or {}).items()
-    ):
-        raise Refusal(422, "The permissions requested are not granted to this installation.")
-    token = call.server.apps.mint(app, number, asked)
+    return app, number
+
+
+@BOOK.route("GET", INSTALLATION)
+def get_installation(call: Call) -> Reply:
+    return Reply(200, _installation(call, *_asked_for(call)))
+
+
+@BOOK.route("DELETE", INSTALLATION)
+def delete_installation(call: Call) -> Reply:
+    call.server.tenants.uninstall(_asked_for(call)[1], aside=True)
+    return Reply(204)
+
+
+@BOOK.route("PUT", f"{INSTALLATION}/suspended")
+def suspend_installation(call: Call) -> Reply:
+    call.server.tenants.suspend(_asked_for(call)[1], aside=True)
+    return Reply(204)
+
+
+@BOOK.route("DELETE", f"{INSTALLATION}/suspended")
+def unsuspend_installation(call: Call) -> Reply:
+    call.server.tenants.unsuspend(_asked_for(call)[1], aside=True)
+    return Reply(204)
+
+
+@BOOK.route("POST", f"{INSTALLATION}/access_tokens")
+def create_token(call: Call) -> Reply:
+    """For all repositories of the installation, or for those that are named, by number or by name alone."""
+    app, number = _asked_for(call)
+    only = _repositories(call, app.installations[number])
+    token = call.server.apps.mint(app, number, call.json().get("permissions"), only)
     body = {"token": token.value, "expires_at": token.expires_at, "permissions": token.permissions}
+    if only is not None:
+        shown = [repository_shape(call.shapes, call.world.repositories[each], token.account) for each in only]
+        body |= {"repositories": shown}
     return Reply(201, body | {"repository_selection": "selected"})
+
+
+def _repositories(call: Call, seen: list[int]) -> list[int] | None:
+    asked = call.json()
+    if "repository_ids" not in asked and "repositories" not in asked:
+        return None
+    named = {call.world.repositories[each].name: each for each in seen}
+    found = [*asked.get("repository_ids", ()), *(named.get(each, 0) for each in asked.get("repositories", ()))]
+    if not found or not set(found) <= set(seen):
+        raise Refusal(422, OUT_OF_REACH)
+    return found
 
 
 @BOOK.route("GET", "/installation/repositories")
@@ -72,7 +132,7 @@ def list_repositories(call: Call) -> Reply:
 def list_deliveries(call: Call) -> Reply:
     """Newest first, with a cursor in place of page numbers."""
     calling_app(call)
-    newest_first = sorted(call.server.hooks.deliveries, key=lambda delivery: -delivery.id)
+    newest_first = sorted(call.server.hooks.recent(), key=lambda delivery: -delivery.id)
     cursor = call.query.get("cursor")
     waiting = [delivery for delivery in newest_first if cursor is None or delivery.id < int(cursor)]
     size = window_of(call).size
@@ -81,6 +141,16 @@ def list_deliveries(call: Call) -> Reply:
         link = f"{call.base}/app/hook/deliveries?per_page={size}&cursor={waiting[size - 1].id}"
         reply.headers["Link"] = f'<{link}>; rel="next"'
     return reply
+
+
+@BOOK.route("GET", "/app/hook/deliveries/{delivery_id}")
+def get_delivery(call: Call) -> Reply:
+    """With the payload, which the list has not."""
+    calling_app(call)
+    found = call.server.hooks.find(call.number("delivery_id"))
+    if found is None:
+        raise not_found()
+    return Reply(200, call.shapes.sample("hook-delivery") | found.shape() | call.server.hooks.exchanged(found))
 
 
 @BOOK.route("POST", "/app/hook/deliveries/{delivery_id}/attempts")

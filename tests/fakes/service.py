@@ -6,8 +6,10 @@ import hashlib
 import itertools
 import json
 import re
+import time
 import traceback
 from dataclasses import dataclass, replace
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,7 +22,6 @@ from tests.fakes.objects import Shapes
 from tests.fakes.state import Token
 from tests.fakes.struck import answer
 
-RANKS = ("none", "read", "write", "admin")
 ENTERPRISE = "/api/v3"
 BOOK = Book().extend((rest_issues.BOOK, rest_comments.BOOK, rest_project.BOOK, rest_app.BOOK))
 GRAPHQL = Route("POST", "/graphql", lambda call: Reply())
@@ -82,6 +83,7 @@ class Service:
 
     def serve(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
         wire = self._read(method, target, headers, body)
+        self.fake.on_request(f"{method} {wire.path}")
         fault = self.fake.faults.strike(f"{method} {wire.path}")
         named = self._by_name(wire)
         route, params = _route_of(named)
@@ -134,13 +136,15 @@ class Service:
             return Refusal(500, "Server Error").reply
 
     def _rest(self, call: Call, route: Route) -> Reply:
-        allowance = self.fake.limits.allowance(call.token, "core")
+        allowance = self.fake.limits.allowance(call.token or self.fake.apps.as_token(call.app), "core")
         if route.template not in FREE:
             if allowance.remaining <= 0:
                 return self._exhausted(call)
             allowance.used += 1
         self._check_access(call, route)
         reply = route.handler(call)
+        if "repo" in call.params:
+            self.fake.apps.note(call.token, call.repository().id)
         not_modified = self._not_modified(call, reply)
         if not_modified is not None and route.template not in FREE:
             allowance.used -= 1
@@ -195,12 +199,24 @@ class Service:
         expired = token is not None and token.expires_at is not None and token.expires_at <= self.fake.clock.now
         if token is None or expired or kind.lower() not in ("bearer", "token"):
             raise Refusal(401, "Bad credentials")
+        self.fake.apps.check(token)
         return token, None
+
+    def _asker(self, headers: dict[str, str]) -> Token | None:
+        """Whose allowance a request counts against, whether its token is good or not."""
+        credential = headers.get("Authorization", "").partition(" ")[2].strip()
+        try:
+            return self.fake.world.tokens.get(credential) or self.fake.apps.as_token(
+                self.fake.apps.authenticate(credential)
+            )
+        except Refusal:
+            return None
 
     def _finish(self, wire: Wire, route: Route | None, reply: Reply) -> Sent:
         resource = "graphql" if route is GRAPHQL else "core"
-        token = self.fake.world.tokens.get(wire.headers.get("Authorization", "").partition(" ")[2].strip())
+        token = self._asker(wire.headers)
         headers = {
+            "Date": formatdate(time.time() + self.fake.ahead, usegmt=True),
             "Content-Type": "application/json; charset=utf-8",
             "Cache-Control": "private, max-age=60, s-maxage=60" if token else "public, max-age=60, s-maxage=60",
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP,Accept-Encoding, Accept, X-Requested-With",

@@ -20,9 +20,10 @@ NAMES = {
 }
 OPENING = """# Faults
 
-What a run says when GitHub or git does not do what was asked, and what you do then. Memory loses nothing by any of it:
-each run asks for what changed since the last one that went well. A red run is one that somebody should look at; a green
-one may carry a notice of why something waits.
+What a run of the Action says when GitHub or git does not do what was asked, and what you do then; for the App,
+[running it](self-hosting.md#when-something-is-odd) has a table of its own. Memory loses nothing by any of it: each run
+asks for what changed since the last one that went well. A red run is one that somebody should look at; a green one may
+carry a notice of why something waits.
 
 {advice}
 An answer that is due is tried for a day. [When something is odd](getting-started.md#when-something-is-odd) has what is

@@ -10,7 +10,6 @@ import pytest
 
 from bot.errors import UserError
 from bot.memory.branch import BranchStore
-from bot.memory.disk import DiskTrouble
 from bot.memory.git_errors import AuthFailed, RemoteRefused, RemoteUnreachable
 from bot.memory.store import Moved, StoreError
 from tests.memory.remotes import Hosted, bare_repository, commit, contents, git, opened
@@ -236,19 +235,6 @@ def test_a_server_that_stays_away_is_reported_and_the_store_works_again_later(ho
         hosted.server.faults.clear()
         store.write(store.open(), {"a": b"2"}, "second")
     assert contents(hosted) == {"a": b"2"}
-
-
-def test_closing_leaves_nothing_behind(hosted: Hosted, tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    with BranchStore(hosted.url, "precedent", hosted.token, work=work) as store:
-        store.write(store.open(), {"a": b"1"}, "first").checkout("")
-        assert len(list(work.iterdir())) == 1
-    assert list(work.iterdir()) == []
-
-
-def test_a_work_folder_that_cannot_be_made_is_reported(hosted: Hosted) -> None:
-    with pytest.raises(DiskTrouble, match=r"cannot make a temporary folder: .*; free some space"):
-        BranchStore(hosted.url, "precedent", hosted.token, work=Path("/proc/none"))
 
 
 def test_a_branch_name_that_looks_like_an_option_is_refused(hosted: Hosted) -> None:

@@ -17,7 +17,9 @@ REPLIES = "tests/test_replies.py::"
 BRANCH = "tests/memory/test_branch.py::"
 OWN_GIT = "tests/memory/test_git.py::"
 BAD = "tests/acceptance/test_bad_input.py::"
-NO_WEBHOOK = "there is no server that takes webhooks: the runner hands the event over as a file"
+RECEIVE = "tests/server/test_receive.py::"
+WEB = "tests/server/test_web.py::"
+TENANTS = "tests/server/test_tenants.py::"
 
 ROWS = (
     Threat(
@@ -163,8 +165,31 @@ ROWS = (
             "tests/threats/test_accounts.py::test_a_renamed_account_takes_no_rights_along_and_leaves_none_behind",
         ),
     ),
-    Threat(26, "A forged, repeated or weakly signed webhook", "", (), NO_WEBHOOK),
-    Threat(27, "A flood of webhooks", "", (), NO_WEBHOOK),
+    Threat(
+        26,
+        "A forged, repeated or weakly signed webhook",
+        "The server believes SHA-256 over the raw bytes only, in constant time; an id that it knows is not done again.",
+        (
+            f"{RECEIVE}test_each_refusal_has_its_status",
+            f"{RECEIVE}test_nothing_is_parsed_before_the_signature_is_good",
+            f"{RECEIVE}test_one_flipped_bit_anywhere_is_seen",
+            f"{RECEIVE}test_one_wrong_digit_of_a_signature_is_seen",
+            f"{RECEIVE}test_the_secret_before_is_good_as_well_and_no_third_one",
+            f"{RECEIVE}test_a_signature_takes_as_long_to_look_at_whichever_secret_made_it",
+            f"{WEB}test_a_delivery_is_answered_once_it_is_stored_and_known_when_it_comes_again",
+        ),
+    ),
+    Threat(
+        27,
+        "A flood of webhooks",
+        "Refused by size before it is read; bounds on connections, bodies in memory, time and what waits; then 503.",
+        (
+            f"{WEB}test_26_mb_are_refused_without_being_read_into_memory",
+            f"{WEB}test_two_hundred_slow_senders_do_not_keep_others_waiting_and_are_closed",
+            f"{WEB}test_a_fifth_body_of_25_mb_at_once_is_refused_while_small_ones_pass",
+            f"{WEB}test_a_body_that_comes_too_slowly_is_given_up",
+        ),
+    ),
     Threat(
         28,
         "Names, configuration, hooks, submodules, links, filters and bombs that git would act on",
@@ -186,7 +211,7 @@ ROWS = (
     Threat(
         29,
         "An address in a text or a setting that the bot is made to open",
-        "Addresses come from GITHUB_API_URL and GITHUB_SERVER_URL alone; no link is ever followed.",
+        "Addresses come from GITHUB_API_URL and GITHUB_SERVER_URL (the App: PRECEDENT_…) alone; no link is followed.",
         (
             f"{PROCESS}test_the_only_hosts_are_the_api_and_the_git_server",
             f"{OWN_GIT}test_other_addresses_are_refused_without_repeating_a_password",
@@ -231,9 +256,12 @@ ROWS = (
     Threat(
         35,
         "Two repositories that are taken for one",
-        "Each memory lies in the repository that it is about, and a run knows one; there is no shared server.",
+        "Each memory lies in its repository, and a run has a token for that one; the server goes by GitHub's numbers.",
         (
             f"{PRIVATE}test_two_repositories_on_one_server_know_nothing_of_each_other",
+            f"{TENANTS}test_two_repositories_of_one_name_have_nothing_in_common",
+            f"{TENANTS}test_what_was_queued_before_a_rename_goes_to_the_renamed_one_not_to_its_namesake",
+            f"{TENANTS}test_a_token_that_names_the_old_name_does_not_reach_the_namesake",
             "tests/github/test_client.py::test_an_issue_of_a_renamed_repository_is_not_gone",
             "tests/github/test_client.py::test_a_transferred_issue_is_gone_and_where_to",
         ),

@@ -1,0 +1,257 @@
+"""Ourselves as a GitHub App: who we are, tokens for one repository each, and what GitHub tried to deliver."""
+
+from __future__ import annotations
+
+import contextvars
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+from githubkit import AppAuthStrategy, GitHub, Response, TokenAuthStrategy
+from githubkit.auth.app import AppAuth
+from githubkit.cache import MemCacheStrategy
+from githubkit.exception import RequestError, RequestFailed
+from jwt.exceptions import PyJWTError
+
+from bot.archive import clean
+from bot.errors import UserError
+from bot.github.errors import (
+    ForgeError,
+    Gone,
+    Invalid,
+    NotInstalled,
+    NotPermitted,
+    Suspended,
+    Unauthorised,
+    Unreachable,
+)
+from bot.github.installed import AppInfo, DeliveryInfo, InstallationInfo, Minted
+from bot.github.meaning import meaning_of
+
+PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
+"""What a token may do, and all that the App has to be given."""
+
+EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
+"""What the App subscribes to; what happens to its installations it is told anyway."""
+
+TIMEOUT = 20.0
+"""Seconds for each part of a request."""
+
+PER_PAGE = 100
+NOT_INSTALLED = "the App is not installed there any more, or may not see this repository"
+SUSPENDED = "the App's installation is suspended there"
+REFUSED = "GitHub does not know the App by this key (401): check its number, its private key and this machine's clock"
+LACKING = (
+    "the App was not given what it needs there: it asks for "
+    + ", ".join(f"{name}: {level}" for name, level in PERMISSIONS.items())
+    + "; whoever installed it has to accept that"
+)
+NO_KEY = "the App's private key is no RSA key in PEM: give the file as GitHub made it"
+UNREADABLE = "GitHub's answer was not what was asked for: it is asked again later"
+
+
+class App:
+    """One App and its key at one API. Safe to use by several threads; a context, or to be closed by `close`.
+
+    Every method raises ForgeError where GitHub cannot be used. No token, and no part of the key, is in any message.
+    """
+
+    def __init__(self, app_id: int, key: str, api_url: str = "https://api.github.com") -> None:
+        """Raises UserError for a ``key`` that is no RSA private key in PEM."""
+        # A cache of its own: the common one keeps what was signed by a key that has been replaced since.
+        self._github = GitHub(
+            AppAuthStrategy(str(app_id), key),
+            base_url=api_url,
+            auto_retry=False,
+            http_cache=False,
+            timeout=TIMEOUT,
+            user_agent="precedent",
+            cache_strategy=MemCacheStrategy(),
+        )
+        try:
+            AppAuth(self._github, app_id, key).get_jwt()
+        except (PyJWTError, ValueError, TypeError):
+            raise UserError(NO_KEY) from None
+        # Connections are kept for the context in which they were opened, which threads do not share by themselves.
+        self._context = contextvars.Context()
+        self._context.run(self._github.__enter__)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._context.run(self._github.__exit__)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def about(self) -> AppInfo:
+        """Who the App is, what it may do and hears of, and how far GitHub's clock is ahead of ours."""
+        before = time.time()
+        answer = self._ask("GET", "/app")
+        told = _object(_json(answer))
+        slug, permissions = clean(told.get("slug")), _object(told.get("permissions"))
+        if not slug:
+            raise Unreachable(UNREADABLE)
+        return AppInfo(
+            id=_number(told.get("id")),
+            slug=slug,
+            login=f"{slug}[bot]",
+            events=tuple(map(clean, _list(told.get("events")))),
+            permissions={clean(name): clean(level) for name, level in permissions.items()},
+            ahead=_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
+        )
+
+    def mint(self, installation: int, repository: int) -> Minted:
+        """A new token for this repository alone, good for an hour.
+
+        Raises NotInstalled, and NotPermitted where the installation has not accepted what we need.
+        """
+        told = self._token(installation, {"repository_ids": [repository], "permissions": PERMISSIONS})
+        token, expires_at = clean(told.get("token")), _instant(told.get("expires_at"))
+        listed = [each for each in map(_object, _list(told.get("repositories"))) if each.get("id") == repository]
+        shown = listed[0] if listed else self._repository(token, repository)
+        name = clean(shown.get("full_name"))
+        if not token or not expires_at or "/" not in name:
+            raise Unreachable(UNREADABLE)
+        return Minted(token, expires_at, name, private=shown.get("private") is not False)
+
+    def installations(self) -> Iterator[InstallationInfo]:
+        """All accounts that the App is installed for."""
+        for each in self._pages("/app/installations"):
+            account = clean(_object(each.get("account")).get("login"))
+            yield InstallationInfo(_number(each.get("id")), account, suspended=bool(each.get("suspended_at")))
+
+    def repositories(self, installation: int) -> Iterator[tuple[int, str, bool]]:
+        """Number, "owner/name" and whether it is private, of each that it may see. Raises NotInstalled."""
+        token = clean(self._token(installation, {"permissions": {"metadata": "read"}}).get("token"))
+        for each in self._pages("/installation/repositories", "repositories", token):
+            yield _number(each.get("id")), clean(each.get("full_name")), each.get("private") is not False
+
+    def deliveries(self, until: int) -> Iterator[DeliveryInfo]:
+        """Attempts of GitHub to deliver, newest first, back to that time; GitHub shows three days."""
+        query: dict[str, str | int] = {"per_page": PER_PAGE}
+        while True:
+            answer = self._ask("GET", "/app/hook/deliveries", params=query)
+            for told in map(_object, _list(_json(answer))):
+                found = _delivery(told)
+                if found.delivered_at < until:
+                    return
+                yield found
+            further = _cursor(answer)
+            if not further or further == query.get("cursor"):
+                return
+            query["cursor"] = further
+
+    def redeliver(self, delivery: int) -> None:
+        """Have GitHub deliver it once more, by the ``id`` of an attempt, under its old GUID."""
+        self._ask("POST", f"/app/hook/deliveries/{delivery}/attempts")
+
+    def _token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return _object(_json(self._ask("POST", f"/app/installations/{installation}/access_tokens", json=asked)))
+        except Gone as error:
+            raise NotInstalled(NOT_INSTALLED) from error
+        except Invalid as error:
+            raise NotPermitted(LACKING) if "permissions" in str(error) else NotInstalled(NOT_INSTALLED) from error
+        except NotPermitted as error:
+            raise Suspended(SUSPENDED) if "suspended" in str(error) else NotPermitted(LACKING) from error
+
+    def _repository(self, token: str, repository: int) -> Mapping[str, Any]:
+        """What a repository is called, as the token that is for it sees it."""
+        try:
+            return _object(_json(self._ask("GET", f"/repositories/{repository}", token)))
+        except Gone as error:
+            raise NotInstalled(NOT_INSTALLED) from error
+
+    def _pages(self, path: str, name: str = "", token: str = "") -> Iterator[Mapping[str, Any]]:
+        """The objects of a list in pages, which stands under ``name`` in an object, or by itself."""
+        page = 0
+        while True:
+            page += 1
+            told = _json(self._ask("GET", path, token, params={"per_page": PER_PAGE, "page": page}))
+            listed = _list(_object(told).get(name) if name else told)
+            yield from map(_object, listed)
+            if len(listed) < PER_PAGE:
+                return
+
+    def _ask(self, verb: str, path: str, token: str = "", **given: Any) -> Response[Any]:
+        """One request, as the App or with a token."""
+        asking = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
+        try:
+            answer: Response[Any] = self._context.copy().run(lambda: asking.request(verb, path, **given))
+            return answer
+        except RequestFailed as error:
+            raise _meaning(error.response, path) from None
+        except RequestError as error:
+            kind = type(error.exc).__name__
+            raise Unreachable(f"GitHub did not answer ({kind}): it is asked again later") from None
+
+
+def _meaning(answer: Response[Any], path: str) -> ForgeError:
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    try:
+        data = answer.json()
+    except ValueError:
+        data = None
+    found = meaning_of(answer.status_code, headers, data, path)
+    return Unauthorised(REFUSED) if isinstance(found, Unauthorised) and path.startswith("/app") else found
+
+
+def _json(answer: Response[Any]) -> Any:
+    try:
+        return answer.json()
+    except (ValueError, RecursionError) as error:
+        raise Unreachable(UNREADABLE) from error
+
+
+def _delivery(told: Mapping[str, Any]) -> DeliveryInfo:
+    return DeliveryInfo(
+        id=_number(told.get("id")),
+        guid=clean(told.get("guid")).lower(),
+        event=clean(told.get("event")),
+        action=clean(told.get("action")),
+        status_code=_number(told.get("status_code")),
+        delivered_at=_instant(told.get("delivered_at")),
+        installation_id=_number(told.get("installation_id")),
+        repository_id=_number(told.get("repository_id")),
+    )
+
+
+def _cursor(answer: Response[Any]) -> str:
+    """Where the next page begins. Only that is taken from the link, never where it leads."""
+    link = answer.raw_response.links.get("next", {}).get("url", "")
+    return parse_qs(urlsplit(link).query).get("cursor", [""])[0]
+
+
+def _ahead(date: str, ours: float) -> float:
+    """Seconds from our time to the one of a ``Date`` header, which has whole seconds; 0 where there is none."""
+    try:
+        return parsedate_to_datetime(date).timestamp() + 0.5 - ours
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+
+
+def _instant(stamp: object) -> int:
+    """ISO 8601 in milliseconds since 1970, 0 for what is none."""
+    try:
+        moment = datetime.fromisoformat(stamp) if isinstance(stamp, str) else None
+    except ValueError:
+        return 0
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) if moment else 0
+
+
+def _object(data: object) -> Mapping[str, Any]:
+    return data if isinstance(data, dict) else {}
+
+
+def _list(data: object) -> list[Any]:
+    return data if isinstance(data, list) else []
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63 else 0

@@ -1,0 +1,176 @@
+"""Whether the server is ready: its queue, disk, clock, token and workers, each well or with a line that says why."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from bot.errors import WorldError
+from bot.server.nouns import Instant
+from bot.server.options import Options
+from bot.server.ports import Ledger, Note
+
+WORKER = "worker:"
+"""What the names of the pulses of workers begin with; theirs come every five seconds."""
+
+APP = "app"
+"""The pulse of whoever asked GitHub who we are: ``ahead``, seconds of its clock before ours; ``fault``, or none."""
+
+ALIVE = 30_000
+"""Milliseconds without a pulse after which a worker is taken for dead."""
+
+SEEN = 2 * 3_600_000
+"""Milliseconds within which GitHub has to have answered us as the App, where it is asked that often."""
+
+SKEW = 30
+"""Seconds that our clock may be off before GitHub takes our word for nothing."""
+
+LATE = 2 * 3_600_000
+"""Milliseconds after which a delivery that is due is overdue: tries and rate limits take an hour and a half."""
+
+SPARE = 200_000_000
+"""Bytes of disk below which nothing more is taken."""
+
+log = logging.getLogger(__name__)
+Pulses = Mapping[str, tuple[Instant, Note]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. ``line`` says in a few words how it is, and what to do where it is not ``ok``."""
+
+    name: str
+    ok: bool
+    line: str
+
+
+def checks(ledger: Ledger, options: Options, now: Instant) -> list[Check]:
+    """All of them: queue, disk, clock, token, workers, in this order. Raises nothing."""
+    queue, pulses = _queue(ledger, options, now), _pulses(ledger)
+    if pulses is None:
+        unknown = "unknown while the database is away"
+        return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
+    return [queue, _disk(options), _clock(pulses), _token(pulses, now, options), _workers(pulses, now)]
+
+
+def alive(pulses: Pulses, now: Instant) -> list[str]:
+    """The names of workers that live, without their prefix."""
+    return sorted(
+        name.removeprefix(WORKER)
+        for name, (at, _note) in pulses.items()
+        if name.startswith(WORKER) and now - at <= ALIVE
+    )
+
+
+def shut(ledger: Ledger, options: Options) -> str:
+    """Why nothing more may be stored, "" for nothing. Raises WorldError."""
+    disk = _disk(options)
+    if not disk.ok:
+        return f"disk: {disk.line}"
+    return "too many deliveries wait" if _waiting(ledger, options) >= options.backlog else ""
+
+
+def _waiting(ledger: Ledger, options: Options) -> int:
+    """How many deliveries wait; no more are counted than there may be."""
+    return ledger.counts(options.backlog, ["waiting"])["waiting"]
+
+
+def _queue(ledger: Ledger, options: Options, now: Instant) -> Check:
+    try:
+        waiting, oldest = _waiting(ledger, options), ledger.oldest_waiting()
+    except WorldError as error:
+        return Check("queue", False, f"the database does not answer: {error}")
+    if waiting >= options.backlog:
+        return Check("queue", False, f"{waiting:,} deliveries wait and no more are taken: are the workers running?")
+    minutes = (now - oldest) // 60_000
+    if oldest and now - oldest > LATE:
+        return Check(
+            "queue", False, f"the oldest of {waiting:,} that wait came {minutes:,} minutes ago: see the workers"
+        )
+    return Check("queue", True, f"{waiting:,} waiting" if waiting else "nothing waits")
+
+
+def _pulses(ledger: Ledger) -> Pulses | None:
+    try:
+        return ledger.pulses()
+    except WorldError:
+        return None
+
+
+def _disk(options: Options) -> Check:
+    try:
+        free = shutil.disk_usage(options.data).free
+    except OSError as error:
+        return Check("disk", False, f"{options.data} cannot be read ({error.strerror}): is it mounted?")
+    line = f"{free / 1e9:,.1f} GB free"
+    return Check("disk", True, line) if free >= SPARE else Check("disk", False, f"only {line}: make room")
+
+
+def _clock(pulses: Pulses) -> Check:
+    ahead = _ahead(pulses)
+    if ahead is None:
+        return Check("clock", True, "not compared with GitHub's yet")
+    if abs(ahead) > SKEW:
+        return Check("clock", False, f"{abs(ahead)} s {'behind' if ahead > 0 else 'ahead of'} GitHub's: set it right")
+    return Check("clock", True, f"within {max(1, abs(ahead))} s of GitHub's")
+
+
+def _ahead(pulses: Pulses) -> int | None:
+    ahead = pulses[APP][1].get("ahead") if APP in pulses else None
+    return ahead if isinstance(ahead, int) else None
+
+
+def _token(pulses: Pulses, now: Instant, options: Options) -> Check:
+    if APP not in pulses:
+        return Check("token", False, "GitHub has not said yet who we are: see the log of a worker")
+    at, note = pulses[APP]
+    if fault := note.get("fault"):
+        return Check("token", False, str(fault))
+    if now - at > max(SEEN, 2 * options.sweep_minutes * 60_000):
+        return Check(
+            "token", False, f"GitHub last knew us {(now - at) // 3_600_000} hours ago: see the log of a worker"
+        )
+    return Check("token", True, f"GitHub knows us as {note.get('slug') or 'the App'}")
+
+
+def _workers(pulses: Pulses, now: Instant) -> Check:
+    count = len(alive(pulses, now))
+    if not count:
+        return Check("workers", False, "none is running: what comes in is kept until one does")
+    return Check("workers", True, f"{count} running")
+
+
+class Glance:
+    """Checks that are made one at a time, and not anew within ``keep`` milliseconds, however many ask.
+
+    What is not well any more is told in the log, once: whoever asks may be told no more than its name.
+    """
+
+    def __init__(self, look: Callable[[Instant], list[Check]], clock: Callable[[], Instant], keep: int = 2_000) -> None:
+        self._look = look
+        self._clock = clock
+        self._keep = keep
+        self._lock = Lock()
+        self._at: Instant = 0
+        self._found: list[Check] = []
+        self._told: dict[str, str] = {}
+
+    def now(self) -> list[Check]:
+        """How things are, or were a moment ago."""
+        with self._lock:
+            now = self._clock()
+            if not self._found or not 0 <= now - self._at < self._keep:
+                self._at, self._found = now, self._look(now)
+                self._tell({check.name: check.line for check in self._found if not check.ok})
+            return self._found
+
+    def _tell(self, bad: dict[str, str]) -> None:
+        for name, line in bad.items():
+            if name not in self._told:
+                log.warning("not ready: %s: %s", name, line)
+        for name in self._told.keys() - bad.keys():
+            log.warning("ready again: %s", name)
+        self._told = bad

@@ -1,0 +1,151 @@
+"""What happens to the house itself: the App comes and goes, repositories are added, renamed, moved and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bot.github.events import Event
+from bot.server.nouns import Arrival, Delivery, Instant, Lane, Result, Work
+from bot.server.ports import Ledger, Tokens
+
+UNINSTALLED = "the App is not installed there any more"
+SUSPENDED = "the App is suspended there"
+REMOVED = "the App may not see this repository any more"
+DELETED = "the repository was deleted"
+MOVED = "the repository went to another account"
+
+NOTHING = "nothing to do"
+
+PLACES = "installations"
+"""The pulse of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
+
+_MOST = 1_000
+_AT_ONCE = 500
+"""Deliveries that are stored in one transaction."""
+
+
+def keep(work: Work, ledger: Ledger, tokens: Tokens, forget: Callable[[Lane], None]) -> list[Result]:
+    """Do what the events of an installation's lane ask for; ``forget`` removes what is on disk of a repository.
+
+    Twice is the same as once. Raises WorldError when the database is away.
+    """
+    house = House(ledger, tokens, forget, work.began_at)
+    return [Result(each.seq, "done", house.hears(each)) for each in work.deliveries]
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """Where we are at home, as of ``now``."""
+
+    ledger: Ledger
+    tokens: Tokens
+    forget: Callable[[Lane], None]
+    now: Instant
+
+    def hears(self, delivery: Delivery) -> str:
+        """What an event came to, in a line; an action that says nothing to us comes to nothing."""
+        told = {"installation": self._installation, "installation_repositories": self._selection,
+                "repository": self._repository}.get(delivery.event.name)  # fmt: skip
+        return told(delivery) if told else "not of this lane"
+
+    def _installation(self, delivery: Delivery) -> str:
+        installation, extra = delivery.lane.installation, dict(delivery.extra)
+        account, known = extra.get("account", ""), self._lanes(installation)
+        match delivery.event.action:
+            case "created" | "unsuspend" | "new_permissions_accepted":
+                self.receives(installation, account)
+                return _looked(self.looks({*known, *_named(delivery, "added")}, f"{_app(delivery)}:{delivery.seq}"))
+            case "suspend":
+                self.ledger.register().installed(installation, account, "suspended")
+                self.tokens.forget(installation=installation)
+                return _dropped(SUSPENDED, sum(self._rest(lane) for lane in known))
+            case "deleted":
+                self.ledger.register().installed(installation, account, "gone")
+                self.tokens.forget(installation=installation)
+                return _dropped(UNINSTALLED, sum(self.loses(lane, UNINSTALLED) for lane in known))
+        return NOTHING
+
+    def _selection(self, delivery: Delivery) -> str:
+        added, removed = _named(delivery, "added"), _named(delivery, "removed")
+        if added:
+            self.receives(delivery.lane.installation, dict(delivery.extra).get("account", ""))
+        dropped = sum(self.loses(lane, REMOVED) for lane in removed)
+        looked = self.looks(added, f"{_app(delivery)}:{delivery.seq}")
+        told = [*([_looked(looked)] if added else []), *([_dropped(REMOVED, dropped)] if removed else [])]
+        return "; ".join(told) or NOTHING
+
+    def _repository(self, delivery: Delivery) -> str:
+        about = _named(delivery, "repository")
+        if not about:
+            return NOTHING
+        lane = about[0]
+        self.tokens.forget(lane)
+        match delivery.event.action:
+            case "deleted":
+                return _dropped(DELETED, self.loses(lane, DELETED))
+            case "transferred":
+                rows = self.ledger.register().lanes()
+                former = [row.lane for row in rows if row.lane.repository == lane.repository and row.lane != lane]
+                dropped = sum(self.loses(each, MOVED) for each in former)
+                return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
+        return "what is known of it is asked for again"
+
+    def receives(self, installation: int, account: str) -> None:
+        """The App may work there; all it may see there is asked for at the next sweep, as an event can name too few."""
+        self.ledger.register().installed(installation, account, "active")
+        self.tokens.forget(installation=installation)
+        self.ledger.pulse(PLACES, {"day": 0})
+
+    def loses(self, lane: Lane, why: str) -> int:
+        """A repository is none of ours any more; how many of its deliveries were dropped."""
+        self.tokens.forget(lane)
+        dropped = self.ledger.register().gone(lane, why)
+        self.forget(lane)
+        return dropped
+
+    def looks(self, lanes: Iterable[Lane], cause: str) -> int:
+        """Have these repositories looked at from where each was left; how many were not told to already.
+
+        ``cause`` is "APP:CAUSE", the same for the same one, so that twice is once.
+        """
+        app, _, name = cause.partition(":")
+        arrivals = [
+            Arrival(f"{app}:catch-up-{lane.key}-{name}", lane, Event("catch-up"), received_at=self.now)
+            for lane in sorted(set(lanes))
+        ]
+        groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
+        return sum(sum(self.ledger.put(group)) for group in groups)
+
+    def _lanes(self, installation: int) -> list[Lane]:
+        """The repositories that are known of an installation."""
+        return [row.lane for row in self.ledger.register().lanes() if row.lane.installation == installation]
+
+    def _rest(self, lane: Lane) -> int:
+        """Drop what waits in a lane that stays known, as a later look finds it all."""
+        dropped = 0
+        while found := self.ledger.deliveries(state="waiting", lane=lane, limit=_MOST):
+            count = self.ledger.drop([each.seq for each in found], SUSPENDED)
+            dropped += count
+            if not count:
+                break
+        self.forget(lane)
+        return dropped
+
+
+def _named(delivery: Delivery, key: str) -> list[Lane]:
+    """The lanes of the repositories that an event names under a key."""
+    numbers = dict(delivery.extra).get(key, "").split(",")
+    return [Lane(delivery.lane.installation, int(each)) for each in numbers if each.isascii() and each.isdigit()]
+
+
+def _app(delivery: Delivery) -> str:
+    return delivery.id.partition(":")[0]
+
+
+def _looked(count: int) -> str:
+    return f"the App is at work: repositories to look at: {count}"
+
+
+def _dropped(why: str, count: int) -> str:
+    return f"{why}: deliveries dropped: {count}" if count else why

@@ -1,0 +1,288 @@
+"""The ledger in a database: what is to be done, in which order, and what became of it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from bot.server import bookkeeping, rows
+from bot.server.accounts import Accounts
+from bot.server.database import Database, Transaction
+from bot.server.health import WORKER
+from bot.server.nouns import Arrival, Delivery, Instant, Lane, Result, State, Told, TurnRow, Work
+from bot.server.ports import COUNTED, STATES, Tickets
+from bot.server.register import DatabaseRegister, within
+
+MANY = 500
+"""Values that one statement looks for at once."""
+
+PURGED_AT_ONCE = 5000
+"""Rows that are deleted in one transaction, so that nobody waits long for it."""
+
+_T = TypeVar("_T", int, str)
+_INSERT = (
+    "insert into deliveries (id, lane, event, action, number, is_pull, comment_id, moved_to, name, private,"
+    " received_at, next_at, request, extra) values {groups} on conflict (id) do nothing returning seq, id"
+)
+_SETTLE = (
+    "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
+    " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches"
+    " where seq = :seq and turn = :turn and state = 'working'"
+)
+
+
+class DatabaseLedger(Accounts):
+    """`Ledger` in a database. ``worker`` is who begins turns here; ``now`` dates what ends."""
+
+    def __init__(self, database: Database, tickets: Tickets, worker: str, now: Callable[[], Instant]) -> None:
+        super().__init__(database, now)
+        self.tickets = tickets
+        self.worker = worker
+
+    def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
+        first: dict[str, Arrival] = {}
+        for arrival in arrivals:
+            first.setdefault(arrival.id, arrival)
+        if not first:
+            return []
+        with self.database.urgent() as put:
+            fresh = _insert(put, [rows.of_arrival(arrival) for arrival in first.values()])
+            for name in fresh:
+                self.tickets.add(put, name, first[name].lane)
+        return [arrival is first[arrival.id] and arrival.id in fresh for arrival in arrivals]
+
+    def begin(self, ticket: str, lane: Lane, now: Instant) -> Work | None:
+        name = uuid.uuid4().hex
+        with self.database.transaction() as beginning:
+            register = within(beginning, self.now)
+            register.turned(lane, name)
+            paused = register.paused_until(lane.installation)
+            due = _due(beginning, lane, now) if paused <= now else []
+            taken = [
+                replace(each, state="working", begun=each.begun + 1, turn=name) for each in bookkeeping.picked(due)
+            ]
+            if not taken:
+                self._wake(beginning, lane, ticket, max(now, paused))
+                return None
+            beginning.change(
+                "update deliveries set state = 'working', begun = begun + 1, turn = :turn where seq in :seqs",
+                turn=name,
+                seqs=[each.seq for each in taken],
+            )
+            register.named(lane, taken[0].name, private=taken[0].private)
+            work = Work(name, ticket, lane, tuple(taken), now)
+            _open_turn(beginning, work, self.worker)
+        return work
+
+    def put_off(self, ticket: str, lane: Lane, seconds: float) -> None:
+        now = self.now()
+        with self.database.transaction() as put_off:
+            name = bookkeeping.wake(lane, ticket, now + round(1000 * seconds), now)
+            self.tickets.add(put_off, name, lane, seconds)
+
+    def end(self, work: Work, results: Sequence[Result], told: Told) -> list[str]:
+        now = self.now()
+        with self.database.transaction() as ending:
+            register = within(ending, self.now)
+            if not register.ended(work.lane, work.id):
+                return []
+            _settle(ending, work, results, now)
+            known = bookkeeping.learned(register.lane(work.lane), told, now)
+            register.keep(known)
+            _close_turn(ending, work, told, now)
+            if told.again_at:
+                _look_again(ending, bookkeeping.follow_up(work, known, now), told.again_at)
+            self._wake(ending, work.lane, work.ticket, now)
+            self.count(ending, bookkeeping.tallied(results, told))
+        return bookkeeping.absorbed(work)
+
+    def register(self) -> DatabaseRegister:
+        return DatabaseRegister(self.database.transaction, self.now)
+
+    def deliveries(
+        self, *, state: State | None = None, lane: Lane | None = None, before: int = 0, limit: int = 50
+    ) -> list[Delivery]:
+        asked: dict[str, str | int] = {"state": state or "", "lane": lane.key if lane else "", "before": before}
+        wanted = [f"{name} = :{name}" for name in ("state", "lane") if asked[name]]
+        wanted += ["seq < :before"] if before else []
+        where = f"where {' and '.join(wanted)}" if wanted else ""
+        values = {name: value for name, value in asked.items() if value}
+        with self.database.transaction() as asking:
+            sql = f"select * from deliveries {where} order by seq desc limit :limit"  # noqa: S608 (words of ours)
+            return [rows.delivery(row) for row in asking.rows(sql, limit=limit, **values)]
+
+    def delivery(self, seq: int) -> tuple[Delivery, TurnRow | None] | None:
+        with self.database.transaction() as asking:
+            row = asking.row("select * from deliveries where seq = :seq", seq=seq)
+            if row is None:
+                return None
+            turn = asking.row("select * from turns where id = :turn", turn=row["turn"])
+            return rows.delivery(row), rows.turn(turn) if turn else None
+
+    def known(self, ids: Sequence[str]) -> frozenset[str]:
+        found: set[str] = set()
+        with self.database.transaction() as asking:
+            for some in _parts(ids):
+                found |= {row["id"] for row in asking.rows("select id from deliveries where id in :ids", ids=some)}
+        return frozenset(found)
+
+    def retry(self, seqs: Sequence[int]) -> int:
+        sql = (
+            "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
+            " reason = '' where state = 'dead' and seq in :seqs returning lane"
+        )
+        now = self.now()
+        with self.database.transaction() as retrying:
+            lanes = [row["lane"] for some in _parts(seqs) for row in retrying.rows(sql, now=now, seqs=some)]
+            self._call(retrying, lanes, "retry")
+            return len(lanes)
+
+    def drop(self, seqs: Sequence[int], why: str) -> int:
+        sql = (
+            "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
+            " where state in ('waiting', 'dead') and seq in :seqs"
+        )
+        with self.database.transaction() as dropping:
+            return sum(dropping.change(sql, why=why, now=self.now(), seqs=some) for some in _parts(seqs))
+
+    def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
+        sql = "select count(*) as many from (select 1 from deliveries where state = :state limit :most) as counted"
+        with self.database.transaction() as asking:
+            found = {state: asking.row(sql, state=state, most=most) for state in of}
+        return {state: int(row["many"]) if row else 0 for state, row in found.items()}
+
+    def oldest_waiting(self) -> Instant:
+        sql = (
+            "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
+            " order by seq limit 1"
+        )
+        with self.database.transaction() as asking:
+            row = asking.row(sql, now=self.now())
+            return max(int(row["received_at"]), int(row["next_at"])) if row else 0
+
+    def mend(self, live: frozenset[str], before: Instant) -> int:
+        sql = "select distinct lane from deliveries where state in ('waiting', 'working') and received_at < :before"
+        with self.database.transaction() as mending:
+            lanes = [row["lane"] for row in mending.rows(sql, before=before) if row["lane"] not in live]
+            self._call(mending, lanes, "mend")
+            return len(lanes)
+
+    def purge(self, before: Instant) -> int:
+        purged = sum(self._purge(state, before) for state in ("done", "dropped"))
+        with self.database.transaction() as purging:
+            purging.change("delete from turns where began < :before", before=before)
+            workers = "delete from pulses where name like :workers and said_at < :before"
+            purging.change(workers, workers=f"{WORKER}%", before=before)
+            within(purging, self.now).purge(before)
+        return purged
+
+    def _purge(self, state: State, before: Instant) -> int:
+        """Of what came first only: a look at everything would keep others from writing for too long."""
+        sql = (
+            "delete from deliveries where seq in (select seq from (select seq, finished_at from deliveries"
+            " where state = :state order by seq limit :many) as oldest where finished_at < :before)"
+        )
+        purged = 0
+        while True:
+            with self.database.transaction() as purging:
+                many = purging.change(sql, state=state, before=before, many=PURGED_AT_ONCE)
+            purged += many
+            if many < PURGED_AT_ONCE:
+                return purged
+
+    def _wake(self, transaction: Transaction, lane: Lane, ticket: str, at_least: Instant) -> None:
+        """The next ticket of the lane, where anything waits in it."""
+        sql = "select min(next_at) as next_at from deliveries where lane = :lane and state in ('waiting', 'working')"
+        row = transaction.row(sql, lane=lane.key)
+        if row is None or row["next_at"] is None:
+            return
+        until, now = max(at_least, row["next_at"]), self.now()
+        name = bookkeeping.wake(lane, ticket, until, now)
+        self.tickets.add(transaction, name, lane, bookkeeping.pause(until, now))
+
+    def _call(self, transaction: Transaction, lanes: Sequence[str], purpose: str) -> None:
+        for lane in sorted({Lane.of(key) for key in lanes}):
+            self.tickets.add(transaction, bookkeeping.fresh(lane, purpose), lane)
+
+
+def _parts(values: Sequence[_T]) -> list[list[_T]]:
+    """These, so many at a time as a statement may have."""
+    return [list(values[start : start + MANY]) for start in range(0, len(values), MANY)]
+
+
+def _insert(transaction: Transaction, new: Sequence[Mapping[str, str | int]]) -> list[str]:
+    """Keep these; the ids of those that were not known, in the order of arrival."""
+    groups, values = rows.numbered(new)
+    found = transaction.rows(_INSERT.format(groups=groups), **values)
+    return [row["id"] for row in sorted(found, key=lambda row: row["seq"])]
+
+
+def _due(transaction: Transaction, lane: Lane, now: Instant) -> list[Delivery]:
+    """What waits and is due, with what a dead turn left; what was begun too often is dead."""
+    transaction.change(
+        "update deliveries set state = 'waiting' where lane = :lane and state = 'working'", lane=lane.key
+    )
+    transaction.change(
+        "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
+        " where lane = :lane and state = 'waiting' and begun >= :most",
+        why=bookkeeping.NEVER_ENDED,
+        now=now,
+        lane=lane.key,
+        most=bookkeeping.MOST_BEGUN,
+    )
+    found = transaction.rows(
+        "select * from deliveries where lane = :lane and state = 'waiting' and next_at <= :now"
+        " order by seq limit :most",
+        lane=lane.key,
+        now=now,
+        most=bookkeeping.MOST_AT_ONCE,
+    )
+    return [rows.delivery(row) for row in found]
+
+
+def _settle(transaction: Transaction, work: Work, results: Sequence[Result], now: Instant) -> None:
+    """Write what became of each; what nobody spoke of waits as if its worker had died with it."""
+    had = {each.seq: each for each in work.deliveries}
+    after = [bookkeeping.settled(had[result.seq], result, now) for result in results if result.seq in had]
+    transaction.change_each(_SETTLE, [rows.of_settled(each) for each in after])
+    transaction.change("update deliveries set state = 'waiting' where turn = :turn and state = 'working'", turn=work.id)
+
+
+def _open_turn(transaction: Transaction, work: Work, worker: str) -> None:
+    transaction.change(
+        "insert into turns (id, ticket, lane, worker, began) values (:id, :ticket, :lane, :worker, :began)",
+        id=work.id,
+        ticket=work.ticket,
+        lane=work.lane.key,
+        worker=worker,
+        began=work.began_at,
+    )
+
+
+def _close_turn(transaction: Transaction, work: Work, told: Told, now: Instant) -> None:
+    transaction.change(
+        "update turns set ended = :now, stages = :stages, pushes = :pushes, reads = :reads, writes = :writes,"
+        " notes = :notes where id = :id",
+        now=now,
+        stages=rows.written(told.stages),
+        pushes=rows.written(told.pushes),
+        reads=told.reads,
+        writes=told.writes,
+        notes=rows.written(told.notes),
+        id=work.id,
+    )
+
+
+def _look_again(transaction: Transaction, again: Arrival, at: Instant) -> None:
+    """The lane is looked at again then: by what waits for that already, or else by this."""
+    waits = transaction.change(
+        "update deliveries set next_at = case when next_at < :at then next_at else :at end"
+        " where lane = :lane and state = 'waiting' and event = :event",
+        at=at,
+        lane=again.lane.key,
+        event=again.event.name,
+    )
+    if not waits:
+        _insert(transaction, [rows.of_arrival(again, at)])

@@ -1,0 +1,126 @@
+"""The counters of all processes as Prometheus reads them; no label names a repository. Only it imports its client."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from threading import Lock
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from bot.server.bookkeeping import BUCKETS
+from bot.server.health import alive
+from bot.server.nouns import Instant
+from bot.server.ports import Ledger, Tallies
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+DELIVERIES = "precedent_deliveries_total"
+"""Labels: event, and what became of it: stored, repeated, dropped, or refused with a status."""
+
+COUNTERS = {
+    DELIVERIES: (("event", "result"), "Deliveries by what became of them at the door"),
+    "precedent_turns_total": (("result",), "Turns of a repository's lane"),
+    "precedent_answers_total": (("action", "reason"), "What was done about deliveries, and why"),
+    "precedent_pushes_total": ((), "Pushes of memory branches"),
+}
+"""Name → its labels and what it counts."""
+
+STAGES = "precedent_stage_seconds"
+QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
+"""Upper ends in seconds of the histogram of answers to deliveries."""
+
+STATES = ("waiting", "working", "done", "dead", "dropped")
+HOUR = 3_600_000
+
+
+class Answered:
+    """How long answers to deliveries took, in this process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts = [0] * (len(QUICK) + 1)
+        self._sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        with self._lock:
+            self._counts[bisect_left(QUICK, seconds)] += 1
+            self._sum += seconds
+
+    def family(self) -> Metric:
+        """All of them as a histogram."""
+        with self._lock:
+            counts, total = list(self._counts), self._sum
+        found = HistogramMetricFamily("precedent_receive_seconds", "Time until a delivery was answered")
+        found.add_metric([], _summed(dict(zip(map(str, QUICK), counts, strict=False)), counts[-1], QUICK), total)
+        return found
+
+
+def text(ledger: Ledger, answered: Answered, now: Instant) -> bytes:
+    """The page of all metrics. Raises WorldError when the database is away."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Page([*_families(ledger, now), answered.family()]))
+    return generate_latest(registry)
+
+
+class _Page(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._families
+
+
+def _families(ledger: Ledger, now: Instant) -> Iterator[Metric]:
+    tallies = ledger.tallies()
+    yield from (_counter(name, tallies) for name in COUNTERS)
+    yield _stages(tallies)
+    jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
+    for state, count in ledger.counts().items():
+        jobs.add_metric([state], count)
+    yield jobs
+    oldest = ledger.oldest_waiting()
+    yield _gauge(
+        "oldest_waiting_seconds", "Age of the oldest delivery that is due", (now - oldest) / 1000 if oldest else 0
+    )
+    yield _gauge("workers", "Workers that live", len(alive(ledger.pulses(), now)))
+    left = [lane.rate_left for lane in ledger.register().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0]
+    if left:
+        yield _gauge(
+            "api_requests_left", "Requests to GitHub left, the fewest of any repository of the last hour", min(left)
+        )
+
+
+def _gauge(name: str, about: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"precedent_{name}", about, value=value)
+
+
+def _counter(name: str, tallies: Tallies) -> Metric:
+    labels, about = COUNTERS[name]
+    found = CounterMetricFamily(name, about, labels=labels)
+    for (key, values), much in sorted(tallies.items()):
+        if key == name and len(values) == len(labels):
+            found.add_metric(values, much)
+    return found
+
+
+def _stages(tallies: Tallies) -> Metric:
+    found = HistogramMetricFamily(STAGES, "Time that the stages of turns took", labels=["stage"])
+    sums = {values[0]: much for (key, values), much in tallies.items() if key == f"{STAGES}_sum" and len(values) == 1}
+    for stage, seconds in sorted(sums.items()):
+        counts = {
+            values[1]: int(much)
+            for (key, values), much in tallies.items()
+            if key == f"{STAGES}_bucket" and len(values) == 2 and values[0] == stage
+        }
+        found.add_metric([stage], _summed(counts, counts.get("+Inf", 0), BUCKETS), seconds)
+    return found
+
+
+def _summed(counts: Mapping[str, int], above: int, ends: Sequence[float]) -> list[tuple[str, float]]:
+    """Buckets that each hold the ones before them, as Prometheus wants them, of counts of each alone."""
+    alone = [*(counts.get(str(end), 0) for end in ends), above]
+    return list(zip([*map(str, ends), "+Inf"], map(float, accumulate(alone)), strict=True))

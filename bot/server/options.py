@@ -1,0 +1,243 @@
+"""The options of the server: environment, files and flags in, one value out; everything that is wrong, at once."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from bot.errors import UserError
+from bot.settings import Rule, SettingsError, Value, checked, rules, setting
+
+PREFIX = "PRECEDENT_"
+FLAGS = ("data", "database_url", "host", "port", "workers", "jobs")
+"""What the command line may give instead of the environment."""
+
+WORKING = ("app_id", "private_key")
+"""What a worker cannot do without."""
+
+REQUIRED = (*WORKING, "webhook_secret")
+RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password")
+"""What a worker has no use for, and is not told."""
+
+GITHUB = "https://github.com"
+LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
+LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12}
+"""Characters that a secret of the operator's own making has at least."""
+
+MAX_SECRET = 16_384
+_PEM = re.compile(r"-----BEGIN (?:RSA )?PRIVATE KEY-----\s[A-Za-z0-9+/=\s]{200,}-----END (?:RSA )?PRIVATE KEY-----\s*")
+_POSTGRES = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://[^\s/]*/[^\s/?]+(?:\?\S*)?")
+_ADDRESS = {"form": r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", "wording": "an address such as https://github.example.com"}
+
+
+class Misconfigured(UserError):
+    """The server cannot run as it is set up. ``faults`` is a line for each thing that is wrong, with its remedy."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("".join(f"\n  {fault}" for fault in faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options; each is the variable of its name in capitals behind ``PRECEDENT_``. Secrets are in no repr."""
+
+    app_id: int = setting(0, "The number of the GitHub App.", low=1, high=2**53)
+    private_key: str = setting("", "The App's private key, in PEM.", secret=True)
+    webhook_secret: str = setting("", "The secret that the App signs its deliveries with.", secret=True)
+    webhook_secret_old: str = setting("", "The one before it, while they are exchanged.", secret=True)
+    data: Path = setting(Path("data"), "The folder for the queue and the clones, on a local disk.")  # type: ignore[arg-type]
+    database_url: str = setting("", "A PostgreSQL database instead of SQLite in the folder.", secret=True)
+    host: str = setting("127.0.0.1", "The address to listen on.", form=r"[0-9A-Za-z.:_-]{1,253}", wording="an address")
+    port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
+    workers: int = setting(1, "Worker processes that are started; 0: receive only.", low=0, high=64)
+    jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
+    status_user: str = setting("precedent", "Who may see the status page.", form=r"[^\s:]{1,60}", wording="a name")
+    status_password: str = setting(
+        "", "With this password; one is made at the first start where none is given.", secret=True
+    )
+    server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS)
+    api_url: str = setting("https://api.github.com", "Its API; given together with the server.", **_ADDRESS)
+    instance: str = setting(
+        "app",
+        "Tells the comments of this server from those of another with the same App.",
+        form=r"(?=.{1,40}$)[a-z0-9]+(?:-[a-z0-9]+){0,19}",
+        wording="small letters, digits and single hyphens",
+    )
+    attempts: int = setting(8, "Tries before a delivery is put aside.", low=1, high=100)
+    pushes_per_minute: int = setting(6, "Most pushes to one repository in a minute.", low=1, high=6)
+    clones_mb: int = setting(5000, "Megabytes that clones may take together.", low=50, high=10_000_000)
+    sweep_minutes: int = setting(15, "Minutes between two looks for what was missed.", low=1, high=45)
+    keep_days: int = setting(30, "Days that finished deliveries are kept.", low=4, high=3650)
+    backlog: int = setting(100_000, "Deliveries that may wait; further ones are refused.", low=100, high=100_000_000)
+    log: Literal["json", "text"] = setting("json", "The form of the log.", choices=("json", "text"))
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """What a delivery may be signed with, the present secret first."""
+        return tuple(each.encode() for each in (self.webhook_secret, self.webhook_secret_old) if each)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """All texts that must be in no log."""
+        password = urlsplit(self.database_url).password or ""
+        passwords = (self.status_password, password, unquote(password))
+        texts = (self.private_key, self.webhook_secret, self.webhook_secret_old, *passwords)
+        return tuple(text for text in (*texts, *self.private_key.split()) if len(text) >= 8)
+
+
+def variable(name: str) -> str:
+    """The environment variable of an option."""
+    return PREFIX + name.upper()
+
+
+def is_secret(name: str) -> bool:
+    """Whether the option may be given as a file, ``PRECEDENT_…_FILE``, and is in no list of processes."""
+    return rules(Options)[name][0].secret
+
+
+def secret_names() -> tuple[str, ...]:
+    """The options that are secrets."""
+    return tuple(each.name for each in fields(Options) if is_secret(each.name))
+
+
+def read_options(
+    environ: Mapping[str, str], flags: Mapping[str, object] | None = None, required: tuple[str, ...] = REQUIRED
+) -> Options:
+    """The options that these variables and flags give; a flag goes before its variable, an empty text is none.
+
+    Raises Misconfigured with all that is missing or cannot be used. No secret is in its message.
+    """
+    faults: list[str] = list(_misspelt(environ))
+    given: dict[str, object] = {}
+    tried = set()
+    for name, (rule, default) in rules(Options).items():
+        assert not isinstance(default, type)
+        where, text = _found(name, environ, flags or {}, faults.append)
+        if text:
+            tried.add(name)
+            try:
+                given[name] = _value(where, text, rule, default)
+            except SettingsError as error:
+                faults.append(str(error))
+        elif name in required and not any(fault.startswith(where) for fault in faults):
+            faults.append(f"{where} is missing: {_what(name)}")
+    faults += _together(tried)
+    if faults:
+        raise Misconfigured(faults)
+    options = replace(Options(), **given)  # type: ignore[arg-type]
+    return replace(options, data=options.data.absolute())
+
+
+def packed(options: Options) -> dict[str, str]:
+    """The variables from which `read_options` makes these options again for a worker, without `RECEIVING`."""
+    values = {each.name: getattr(options, each.name) for each in fields(Options) if each.name not in RECEIVING}
+    return {variable(name): str(value) for name, value in values.items() if value != ""}
+
+
+def forget_secrets(environ: MutableMapping[str, str]) -> None:
+    """Take the secrets out of an environment, before it is handed on to other programs."""
+    for name in secret_names():
+        environ.pop(variable(name), None)
+
+
+def _found(
+    name: str, environ: Mapping[str, str], flags: Mapping[str, object], fault: Callable[[str], None]
+) -> tuple[str, str]:
+    """Where the option was given, and what; "" when it was not, or its file cannot be read, which is told."""
+    if name in flags and flags[name] not in (None, ""):
+        return f"--{name.replace('_', '-')}", str(flags[name])
+    where = variable(name)
+    text, file = environ.get(where, "").strip(), environ.get(f"{where}_FILE", "").strip()
+    if not file or not is_secret(name):
+        return where, text
+    if text:
+        fault(f"{where} and {where}_FILE are both set: leave one out")
+        return where, ""
+    try:
+        content = Path(file).read_bytes()[: MAX_SECRET + 1].decode("utf-8").strip()
+    except (OSError, ValueError) as error:
+        fault(f"{where}_FILE cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}")
+        return where, ""
+    if not content:
+        fault(f"{where}_FILE is empty: write the value into it")
+    return where, content
+
+
+def _value(where: str, text: str, rule: Rule, default: Value | Path) -> object:
+    if isinstance(default, Path):
+        return Path(str(checked(where, text, rule, str(default))))
+    if rule.secret:
+        return _secret(where, text)
+    if isinstance(default, int):
+        return checked(where, int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text, rule, default)
+    value = checked(where, text, rule, default)
+    return _reached(where, str(value)) if rule.wording == _ADDRESS["wording"] else value
+
+
+def _secret(where: str, text: str) -> str:
+    """A secret that can be one. What is wrong is said without showing it."""
+    name = where.removeprefix(PREFIX).removeprefix("--").replace("-", "_").lower()
+    if len(text) > MAX_SECRET:
+        raise SettingsError(f"{where} is longer than {MAX_SECRET:,} characters")
+    if name == "private_key":
+        text = text.replace("\\n", "\n")
+        if not _PEM.fullmatch(text):
+            raise SettingsError(f"{where} is no private key in PEM: give the file that GitHub made, as it is")
+    elif name == "database_url" and not _is_database(text):
+        raise SettingsError(f"{where} must be like postgresql://user:password@host/database")
+    elif len(text) < LEAST.get(name, 0):
+        raise SettingsError(f"{where} is shorter than {LEAST[name]} characters: make a longer one at random")
+    return text
+
+
+def _is_database(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return bool(_POSTGRES.fullmatch(text)) and parts.port != 0 and parts.password != ""
+    except ValueError:
+        return False
+
+
+def _reached(where: str, address: str) -> str:
+    """Tokens go there: nobody on the way may read them."""
+    try:
+        parts = urlsplit(address)
+        fine = bool(parts.hostname) and (parts.scheme == "https" or parts.hostname in LOCAL) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine:
+        raise SettingsError(f"{where} must begin with https://, as tokens are sent there")
+    return address.rstrip("/")
+
+
+def _together(tried: set[str]) -> list[str]:
+    """What is wrong about several options beside each other."""
+    one = {"server_url", "api_url"} & tried
+    if len(one) != 1:
+        return []
+    (there,), (missing,) = one, {"server_url", "api_url"} - one
+    return [f"{variable(missing)} is missing: it is given together with {variable(there)}"]
+
+
+def _misspelt(environ: Mapping[str, str]) -> list[str]:
+    """Variables that are none, and look like one."""
+    known = [variable(each.name) for each in fields(Options)]
+    known += [f"{variable(name)}_FILE" for name in secret_names()]
+    faults = []
+    for name in sorted(environ):
+        near = difflib.get_close_matches(name, known, 1, 0.9)
+        if name.startswith(PREFIX) and name not in known and near:
+            faults.append(f"{name} is not known: did you mean {near[0]}?")
+    return faults
+
+
+def _what(name: str) -> str:
+    rule, _ = rules(Options)[name]
+    also = f", or the name of a file that holds it in {variable(name)}_FILE" if rule.secret else ""
+    return rule.explanation[0].lower() + rule.explanation[1:].rstrip(".") + also

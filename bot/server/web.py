@@ -1,0 +1,229 @@
+"""The web side: deliveries in; health, metrics and the status page out. The only importer of starlette."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import time
+import uuid
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from bot.errors import WorldError
+from bot.server import metrics
+from bot.server.body import SMALL, Room, read
+from bot.server.health import Glance, checks
+from bot.server.nouns import Arrival, Dropped, Instant, Lane, Refused, State
+from bot.server.options import Options
+from bot.server.pages import Wanted, delivery_page, policy, status_page
+from bot.server.ports import Full, Ledger
+from bot.server.receive import EVENTS, Rules, before_body, receive
+from bot.server.writer import Writer
+
+LATER = "60"
+"""Seconds after which whoever was refused for lack of room may come again. GitHub does not; our sweep does."""
+
+CLOSING = frozenset({408, 411, 413, 503})
+"""Answers after which the connection is closed, as what follows on it may be the rest of a body."""
+
+REALM = 'Basic realm="precedent", charset="UTF-8"'
+PRIVATE = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WebDoor:
+    """What the web side is made of. ``clock`` gives milliseconds since 1970."""
+
+    rules: Rules
+    writer: Writer
+    ledger: Ledger
+    options: Options
+    clock: Callable[[], Instant]
+    answered: metrics.Answered = field(default_factory=metrics.Answered)
+
+
+def app(door: WebDoor) -> Starlette:
+    """The application, for an ASGI server."""
+    shown = Shown(door)
+    routes = [
+        Route("/webhook", endpoint=Webhook(door)),
+        Route("/healthz", endpoint=_healthz),
+        Route("/readyz", endpoint=shown.readyz),
+        Route("/metrics", endpoint=shown.metrics),
+        Route("/", endpoint=shown.status),
+        Route("/deliveries/{seq}", endpoint=shown.delivery),
+    ]
+    made = Starlette(routes=routes, exception_handlers={WorldError: _away})
+    made.router.redirect_slashes = False
+    return made
+
+
+class Webhook:
+    """`POST /webhook`: checked, stored, then 202. An application of its own, so that nothing else reads the body."""
+
+    def __init__(self, door: WebDoor) -> None:
+        self._door = door
+        self._room = Room()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, request = time.perf_counter(), uuid.uuid4().hex[:16]
+        headers = dict(scope["headers"])
+        heard = await self._heard(scope["method"], headers, receive, request)
+        status, said = await self._outcome(heard, request)
+        self._count(headers, status, said)
+        log.info("%s %s", status, said, extra={"request": request, **_about(heard)})
+        await _reply(status, said, request)(scope, receive, send)
+        self._door.answered.add(time.perf_counter() - began)
+
+    async def _outcome(self, heard: Arrival | Dropped | Refused, request: str) -> tuple[int, str]:
+        """The status, and in a few words what became of it."""
+        if isinstance(heard, Refused):
+            return heard.status, heard.why
+        if isinstance(heard, Dropped):
+            return 202, f"dropped: {heard.why}"
+        try:
+            return 202, "stored" if await self._door.writer.stored(heard) else "repeated"
+        except TimeoutError:
+            return 503, "it took too long to store"
+        except (Full, WorldError) as error:
+            log.warning("not stored: %s", error, extra={"request": request})
+            return 503, "it cannot be stored now"
+
+    async def _heard(
+        self, method: str, headers: Mapping[bytes, bytes], more: Receive, request: str
+    ) -> Arrival | Dropped | Refused:
+        length = before_body(method, headers)
+        if isinstance(length, Refused):
+            return length
+        with self._room.holding(length) as fits:
+            if not fits:
+                return Refused(503, "too many deliveries come at once")
+            body = await read(length, more)
+            if isinstance(body, Refused):
+                return body
+            whole = (method, headers, body, self._door.rules, self._door.clock(), request)
+            return await asyncio.to_thread(receive, *whole) if length > SMALL else receive(*whole)
+
+    def _count(self, headers: Mapping[bytes, bytes], status: int, said: str) -> None:
+        """What is not known to be GitHub's is counted under no name of its choosing."""
+        named = headers.get(b"x-github-event", b"").decode("latin-1")
+        event = named if named in EVENTS else "other"
+        result = said.partition(":")[0] if status == 202 else f"refused {status}"
+        self._door.writer.count(metrics.DELIVERIES, (event, result))
+
+
+class Shown:
+    """What people and monitors look at."""
+
+    def __init__(self, door: WebDoor) -> None:
+        self._door = door
+        self._glance = Glance(lambda now: checks(door.ledger, door.options, now), door.clock)
+
+    def readyz(self, _: Request) -> Response:
+        """Open to all, so it says no more than what is well."""
+        found = self._glance.now()
+        body = {"ready": all(check.ok for check in found), **{check.name: check.ok for check in found}}
+        return JSONResponse(body, 200 if body["ready"] else 503, PRIVATE)
+
+    def metrics(self, request: Request) -> Response:
+        """Prometheus text."""
+        if refusal := self._refusal(request):
+            return refusal
+        page = metrics.text(self._door.ledger, self._door.answered, self._door.clock())
+        return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
+
+    def status(self, request: Request) -> Response:
+        """The page of everything."""
+        if refusal := self._refusal(request):
+            return refusal
+        page = status_page(self._door.ledger, self._glance.now(), self._door.clock(), _wanted(request.query_params))
+        return _page(page)
+
+    def delivery(self, request: Request) -> Response:
+        """The page of one delivery."""
+        if refusal := self._refusal(request):
+            return refusal
+        ledger = self._door.ledger
+        found = ledger.delivery(_number(request.path_params["seq"]))
+        name = ledger.register().lane(found[0].lane).name if found else ""
+        return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """None for who may see names of repositories: with the password, wherever they come from."""
+        options = self._door.options
+        if knows(request.headers.get("authorization", ""), options.status_user, options.status_password):
+            return None
+        return PlainTextResponse("the status page asks for a password\n", 401, PRIVATE | {"WWW-Authenticate": REALM})
+
+
+def knows(authorization: str, user: str, password: str) -> bool:
+    """Whether these are the credentials of basic authentication, in the same time for any that are not.
+
+    Nobody knows a password that is none.
+    """
+    scheme, _, coded = authorization.partition(" ")
+    try:
+        given = b64decode(coded, validate=True) if scheme.lower() == "basic" else b""
+    except ValueError:
+        given = b""
+    return hmac.compare_digest(given, f"{user}:{password}".encode()) and bool(password)
+
+
+def _page(html: str, status: int = 200) -> Response:
+    return HTMLResponse(html, status, PRIVATE | {"Content-Security-Policy": f"{policy()}; frame-ancestors 'none'"})
+
+
+def _wanted(query: Mapping[str, str]) -> Wanted:
+    """What the address asks for; what it cannot mean is left out."""
+    state: State | None = next((known for known in get_args(State) if known == query.get("state")), None)
+    try:
+        lane = Lane.of(query.get("repository", "")[:35])
+    except ValueError:
+        lane = None
+    return Wanted(state, lane, _number(query.get("before", "")))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
+
+
+async def _healthz(_: Request) -> Response:
+    return PlainTextResponse("ok\n", headers=PRIVATE)
+
+
+async def _away(_: Request, error: Exception) -> Response:
+    log.warning("not shown: %s", error)
+    return PlainTextResponse("the database does not answer: see /readyz and the log\n", 503, PRIVATE)
+
+
+def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:
+    """What the log says beside it."""
+    if not isinstance(heard, Arrival):
+        return {}
+    event = heard.event
+    return {"delivery": heard.id, "lane": heard.lane.key, "event": f"{event.name}.{event.action}".rstrip(".")}
+
+
+def _reply(status: int, said: str, request: str) -> Response:
+    headers = {"X-Request-Id": request}
+    headers |= {"Connection": "close"} if status in CLOSING else {}
+    headers |= {"Retry-After": LATER} if status == 503 else {}
+    headers |= {"Allow": "POST"} if status == 405 else {}
+    return Response(json.dumps({"said": said}) + "\n", status, headers, "application/json")

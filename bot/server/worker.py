@@ -1,0 +1,141 @@
+"""The life of one worker: it holds its place, takes over from the dead, sweeps if it leads, and drains when told to."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bot.server.health import WORKER
+from bot.server.nouns import Instant, Lane
+from bot.server.ports import Dispatch, Guard, Ledger
+from bot.server.slots import HANGING, Slots
+
+BEAT = 0.5
+"""Seconds between two looks at ourselves and the others."""
+
+PULSE = 5.0
+DRAIN = 8.0
+"""Seconds that turns have to end in after we were told to stop; within ten all is over."""
+
+LOST = 70
+"""The exit code of a worker that cannot vouch for itself (EX_SOFTWARE of sysexits.h). Others take its lanes over."""
+
+Guarded = Callable[[Callable[[], object]], str]
+log = logging.getLogger(__name__)
+
+
+class Ended(BaseException):
+    """This process has to end at once, with the code. No handler of errors holds it up."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """What a worker works with. ``run`` does a turn and never raises; ``guarded`` makes a line of what does."""
+
+    guard: Guard
+    dispatch: Dispatch
+    ledger: Ledger
+    run: Callable[[str, Lane], None]
+    slots: Slots
+    guarded: Guarded
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What only the worker that leads does: ``chore``, at once and then about every ``minutes``, in a thread."""
+
+    chore: Callable[[], object]
+    minutes: float
+    guarded: Guarded
+    next_at: float = 0.0
+    thread: threading.Thread | None = None
+
+    def go(self, now: float) -> None:
+        """Begin a round when it is time, unless the last one is still under way."""
+        if now < self.next_at or (self.thread is not None and self.thread.is_alive()):
+            return
+        self.next_at = now + self.minutes * 60 * random.uniform(0.9, 1.1)
+        self.thread = threading.Thread(target=self._round, name="rounds", daemon=True)
+        self.thread.start()
+
+    def _round(self) -> None:
+        if line := self.guarded(self.chore):
+            log.warning("what was missed could not be looked for: %s", line)
+
+
+@dataclass(slots=True)
+class Worker:
+    """One worker process. ``parent``: the process id of who started it and has to live, 0 for nobody."""
+
+    post: Post
+    rounds: Rounds
+    stop: threading.Event
+    parent: int = 0
+    drain: float = DRAIN
+    began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    _pulse_at: float = 0.0
+
+    def live(self) -> bool:
+        """Work until ``stop``; whether all that was begun ended in time. Raises `Ended` when it may not go on."""
+        self.post.guard.hold()
+        self.post.dispatch.start(self.post.run)
+        log.info("working", extra={"worker": self.post.guard.name})
+        while not self.stop.wait(BEAT):
+            self._look()
+        ended = self.post.dispatch.stop(self.drain)
+        if ended:  # there is nothing to take over
+            self.post.guarded(lambda: self.post.guard.bury(self.post.guard.name))
+        log.info("drained" if ended else "some turns did not end in time: they are begun anew", extra=self._told())
+        return ended
+
+    def _look(self) -> None:
+        """One beat: ourselves first, as who is not sure of its place must touch nothing."""
+        if not self.post.guard.check():
+            log.error("this worker has lost its place: it ends", extra=self._told())
+            raise Ended(LOST)
+        what, seconds = self.post.slots.longest()
+        if seconds > HANGING:
+            log.error("a turn has hung for %d s: this worker ends", seconds, extra=self._told() | {"lane": what})
+            raise Ended(LOST)
+        if self.parent and os.getppid() != self.parent:
+            log.warning("who started this worker is gone: it drains", extra=self._told())
+            self.stop.set()
+            return
+        for task in (self._take_over, self._sweep, self._pulse_and_rouse):
+            if line := self.post.guarded(task):
+                log.warning("%s", line, extra=self._told())
+
+    def _take_over(self) -> None:
+        """What dead workers had begun goes on; a place that was not given back stays taken and is tried again."""
+        for name in self.post.guard.dead():
+            count = self.post.dispatch.recover(name)
+            self.post.guard.bury(name)
+            level = logging.WARNING if count else logging.INFO
+            log.log(level, "took over from a worker that ended", extra=self._told() | {"ended": name, "tickets": count})
+
+    def _sweep(self) -> None:
+        if self.post.guard.leads():
+            self.rounds.go(time.monotonic())
+
+    def _pulse_and_rouse(self) -> None:
+        """Say that we live; where that can be written down again, so can what could not be before."""
+        now = time.monotonic()
+        if now < self._pulse_at:
+            return
+        self._pulse_at = now + PULSE
+        note = {"pid": os.getpid(), "began": self.began, "busy": self.post.slots.busy}
+        self.post.ledger.pulse(f"{WORKER}{self.post.guard.name}", note)
+        if count := self.post.dispatch.rouse():
+            log.warning("tickets whose end was not written down run again", extra=self._told() | {"tickets": count})
+
+    def _told(self) -> dict[str, object]:
+        return {"worker": self.post.guard.name}

@@ -1,0 +1,186 @@
+"""The one thread that stores arrivals, in groups: each is durable before it is answered, and many share one sync."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bot.errors import WorldError
+from bot.server.nouns import Arrival
+from bot.server.ports import Full, Ledger
+
+GROUP = 32
+"""Most that one transaction stores: three times as many a second as one by one."""
+
+MOST = 500
+SECONDS = 8.0
+"""How long an arrival may take to be stored; GitHub waits ten seconds for an answer."""
+
+LOOK = 5.0
+"""Seconds between two looks whether anything more may be stored, and two writings of what was counted."""
+
+Guarded = Callable[[Callable[[], object]], str]
+"""Runs a call, and gives one line about the bug that ended it, or ""."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    arrival: Arrival
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[bool]
+
+
+class Writer:
+    """Stores what it is given in a thread of its own.
+
+    ``shut`` says why nothing more may be stored, "" for nothing; another thread asks it every ``look`` seconds, and
+    writes down what was counted. At most ``most`` arrivals wait, each for at most ``patience`` seconds.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        guarded: Guarded,
+        shut: Callable[[], str] = str,
+        most: int = MOST,
+        patience: float = SECONDS,
+        look: float = LOOK,
+    ) -> None:
+        self._ledger = ledger
+        self._guarded = guarded
+        self._shut = shut
+        self._patience = patience
+        self._every = look
+        self._queue: queue.Queue[_Waiting | None] = queue.Queue(most)
+        self._counted: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._lock = threading.Lock()
+        self._closed = ""
+        self._stops = threading.Event()
+        self._storing = threading.Thread(target=self._store_all, name="writer", daemon=True)
+        self._looking = threading.Thread(target=self._look_again, name="doorkeeper", daemon=True)
+
+    def start(self) -> None:
+        """Begin to store."""
+        self._look()
+        self._storing.start()
+        self._looking.start()
+
+    async def stored(self, arrival: Arrival) -> bool:
+        """Returns once it is durable: False where it had come before. Raises Full, WorldError, TimeoutError.
+
+        What took too long may be stored all the same, which does no harm: it is known when it comes again.
+        """
+        if self._stops.is_set() or self._closed:
+            raise Full(self._closed or "the server is stopping")
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(arrival, loop, loop.create_future())
+        try:
+            self._queue.put_nowait(waiting)
+        except queue.Full:
+            raise Full("too many deliveries wait to be stored") from None
+        async with asyncio.timeout(self._patience):
+            return await waiting.done
+
+    def count(self, name: str, labels: tuple[str, ...], much: float = 1) -> None:
+        """Add to a counter of the ledger; written with the others within seconds."""
+        with self._lock:
+            self._counted[name, labels] = self._counted.get((name, labels), 0) + much
+
+    def stop(self, seconds: float) -> bool:
+        """Store what waits and end; whether all of it was stored in this time."""
+        self._stops.set()
+        until = time.monotonic() + seconds
+        with contextlib.suppress(queue.Full):
+            self._queue.put(None, timeout=seconds)
+        for thread in (self._storing, self._looking):
+            thread.join(max(0.0, until - time.monotonic()))
+        return not self._storing.is_alive()
+
+    def _store_all(self) -> None:
+        """Until a None comes, behind which there is nothing."""
+        while group := self._next_group():
+            self._store(group)
+
+    def _next_group(self) -> list[_Waiting]:
+        """What waits by now, once anything does; at most ``GROUP``. Nothing at the end."""
+        group: list[_Waiting] = []
+        one = self._queue.get()
+        with contextlib.suppress(queue.Empty):
+            while one is not None:
+                group.append(one)
+                if len(group) == GROUP:
+                    return group
+                one = self._queue.get_nowait()
+            if group:
+                self._queue.put_nowait(None)  # the end is seen once more, when these are stored
+        return group
+
+    def _store(self, group: Sequence[_Waiting]) -> None:
+        fresh: list[bool] = []
+        errors: list[WorldError] = []
+
+        def put() -> None:
+            try:
+                fresh.extend(self._ledger.put([one.arrival for one in group]))
+            except WorldError as error:
+                errors.append(error)
+
+        line = self._guarded(put)
+        if line and len(group) > 1:  # the fault may be of one of them
+            for one in group:
+                self._store([one])
+        else:
+            _settle(group, fresh, WorldError(line) if line else next(iter(errors), None))
+
+    def _look_again(self) -> None:
+        while not self._stops.wait(self._every):
+            self._look()
+        self._storing.join()
+        self._guarded(self._write_counted)
+
+    def _look(self) -> None:
+        self._guarded(self._ask)
+        self._guarded(self._write_counted)
+
+    def _ask(self) -> None:
+        try:
+            closed = self._shut()
+        except WorldError:
+            closed = ""  # the next one that is stored will tell
+        if closed != self._closed:
+            log.warning("deliveries are refused: %s" if closed else "deliveries are taken again%s", closed)
+        self._closed = closed
+
+    def _write_counted(self) -> None:
+        with self._lock:
+            counted, self._counted = self._counted, {}
+        try:
+            if counted:
+                self._ledger.tally(counted)
+        except WorldError:
+            for (name, labels), much in counted.items():
+                self.count(name, labels, much)
+
+
+def _settle(group: Sequence[_Waiting], fresh: Sequence[bool], error: WorldError | None) -> None:
+    """Wake up all that wait, by one call into their loop; who gave up meanwhile has cancelled."""
+
+    def wake() -> None:
+        for place, one in enumerate(group):
+            if one.done.done():
+                continue
+            if error:
+                one.done.set_exception(error)
+            else:
+                one.done.set_result(fresh[place])
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        group[0].loop.call_soon_threadsafe(wake)

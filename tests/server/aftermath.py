@@ -1,0 +1,86 @@
+"""What is to be seen after a campaign of kills: what was sent, killed and begun, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bot.server.nouns import Delivery
+from tests.fakes.payloads import EventfulProject
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An issue that was opened, and how the server answered when it was told."""
+
+    id: str
+    project: EventfulProject
+    number: int
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """``at``: milliseconds since 1970. ``pids``: the workers that ended by it, all for none."""
+
+    at: int
+    what: str
+    pids: tuple[int, ...] = ()
+
+    def ended(self, turn: Turn) -> bool:
+        """Whether it may be what ended the turn."""
+        return self.at >= turn.began and (not self.pids or turn.pid in self.pids)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of the ledger; ``ended`` is 0 when its process was killed."""
+
+    lane: str
+    began: int
+    ended: int
+    first: int = 0
+    pid: int = 0
+
+
+def pid_of(worker: str) -> int:
+    """The process id in the name of a worker."""
+    return int(worker.split("-")[-2])
+
+
+def unfinished(sent: Sent, row: Delivery | None) -> str:
+    """What is wrong with a delivery that was answered with 202, "" for nothing."""
+    if row is None:
+        return f"{sent.id} is lost"
+    return "" if row.state == "done" else f"{sent.id} is {row.state}: {row.reason}"
+
+
+def uncommented(sent: Sent, comments: int) -> str:
+    """What is wrong with an issue; one that the server did not hear of may have none."""
+    if comments == 1 or (comments == 0 and sent.status != 202):
+        return ""
+    return f"{sent.project.repo.full_name}#{sent.number} has {comments} comments of ours"
+
+
+def overlapping(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[str]:
+    """Turns of a lane that began while another one of it ran; one that was killed ran until then."""
+    found = []
+    for lane in sorted({turn.lane for turn in turns}):
+        for before, after in pairwise(turn for turn in turns if turn.lane == lane):
+            end = before.ended or next((kill.at for kill in kills if kill.ended(before)), before.began)
+            if after.began < end:
+                found.append(f"two turns of {lane} ran at once, {end - after.began} ms")
+    return found
+
+
+def waits(turns: Sequence[Turn], kills: Sequence[Kill]) -> list[float]:
+    """For each turn that was killed: seconds from the kill until its lane was begun anew."""
+    found = []
+    for turn in turns:
+        kill = next((kill for kill in kills if kill.ended(turn)), None)
+        if turn.ended or kill is None:
+            continue
+        later = (after.began for after in turns if after.lane == turn.lane and after.began > turn.began)
+        found.append((next(later, kill.at + 10**9) - kill.at) / 1000)
+    return found

@@ -1,0 +1,73 @@
+"""A queue in each of its forms, and a PostgreSQL server that is started once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.server.database import Database
+from bot.server.tickets import prepare
+from tests.server import postgres
+from tests.server.queues import Queue, copied, prepared_file, queue_in_database, queue_in_memory
+
+KINDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Server]:
+    server = postgres.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: postgres.Server) -> Iterator[str]:
+    """The URL of an empty database."""
+    with postgres_server.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def made_postgres(postgres_server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with all tables, of which others are copies."""
+    with postgres_server.database() as url:
+        database = Database(url)
+        prepare(database, tmp_path_factory.mktemp("prepared"))
+        database.close()
+        yield url.rpartition("/")[2]
+
+
+@pytest.fixture(scope="session")
+def made_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepared_file(tmp_path_factory.mktemp("prepared"))
+
+
+@pytest.fixture(params=KINDS[1:])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database with all tables, in SQLite and in PostgreSQL."""
+    if request.param == "sqlite":
+        yield copied(request.getfixturevalue("made_sqlite"), tmp_path)
+        return
+    server = request.getfixturevalue("postgres_server")
+    with server.database(template=request.getfixturevalue("made_postgres")) as url:
+        yield url
+
+
+@pytest.fixture(params=KINDS)
+def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queue]:
+    """A queue in memory, in SQLite and in PostgreSQL."""
+    if request.param == "memory":
+        with queue_in_memory() as found:
+            yield found
+    elif request.param == "sqlite":
+        url = copied(request.getfixturevalue("made_sqlite"), tmp_path)
+        with queue_in_database(url, tmp_path) as found:
+            yield found
+    else:
+        server, made = request.getfixturevalue("postgres_server"), request.getfixturevalue("made_postgres")
+        with server.database(template=made) as url, queue_in_database(url, tmp_path) as found:
+            yield found

@@ -1,0 +1,120 @@
+"""A web process for tests: `python -m tests.server.doorway FOLDER PORT`, with the queue in memory or, named, in SQLite.
+
+While there is a file FOLDER/away, the database of the queue in memory does not answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bot.doors.guarded import guarded
+from bot.errors import WorldError
+from bot.server import health, listen
+from bot.server.health import APP, WORKER
+from bot.server.memory_ledger import MemoryLedger, clock
+from bot.server.memory_queue import MemoryTickets
+from bot.server.options import Options
+from bot.server.ports import Ledger
+from bot.server.receive import Rules
+from bot.server.run import opened
+from bot.server.web import WebDoor, app
+from bot.server.writer import Writer
+from tests.server.client import PASSWORD, SECRET
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def door(ledger: Ledger, options: Options) -> WebDoor:
+    """What the server makes of its options, in a few lines."""
+    writer = Writer(ledger, guarded, lambda: health.shut(ledger, options))
+    return WebDoor(Rules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
+
+
+class Away(MemoryLedger):
+    """A ledger whose database is away as long as a file says so."""
+
+    def __init__(self, sign: Path) -> None:
+        super().__init__(MemoryTickets())
+        self.sign = sign
+
+    def put(self, arrivals):  # type: ignore[no-untyped-def]
+        if self.sign.exists():
+            raise WorldError("the database does not answer")
+        return super().put(arrivals)
+
+    def counts(self, *given):  # type: ignore[no-untyped-def]
+        if self.sign.exists():
+            raise WorldError("the database does not answer")
+        return super().counts(*given)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("port", type=int)
+    parser.add_argument("--sqlite", action="store_true")
+    parser.add_argument("--password", default=PASSWORD)
+    parser.add_argument("--patience", type=float, default=listen.HEADERS)
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    options = Options(data=given.folder, status_password=given.password)
+    with _ledger(options, sqlite=given.sqlite) as ledger:
+        made = door(ledger, options)
+        ledger.pulse(APP, {"slug": "helper", "ahead": 0})
+        ledger.pulse(f"{WORKER}here", {"state": "ready"})
+        made.writer.start()
+        listen.serve(app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
+        return 0 if made.writer.stop(3) else 1
+
+
+@contextmanager
+def _ledger(options: Options, *, sqlite: bool) -> Iterator[Ledger]:
+    if sqlite:
+        with opened(options, "web", hurry=True) as queue:
+            yield queue.ledger
+    else:
+        yield Away(options.data / "away")
+
+
+@contextmanager
+def running(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """The port and the process of a web server that answers; it is told to stop with the block."""
+    place = listen.bound("127.0.0.1", 0)
+    port = int(place.getsockname()[1])
+    place.close()
+    command = [sys.executable, "-m", "tests.server.doorway", str(folder), str(port), *flags]
+    process = subprocess.Popen(command, cwd=ROOT)
+    try:
+        _wait_for(port, process)
+        yield port, process
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    raise AssertionError("the web server did not start")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""A worker of nothing but the queue, to be killed: python -m tests.server.lone_worker URL FOLDER NAME MODE.
+
+It holds its place, takes over from the dead, and notes in FOLDER/log what it does, a JSON list a line. With the MODE
+"work" it does each delivery in a tenth of a second; with "hang" it begins, and never ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+from bot.errors import WorldError
+from bot.server.alive import Places
+from bot.server.database import Database
+from bot.server.ledger import DatabaseLedger
+from bot.server.locks import locks
+from bot.server.memory_ledger import clock
+from bot.server.nouns import Lane, Result, Told, Work
+from bot.server.tickets import DbosDispatch, DbosTickets
+
+SECONDS = 0.1
+FAILS = 23
+"""Each delivery of an issue with a number that this divides fails once."""
+
+
+class Diary:
+    """Lines in a file that several processes write to."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("a", buffering=1, encoding="utf-8")
+
+    def note(self, *words: object) -> None:
+        self.file.write(json.dumps([time.time(), os.getpid(), *words]) + "\n")
+
+
+def results(work: Work) -> list[Result]:
+    found = []
+    for each in work.deliveries:
+        again = (each.event.number or 0) % FAILS == 0 and not each.attempts
+        found.append(
+            Result(each.seq, "waiting", "the world failed", next_at=clock() + random.randint(100, 900))
+            if again
+            else Result(each.seq, "done", "")
+        )
+    return found
+
+
+def work(url: str, folder: Path, name: str, mode: str) -> int:
+    database, diary = Database(url), Diary(folder / "log")
+    tickets = DbosTickets(database)
+    ledger = DatabaseLedger(database, tickets, name, clock)
+    held = locks(database, folder / "workers")
+    dispatch = DbosDispatch(database, name, held, 16)
+    places = Places(name, database, held, clock)
+
+    def run(ticket: str, lane: Lane) -> None:
+        begun = ledger.begin(ticket, lane, clock())
+        if begun is None:
+            return
+        seqs = [each.seq for each in begun.deliveries]
+        diary.note("begin", lane.key, seqs, [each.attempts for each in begun.deliveries])
+        time.sleep(SECONDS)
+        if mode == "hang":
+            threading.Event().wait(600)
+        diary.note("end", lane.key, seqs, [each.attempts for each in begun.deliveries])
+        tickets.cancel(ledger.end(begun, results(begun), Told()))
+
+    places.hold()
+    dispatch.start(run)
+    diary.note("up", name)
+    while places.check():
+        try:
+            for dead in places.dead():
+                diary.note("took over", dead, dispatch.recover(dead))
+                places.bury(dead)
+        except WorldError as error:
+            diary.note("failed", str(error))
+        time.sleep(0.5)
+    diary.note("lost its place", name)
+    os._exit(70)
+
+
+if __name__ == "__main__":
+    sys.exit(work(sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]))

@@ -1,0 +1,170 @@
+"""GitHub with an App that is installed in places, and a ledger beside it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bot.github.app import App
+from bot.github.events import Event
+from bot.server.identity import KeptTokens
+from bot.server.lagging import QUARTER, QUARTERS
+from bot.server.memory_ledger import MemoryLedger
+from bot.server.memory_queue import MemoryTickets
+from bot.server.nouns import Arrival, Delivery, Instant, Lane, Told, Work
+from bot.server.ports import Ledger, Tickets
+from bot.server.receive import Rules, receive
+from bot.server.sweep import Sweep, Swept
+from tests.fakes.github import FakeGitHub
+from tests.fakes.hooks import Delivery as Sending
+from tests.fakes.hooks import signed_headers
+from tests.fakes.httpd import Listener
+from tests.fakes.service import Sent
+from tests.github.keys import key_pair
+
+APP = 77
+
+
+@dataclass
+class Clock:
+    """Our own time, in milliseconds; GitHub's fake follows the real one."""
+
+    now: Instant
+
+    def __call__(self) -> Instant:
+        return self.now
+
+
+@dataclass
+class Places:
+    """What an installation's lane works with; ``forgotten`` are the lanes whose clones were removed."""
+
+    github: FakeGitHub
+    api: App
+    clock: Clock
+    tickets: Tickets
+    ledger: Ledger
+    forgotten: list[Lane] = field(default_factory=list)
+    guids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.tokens = KeptTokens(self.api)
+        self.register = self.ledger.register()
+
+    def arrive(self, lane: Lane, event: str = "issues", action: str = "opened", number: int = 1, **extra: str) -> str:
+        """A delivery comes in; its id."""
+        name = f"{APP}:{next(self.guids):08d}"
+        told = Event(event, action, None if extra else number)
+        self.ledger.put([Arrival(name, lane, told, received_at=self.clock.now, extra=tuple(extra.items()))])
+        return name
+
+    def begin(self, lane: Lane) -> Work:
+        """What waits in a lane."""
+        work = self.ledger.begin("ticket", lane, self.clock.now)
+        assert work is not None, f"nothing waits in {lane}"
+        return work
+
+    def know(self, *lanes: Lane) -> None:
+        """The lanes have had turns."""
+        for lane in lanes:
+            self.register.seen(lane, f"octocat/{lane.repository}", private=False)
+            self.arrive(lane)
+            work = self.begin(lane)
+            self.ledger.end(work, [], Told())
+            self.ledger.drop([each.seq for each in work.deliveries], "for the test")
+
+    def waiting(self, lane: Lane) -> list[str]:
+        """The events that wait in a lane."""
+        return [each.event.name for each in self.rows(lane) if each.state == "waiting"]
+
+    def rows(self, lane: Lane) -> Sequence[Delivery]:
+        return sorted(self.ledger.deliveries(lane=lane), key=lambda each: each.seq)
+
+
+def _apart(github: FakeGitHub) -> None:
+    """Give repositories numbers by which their daily look is half a day from now: it is in no sweep's way."""
+    world, half = github.world, round(github.clock.epoch * 1000) // QUARTER + QUARTERS // 2
+    for place, repo in enumerate(list(world.repositories.values()), 10_000):
+        if repo.id < 10_000 * QUARTERS or abs((repo.id - half) % QUARTERS) > 1:
+            del world.repositories[repo.id]
+            repo.id = world.names[repo.full_name.lower()] = place * QUARTERS + half % QUARTERS
+            world.repositories[repo.id] = repo
+
+
+def places(github: FakeGitHub, tickets: Tickets | None = None, ledger: Ledger | None = None) -> Places:
+    """With the App installed nowhere, in memory unless a queue is given; its ``api`` is to be closed."""
+    github.clock.now = None
+    _apart(github)
+    github.add_app(APP, "precedent", public_key=key_pair()[1]).installations.clear()
+    clock, api = Clock(github.clock.epoch * 1000), App(APP, key_pair()[0], github.url)
+    if tickets is not None and ledger is not None:
+        return Places(github, api, clock, tickets, ledger)
+    held = MemoryTickets()
+    return Places(github, api, clock, held, MemoryLedger(held, now=clock))
+
+
+def heard(here: Places, sent: Sending) -> Arrival:
+    """A delivery of the fake as the receiving part understands it."""
+    body = json.dumps(sent.payload).encode()
+    said = signed_headers(sent.event, sent.guid, body, here.github.hooks.secret) | {"Content-Length": str(len(body))}
+    headers = {name.lower().encode(): value.encode() for name, value in said.items()}
+    rules = Rules(APP, (here.github.hooks.secret.encode(),), "precedent[bot]")
+    found = receive("POST", headers, body, rules, here.clock.now, "request")
+    assert isinstance(found, Arrival), found
+    return found
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The options that a sweep needs."""
+
+    api_url: str
+    app_id: int = APP
+    keep_days: int = 30
+
+
+@dataclass
+class Door:
+    """Where deliveries come in: kept in the ledger, or answered with an error while it is ``shut``."""
+
+    here: Places
+    shut: int = 0
+    heard: list[str] = field(default_factory=list)
+
+    def open(self) -> Listener:
+        """Have GitHub deliver here, until the listener is stopped."""
+        listener = Listener(self)
+        self.here.github.hooks.url = f"{listener.url}/webhook"
+        return listener
+
+    def __call__(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
+        self.heard.append(headers["X-Github-Delivery"])
+        if self.shut:
+            return Sent(self.shut, {}, b"")
+        given = {name.lower().encode(): value.encode() for name, value in headers.items()}
+        rules = Rules(APP, (self.here.github.hooks.secret.encode(),), "precedent[bot]")
+        found = receive(method, given, body, rules, self.here.clock.now, "request")
+        if isinstance(found, Arrival):
+            self.here.ledger.put([found])
+        return Sent(202, {}, b"")
+
+
+def sweep(here: Places, after: int = 0, api: App | None = None) -> Swept:
+    """One sweep, so many milliseconds later; returns when all it asked for has come."""
+    here.clock.now += after
+    before = len(here.github.hooks.deliveries)
+    options, forget = Chosen(here.github.url), here.forgotten.append
+    swept = Sweep(api or here.api, here.ledger, here.tickets, options, forget=forget).once(here.clock.now)
+    deadline = time.monotonic() + 10
+    while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return swept
+
+
+def opened(here: Places, count: int = 1) -> None:
+    for _ in range(count):
+        number = here.github.open_issue("octocat", "Crash")
+        here.github.tenants.deliver(here.github, "issues", "opened", number)

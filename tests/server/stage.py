@@ -1,0 +1,203 @@
+"""GitHub with an App, a git server, and the server as a process of its own, started as the documentation says."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bot.server import password
+from bot.server.database import Database
+from bot.server.ledger import DatabaseLedger
+from bot.server.nouns import Delivery
+from bot.server.shop import clock
+from bot.server.tickets import DbosTickets
+from tests.fakes import hooks
+from tests.fakes.git_http import GitServer
+from tests.fakes.github import FakeGitHub
+from tests.fakes.payloads import EventfulProject
+from tests.github.keys import key_pair
+
+ROOT = Path(__file__).resolve().parents[2]
+REPOSITORY = "octo-org/hello-world"
+APP, SLUG = 4242, "precedent-here"
+SECRET = "It's a Secret to Everybody"
+STANDIN = "tests.server.standin"
+
+READY = 300.0
+"""Seconds that a server has to become ready: a second where nothing else runs, minutes where much does."""
+
+
+class ServerStage:
+    """An App that is installed on one repository, and its server, which is not running yet.
+
+    ``module`` is what is started in place of `bot`; ``database`` the URL of a PostgreSQL database, "" for SQLite.
+    """
+
+    def __init__(self, folder: Path, module: str = "bot", database: str = "") -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        self.data = folder / "data"
+        self.module = module
+        self.database = database
+        self.git = GitServer(folder / "git")
+        self.git.create(REPOSITORY)
+        self.github = FakeGitHub(REPOSITORY, None, site=self.git.url)
+        self.app = self.github.add_app(APP, SLUG, public_key=key_pair()[1])
+        self.git.access = self.github.tenants.right
+        self.github.hooks.secret = SECRET
+        self.port = free_port()
+        self.github.hooks.url = f"{self.url}/webhook"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.others: list[subprocess.Popen[bytes]] = []
+        self.log_file = folder / "log"
+        self.secrets = {"private-key": key_pair()[0], "webhook-secret": SECRET}
+        for name, text in self.secrets.items():
+            (folder / name).write_text(text, encoding="utf-8")
+            (folder / name).chmod(0o600)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def environ(self) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("PRECEDENT_")}
+        given = {
+            "APP_ID": str(APP),
+            "PRIVATE_KEY_FILE": str(self.folder / "private-key"),
+            "WEBHOOK_SECRET_FILE": str(self.folder / "webhook-secret"),
+            "API_URL": self.github.url,
+            "SERVER_URL": self.git.url,
+            "DATA": str(self.data),
+            "PORT": str(self.port),
+            "DATABASE_URL": self.database,
+        }
+        return clean | {f"PRECEDENT_{name}": value for name, value in given.items()}
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", self.module, *words]
+
+    def run(self, *words: str, **changed: str) -> subprocess.CompletedProcess[str]:
+        """A command that ends by itself; ``changed`` are variables without their prefix, "" for none."""
+        environ = self.environ() | {f"PRECEDENT_{name}": value for name, value in changed.items()}
+        return subprocess.run(
+            self.command(*words), cwd=ROOT, env=environ, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    def start(self, workers: int = 1, *, wait: bool = True) -> None:
+        """Start the server and wait until it is ready, with its workers."""
+        environ = self.environ() | {"PRECEDENT_WORKERS": str(workers)}
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(self.command("serve"), cwd=ROOT, env=environ, stdout=log, stderr=log)
+        if wait:
+            until(lambda: self.get("/readyz" if workers else "/healthz")[0] == 200, READY, self.told)
+
+    def worker(self, place: int) -> subprocess.Popen[bytes]:
+        """Start a worker without a web part, as on the machine of this number: it shares the database alone."""
+        environ = self.environ() | {"PRECEDENT_DATA": str(self.folder / f"machine-{place}")}
+        with self.log_file.open("ab") as log:
+            self.others.append(subprocess.Popen(self.command("worker"), cwd=ROOT, env=environ, stdout=log, stderr=log))
+        return self.others[-1]
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """Send a signal; the exit code, and how many seconds it took to end."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=60)
+        return code, time.monotonic() - began
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body of a page, asked for with the password that was made; (0, "") when nobody answers."""
+        request = urllib.request.Request(f"{self.url}{path}")
+        if (made := password.place(self.data)).exists():
+            coded = base64.b64encode(f"precedent:{made.read_text(encoding='ascii').strip()}".encode())
+            request.add_header("Authorization", f"Basic {coded.decode()}")
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def deliver(self, *what: Any, project: EventfulProject | None = None) -> int:
+        """Have GitHub tell of something (event, action, number, comment); the status that it was answered with."""
+        sent = self.github.tenants.deliver(project or self.github, *what)
+        assert isinstance(sent, hooks.Delivery)
+        return sent.status
+
+    @contextlib.contextmanager
+    def ledger(self) -> Iterator[DatabaseLedger]:
+        """The server's own."""
+        made = Database(self.database) if self.database else Database.within(self.data)
+        try:
+            yield DatabaseLedger(made, DbosTickets(made), "stage", clock)
+        finally:
+            made.close()
+
+    def rows(self) -> list[Delivery]:
+        """All deliveries that are kept, oldest first."""
+        with self.ledger() as ledger:
+            return sorted(ledger.deliveries(limit=10_000), key=lambda each: each.seq)
+
+    def settle(self, seconds: float = 60) -> None:
+        """Until nothing waits and nothing is worked on."""
+        with self.ledger() as ledger:
+            until(lambda: not any(ledger.counts()[state] for state in ("waiting", "working")), seconds, self.told)
+
+    def told(self) -> str:
+        """All that the server has logged."""
+        return self.log_file.read_text(encoding="utf-8")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The same as the objects that its lines are."""
+        return [json.loads(line) for line in self.told().splitlines()]
+
+    def children(self) -> list[int]:
+        """The process ids of the workers that were started."""
+        assert self.process is not None
+        listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        with contextlib.suppress(OSError):
+            threads = Path(f"/proc/{self.process.pid}/task").iterdir()
+            return [int(pid) for each in threads for pid in (each / listed.name).read_text().split()]
+        return []
+
+    def close(self) -> None:
+        """End everything, whatever it is at."""
+        if self.process is not None and self.process.poll() is None:
+            for pid in self.children():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
+        for other in self.others:
+            other.kill()
+            other.wait()
+        self.github.stop()
+        self.git.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def until(condition: Callable[[], object], seconds: float = 30.0, told: Callable[[], str] = str) -> None:
+    """Wait for something; where it does not come, the test fails with what was ``told``."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"it did not come to that: {told()[-4000:]}"
+        time.sleep(0.05)

@@ -1,0 +1,74 @@
+"""The server with turns that do nothing but wait: `python -m tests.server.standin serve`.
+
+An issue's number says how its turn goes: below 100 it ends at once, 1xx takes xx tenths of a second whatever happens,
+200 waits until the process is told to stop, and is then given back, 300 never ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from bot.doors.guarded import guarded
+from bot.doors.output import Verdict
+from bot.errors import PrecedentError
+from bot.server import run
+from bot.server.children import spawn
+from bot.server.nouns import Delivery, Lane, Result, Told, Work
+from bot.server.options import WORKING, forget_secrets, read_options
+from bot.server.shop import Shop, Turning
+
+TURNS = "turns.jsonl"
+
+
+def turns(shop: Shop) -> Turning:
+    """What these turns did is in DATA/turns.jsonl: what, lane, numbers, process."""
+    told = shop.options.data / TURNS
+
+    def turn(ticket: str, lane: Lane) -> None:
+        with shop.slots.taken(lane.key):
+            if work := shop.ledger.begin(ticket, lane, run.clock()):
+                _tell(told, "begin", work)
+                shop.ledger.end(work, [_result(shop, each) for each in work.deliveries], Told())
+                _tell(told, "end", work)
+
+    return Turning(turn, lambda _: None)
+
+
+def _result(shop: Shop, delivery: Delivery) -> Result:
+    number = delivery.event.number or 0
+    if 100 <= number < 200:
+        time.sleep((number - 100) / 10)
+    if number == 200:
+        shop.stop.wait()
+        return Result(delivery.seq, "waiting", "the server stopped", run.clock(), counts=False)
+    while number == 300:
+        time.sleep(1)
+    return Result(delivery.seq, "done", "nothing related", said="silent")
+
+
+def _tell(file: Path, what: str, work: Work) -> None:
+    said = [what, work.lane.key, [each.event.number for each in work.deliveries], os.getpid()]
+    with file.open("a", encoding="utf-8") as opened:
+        opened.write(json.dumps(said) + "\n")
+
+
+def main() -> int | Verdict:
+    if sys.argv[1] == "worker":
+        parent = int(sys.argv[sys.argv.index("--parent") + 1]) if "--parent" in sys.argv else 0
+        run.work(read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), guarded, turns, parent)
+    options = read_options(os.environ)
+    forget_secrets(os.environ)
+    try:
+        return run.serve(options, guarded, partial(spawn, module="tests.server.standin"))
+    except PrecedentError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""Clones that are kept: by lane, for one at a time, within a bound."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from bot.server.clones import MOST_PACKS, Clones
+from bot.server.nouns import Lane
+
+LANES = [Lane(1, number) for number in range(1, 5)]
+
+
+@pytest.fixture
+def clones(tmp_path: Path) -> Clones:
+    return Clones(tmp_path, 3)
+
+
+def fill(clones: Clones, lane: Lane, megabytes: int, at: float = 0) -> Path:
+    with clones.borrowed(lane) as folder:
+        (folder / "pack").write_bytes(b"x" * (megabytes * 1_000_000 - 100_000))
+    if at:
+        os.utime(folder / "used", (at, at))
+    return folder
+
+
+def test_what_a_turn_leaves_the_next_one_of_its_lane_finds(clones: Clones) -> None:
+    fill(clones, LANES[0], 1)
+    with clones.borrowed(LANES[0]) as folder:
+        assert (folder / "pack").exists()
+    with clones.borrowed(LANES[1]) as folder:
+        assert list(folder.iterdir()) == []
+
+
+def test_those_that_were_not_used_for_longest_go_when_there_are_too_many(clones: Clones) -> None:
+    folders = [fill(clones, lane, 1, at) for lane, at in zip(LANES[:3], (300.0, 100.0, 200.0), strict=True)]
+    assert [each.exists() for each in folders] == [True] * 3
+    fill(clones, LANES[3], 1)
+    assert [each.exists() for each in folders] == [True, False, True]
+
+
+def test_one_that_is_at_work_stays(clones: Clones, tmp_path: Path) -> None:
+    fill(clones, LANES[0], 2, 100.0)
+    with Clones(tmp_path, 3).borrowed(LANES[0]) as held:
+        fill(clones, LANES[1], 2)
+        assert (held / "pack").exists()
+
+
+def test_who_comes_second_has_an_empty_one_of_his_own_that_goes_again(clones: Clones, tmp_path: Path) -> None:
+    fill(clones, LANES[0], 1)
+    with clones.borrowed(LANES[0]) as first, Clones(tmp_path, 3).borrowed(LANES[0]) as second:
+        assert first != second
+        assert list(second.iterdir()) == []
+    assert not second.exists()
+    assert first.exists()
+
+
+def test_one_that_was_forgotten_is_empty(clones: Clones) -> None:
+    fill(clones, LANES[0], 1)
+    clones.forget(LANES[0])
+    clones.forget(LANES[1])
+    with clones.borrowed(LANES[0]) as folder:
+        assert list(folder.iterdir()) == []
+
+
+def test_one_with_too_many_packs_is_made_anew(clones: Clones) -> None:
+    with clones.borrowed(LANES[0]) as folder:
+        for number in range(MOST_PACKS + 1):
+            (folder / f"{number}.pack").touch()
+    assert not folder.exists()
+
+
+def test_what_was_half_removed_goes_at_the_next_start(tmp_path: Path) -> None:
+    (tmp_path / ".gone-1" / "clone.git").mkdir(parents=True)
+    Clones(tmp_path, 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_made_for_one_turn_of_a_killed_process_goes_later(tmp_path: Path) -> None:
+    for name, ago in ((".apart-new", 60), (".apart-old", 7200)):
+        (tmp_path / name / "clone.git").mkdir(parents=True)
+        os.utime(tmp_path / name, (time.time() - ago,) * 2)
+    Clones(tmp_path, 3)
+    assert [place.name for place in tmp_path.iterdir()] == [".apart-new"]
+
+
+def test_a_turn_that_fails_leaves_its_clone_and_gives_it_back(clones: Clones) -> None:
+    folder = Path()
+
+    def failing() -> None:
+        nonlocal folder
+        with clones.borrowed(LANES[0]) as folder:
+            (folder / "pack").touch()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        failing()
+    with clones.borrowed(LANES[0]) as again:
+        assert again == folder
+        assert (again / "pack").exists()

@@ -1,0 +1,103 @@
+"""What is not well makes the server not ready, and the log says in one line why; that it lives depends on nothing."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from starlette.requests import Request
+
+from bot.doors.guarded import guarded
+from bot.errors import WorldError
+from bot.server.health import APP, WORKER, Glance, checks
+from bot.server.memory_ledger import MemoryLedger
+from bot.server.memory_queue import MemoryTickets
+from bot.server.options import Options
+from bot.server.ports import COUNTED, STATES, Ledger
+from bot.server.receive import Rules
+from bot.server.shop import clock
+from bot.server.web import Shown, WebDoor
+from bot.server.writer import Writer
+from tests.server.queues import arrival
+
+FAULT = "GitHub does not know the key of App 7: give PRECEDENT_PRIVATE_KEY the one of its page"
+SOUND = {"slug": "precedent", "ahead": 0, "fault": ""}
+
+
+def well(folder: Path) -> tuple[MemoryLedger, Options]:
+    """A ledger of a server with nothing wrong."""
+    ledger = MemoryLedger(MemoryTickets())
+    ledger.pulse(APP, SOUND)
+    ledger.pulse(f"{WORKER}a", {"pid": 7})
+    return ledger, Options(data=folder, app_id=7)
+
+
+def asked(ledger: Ledger, options: Options) -> tuple[int, dict[str, bool]]:
+    """What `/readyz` answers."""
+    door = WebDoor(Rules(7, (b"x" * 16,), ""), Writer(ledger, guarded), ledger, options, clock)
+    answer = Shown(door).readyz(cast("Request", None))
+    return answer.status_code, json.loads(bytes(answer.body))
+
+
+def test_a_server_with_nothing_wrong_is_ready(tmp_path: Path) -> None:
+    status, body = asked(*well(tmp_path))
+    assert (status, set(body.values())) == (200, {True})
+
+
+def test_a_fault_of_the_app_makes_it_not_ready_and_is_one_line_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger, options = well(tmp_path)
+    ledger.pulse(APP, {**SOUND, "fault": FAULT})
+    status, body = asked(ledger, options)
+    assert (status, [name for name, ok in body.items() if not ok]) == (503, ["ready", "token"])
+    assert caplog.messages == [f"not ready: token: {FAULT}"]
+    assert FAULT not in json.dumps(body), "whoever asks is not always the operator"
+    ledger.pulse(APP, SOUND)
+    assert asked(ledger, options)[0] == 200
+
+
+def test_the_log_says_it_once_and_that_it_is_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ledger, options = well(tmp_path)
+    caplog.set_level(logging.WARNING)
+    now = [clock()]
+    glance = Glance(lambda at: checks(ledger, options, at), lambda: now[0], keep=10)
+    for fault in (FAULT, FAULT, "", ""):
+        ledger.pulse(APP, {**SOUND, "fault": fault})
+        now[0] += 100
+        glance.now()
+    assert caplog.messages == [f"not ready: token: {FAULT}", "ready again: token"]
+
+
+def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> None:
+    class Away(MemoryLedger):
+        def counts(self, most=COUNTED, of=STATES):  # type: ignore[no-untyped-def]
+            raise WorldError("the connection was refused")
+
+        def pulses(self):  # type: ignore[no-untyped-def]
+            raise WorldError("the connection was refused")
+
+    _, options = well(tmp_path)
+    found = {check.name: check for check in checks(Away(MemoryTickets()), options, clock())}
+    assert [name for name, check in found.items() if check.ok] == ["disk"]
+    assert found["queue"].line == "the database does not answer: the connection was refused"
+
+
+@pytest.mark.parametrize(("many", "ready"), [(2, True), (3, False)])
+def test_a_full_queue_is_not_ready(tmp_path: Path, many: int, ready: bool) -> None:
+    ledger, options = well(tmp_path)
+    now = time.time_ns() // 1_000_000
+    ledger.put([arrival(str(number), received_at=now) for number in range(many)])
+    status, body = asked(ledger, replace(options, backlog=3))
+    assert (status == 200, body["queue"]) == (ready, ready)
+
+
+def test_what_waits_for_hours_is_not_well(tmp_path: Path) -> None:
+    ledger, options = well(tmp_path)
+    ledger.put([arrival("a", received_at=clock() - 3 * 3_600_000)])
+    assert asked(ledger, options)[0] == 503

@@ -1,0 +1,136 @@
+"""`precedent jobs`, run as it is typed, on a queue in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.github.events import Event
+from bot.server.nouns import Arrival, Lane, Result, Told
+from bot.server.options import Options
+from bot.server.run import Queue, opened
+
+ROOT = Path(__file__).resolve().parents[2]
+LANE, OTHER = Lane(17, 42), Lane(17, 43)
+NOON = 1_767_614_400_000
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Iterator[Queue]:
+    """Three deliveries: 1 is dead, 2 and 3 wait."""
+    with opened(Options(data=tmp_path), "test") as made:
+        arrivals = [
+            Arrival("9:a", LANE, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
+            Arrival("9:b", OTHER, Event("issue_comment", "created", 8, comment_id=5), "octo-org/other", True, NOON),
+            Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON),
+        ]
+        assert made.ledger.put(arrivals) == [True] * 3
+        work = made.ledger.begin("9:a", LANE, NOON)
+        assert work is not None
+        made.ledger.end(work, [Result(work.deliveries[0].seq, "dead", "it is not permitted: issues: write")], Told())
+        yield made
+
+
+def jobs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bot", "jobs", *arguments, "--data", str(folder)]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PRECEDENT_")}
+    return subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
+
+
+def test_deliveries_are_listed_newest_first(queue: Queue, tmp_path: Path) -> None:
+    done = jobs(tmp_path, "list")
+    assert done.returncode == 0
+    at = "2026-01-05T12:00:00+00:00"
+    assert done.stdout.splitlines() == [
+        f"3\twaiting\t{at}\t17-43\tocto-org/other\tpush\t",
+        f"2\twaiting\t{at}\t17-43\tocto-org/other#8\tissue_comment.created\t",
+        f"1\tdead\t{at}\t17-42\tocto-org/hello-world#7\tissues.opened\tit is not permitted: issues: write",
+    ]
+
+
+def test_a_list_can_be_narrowed_and_taken_as_json(queue: Queue, tmp_path: Path) -> None:
+    (dead,) = json.loads(jobs(tmp_path, "list", "--state", "dead", "--json").stdout)
+    assert (dead["number"], dead["issue"], dead["reason"]) == (1, 7, "it is not permitted: issues: write")
+    of_lane = json.loads(jobs(tmp_path, "list", "--lane", "17-43", "--before", "3", "--limit", "5", "--json").stdout)
+    assert [each["number"] for each in of_lane] == [2]
+
+
+def test_a_dead_one_is_tried_again(queue: Queue, tmp_path: Path) -> None:
+    done = jobs(tmp_path, "retry", "1", "2")
+    assert done.stdout == "1 to be tried again, 1 not: not dead, or not there\n"
+    found = queue.ledger.delivery(1)
+    assert found is not None
+    assert (found[0].state, found[0].attempts) == ("waiting", 0)
+    assert LANE.key in queue.tickets.live()
+
+
+def test_what_is_dropped_keeps_the_reason(queue: Queue, tmp_path: Path) -> None:
+    done = jobs(tmp_path, "drop", "2", "--why", "archived", "--json")
+    assert json.loads(done.stdout) == {"asked": 1, "done": 1}
+    found = queue.ledger.delivery(2)
+    assert found is not None
+    assert (found[0].state, found[0].reason) == ("dropped", "archived")
+
+
+def test_all_dead_ones_at_once(queue: Queue, tmp_path: Path) -> None:
+    assert json.loads(jobs(tmp_path, "retry", "--all-dead", "--json").stdout) == {"asked": 1, "done": 1}
+    assert queue.ledger.counts()["waiting"] == 3
+    done = jobs(tmp_path, "drop", "--all-dead")
+    assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
+
+
+def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Queue, tmp_path: Path) -> None:
+    work = queue.ledger.begin("9:b", OTHER, NOON)
+    assert work is not None
+    queue.ledger.end(work, [Result(work.deliveries[0].seq, "done", "")], Told())
+    assert queue.ledger.begin("9:c", OTHER, NOON) is not None
+    assert jobs(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
+    assert [row.state for row in queue.ledger.deliveries(lane=OTHER)] == ["working", "done"]
+
+
+def test_a_list_can_be_seen_while_nothing_can_be_written(queue: Queue, tmp_path: Path) -> None:
+    """As when the disk is full: SQLite lets nobody write who was not told to."""
+    queue.database.close()
+    with sqlite3.connect(tmp_path / "queue.sqlite") as other:
+        other.execute("create trigger full before update on pulses begin select raise(abort, 'disk full'); end")
+    done = jobs(tmp_path, "list", "--state", "dead")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1\tdead")
+
+
+@pytest.mark.postgres
+def test_it_says_so_when_the_database_is_away(tmp_path: Path) -> None:
+    done = jobs(tmp_path, "list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
+    assert done.returncode == 1
+    assert done.stderr.startswith("precedent jobs: the queue's database does not answer (")
+    assert "hushhush" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["retry"], "precedent jobs: retry takes the numbers of deliveries, or --all-dead"),
+        (["drop", "1", "--all-dead"], "precedent jobs: drop takes the numbers of deliveries, or --all-dead"),
+        (["list", "1"], "precedent jobs: list takes no numbers: use --state, --lane, --before and --limit"),
+    ],
+)
+def test_what_makes_no_sense_is_said_and_nothing_is_done(arguments: list[str], said: str, tmp_path: Path) -> None:
+    done = jobs(tmp_path, *arguments)
+    assert (done.returncode, done.stderr) == (2, f"{said}\n")
+
+
+def test_without_a_queue_it_says_where_it_looked(tmp_path: Path) -> None:
+    done = jobs(tmp_path, "list")
+    assert done.returncode == 2
+    assert (
+        done.stderr == f"precedent jobs: there is no queue in {tmp_path}: give the server's --data or --database-url\n"
+    )
+    assert list(tmp_path.iterdir()) == []

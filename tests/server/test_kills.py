@@ -1,0 +1,51 @@
+"""A few kills of the whole server, and that a campaign of them sees what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.github.events import Event
+from bot.server.nouns import Delivery, Lane
+from tests.fakes.github import FakeGitHub
+from tests.server.aftermath import Kill, Sent, Turn, overlapping, pid_of, uncommented, unfinished, waits
+from tests.server.kills import campaign
+
+DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_postgres", DATABASES, ids=lambda on: "postgres" if on else "sqlite")
+def test_nothing_is_lost_or_twice_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:
+    assert campaign(tmp_path, seed=5, kills=5, on_postgres=on_postgres, standin=False) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on_postgres", DATABASES, ids=lambda on: "postgres" if on else "sqlite")
+def test_the_queue_alone_loses_nothing_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:
+    assert campaign(tmp_path, seed=6, kills=5, on_postgres=on_postgres, standin=True) == []
+
+
+def test_what_is_lost_or_twice_is_seen() -> None:
+    with FakeGitHub("octo-org/hello-world") as github:
+        heard, unheard = Sent("9:a", github, 3, 202), Sent("9:b", github, 4, 504)
+    row = Delivery(1, "9:a", Lane(1, 2), Event("issues"), "", False, "done", 1)
+    assert unfinished(heard, None) == "9:a is lost"
+    assert unfinished(heard, row) == ""
+    assert [uncommented(heard, count) == "" for count in (0, 1, 2)] == [False, True, False]
+    assert [uncommented(unheard, count) == "" for count in (0, 1, 2)] == [True, True, False]
+
+
+def test_turns_that_run_at_once_and_waits_are_seen() -> None:
+    kills = [Kill(1500, "web"), Kill(9000, "worker")]
+    turns = [Turn("1-2", 1000, 0), Turn("1-2", 1400, 1600), Turn("1-3", 1450, 1600), Turn("1-2", 4000, 4100)]
+    assert overlapping(turns, kills) == ["two turns of 1-2 ran at once, 100 ms"]
+    assert overlapping(turns[1:], kills) == []
+    assert waits([turns[0], turns[3]], kills) == [2.5]
+    assert waits([turns[0]], kills) == [999_999.999 + 0.001]
+
+
+def test_a_kill_ends_the_turns_of_its_processes_alone() -> None:
+    turns = [Turn("1-2", 1000, 0, pid=pid_of("a-host-77-0a1b")), Turn("1-2", 9500, 9600)]
+    assert waits(turns, [Kill(1500, "worker", (78,)), Kill(9000, "worker", (77, 78))]) == [0.5]

@@ -1,0 +1,129 @@
+"""Bursts of deliveries over many repositories: none is lost, those of each come in order, and none overlap."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from bot.github.events import Event
+from bot.server.memory_ledger import MemoryLedger
+from bot.server.memory_queue import MemoryTickets
+from bot.server.nouns import Arrival, Lane, Result, Told
+from bot.server.options import Options
+from bot.server.run import opened
+from tests.server.client import Answer, Sent, burst, once
+from tests.server.doorway import running
+from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
+
+PAGES = ("/", "/?state=waiting&repository=1-100&before=99", "/deliveries/1", "/metrics", "/healthz")
+
+
+def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], Findings]:
+    """Deliver so many while two workers book them; every tenth comes twice."""
+    chance = random.Random(5)
+    wanted = deliveries(count, repositories, chance)
+    wanted += chance.sample(wanted, count // 10)
+    with running(folder, "--sqlite") as (port, _), booking(folder, 2):
+        sent = asyncio.run(burst(port, wanted))
+        assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
+        with opened(Options(data=folder), "reader") as queue:
+            assert wait_until_done(queue.ledger, 120)
+            return sent, examine(queue.ledger, folder, sent)
+
+
+@pytest.mark.slow
+def test_a_burst_is_answered_soon_and_handled_in_order_without_a_loss(tmp_path: Path) -> None:
+    sent, found = burst_of(tmp_path, 600, 50)
+    print(f"p50 {milliseconds(sent, 0.5):.0f} ms, p99 {milliseconds(sent, 0.99):.0f} ms, {found}")
+    assert {one.answer.status for one in sent} == {202}
+    assert found == Findings(rows=600, turns=found.turns)
+    assert milliseconds(sent, 0.99) < 2_000  # a machine that is busy otherwise; tests/bench/bench_server.py measures
+
+
+@pytest.mark.slow
+def test_a_burst_into_one_repository_becomes_few_turns(tmp_path: Path) -> None:
+    sent, found = burst_of(tmp_path, 200, 1)
+    assert {one.answer.status for one in sent} == {202}
+    assert found == Findings(rows=200, turns=found.turns)
+    assert found.turns < 100
+
+
+class Past:
+    """A ledger with three deliveries of one repository, a, b and c, that were done; and what workers say of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ledger = MemoryLedger(MemoryTickets())
+        lane = Lane(1, 100)
+        self.ledger.put([Arrival(f"7:{name}", lane, Event("issues", "opened", 1)) for name in "abc"])
+        work = self.ledger.begin("7:a", lane, 2**50)
+        assert work
+        self.seqs = [each.seq for each in work.deliveries]
+        self.ledger.end(work, [Result(seq, "done", "") for seq in self.seqs], Told())
+
+    def examined(self, *held: tuple[str, str, int, int], sent: str = "abc", lane: str = "1-100") -> Findings:
+        """``held``: worker, deliveries, and from when to when; ``sent`` one after the other, each with its 202."""
+        for worker, names, began, ended in held:
+            line = json.dumps([lane, [self.seqs["abc".index(name)] for name in names], began, ended])
+            with (self.folder / f"journal-{worker}").open("a", encoding="ascii") as file:
+                file.write(f"{line}\n")
+        told = [Sent(name, 100, 1, Answer(202, seconds=0.5), float(place)) for place, name in enumerate(sent)]
+        return examine(self.ledger, self.folder, told)
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Past:
+    return Past(tmp_path)
+
+
+def test_turns_one_after_the_other_over_two_workers_are_well(past: Past) -> None:
+    found = past.examined(("one", "a", 10, 20), ("two", "b", 20, 30), ("one", "c", 31, 40))
+    assert found == Findings(rows=3, turns=3)
+    assert found.is_well
+
+
+def test_a_turn_that_begins_before_another_has_ended_overlaps_it(past: Past) -> None:
+    found = past.examined(("one", "a", 10, 50), ("two", "b", 20, 30), ("two", "c", 40, 60))
+    assert found == Findings(rows=3, turns=3, overlaps=2)
+    assert not found.is_well
+
+
+def test_turns_of_two_repositories_may_be_at_once(past: Past) -> None:
+    past.examined(("one", "a", 10, 50), lane="1-101")
+    assert past.examined(("two", "bc", 20, 30)) == Findings(rows=3, turns=2)
+
+
+def test_what_came_later_and_is_done_first_is_out_of_order(past: Past) -> None:
+    found = past.examined(("one", "ac", 10, 20), ("two", "b", 30, 40))
+    assert found == Findings(rows=3, turns=2, disordered=1)
+    assert not found.is_well
+
+
+def test_what_had_202_and_is_not_in_the_ledger_is_lost(past: Past) -> None:
+    found = past.examined(("one", "abc", 10, 20), sent="abcd")
+    assert found == Findings(rows=3, turns=1, lost=1)
+    assert not found.is_well
+
+
+def test_what_no_worker_had_in_hand_is_lost(past: Past) -> None:
+    assert past.examined(("one", "ab", 10, 20)) == Findings(rows=3, turns=1, lost=1)
+
+
+def test_what_is_done_again_is_found_out(past: Past) -> None:
+    found = past.examined(("one", "abc", 10, 20), ("two", "c", 30, 40))
+    assert found == Findings(rows=3, turns=2, twice=1)
+    assert not found.is_well
+
+
+def test_what_is_stored_in_another_order_than_it_was_answered_in_is_found_out(past: Past) -> None:
+    found = past.examined(("one", "abc", 10, 20), sent="acb")
+    assert found == Findings(rows=3, turns=1, swapped=1)
+    assert not found.is_well
+
+
+def test_what_is_sent_again_later_keeps_its_first_place(past: Past) -> None:
+    assert past.examined(("one", "abc", 10, 20), sent="abca") == Findings(rows=3, turns=1)

@@ -1,0 +1,271 @@
+"""What every form of the queue promises: order within a lane, one turn of it at a time, nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from itertools import pairwise
+
+import pytest
+
+from bot.server.database import Database
+from bot.server.locks import locks
+from bot.server.nouns import Lane, Result
+from bot.server.ports import Dispatch, Ledger, Tickets
+from tests.server.queues import LANE, Losing, Queue, Turns, arrival, settled, until
+
+
+def test_it_is_what_the_ports_say(queue: Queue) -> None:
+    tickets: Tickets = queue.tickets
+    ledger: Ledger = queue.ledger
+    dispatch: Dispatch = queue.dispatch("one", 1)
+    assert (tickets.live(), ledger.deliveries(), dispatch.stop(0)) == (frozenset(), [], True)
+
+
+def test_a_lane_is_done_in_the_order_of_arrival_whatever_the_ids_are(queue: Queue) -> None:
+    turns = Turns(queue, seconds=0.02)
+    with queue.working(turns):
+        for _ in range(6):
+            queue.ledger.put([arrival(str(uuid.uuid4())) for _ in range(5)])
+            time.sleep(0.15)
+        settled(queue)
+    assert turns.seqs == sorted(turns.seqs)
+    assert len(turns.seqs) == 30
+
+
+def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) -> None:
+    turns = Turns(queue, seconds=0.3)
+    lanes = [Lane(7, number) for number in (1, 2, 3, 4)]
+    with queue.working(turns):
+        for number in range(3):
+            queue.ledger.put([arrival(f"{lane.key}/{number}", lane) for lane in lanes])
+            time.sleep(0.25)
+        settled(queue)
+    for lane in lanes:
+        times = sorted((began, ended) for of, began, ended, _ in turns.had if of == lane)
+        assert all(before[1] <= after[0] for before, after in pairwise(times))
+    others = [(one, other) for one in turns.had for other in turns.had if one[0] != other[0]]
+    assert any(one[1] < other[2] and other[1] < one[2] for one, other in others)
+
+
+def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
+    turns = Turns(queue, seconds=0.3)
+    with queue.working(turns, at_once=2):
+        queue.ledger.put([arrival(str(number), Lane(7, number)) for number in range(1, 8)])
+        settled(queue)
+    edges = sorted([(began, 1) for _, began, _, _ in turns.had] + [(ended, -1) for _, _, ended, _ in turns.had])
+    running, most = 0, 0
+    for _, step in edges:
+        running += step
+        most = max(most, running)
+    assert most <= 2
+
+
+def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
+    turns = Turns(queue)
+    assert queue.ledger.put([arrival("a"), arrival("b"), arrival("a", number=2)]) == [True, True, False]
+    assert queue.ledger.put([arrival("b"), arrival("c")]) == [False, True]
+    with queue.working(turns):
+        settled(queue)
+        assert queue.ledger.put([arrival("a")]) == [False]
+        time.sleep(0.5)
+    rows = queue.ledger.deliveries()
+    assert [(row.id, row.event.number, row.state) for row in rows] == [
+        ("9:c", 1, "done"),
+        ("9:b", 1, "done"),
+        ("9:a", 1, "done"),
+    ]
+    assert turns.seqs == sorted(row.seq for row in rows)
+
+
+def test_a_turn_takes_what_waits_and_its_tickets_are_not_needed_any_more(queue: Queue) -> None:
+    turns = Turns(queue)
+    names = [str(uuid.uuid4()) for _ in range(70)]
+    queue.ledger.put([arrival(name) for name in names])
+    with queue.working(turns):
+        settled(queue)
+        until(lambda: not queue.tickets.live())
+    assert [len(seqs) for _, _, _, seqs in turns.had] == [50, 20]
+    assert turns.seqs == sorted(turns.seqs)
+    assert len(turns.calls) <= 4
+
+
+def test_what_is_to_be_tried_again_is_tried_at_its_time_and_passed_by_younger_ones(queue: Queue) -> None:
+    turns = Turns(queue)
+    turns.result = lambda work: [
+        Result(each.seq, "waiting", "the world failed", next_at=queue.clock() + 1500)
+        if each.event.number == 1 and not each.attempts
+        else Result(each.seq, "done", "")
+        for each in work.deliveries
+    ]
+    with queue.working(turns):
+        queue.ledger.put([arrival("fails", number=1)])
+        until(lambda: turns.had)
+        queue.ledger.put([arrival("younger", number=2)])
+        settled(queue)
+    first, second, third = turns.had
+    assert [len(turn[3]) for turn in turns.had] == [1, 1, 1]
+    assert (first[3], third[3]) == ([1], [1])
+    assert second[1] < third[1]
+    assert third[1] - first[2] >= 1.3
+    assert queue.ledger.deliveries()[-1].attempts == 1
+
+
+def test_a_ticket_that_is_delayed_comes_at_its_time(queue: Queue) -> None:
+    came: list[tuple[str, float]] = []
+    with queue.working(lambda ticket, lane: came.append((ticket, time.monotonic()))):
+        began = time.monotonic()
+        queue.add("9:late", LANE, delay=2.5)
+        queue.add("9:now", Lane(7, 71))
+        assert queue.tickets.live() == {LANE.key, "7-71"}
+        until(lambda: len(came) == 2)
+    assert [ticket for ticket, _ in came] == ["9:now", "9:late"]
+    assert came[1][1] - began >= 2.4
+
+
+def test_a_ticket_that_is_cancelled_never_comes(queue: Queue) -> None:
+    came: list[str] = []
+    for name in ("9:a", "9:b"):
+        queue.add(name, LANE)
+    queue.add("9:later", Lane(7, 71), delay=0.1)
+    queue.tickets.cancel(["9:a", "9:later", "9:nobody-knows"])
+    with queue.working(lambda ticket, lane: came.append(ticket)):
+        until(lambda: came)
+        time.sleep(0.5)
+    assert came == ["9:b"]
+
+
+def test_a_ticket_that_is_being_worked_on_keeps_its_lane_when_it_is_cancelled(queue: Queue) -> None:
+    begun, go_on, came = threading.Event(), threading.Event(), list[str]()
+
+    def run(ticket: str, lane: Lane) -> None:
+        came.append(ticket)
+        begun.set()
+        go_on.wait(10)
+
+    with queue.working(run):
+        queue.add("9:a", LANE)
+        assert begun.wait(10)
+        queue.add("9:b", LANE)
+        queue.tickets.cancel(["9:a"])
+        time.sleep(1)
+        assert came == ["9:a"]
+        go_on.set()
+        until(lambda: came == ["9:a", "9:b"])
+
+
+def test_a_delivery_and_its_ticket_are_kept_or_neither(queue: Queue) -> None:
+    ledger = queue.with_tickets(Losing(queue.tickets, after=1))  # type: ignore[arg-type]
+    with pytest.raises(ConnectionError):
+        ledger.put([arrival("a"), arrival("b", Lane(7, 71))])
+    assert (queue.ledger.deliveries(), ledger.deliveries(), queue.tickets.live()) == ([], [], frozenset())
+    assert queue.ledger.put([arrival("a")]) == [True]
+
+
+def test_what_is_dead_is_left_alone_until_it_is_tried_again_or_dropped(queue: Queue) -> None:
+    turns = Turns(queue)
+    turns.result = lambda work: [Result(each.seq, "dead", "no permission") for each in work.deliveries]
+    queue.ledger.put([arrival("a"), arrival("b", number=2), arrival("c", number=3)])
+    with queue.working(turns):
+        until(lambda: queue.ledger.counts()["dead"] == 3)
+        first, second, third = sorted(row.seq for row in queue.ledger.deliveries(state="dead"))
+        assert queue.ledger.drop([first], "not wanted") == 1
+        turns.result = lambda work: [Result(each.seq, "done", "") for each in work.deliveries]
+        assert queue.ledger.retry([first, second, 99]) == 1
+        settled(queue)
+        time.sleep(0.5)
+    assert turns.seqs == [first, second, third, second]
+    assert [row.state for row in queue.ledger.deliveries()] == ["dead", "done", "dropped"]
+
+
+def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue) -> None:
+    queue.ledger.put([arrival("a"), arrival("b", number=2)])
+    turns = Turns(queue)
+    with queue.dead_worker() as dead, queue.working(turns, worker="two") as dispatch:
+        time.sleep(1)
+        assert turns.calls == [], "the lane is the dead one's as long as nobody knows that it is dead"
+        assert dispatch.recover(dead) == 1
+        settled(queue)
+        assert dispatch.recover(dead) == 0
+    assert [seqs for _, _, _, seqs in turns.had] == [[1], [2]], "the oldest comes alone, as it may be what kills"
+
+
+def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
+    if queue.held is None:
+        pytest.skip("in memory a lane is given to one under a lock")
+    others = locks(Database(queue.url), queue.folder / "workers")
+    turns = Turns(queue)
+    assert others.take(f"lane-{LANE.key}")
+    queue.ledger.put([arrival("a"), arrival("b", Lane(7, 71))])
+    with queue.working(turns) as dispatch:
+        until(lambda: turns.calls)
+        time.sleep(0.5)
+        assert turns.calls == ["9:b"]
+        assert dispatch.stop(0.1) is False, "its ticket is in our hands"
+        others.close()
+        until(lambda: turns.calls == ["9:b", "9:a"])
+
+
+def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> None:
+    begun, go_on, came = threading.Event(), threading.Event(), list[str]()
+
+    def run(ticket: str, lane: Lane) -> None:
+        came.append(ticket)
+        begun.set()
+        go_on.wait(10)
+
+    with queue.working(run) as dispatch:
+        queue.add("9:a", LANE)
+        assert begun.wait(10)
+        assert dispatch.stop(0.2) is False
+        queue.add("9:b", Lane(7, 71))
+        go_on.set()
+        assert dispatch.stop(5) is True
+        time.sleep(0.7)
+    assert came == ["9:a"]
+
+
+def test_a_lane_whose_ticket_was_lost_is_found_and_called_again(queue: Queue) -> None:
+    turns = Turns(queue)
+    queue.ledger.put([arrival("a", received_at=100), arrival("b", Lane(7, 71), received_at=100)])
+    queue.ledger.put([arrival("young", Lane(7, 72), received_at=900)])
+    queue.tickets.cancel(["9:a", "9:young"])
+    assert queue.tickets.live() == {"7-71"}
+    assert queue.ledger.mend(queue.tickets.live(), 500) == 1
+    assert queue.tickets.live() == {LANE.key, "7-71"}
+    with queue.working(turns):
+        until(lambda: queue.ledger.counts()["done"] == 2)
+    assert [row.id for row in queue.ledger.deliveries(state="waiting")] == ["9:young"]
+
+
+def test_tickets_that_ended_are_forgotten_and_others_are_not(queue: Queue) -> None:
+    turns = Turns(queue)
+    queue.ledger.put([arrival(str(number)) for number in range(5)])
+    with queue.working(turns):
+        settled(queue)
+        until(lambda: not queue.tickets.live())
+    queue.add("9:late", LANE, delay=60)
+    assert queue.tickets.purge(queue.clock() - 60_000) == 0
+    assert queue.tickets.purge(queue.clock() + 1000) == 5
+    assert queue.tickets.live() == {LANE.key}
+
+
+def test_order_holds_for_many_lanes_with_failures(queue: Queue) -> None:
+    chance = random.Random(5)
+    turns = Turns(queue, seconds=0.01)
+    turns.result = lambda work: [
+        Result(each.seq, "waiting", "again", next_at=queue.clock() + 200)
+        if each.event.number == 13 and each.attempts < 2
+        else Result(each.seq, "done", "")
+        for each in work.deliveries
+    ]
+    with queue.working(turns):
+        for number in range(40):
+            queue.ledger.put([arrival(str(uuid.UUID(int=chance.getrandbits(128))), Lane(7, number % 5 + 1), number)])
+        settled(queue)
+    for lane in {turn[0] for turn in turns.had}:
+        firsts = list(dict.fromkeys(seq for of, _, _, seqs in turns.had if of == lane for seq in seqs))
+        assert firsts == sorted(firsts)
+    assert queue.ledger.counts()["done"] == 40

@@ -1,0 +1,200 @@
+"""Several tenants and their repositories, the server's own turns over them, and time that waits pass."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bot.doors.guarded import guarded
+from bot.github.events import Event
+from bot.server.clones import Clones
+from bot.server.nouns import Arrival, Delivery, Instant, Lane, TurnRow
+from bot.server.options import Options
+from bot.server.pace import Pace
+from bot.server.ports import Ledger, Tickets
+from bot.server.shop import Shop
+from bot.server.slots import Slots
+from bot.server.turn import turn
+from bot.server.visit import Desk, Where
+from tests.fakes.git_http import GitServer
+from tests.fakes.github import FakeGitHub
+from tests.fakes.payloads import EventfulProject
+from tests.fakes.state import from_epoch
+from tests.server.places import APP, heard, places
+
+LOGIN = "precedent[bot]"
+FIRST = "octo-org/first"
+AGO = 200 * 24 * 3600
+"""Seconds since the past of every repository."""
+
+
+@dataclass
+class Waits:
+    """Waits that pass at once, by moving the clock; ``slept`` is how long, in seconds."""
+
+    town: Town
+    slept: list[float] = field(default_factory=list)
+
+    def __call__(self, stop: threading.Event, seconds: float) -> bool:
+        if stop.is_set():
+            return True
+        self.slept.append(seconds)
+        self.town.pass_time(seconds)
+        return False
+
+
+class Town:
+    """GitHub, git over HTTP, a ledger and a desk; `settle` works on what waits until nothing does.
+
+    The ledger is one in memory unless a queue is given. ``asked`` is told of every request, to the API and of git.
+    """
+
+    def __init__(self, folder: Path, tickets: Tickets | None = None, ledger: Ledger | None = None) -> None:
+        self.folder = folder
+        self.git = GitServer(folder / "git")
+        self.github = FakeGitHub(FIRST, None, site=self.git.url)
+        self.here = places(self.github, tickets, ledger)
+        self.asked: Callable[[str], object] = lambda request: None
+        self.github.on_request = self._asked
+        self.git.access = self._access
+        self.git.create(FIRST)
+        self.stop = threading.Event()
+        self.waits = Waits(self)
+        self.clones = folder / "clones"
+        where = Where(self.github.url, self.git.url, LOGIN, "app")
+        pace = Pace(6, self.here.clock, self.waits)
+        self.desk = Desk(
+            self.here.ledger, self.here.tokens, Clones(self.clones, 100), pace, where, self.stop, self.here.clock,
+            guarded, write_gap=0.0,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.here.api.close()
+        self.github.stop()
+        self.git.stop()
+
+    # -- what people do --------------------------------------------------------------------------------------------
+
+    def project(self, full_name: str, decision: str, *, private: bool = True) -> EventfulProject:
+        """A repository with one decision in its past, which is issue 1."""
+        project = self.github.add_project(full_name)
+        project.repo.private = private
+        self.git.create(full_name)
+        owner = full_name.partition("/")[0]
+        past = from_epoch(self.github.clock.epoch - AGO)
+        project.open_issue(owner, "Where should sessions live?", "Files are slow.", at=past)
+        project.comment(1, owner, f"We decided to go with {decision} for the session store.", at=past)
+        project.close(1, owner, at=past)
+        return project
+
+    def ask(self, project: EventfulProject) -> int:
+        """Somebody opens an issue that the past has an answer to, and GitHub tells of it; its number."""
+        number = project.open_issue("monalisa", "Which session store?", "What did we decide in #1 about sessions?")
+        self.tell(project, number)
+        return number
+
+    def rename(self, project: EventfulProject, name: str) -> None:
+        """A repository gets another name, and its git does."""
+        old = project.repo.full_name
+        self.github.tenants.rename(project, name)
+        self.git.rename(old, project.repo.full_name)
+
+    def transfer(self, project: EventfulProject, login: str, to: int | None = None) -> None:
+        """A repository goes to another account, and its git does."""
+        old = project.repo.full_name
+        self.github.tenants.transfer(project, login, to)
+        self.git.rename(old, project.repo.full_name)
+
+    # -- what comes in ---------------------------------------------------------------------------------------------
+
+    def tell(self, project: EventfulProject, number: int) -> None:
+        """The delivery of an opened issue arrives at the lane of whoever sees the repository now."""
+        self.here.arrive(self.lane(project), number=number)
+
+    def hear(self) -> None:
+        """What GitHub delivered last arrives."""
+        self.here.ledger.put([heard(self.here, self.github.hooks.deliveries[-1])])
+
+    def hear_of(self, project: EventfulProject, *events: Event) -> None:
+        """Deliveries come in, in this order."""
+        lane, now = self.lane(project), self.here.clock.now
+        self.here.ledger.put(
+            [Arrival(f"{APP}:{next(self.here.guids):08d}", lane, event, received_at=now) for event in events]
+        )
+
+    # -- what we do ------------------------------------------------------------------------------------------------
+
+    def settle(self, rounds: int = 10) -> None:
+        """Turns of all lanes, until nothing waits that is due, or so many were done."""
+        for _ in range(rounds):
+            rows = self.here.ledger.deliveries(state="waiting", limit=1000)
+            lanes = sorted({row.lane for row in rows if row.next_at <= self.here.clock.now})
+            if not lanes:
+                return
+            for lane in lanes:
+                self.turn(lane)
+
+    def turn(self, lane: Lane) -> None:
+        turn("ticket", lane, self.shop, self.desk)
+
+    @property
+    def shop(self) -> Shop:
+        options = Options(app_id=APP, data=self.folder, api_url=self.github.url, server_url=self.git.url)
+        return Shop(options, self.desk.ledger, self.here.tickets, self.here.tokens, LOGIN, Slots(1), self.stop, guarded)
+
+    def pass_time(self, seconds: float) -> None:
+        self.here.clock.now += round(seconds * 1000)
+
+    def with_attempts(self, attempts: int) -> None:
+        self.desk = replace(self.desk, where=replace(self.desk.where, attempts=attempts))
+
+    # -- what came of it -------------------------------------------------------------------------------------------
+
+    def lane(self, project: EventfulProject) -> Lane:
+        found = self.github.apps.where(project.repo.id)
+        assert found is not None, f"no App sees {project.repo.full_name}"
+        return Lane(found[1], project.repo.id)
+
+    def row(self, project: EventfulProject, number: int) -> Delivery:
+        """The last delivery about an issue."""
+        rows = self.here.rows(self.lane(project))
+        return [each for each in rows if each.event.number == number][-1]
+
+    def states(self, lane: Lane) -> list[tuple[str, str]]:
+        """What became of the deliveries of people's doing in a lane: state and reason."""
+        return [(each.state, each.reason) for each in self.here.rows(lane) if each.event.number]
+
+    def done(self, lane: Lane | None = None) -> list[TurnRow]:
+        """The turns that deliveries had last, the earliest first."""
+        ledger, found = self.here.ledger, dict[str, TurnRow]()
+        for each in ledger.deliveries(lane=lane, limit=1000):
+            told = ledger.delivery(each.seq)
+            if told and told[1]:
+                found[told[1].id] = told[1]
+        return sorted(found.values(), key=lambda turn: turn.began)
+
+    def pushes(self) -> list[Instant]:
+        return sorted(at for each in self.done() for at in each.pushes)
+
+    def comments(self, project: EventfulProject, number: int) -> list[str]:
+        """What we said there."""
+        return [str(comment.body) for comment in project.comments_by(LOGIN, number)]
+
+    def kept(self) -> set[str]:
+        """The lanes of which there is a clone."""
+        return {place.name for place in self.clones.glob("[0-9]*") if place.is_dir()}
+
+    def trespasses(self) -> list[tuple[str, int]]:
+        """Where a token was used on a repository that it is not for, and that is not everybody's to read."""
+        reach, known = self.github.apps.reach, self.github.world.repositories
+        used = dict.fromkeys(self.github.apps.used)
+        return [(token[:12], at) for token, at in used if at not in reach.get(token, {at}) and known[at].private]
+
+    def _asked(self, request: str) -> None:
+        self.asked(request)
+
+    def _access(self, token: str, full_name: str) -> str | None:
+        self.asked(f"git {full_name}")
+        return self.github.tenants.right(token, full_name)
