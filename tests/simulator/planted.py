@@ -35,7 +35,7 @@ BUGS = (
     Bug(
         "the comment comes before memory",
         "bot/flow.py",
-        f"    bot.memory.commit(_message(event))\n{SPEAKING}",
+        f'    bot.memory.commit(_message(event))\n    bot.watch("say")\n{SPEAKING}',
         f"{SPEAKING}    bot.memory.commit(_message(event))\n",
     ),
     Bug(
