@@ -103,7 +103,7 @@ class App:
             login=f"{slug}[bot]",
             events=tuple(map(clean, _list(told.get("events")))),
             permissions={clean(name): clean(level) for name, level in permissions.items()},
-            ahead=_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
+            ahead=seconds_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
         )
 
     def mint(self, installation: int, repository: int) -> Minted:
@@ -228,7 +228,7 @@ def _cursor(answer: Response[Any]) -> str:
     return parse_qs(urlsplit(link).query).get("cursor", [""])[0]
 
 
-def _ahead(date: str, ours: float) -> float:
+def seconds_ahead(date: str, ours: float) -> float:
     """Seconds from our time to the one of a ``Date`` header, which has whole seconds; 0 where there is none."""
     try:
         return parsedate_to_datetime(date).timestamp() + 0.5 - ours

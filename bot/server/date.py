@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import urllib.error
 import urllib.request
-from email.utils import parsedate_to_datetime
 from http.client import HTTPException
+
+from bot.github.app import seconds_ahead
 
 TIMEOUT = 20.0
 """Seconds for each part of the request."""
@@ -24,7 +25,4 @@ def ahead(api_url: str) -> float:
             date = error.headers.get("Date")
     except (OSError, HTTPException):
         return 0.0
-    try:
-        return parsedate_to_datetime(date or "").timestamp() + 0.5 - time.time()
-    except (ValueError, OverflowError):
-        return 0.0
+    return seconds_ahead(date or "", time.time())

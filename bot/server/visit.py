@@ -175,10 +175,10 @@ class Visit:
             for line in memory.notes:
                 self.hearing.note(line)
         self.hearing.watch("read on")
-        before = memory.reading
         self.told = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
-        go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
-        self.told = self._outlook(memory, bot, row, reads_on=memory.reading != before)
+        if before := memory.reading:
+            go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
+            self.told = self._outlook(memory, bot, row, reads_on=memory.reading != before)
 
     def _is_done_already(self, group: Group) -> bool:
         """Whether the look around for an earlier event of this turn did what there is to do."""
