@@ -19,7 +19,6 @@ from bot.reading.language import (
     is_english,
     without_accents,
 )
-from bot.reading.signals import strip_boilerplate
 
 ANALYSER_VERSION = f"2+snowball{Stemmer.version()}"
 """Changes whenever the same text may give other terms; an index that was built with another value must be rebuilt."""
@@ -81,6 +80,8 @@ def terms(text: str) -> list[str]:
 
 def body_terms(text: str) -> list[str]:
     """The terms of an opening text without the words that its issue template put there."""
+    from bot.reading.signals import strip_boilerplate  # a search by words has no use for it, and begins without it
+
     return terms(strip_boilerplate(text))
 
 

@@ -16,7 +16,8 @@ from whoosh.index import TOC, FileIndex
 
 from bot.indexed import Entry, Hit
 from bot.memory.index import Document, IndexCorrupt, Query
-from bot.memory.postings import encode_key
+from bot.memory.levels import heaviest
+from bot.memory.packed import encode_key
 from bot.memory.store import Moved, StoreError
 from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
 from bot.memory.whoosh.leaf import Leaf
@@ -24,7 +25,7 @@ from bot.memory.whoosh.names import LETTERS
 from bot.memory.whoosh.parted import is_of
 from bot.memory.whoosh.parting import USUAL, Sizes
 from bot.memory.whoosh.parts import FOLDER, MAX_PART_BYTES, PART, Fetch, Parts
-from bot.memory.whoosh.search import Corpus, Search, heaviest
+from bot.memory.whoosh.search import Corpus, Search
 from bot.memory.whoosh.writer import SCHEMA, Writer, check_vectors, open_leaf
 from bot.model import ThreadId
 
@@ -142,7 +143,7 @@ class WhooshIndex:
     def _bring_lists(self, query: Query) -> None:
         """Have all here that ranks documents for this query, with one exchange."""
         parted = [leaf for leaf in self._leaves if leaf.parts()]
-        terms = [*(term for _, term in heaviest(query)), _UNKNOWN] if parted else ()
+        terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
         wanted = [
             (leaf.parts_of_numbers(), leaf.parts_of_keys(keys), leaf.parts_of_arms(query.vectors)) for leaf in parted
