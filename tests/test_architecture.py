@@ -27,18 +27,20 @@ ARROWS = {
     "comment": "reading model errors answer settings config",
     "github": "reading model errors settings archive",
     "sources": "reading model errors settings archive",
+    "glance": "memory numeric ranking reading model errors settings archive sources",
     "evaluation": "recall comment memory numeric ranking reading model errors answer settings archive",
     "flow": "evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config archive",
     "server": "flow evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config archive",
-    "doors": "server flow evaluation recall comment memory numeric ranking github sources "
+    "doors": "glance server flow evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config inputs archive",
     "entry": "doors errors",
 }
 """A room → the rooms that it may import from, beside itself."""
 
 ROOM_OF = {
+    "card": "model",
     "indexed": "model",
     "kept": "model",
     "backfill": "flow",

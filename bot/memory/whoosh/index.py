@@ -50,6 +50,7 @@ class WhooshIndex:
         self._folder, self._sizes = folder, sizes
         self._parts = Parts(folder, fetch)
         self._leaves: list[Leaf] = []
+        self._names: list[str] = []
         self._widths: dict[str, int] = {}
         self._searched: Corpus | None = None
         self._open()
@@ -113,7 +114,7 @@ class WhooshIndex:
     def close(self) -> None:
         for leaf in self._leaves:
             leaf.close()
-        self._leaves, self._widths, self._searched = [], {}, None
+        self._leaves, self._names, self._widths, self._searched = [], [], {}, None
 
     def __len__(self) -> int:
         return sum(leaf.count - len(leaf.deleted) for leaf in self._leaves)
@@ -133,8 +134,18 @@ class WhooshIndex:
             for segment in segments:
                 leaf = open_leaf(storage, segment, self._parts)
                 self._leaves.append(leaf)
+                self._names.append(segment.segid)
                 if any(self._widths.setdefault(arm, width) != width for arm, width in leaf.widths.items()):
                     raise IndexCorrupt("its vectors are of several lengths")
+
+    def segments(self) -> dict[str, Leaf]:
+        """Its segments by name, for who keeps what is in them elsewhere; a name stands for one content.
+
+        All parts are brought. What is read of a leaf afterwards may raise anything where the segment is damaged.
+        """
+        with _damage_is_corruption():
+            self._parts.bring(self.parts())
+        return dict(zip(self._names, self._leaves, strict=True))
 
     def parts(self) -> set[str]:
         """The names of all parts that its segments have."""

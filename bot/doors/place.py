@@ -1,0 +1,173 @@
+"""Where the memory is that somebody asks: a folder, or the branch of the repository that they work in."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bot.errors import UserError
+from bot.glance.file import TABLES, Damaged, connect
+from bot.glance.glance import Glance
+from bot.reading.words import ANALYSER_VERSION
+
+if TYPE_CHECKING:
+    from bot.memory.memory import Memory
+
+FRESH = 60.0
+"""Seconds after a fetch in which nobody fetches again."""
+
+GLANCE, FETCHED = "glance.db", "fetched"
+_MANIFEST = "manifest.json"
+
+
+class Where(NamedTuple):
+    """Where to look, as the command line has it: a ``store``, else ``repo`` (OWNER/NAME), else the checkout of
+    ``folder``. ``refresh`` fetches whatever is here, ``offline`` fetches nothing."""
+
+    folder: Path
+    store: Path | None = None
+    repo: str = ""
+    branch: str = ""
+    refresh: bool = False
+    offline: bool = False
+
+
+class Place(NamedTuple):
+    """A memory that can be asked. ``repo`` is OWNER/NAME and ``home`` its address for people, "" where nobody knows.
+
+    ``top`` is the topmost folder of the checkout, None outside of any. ``note`` says what somebody should know of it;
+    ``missing`` why there is none, and what mends it: its glance is empty then. ``cache`` is a folder for what belongs
+    to it on this machine, ``store`` the folder that it was read from, None where that is a branch.
+    """
+
+    glance: Glance
+    repo: str = ""
+    home: str = ""
+    top: Path | None = None
+    note: str = ""
+    missing: str = ""
+    cache: Path | None = None
+    store: Path | None = None
+
+    def demand(self) -> Place:
+        """Itself; UserError where there is no memory."""
+        if self.missing:
+            raise UserError(self.missing)
+        return self
+
+
+@contextmanager
+def opened(where: Where) -> Iterator[Place]:
+    """The memory there, brought up to date. Raises UserError for what was named wrongly, WorldError for faults."""
+    place = _of_store(where, where.store) if where.store else _of_repository(where)
+    try:
+        yield place
+    finally:
+        place.glance.close()
+
+
+@contextmanager
+def whole(place: Place) -> Iterator[Memory]:
+    """All of this memory, with its records, as it was when the place was opened. Loads what a glance does without."""
+    from bot.doors.filling import memory_of
+
+    with memory_of(place) as memory:
+        yield memory
+
+
+def cache_folder() -> Path:
+    """Where this program keeps what it can make anew. https://specifications.freedesktop.org/basedir-spec/latest/"""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
+
+
+def nowhere(missing: str, top: Path | None = None) -> Place:
+    """A place without a memory, and why."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(TABLES)
+    return Place(Glance(database), top=top, missing=missing)
+
+
+def _of_store(where: Where, store: Path) -> Place:
+    manifest = store / _MANIFEST
+    cache = cache_folder() / "stores" / _name(str(store.absolute()))
+    stamp = _stamp(manifest)
+    glance = None if where.refresh else _known(cache / GLANCE, stamp)
+    if glance is None:
+        from bot.doors.filling import fill_from_store
+
+        glance = fill_from_store(store, cache / GLANCE, lambda: _stamp(manifest))
+    top = _top(where.folder)
+    return Place(glance, where.repo or glance.fact("repo"), "", top, glance.fact("notes"), "", cache, store)
+
+
+def _stamp(manifest: Path) -> str:
+    """Tells two states of a store apart: each write replaces its manifest."""
+    with suppress(OSError):
+        found = manifest.stat()
+        return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+    return ""
+
+
+def _of_repository(where: Where) -> Place:
+    from bot.doors import remotes  # starts git, which a store needs not
+
+    top = _top(where.folder)
+    found = remotes.of_repository(where.repo) if where.repo else remotes.of_checkout(top)
+    if isinstance(found, str):
+        return nowhere(found, top)
+    branch = where.branch or remotes.branch_of(top)
+    cache = cache_folder() / "repositories" / _name(f"{found.url} {branch}")
+    note = ""
+    if not where.offline and (where.refresh or _age(cache) > FRESH):
+        from bot.doors.filling import fill_from_branch
+
+        note = fill_from_branch(found.url, branch, cache)
+    glance = _known(cache / GLANCE)
+    if glance is None:
+        return nowhere(note or f"the memory of {found.url} was never fetched here: leave out --offline once", top)
+    told = "\n".join(filter(None, (note, glance.fact("notes"))))
+    return Place(glance, found.repo, found.home, top, told, "", cache)
+
+
+def _known(path: Path, stamp: str = "") -> Glance | None:
+    """The glance that is here, None where it cannot be used, or is not of this state (any, where that is empty)."""
+    if not path.exists():
+        return None
+    try:
+        glance = Glance(connect(path))
+        if glance.fact("analyser") == ANALYSER_VERSION and glance.fact("stamp") and stamp in ("", glance.fact("stamp")):
+            return glance
+        glance.close()
+    except (Damaged, sqlite3.DatabaseError):
+        pass
+    return None
+
+
+def _age(cache: Path) -> float:
+    """Seconds since the memory was last fetched into this folder, or tried to be."""
+    try:
+        return abs(time.time() - (cache / FETCHED).stat().st_mtime)
+    except OSError:
+        return float("inf")
+
+
+def _top(folder: Path) -> Path | None:
+    """The topmost folder of the checkout that ``folder`` is in."""
+    for one in (folder.absolute(), *folder.absolute().parents):
+        if (one / ".git").exists():
+            return one
+    return None
+
+
+def _name(text: str) -> str:
+    """A name for a folder: what a person knows it by, and a hash of all of it."""
+    known = re.sub(r"[^A-Za-z0-9]+", "-", text.rstrip("/")).strip("-")[-60:]
+    return f"{known}-{blake2b(text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
