@@ -38,9 +38,7 @@ def of_repository(repo: str) -> Remote:
 def of_checkout(top: Path | None) -> Remote | str:
     """The repository that this checkout was cloned from, or why nobody knows it, and what to do."""
     if top is None:
-        return (
-            "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
-        )
+        return "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or folder (--store DIR)"
     remotes = _remotes(top)
     named = next((name for name in (*_FIRST, *sorted(remotes)) if name in remotes), None)
     if named is None:
@@ -53,10 +51,10 @@ def branch_of(top: Path | None) -> str:
     file = top / _CONFIG if top else None
     if file is None or not file.is_file():
         return _DEFAULT_BRANCH
-    from bot.config import MAX_BYTES, read_config
+    from bot.config import MAX_BYTES, load_settings
 
     with file.open("rb") as opened:
-        return read_config(opened.read(MAX_BYTES + 1), str(_CONFIG)).branch
+        return load_settings(opened.read(MAX_BYTES + 1), str(_CONFIG)).branch
 
 
 def _remotes(top: Path) -> dict[str, str]:
