@@ -13,7 +13,7 @@ from bot.glance.file import fact, made
 from bot.glance.fill import fill, steps
 from bot.glance.glance import Glance
 from bot.memory.cached import CachedBranch, alone
-from bot.memory.git_errors import AuthFailed, RemoteUnreachable
+from bot.memory.git_errors import GitError
 from bot.memory.memory import Memory
 from bot.memory.own_remote import OwnRemote
 from bot.memory.readonly import ReadOnlyStore
@@ -36,7 +36,7 @@ def fill_from_branch(url: str, branch: str, cache: Path) -> str:
     with alone(cache):
         try:
             told = _fetch(url, branch, cache)
-        except (AuthFailed, RemoteUnreachable) as error:
+        except GitError as error:
             if not (cache / GLANCE).exists():
                 return f"the memory could not be fetched: {error}"
             told = f"The memory is as it was last fetched: {error}"
