@@ -117,7 +117,9 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    sessions: tuple[str, ...] = setting((), "JSONL transcripts of agent sessions to remember.", **GLOB)
+    sessions: tuple[str, ...] = setting(
+        (), "Transcripts of agent sessions that the command line searches too; they stay where they are.", **GLOB
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ class Settings:
         Semantic, "Similar issues by meaning, with a model that the image or the workspace holds."
     )
     pages: Pages = _section(Pages, "Wiki and documentation, shown when no issue is similar.")
-    sources: Sources = _section(Sources, "Other conversations worth remembering.")
+    sources: Sources = _section(Sources, "Other conversations worth searching.")
     commands: Commands = _section(Commands, "What people may ask of the bot in a comment.")
     recall_phrases: tuple[str, ...] = setting(
         RECALL_PHRASES,

@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +24,7 @@ FRESH = 60.0
 
 GLANCE, FETCHED = "glance.db", "fetched"
 _MANIFEST = "manifest.json"
+_LONGEST_NAME = 150
 
 
 class Where(NamedTuple):
@@ -168,6 +168,10 @@ def _top(folder: Path) -> Path | None:
 
 
 def _name(text: str) -> str:
-    """A name for a folder: what a person knows it by, and a hash of all of it."""
-    known = re.sub(r"[^A-Za-z0-9]+", "-", text.rstrip("/")).strip("-")[-60:]
-    return f"{known}-{blake2b(text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+    """A name for a folder that no other text has."""
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else f"_{ord(letter):x}_" for letter in text)
+    if len(plain) <= _LONGEST_NAME:
+        return plain
+    from hashlib import sha256  # loads a library of ciphers, which takes its time
+
+    return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"
