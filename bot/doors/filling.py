@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from bot.doors.place import FETCHED, GLANCE, Place
+from bot.doors.located import FETCHED, GLANCE, Place
 from bot.doors.progress import progress
 from bot.doors.stores import open_store
 from bot.glance.file import fact, made

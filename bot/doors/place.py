@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from bot.errors import UserError
+from bot.doors.located import FETCHED, GLANCE, Place, Where
 from bot.glance.file import TABLES, Damaged, connect
 from bot.glance.glance import Glance
 from bot.reading.words import ANALYSER_VERSION
@@ -22,45 +21,8 @@ if TYPE_CHECKING:
 FRESH = 60.0
 """Seconds after a fetch in which nobody fetches again."""
 
-GLANCE, FETCHED = "glance.db", "fetched"
 _MANIFEST = "manifest.json"
 _LONGEST_NAME = 150
-
-
-class Where(NamedTuple):
-    """Where to look, as the command line has it: a ``store``, else ``repo`` (OWNER/NAME), else the checkout of
-    ``folder``. ``refresh`` fetches whatever is here, ``offline`` fetches nothing."""
-
-    folder: Path
-    store: Path | None = None
-    repo: str = ""
-    branch: str = ""
-    refresh: bool = False
-    offline: bool = False
-
-
-class Place(NamedTuple):
-    """A memory that can be asked. ``repo`` is OWNER/NAME and ``home`` its address for people, "" where nobody knows.
-
-    ``top`` is the topmost folder of the checkout, None outside of any. ``note`` says what somebody should know of it;
-    ``missing`` why there is none, and what mends it: its glance is empty then. ``cache`` is a folder for what belongs
-    to it on this machine, ``store`` the folder that it was read from, None where that is a branch.
-    """
-
-    glance: Glance
-    repo: str = ""
-    home: str = ""
-    top: Path | None = None
-    note: str = ""
-    missing: str = ""
-    cache: Path | None = None
-    store: Path | None = None
-
-    def demand(self) -> Place:
-        """Itself; UserError where there is no memory."""
-        if self.missing:
-            raise UserError(self.missing)
-        return self
 
 
 @contextmanager

@@ -167,10 +167,7 @@ class Git:
             (self._folder / "HEAD").write_text("ref: refs/heads/main\n")
 
     def tidy(self) -> None:
-        """Take away what a git that was killed left: locks, which end every later fetch, and parts of packs.
-
-        Only for who has the repository for himself.
-        """
+        """Take away what a killed git left, locks and parts of packs. Only for who has the repository for himself."""
         with on_disk("tidy a repository"):
             for pattern in ("*.lock", "refs/**/*.lock", "objects/pack/*.lock", "objects/pack/tmp_*"):
                 for left in self._folder.glob(pattern):

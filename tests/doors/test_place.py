@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from bot.doors.archives import read_archive
-from bot.doors.place import FETCHED, GLANCE, Place, Where, cache_folder, opened, whole
+from bot.doors.located import FETCHED, GLANCE, Place, Where
+from bot.doors.place import cache_folder, opened, whole
 from bot.errors import UserError, WorldError
 from bot.kept import Changes
 from bot.memory.branch import BranchStore
