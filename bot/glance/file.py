@@ -104,6 +104,7 @@ def writing(database: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        database.execute("ROLLBACK")
+        if database.in_transaction:  # a full disk has ended it by itself
+            database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
