@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from bot import __version__
 from bot.doors import commands
+from bot.doors.context import add_context
 from bot.doors.operating import add_server
 from bot.doors.output import show
 from bot.errors import PrecedentError
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     _add_import(doors)
     _add_answer(doors)
     _add_search(doors)
+    add_context(doors)
     _add_outcomes(doors)
     _add_eval(doors)
     _add_backtest(doors)
@@ -236,6 +238,10 @@ def _runner(command: str) -> Callable[[argparse.Namespace], object]:
         from bot.doors.outcomes import run_outcomes
 
         return run_outcomes
+    if command == "context":
+        from bot.doors.context import run_context
+
+        return run_context
     if command == "doctor":
         from bot.doors.doctor import run_doctor
 
