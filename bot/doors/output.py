@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import json
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a command shows, and the exit code with which it ends although nothing stopped it."""
 
     shown: object

@@ -59,14 +59,14 @@ def nowhere(missing: str, top: Path | None = None) -> Place:
 
 def _of_store(where: Where, store: Path) -> Place:
     manifest = store / _MANIFEST
-    cache = cache_folder() / "stores" / _name(str(store.absolute()))
+    cache = cache_folder() / "stores" / name_of(str(store.absolute()))
     stamp = _stamp(manifest)
     glance = None if where.refresh else _known(cache / GLANCE, stamp)
     if glance is None:
         from bot.doors.filling import fill_from_store
 
         glance = fill_from_store(store, cache / GLANCE, lambda: _stamp(manifest))
-    top = _top(where.folder)
+    top = top_of(where.folder)
     return Place(glance, where.repo or glance.fact("repo"), "", top, glance.fact("notes"), "", cache, store)
 
 
@@ -81,12 +81,12 @@ def _stamp(manifest: Path) -> str:
 def _of_repository(where: Where) -> Place:
     from bot.doors import remotes  # starts git, which a store needs not
 
-    top = _top(where.folder)
+    top = top_of(where.folder)
     found = remotes.of_repository(where.repo) if where.repo else remotes.of_checkout(top)
     if isinstance(found, str):
         return nowhere(found, top)
     branch = where.branch or remotes.branch_of(top)
-    cache = cache_folder() / "repositories" / _name(f"{found.url} {branch}")
+    cache = cache_folder() / "repositories" / name_of(f"{found.url} {branch}")
     note = ""
     if not where.offline and (where.refresh or _age(cache) > FRESH):
         from bot.doors.filling import fill_from_branch
@@ -121,7 +121,7 @@ def _age(cache: Path) -> float:
         return float("inf")
 
 
-def _top(folder: Path) -> Path | None:
+def top_of(folder: Path) -> Path | None:
     """The topmost folder of the checkout that ``folder`` is in."""
     for one in (folder.absolute(), *folder.absolute().parents):
         if (one / ".git").exists():
@@ -129,7 +129,7 @@ def _top(folder: Path) -> Path | None:
     return None
 
 
-def _name(text: str) -> str:
+def name_of(text: str) -> str:
     """A name for a folder that no other text has."""
     plain = "".join(letter if letter.isascii() and letter.isalnum() else f"_{ord(letter):x}_" for letter in text)
     if len(plain) <= _LONGEST_NAME:

@@ -10,7 +10,7 @@ from bot.memory.memory import Memory
 
 
 def open_store(folder: Path, *, leaves_traces: bool = True) -> Memory:
-    """The memory in a folder; UserError where there is none, or nothing in it. For ``leaves_traces`` see FolderStore."""
+    """The memory in a folder; UserError where there is none, or nothing in it. ``leaves_traces``: see FolderStore."""
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
     memory = Memory(FolderStore(folder, leaves_traces=leaves_traces)).open()
