@@ -11,8 +11,9 @@ class Checkout:
 
     ``branch`` is empty for a main branch and a detached head. ``messages`` are subjects and bodies of the newest
     commits, newest first, at most five. Paths are relative to the top: ``modified`` in the working tree, ``staged`` in
-    the index, ``recent`` those that the newest commits touched. ``project`` is its name and ``language`` what it is
-    made of (``python``), empty where nothing tells. ``unused`` says in words which signals could not be had, and why.
+    the index, ``recent`` those that the newest commits touched. ``is_own`` says whether these commits are the branch's
+    own, and not those that it began at. ``project`` is its name and ``language`` what it is made of (``python``), empty
+    where nothing tells. ``unused`` says in words which signals could not be had, and why.
     """
 
     branch: str = ""
@@ -20,6 +21,7 @@ class Checkout:
     modified: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
     recent: tuple[str, ...] = ()
+    is_own: bool = False
     project: str = ""
     language: str = ""
     unused: tuple[str, ...] = ()
