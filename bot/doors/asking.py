@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bot.card import Card, CardId, Found, Passage
 from bot.comment.visible import one_line
 from bot.doors import listing
-from bot.doors.listing import Item, Section
+from bot.doors.items import Item, Section
 from bot.doors.located import Place, Where
 from bot.doors.output import Verdict
 from bot.doors.place import opened

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -29,18 +30,15 @@ class Group(NamedTuple):
 
 
 GROUPS = (
+    Group("bot.doors.questions", "add_search", {"search": "bot.doors.asking:run_search"}),
     Group(
         "bot.doors.questions",
-        "add_questions",
-        {
-            "search": "bot.doors.asking:run_search",
-            "smart-search": "bot.doors.asking:run_smart_search",
-            "ss": "bot.doors.asking:run_smart_search",
-            "what": "bot.doors.asking:run_what",
-            "related": "bot.doors.asking:run_related",
-            "show": "bot.doors.showing:run_show",
-        },
+        "add_smart_search",
+        dict.fromkeys(("smart-search", "ss"), "bot.doors.asking:run_smart_search"),
     ),
+    Group("bot.doors.questions", "add_what", {"what": "bot.doors.asking:run_what"}),
+    Group("bot.doors.questions", "add_related", {"related": "bot.doors.asking:run_related"}),
+    Group("bot.doors.questions", "add_show", {"show": "bot.doors.showing:run_show"}),
     Group("bot.doors.context_options", "add_context", {"context": "bot.doors.context:run_context"}),
     Group("bot.doors.mcp", "add_mcp", {"mcp": "bot.doors.mcp:run_mcp"}),
     Group("bot.doors.skill", "add_skill", {"skill": "bot.doors.skill:run_skill"}),
@@ -87,7 +85,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(only: str = "") -> argparse.ArgumentParser:
-    """All commands with their options; with the name of one, that one and those beside it, which is sooner there."""
+    """All commands with their options; with the name of one, that one alone, which is there sooner."""
     top = _Parser(prog="precedent", description="A repository's memory of its issues and how they ended.")
     top.add_argument("--version", action="version", version=f"precedent {__version__}")
     doors = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
@@ -124,6 +122,7 @@ def _runner(command: str) -> Callable[[argparse.Namespace], object]:
     return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
 
+@cache
 def _columns() -> int:
     try:
         return int(os.environ["COLUMNS"])

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from bot.card import Card, Passage
+from bot.card import Passage
 from bot.comment.visible import cut, one_line
-from bot.doors.rows import cited, stamp
-
-
-class Item(NamedTuple):
-    """A thread in a list; ``words`` are what was looked for, to be seen in its title."""
-
-    card: Card
-    url: str
-    score: float | None = None
-    why: tuple[str, ...] = ()
-    words: str = ""
-
-
-class Section(NamedTuple):
-    """Threads below a heading; ``name`` is what stands before each of them where a program reads."""
-
-    name: str
-    title: str
-    items: Sequence[Item]
+from bot.doors.items import Item, Section
+from bot.doors.rows import stamp
 
 
 def listed(items: Sequence[Item]) -> str:
@@ -64,28 +46,6 @@ def passages(found: Iterable[Passage]) -> str:
 def is_seen() -> bool:
     """Whether a person looks at the output."""
     return sys.stdout.isatty()
-
-
-def ending(card: Card) -> str:
-    """State and ending in a few words: ``closed, fixed by #50 in v2.3.0``."""
-    if card.kind == "page":
-        return "page"
-    told = [card.state if card.kind == "issue" else f"{card.state} {card.kind}"]
-    if card.duplicate_of is not None:
-        told.append(f"duplicate of {cited(card.duplicate_of)}")
-    elif card.ending.kind != "unknown":
-        by = f" by {card.ending.fix}" if card.ending.fix else ""
-        release = f" in {card.ending.release}" if card.ending.release else ""
-        told.append(f"{card.ending.kind}{by}{release}")
-    elif card.state_reason == "not_planned":
-        told.append("not planned")
-    return one_line(", ".join(told))
-
-
-def gist(card: Card) -> str:
-    """One sentence of the thread: what was decided, how it ended, else what was first answered."""
-    said = card.decisions[-1].text if card.decisions else card.ending.quote or card.summary
-    return one_line(said)
 
 
 def _line(item: Item) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from typing import NamedTuple
 
@@ -20,7 +21,18 @@ def show(result: object) -> int:
     shown, code = (result.shown, result.code) if isinstance(result, Verdict) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, indent=1) + "\n"
+    text = shown if isinstance(shown, str) else f"{_escaped(json.dumps(shown, ensure_ascii=False, indent=1))}\n"
     sys.stdout.write(text)
     sys.stdout.flush()
     return code
+
+
+def _escaped(text: str) -> str:
+    """JSON in which what a terminal would obey, and what nobody sees, is written as numbers: the data stay the same."""
+    if text.isascii():
+        return text
+    return re.sub("[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", _number, text)
+
+
+def _number(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

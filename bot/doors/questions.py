@@ -17,35 +17,48 @@ _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 Doors = argparse._SubParsersAction
 
 
-def add_questions(doors: Doors[argparse.ArgumentParser]) -> None:
-    """The parsers of search, smart-search, what, related and show."""
-    _add_search(doors)
-    smart = doors.add_parser(
+def add_smart_search(doors: Doors[argparse.ArgumentParser]) -> None:
+    """The parser of smart-search."""
+    command = doors.add_parser(
         "smart-search",
         aliases=["ss"],
         help="the threads about some words, ranked by what is worked on here; without words, by that alone",
     )
-    smart.add_argument("words", nargs="*", metavar="WORDS", help="what to look for")
-    smart.add_argument("--state", choices=("open", "closed", "all"), default="all", help="only these (default all)")
-    smart.add_argument("--limit", type=number(1, 50), default=20, metavar="N", help="how many, 1 to 50 (default 20)")
-    add_place(smart)
-    what = doors.add_parser("what", help="what there is to know of the branch and the files that are worked on here")
-    add_place(what)
-    related = doors.add_parser("related", help="the threads that name some files, and what was decided in them")
-    related.add_argument("files", nargs="+", metavar="FILE", help="a file, as it is called from here or in a thread")
-    add_place(related)
-    show = doors.add_parser("show", help="one thread: how it ended, what was decided, what it links to, what was said")
-    show.add_argument("id", metavar="ID", help="a number, or the text that is the id of a page or session")
-    length = show.add_mutually_exclusive_group()
+    command.add_argument("words", nargs="*", metavar="WORDS", help="what to look for")
+    command.add_argument("--state", choices=("open", "closed", "all"), default="all", help="only these (default all)")
+    command.add_argument("--limit", type=number(1, 50), default=20, metavar="N", help="how many, 1 to 50 (default 20)")
+    add_place(command)
+
+
+def add_what(doors: Doors[argparse.ArgumentParser]) -> None:
+    """The parser of what."""
+    add_place(doors.add_parser("what", help="what there is to know of the branch and files that are worked on here"))
+
+
+def add_related(doors: Doors[argparse.ArgumentParser]) -> None:
+    """The parser of related."""
+    command = doors.add_parser("related", help="the threads that name some files, and what was decided in them")
+    command.add_argument("files", nargs="+", metavar="FILE", help="a file, as it is called from here or in a thread")
+    add_place(command)
+
+
+def add_show(doors: Doors[argparse.ArgumentParser]) -> None:
+    """The parser of show."""
+    command = doors.add_parser(
+        "show", help="one thread: how it ended, what was decided, what it links to, what was said"
+    )
+    command.add_argument("id", metavar="ID", help="a number, or the text that is the id of a page or session")
+    length = command.add_mutually_exclusive_group()
     length.add_argument(
         "--chars", type=number(1_000, MAX_CHARS), default=12_000, metavar="N",
         help="characters of the conversation at most (default 12,000)",
     )  # fmt: skip
     length.add_argument("--full", action="store_true", help="the whole conversation")
-    add_place(show)
+    add_place(command)
 
 
-def _add_search(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_search(doors: Doors[argparse.ArgumentParser]) -> None:
+    """The parser of search."""
     command = doors.add_parser("search", help="the threads that speak of some words")
     command.add_argument("words", nargs="+", metavar="WORDS", help="what to look for")
     command.add_argument("--state", choices=("open", "closed", "all"), default="all", help="only these (default all)")

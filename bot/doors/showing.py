@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from bot.card import Card
 from bot.comment.visible import clean, one_line
 from bot.doors.asking import SCHEMA, answered, tell, where_of
-from bot.doors.listing import ending
+from bot.doors.items import ending
 from bot.doors.located import Place
 from bot.doors.output import Verdict
 from bot.doors.place import opened, whole

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bot.card import Passage
 from bot.comment.visible import cut, one_line
-from bot.doors.listing import Item, Section, ending, gist
+from bot.doors.items import Item, Section, ending, gist
 from bot.doors.rows import cited
 from bot.reading.words import terms, token_terms, tokens
 

@@ -11,7 +11,7 @@ from typing import Any
 from bot.card import Card, CardId, Found, Link
 from bot.glance.cards import card_of, key_of, name_of
 from bot.glance.file import fact
-from bot.glance.ranking import Ranked, Ranker
+from bot.glance.ranking import Ranker
 
 _PART = 500
 """Names that are looked up with one question."""
@@ -47,14 +47,14 @@ class Glance:
         ranker = Ranker(self._database, weights)
         found: list[Found] = []
         wanted = limit
-        for equals in _groups([one for one in ranker.found if one.part >= floor], max(64, 2 * limit)):
+        for equals in _groups(ranker, ranker.found(floor), max(64, 2 * limit)):
             if wanted <= 0:
                 break
             cards = self._at(ranker, equals)
-            kept = [(one, card) for one in equals if (card := cards.get(one.place)) and (keep is None or keep(card))]
-            kept.sort(key=lambda pair: (-pair[0].score, isinstance(pair[1].id, str), pair[1].id))
-            for one, card in kept[:wanted]:
-                found.append(Found(card, one.score, one.part, ranker.terms(one.place)))
+            kept = [(card, place) for place in equals if (card := cards.get(place)) and (keep is None or keep(card))]
+            kept.sort(key=lambda pair: (-ranker.score(pair[1]), isinstance(pair[0].id, str), pair[0].id))
+            for card, place in kept[:wanted]:
+                found.append(Found(card, ranker.score(place), ranker.part(place), ranker.terms(place)))
             wanted -= len(kept)
         return found
 
@@ -98,11 +98,11 @@ class Glance:
         rows = self._database.execute(asked, (moment.isoformat(),))
         return [card for (line,) in rows if (card := card_of(line))]
 
-    def _at(self, ranker: Ranker, ranked: Sequence[Ranked]) -> dict[int, Card]:
+    def _at(self, ranker: Ranker, places: Sequence[int]) -> dict[int, Card]:
         """The cards of these documents, by their places."""
         names: dict[str, int] = {}
         for segment in ranker.segments:
-            inside = [one.place - segment.start for one in ranked if 0 <= one.place - segment.start < segment.length]
+            inside = [place - segment.start for place in places if 0 <= place - segment.start < segment.length]
             asked = "SELECT document, thread FROM documents WHERE segment = ? AND document IN ({})"
             found = self._rows(asked, inside, segment.number)
             names |= {thread: segment.start + document for document, thread in found}
@@ -119,14 +119,14 @@ class Glance:
             yield from self._database.execute(question.format(", ".join("?" * len(part))), (*before, *part))
 
 
-def _groups(ranked: Sequence[Ranked], size: int) -> Iterator[Sequence[Ranked]]:
+def _groups(ranker: Ranker, places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     """These in their order, at least ``size`` at a time, equal scores together."""
     start = 0
-    while start < len(ranked):
-        end = min(start + size, len(ranked))
-        while end < len(ranked) and ranked[end].score == ranked[end - 1].score:
+    while start < len(places):
+        end = min(start + size, len(places))
+        while end < len(places) and ranker.score(places[end]) == ranker.score(places[end - 1]):
             end += 1
-        yield ranked[start:end]
+        yield places[start:end]
         start = end
 
 

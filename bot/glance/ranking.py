@@ -36,16 +36,8 @@ class Clue(NamedTuple):
     gains: list[float]
 
 
-class Ranked(NamedTuple):
-    """A document that shares a term with the query, see `bot.card.Found`; ``place`` is its number among all."""
-
-    place: int
-    score: float
-    part: float
-
-
 class Ranker:
-    """One query, scored at once. ``found`` has all documents that share a term with it, best first."""
+    """One query, scored at once, for all documents that share a term with it."""
 
     def __init__(self, database: sqlite3.Connection, weights: Mapping[str, float]) -> None:
         self._database = database
@@ -56,7 +48,30 @@ class Ranker:
             clue for letter, importance in _FIELDS for term, weight in self._terms
             if (clue := self._clue(letter, term, importance * weight))
         ]  # fmt: skip
-        self.found = self._ranked()
+        self._scores: dict[int, float] = {}
+        self._held: dict[int, int] = {}  # a bit for each term that the document holds
+        self._score()
+        self._parts: dict[int, float] = {}
+        self._rarities = self._rarity()
+
+    def found(self, floor: float) -> list[int]:
+        """The documents that hold at least this part of the query, best first; equal ones in any order."""
+        gone = {segment.start + document for segment in self.segments for document in segment.deleted}
+        score = self._scores
+        kept = [place for place in score if place not in gone and self.part(place) >= floor]
+        return sorted(kept, key=score.__getitem__, reverse=True)
+
+    def score(self, place: int) -> float:
+        """What its terms add up to, in BM25F units."""
+        return self._scores[place]
+
+    def part(self, place: int) -> float:
+        """How much of the query it holds, by the rarity of the words in titles and texts, in 0..1."""
+        held = self._held[place]
+        if held not in self._parts:
+            shares = (share for bit, share in enumerate(self._rarities) if held >> bit & 1)
+            self._parts[held] = sum(shares)
+        return self._parts[held]
 
     def terms(self, place: int) -> tuple[str, ...]:
         """The terms of the query that this document holds, what adds most to its score first."""
@@ -85,28 +100,22 @@ class Ranker:
         full = weight * idf(frequency, self._count) * (K1 + 1)
         return Clue(letter, term, documents, bytes(levels), frequency, [full * level for level in LEVELS])
 
-    def _ranked(self) -> list[Ranked]:
-        scores: dict[int, float] = {}
+    def _score(self) -> None:
+        bits = {term: 1 << place for place, (term, _) in enumerate(self._terms)}
+        scores, held = self._scores, self._held
         for clue in self._clues:
+            bit, gains = bits[clue.term], clue.gains
             if clue.frequency:
                 for document, level in zip(clue.documents, clue.levels, strict=True):
-                    scores[document] = scores.get(document, 0.0) + clue.gains[level]
-        parts = self._parts()
-        gone = {segment.start + document for segment in self.segments for document in segment.deleted}
-        kept = [Ranked(place, score, parts[place]) for place, score in scores.items() if place not in gone]
-        return sorted(kept, key=lambda one: -one.score)
+                    scores[document] = scores.get(document, 0.0) + gains[level]
+                    held[document] = held.get(document, 0) | bit
 
-    def _parts(self) -> dict[int, float]:
-        """Of each document how much it holds of what is looked for, by the rarity of its words in titles and texts."""
+    def _rarity(self) -> list[float]:
+        """The share of each term in the rarity of all of them together."""
         frequencies = {clue.term: clue.frequency for clue in self._clues if clue.letter == _TEXT}
-        rarities = {term: weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms}
-        whole = sum(rarities.values())
-        parts: dict[int, float] = {}
-        for term, rarity in rarities.items():
-            holders = {document for clue in self._clues if clue.term == term for document in clue.documents}
-            for document in holders:
-                parts[document] = parts.get(document, 0.0) + rarity / whole
-        return parts
+        found = [weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms]
+        whole = sum(found)
+        return [rarity / whole for rarity in found]
 
 
 def _segments(database: sqlite3.Connection) -> list[Segment]:
