@@ -6,6 +6,7 @@ What a command needs is imported when it is given: a search is over before all o
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +17,9 @@ from typing import NamedTuple
 from bot import __version__
 from bot.doors.output import Verdict, show
 from bot.errors import PrecedentError
+
+QUICK = frozenset({"search"})
+"""Commands that are over before there is anything to tidy up."""
 
 WIDTH = 100
 """Columns of a help text at most."""
@@ -99,9 +103,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside, or its `Verdict`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     first = words[0] if words else ""
+    gc.disable()  # nothing of what is loaded now is garbage, and looking for some takes as long as a search
     given = parser(first if first != "completion" else "").parse_args(words)
     try:
-        return show(_runner(given.command)(given))
+        run = _runner(given.command)
+        if given.command not in QUICK:
+            gc.enable()
+        return show(run(given))
     except PrecedentError as error:
         print(f"precedent {given.command}: {error}", file=sys.stderr)
         return error.exit_code
@@ -109,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read this has seen enough; what is still buffered must not fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    finally:
+        gc.enable()
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:

@@ -13,10 +13,10 @@ import Stemmer
 from bot.reading.language import (
     ALL_STOP_WORDS,
     OTHER_STOP_WORDS,
-    UNSPACED,
     bigrams,
     folded,
     is_english,
+    unspaced,
     without_accents,
 )
 
@@ -90,7 +90,7 @@ def tokens(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     found = _ANY_TOKEN.findall(_normalise(text))
-    return [part for run in found for part in ((run,) if run.isascii() else UNSPACED.split(run)) if part]
+    return [part for run in found for part in ((run,) if run.isascii() else unspaced().split(run)) if part]
 
 
 def token_terms(token: str) -> tuple[str, ...]:
@@ -122,8 +122,8 @@ class _Terms(dict[str, tuple[str, ...]]):
 
 
 def _analyse(token: str, word: _Word) -> Iterator[str]:
-    unspaced = not token.isascii() and UNSPACED.match(token)
-    return bigrams(token) if unspaced else _analyse_spaced(token, word)
+    is_unspaced = not token.isascii() and unspaced().match(token)
+    return bigrams(token) if is_unspaced else _analyse_spaced(token, word)
 
 
 def _analyse_spaced(token: str, word: _Word) -> Iterator[str]:
