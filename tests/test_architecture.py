@@ -97,8 +97,11 @@ SERVING = {
     "uvicorn": "bot.server.listen",
     "prometheus_client": "bot.server.metrics",
     "psycopg": "",
+    "mcp": "bot.doors.agents.protocol",
+    "mcp_types": "bot.doors.agents.protocol",
+    "anyio": "bot.doors.agents.protocol",
 }
-"""A library of the extra ``server`` → the only module that may import it."""
+"""A library of the extras ``server`` and ``mcp`` → the only module that may import it."""
 
 
 @dataclass(frozen=True)

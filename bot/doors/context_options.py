@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from bot.comment.visible import clean
-from bot.doors.given import number
+from bot.doors.given import login, number
 from bot.doors.questions import add_place
 
 FORMATS = ("xml", "markdown", "json")
@@ -17,7 +16,6 @@ MIN_CHARS, MAX_CHARS = 1_000, 120_000
 DAYS, MAX_DAYS = 7, 30
 MAX_ZONE = 100
 
-_LOGIN = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)", re.ASCII)
 
 Doors = argparse._SubParsersAction
 
@@ -27,7 +25,7 @@ def add_context(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("context", help="what was said in the last days, for an agent's prompt")
     scope = command.add_mutually_exclusive_group(required=True)
     scope.add_argument("--issue", type=number(1, 999_999_999), metavar="N", help="on this issue or pull request")
-    scope.add_argument("--participant", type=_login, metavar="LOGIN", help="in the threads in which this account wrote")
+    scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")
     scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
     scope.add_argument("--branch", action="store_true", help="what is related to the branch here: precedent what")
     add_place(command, answers=False)
@@ -41,20 +39,13 @@ def add_context(doors: Doors[argparse.ArgumentParser]) -> None:
     )
     command.add_argument(
         "--me",
-        type=_login,
+        type=login,
         action="append",
         metavar="LOGIN",
         help="an account of the agent's own; again for more (default: that of the bot)",
     )
     command.add_argument("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: that of here)")
     command.add_argument("--as-of", type=_moment, metavar="TIME", help="as if it were then, such as 2026-05-03T09:30Z")
-
-
-def _login(text: str) -> str:
-    found = _LOGIN.fullmatch(text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:100]!r} is not an account's login")
-    return found[1]
 
 
 def zone_named(name: str) -> tzinfo | None:

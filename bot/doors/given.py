@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable
 
+_LOGIN = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)", re.ASCII)
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
 
@@ -14,6 +15,14 @@ def repository(text: str) -> str:
     if not _REPOSITORY.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
     return text
+
+
+def login(text: str) -> str:
+    """An account's login, with or without an @ before it."""
+    found = _LOGIN.fullmatch(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an account's login")
+    return found[1]
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
