@@ -63,7 +63,7 @@ class Written(NamedTuple):
 def add_skill(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The parser of this command."""
     command = doors.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
-    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION", help="what to do with it")
     actions.add_parser("show", help="print the page that teaches them")
     install = actions.add_parser("install", help="write it to where agents look for skills")
     install.add_argument(

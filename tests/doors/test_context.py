@@ -17,7 +17,8 @@ import pytest
 from bot.answer import Context
 from bot.comment.pack import DATA_NOTICE
 from bot.doors.archives import read_archive
-from bot.doors.context import add_context, local_zone, run_context, zone_named
+from bot.doors.context import local_zone, run_context
+from bot.doors.context_options import add_context, zone_named
 from bot.doors.runner import MAX_CONTEXT, context_file, surroundings
 from bot.errors import UserError
 from bot.kept import Changes
@@ -121,9 +122,12 @@ def test_files_that_nobody_wrote_to_in_these_days_are_not_read(sessions: Path) -
     assert threads_in(root_of("--sessions", sessions, "--as-of", NOW.isoformat(), "--days", "9")) == ["abc"]
 
 
-def test_what_cannot_be_asked_is_refused_in_one_line(sample: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for arguments, told in [
-        (("--issue", "1"), "--store is missing"),
+        (("--issue", "1"), "this is no git checkout"),
         (("--issue", "1", "--store", tmp_path / "none"), "no store at"),
         (("--sessions", tmp_path / "none"), "takes the folder of the transcripts"),
     ]:
