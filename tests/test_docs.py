@@ -329,8 +329,9 @@ def test_figures_are_compared_and_times_are_not(shown: str, given: str, alike: b
 
 
 @pytest.mark.slow
-def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path) -> None:
-    shown = "\n".join(blocks("docs/command-line.md", "console"))
+@pytest.mark.parametrize("page", ["docs/command-line.md", "docs/asking.md"])
+def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path, page: str) -> None:
+    shown = "\n".join(blocks(page, "console"))
     examples = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", shown, re.MULTILINE)
     assert len(examples) >= 8
     for command, expected in examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +18,7 @@ from bot.doors.items import Item, Section
 from bot.doors.located import Place, Where
 from bot.doors.output import Verdict
 from bot.doors.place import opened
-from bot.doors.rows import holds, linked, passage, row, ruled, url_of
+from bot.doors.rows import full, holds, linked, passage, ruled, url_of
 from bot.errors import UserError
 from bot.reading.words import terms
 
@@ -58,10 +59,10 @@ def run_smart_search(given: argparse.Namespace) -> object:
     words = " ".join(given.words)
     with opened(where_of(given)) as place:
         keep = None if given.state == "all" else lambda card: card.state == given.state
-        found = smart(words, checkout_of(place), place.glance, now(), limit=given.limit, keep=keep)
+        found = smart(words, checkout_of(place), place.glance, now(given), limit=given.limit, keep=keep)
         tell(place, found.unused)
         if given.json:
-            hits = [row(one.card, place.home, score=round(one.score, 4), why=list(one.why)) for one in found.hits]
+            hits = [full(one.card, place.home, score=round(one.score, 4), why=list(one.why)) for one in found.hits]
             shown: object = {"schema": SCHEMA, "hits": hits, "used": found.used, "unused": found.unused}
         else:
             shown = listing.listed([_ranked(one, place, words) for one in found.hits])
@@ -73,15 +74,15 @@ def run_what(given: argparse.Namespace) -> object:
     from bot.recall.work import what
 
     with opened(where_of(given)) as place:
-        found = what(checkout_of(place), place.glance, now())
+        found = what(checkout_of(place), place.glance, now(given))
         tell(place, found.unused)
         if wants_json(given):
             shown: object = {
                 "schema": SCHEMA,
-                "related": [row(one.card, place.home, why=list(one.why)) for one in found.related],
-                "decisions": [ruled(one, place.home) for one in found.decisions],
-                "tasks": [row(one.card, place.home, why=list(one.why)) for one in found.tasks],
-                "recent": [ruled(one, place.home) for one in found.recent],
+                "related": [full(one.card, place.home, why=list(one.why)) for one in found.related],
+                "decisions": [ruled(one, place.home, full) for one in found.decisions],
+                "tasks": [full(one.card, place.home, why=list(one.why)) for one in found.tasks],
+                "recent": [ruled(one, place.home, full) for one in found.recent],
                 "used": found.used,
                 "unused": found.unused,
             }
@@ -103,13 +104,13 @@ def run_related(given: argparse.Namespace) -> object:
 
     with opened(where_of(given)) as place:
         place.demand()
-        found = related([_within(place, file) for file in given.files], place.glance, now())
+        found = related([_within(place, file) for file in given.files], place.glance, now(given))
         tell(place)
         if given.json:
             shown: object = {
                 "schema": SCHEMA,
-                "threads": [row(one.card, place.home, why=list(one.why)) for one in found.threads],
-                "decisions": [ruled(one, place.home) for one in found.decisions],
+                "threads": [full(one.card, place.home, why=list(one.why)) for one in found.threads],
+                "decisions": [ruled(one, place.home, full) for one in found.decisions],
             }
         else:
             shown = listing.sections(
@@ -154,14 +155,23 @@ def wants_json(given: argparse.Namespace) -> bool:
     return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+def now(given: argparse.Namespace) -> datetime:
+    """The moment that the answer is given for: `context --branch` may name another."""
+    return getattr(given, "as_of", None) or datetime.now(UTC)
 
 
 def _run_session_search(given: argparse.Namespace, words: str) -> object:
     from bot.doors.place import top_of
     from bot.doors.transcripts import opened_logs
 
+    asked = {
+        "--state": given.state != "all",
+        "--label": given.label,
+        "--author": given.author,
+        "--expand": given.expand,
+    }
+    if wrong := [name for name, is_given in asked.items() if is_given]:
+        raise UserError(f"{', '.join(wrong)}: sessions have none of these; --since and --limit go with --kind session")
     with opened_logs(top_of(Path.cwd()), given.logs) as logs:
         if logs is None:
             raise UserError("no transcripts are named: give --logs PATH, or set sources.sessions in the settings")
@@ -188,7 +198,7 @@ def _filter(given: argparse.Namespace) -> Callable[[Card], bool]:
 
 def _rows(found: Sequence[Found], words: str, given: argparse.Namespace, place: Place) -> list[dict[str, Any]]:
     rows = [
-        row(one.card, place.home, score=round(one.score, 4), part=round(one.part, 4), why=holds(one.terms, words))
+        full(one.card, place.home, score=round(one.score, 4), part=round(one.part, 4), why=holds(one.terms, words))
         for one in found
     ]
     if given.expand:
@@ -216,7 +226,7 @@ def _hits(found: Sequence[Found], words: str, given: argparse.Namespace, place: 
 def _near(ids: Sequence[CardId], place: Place) -> list[dict[str, Any]]:
     from bot.recall.hop import expand
 
-    return linked(expand(ids, place.glance), place.home)
+    return linked(expand(ids, place.glance), place.home, full)
 
 
 def _ranked(one: Ranked, place: Place, words: str = "") -> Item:
@@ -224,12 +234,14 @@ def _ranked(one: Ranked, place: Place, words: str = "") -> Item:
 
 
 def _ruled(one: Ruled, place: Place) -> Item:
-    return Item(one.card._replace(decisions=(one.ruling,)), url_of(one.card, place.home), None, (one.why,))
+    card = one.card._replace(decisions=(one.ruling,))
+    return Item(card, url_of(card, place.home), why=(one.why,), said=one.ruling.text)
 
 
 def _within(place: Place, file: str) -> str:
     """The file as the checkout calls it, where it lies in one."""
+    file = file.encode("utf-8", "replace").decode()  # a name that is no UTF-8 is in no thread
     if place.top is None:
         return file
-    whole = (Path.cwd() / file).absolute()
+    whole = Path(os.path.normpath(Path.cwd() / file))
     return whole.relative_to(place.top).as_posix() if whole.is_relative_to(place.top) and whole.exists() else file

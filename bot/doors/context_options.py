@@ -1,4 +1,4 @@
-"""The options of `precedent context`."""
+"""The options of the command that tells what was said lately."""
 
 from __future__ import annotations
 

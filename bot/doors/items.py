@@ -11,13 +11,15 @@ from bot.doors.rows import cited
 
 
 class Item(NamedTuple):
-    """A thread in a list; ``words`` are what was looked for, to be seen in its title."""
+    """A thread in a list; ``words`` are what was looked for, to be seen in its title, ``said`` the decision that is
+    meant where it is one."""
 
     card: Card
     url: str
     score: float | None = None
     why: tuple[str, ...] = ()
     words: str = ""
+    said: str = ""
 
 
 class Section(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +13,10 @@ from bot.doors.rows import stamp
 
 
 def listed(items: Sequence[Item]) -> str:
-    """These threads, a line for each: id, state, score, title, reasons, with tabs between them."""
+    """These threads, a line for each: id, state, score, title, reasons, decision, with tabs between them.
+
+    The last two only where there are any. A person gets something to look at instead.
+    """
     if is_seen():
         from bot.doors.terminal import print_sections
 
@@ -44,11 +48,11 @@ def passages(found: Iterable[Passage]) -> str:
 
 
 def is_seen() -> bool:
-    """Whether a person looks at the output."""
-    return sys.stdout.isatty()
+    """Whether a person looks at the output, in a terminal that is more than a typewriter. https://no-color.org"""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _line(item: Item) -> str:
     score = "" if item.score is None else f"{item.score:.2f}"
-    why = f"\t{one_line('; '.join(item.why))}" if item.why else ""
-    return f"{one_line(str(item.card.id))}\t{item.card.state}\t{score}\t{one_line(item.card.title)}{why}"
+    more = "".join(f"\t{one_line(each)}" for each in ("; ".join(item.why), item.said) if each)
+    return f"{one_line(str(item.card.id))}\t{item.card.state}\t{score}\t{one_line(item.card.title)}{more}"

@@ -36,7 +36,7 @@ def add_proofs(doors: Doors[argparse.ArgumentParser]) -> None:
 
 def _add_import(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("import", help="read thread archives (.jsonl, .jsonl.gz) into a store")
-    command.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
         "--repo", type=repository, metavar="OWNER/NAME", help="the repository that the threads come from"
@@ -46,7 +46,7 @@ def _add_import(doors: Doors[argparse.ArgumentParser]) -> None:
 
 def _add_answer(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("answer", help="the comment that would be written on a thread of a store")
-    command.add_argument("id", metavar="ID")
+    command.add_argument("id", metavar="ID", help="a number, or the text that is the thread's id")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
         "--as-of",

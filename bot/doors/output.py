@@ -8,6 +8,9 @@ import re
 import sys
 from typing import NamedTuple
 
+_UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
+"""What a terminal would obey, and what nobody sees, such as characters that turn a line around."""
+
 
 class Verdict(NamedTuple):
     """What a command shows, and the exit code with which it ends although nothing stopped it."""
@@ -29,10 +32,8 @@ def show(result: object) -> int:
 
 def _escaped(text: str) -> str:
     """JSON in which what a terminal would obey, and what nobody sees, is written as numbers: the data stay the same."""
-    if text.isascii():
-        return text
-    return re.sub("[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", _number, text)
+    return text if text.isascii() and "\x7f" not in text else re.sub(_UNSEEN, _number, text)
 
 
 def _number(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+    return json.dumps(found[0])[1:-1]  # two numbers for a character beyond the first 65,536

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from bot.recall.work import Ruled
 
 Row = dict[str, Any]
+Shape = Callable[..., Row]
+"""`row`, or `full`."""
 
 MAX_TITLE, MAX_TEXT = 300, 1_000
 MAX_LIST = 20
@@ -52,15 +54,23 @@ def row(card: Card, home: str, **fields: Any) -> Row:
     }
 
 
-def ruled(one: Ruled, home: str) -> Row:
+def full(card: Card, home: str, **fields: Any) -> Row:
+    """As `row`, and of each decision the address where people read it, "" where that is not known."""
+    told = row(card, home, **fields)
+    for decision, ruling in zip(told["decisions"], card.decisions, strict=False):
+        decision["url"] = _permalink(told["url"], ruling.comment_id)
+    return told
+
+
+def ruled(one: Ruled, home: str, shape: Shape = row) -> Row:
     """A thread with the one decision that is meant."""
-    return row(one.card._replace(decisions=(one.ruling,)), home, why=[one.why])
+    return shape(one.card._replace(decisions=(one.ruling,)), home, why=[one.why])
 
 
-def linked(hops: Iterable[Hop], home: str) -> list[Row]:
+def linked(hops: Iterable[Hop], home: str, shape: Shape = row) -> list[Row]:
     """The threads one link away from some hits, each with which one, and how."""
     return [
-        row(hop.card, home, why=[_WAYS[hop.kind, hop.direction].format(cited(hop.hit))], of=hop.hit, link=hop.kind)
+        shape(hop.card, home, why=[_WAYS[hop.kind, hop.direction].format(cited(hop.hit))], of=hop.hit, link=hop.kind)
         for hop in hops
     ]
 
@@ -93,6 +103,10 @@ def url_of(card: Card, home: str) -> str:
     """Where people read the thread, "" where that is not known."""
     place = "pull" if card.kind == "pull" else "issues"
     return f"{home}/{place}/{card.id}" if home and isinstance(card.id, int) else ""
+
+
+def _permalink(thread: str, comment: int | None) -> str:
+    return f"{thread}#issuecomment-{comment}" if thread and comment else thread
 
 
 def stamp(moment: datetime | None) -> str:

@@ -1,4 +1,4 @@
-"""The command that shows one thread: `precedent show`."""
+"""The command that shows one thread."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from collections.abc import Iterator, Sequence
 
 from bot.card import Card
 from bot.comment.visible import clean, one_line
+from bot.doors.agents.conversation import conversation
 from bot.doors.asking import SCHEMA, answered, tell, where_of
 from bot.doors.items import ending
 from bot.doors.located import Place
 from bot.doors.output import Verdict
 from bot.doors.place import opened, whole
-from bot.doors.rows import Row, cited, linked, row, stamp, url_of
+from bot.doors.rows import Row, cited, full, linked, url_of
 from bot.errors import UserError
 from bot.glance.cards import card_of
 from bot.memory.families import DIGESTS
-from bot.model import Thread, ThreadId
+from bot.model import Message, Thread, ThreadId
 from bot.reading.digest import digest
+from bot.reading.words import terms
 from bot.recall.condense import condense, line_of
 from bot.recall.hop import expand
 
@@ -31,12 +33,12 @@ def run_show(given: argparse.Namespace) -> Verdict:
     with opened(where_of(given)) as place:
         thread = _thread(place, given.id)
         card = place.glance.cards([thread.id]).get(thread.id) or _card(thread)
-        near = linked(expand([thread.id], place.glance), place.home)
+        near = linked(expand([thread.id], place.glance), place.home, full)
         tell(place if not place.missing else place._replace(missing=""))
         if given.json:
-            said = [_said(thread.author, thread.role, stamp(thread.created_at), thread.body)]
-            said += [_said(one.author, one.role, stamp(one.created_at), one.text) for one in thread.comments]
-            shown: object = {"schema": SCHEMA, **row(card, place.home), "linked": near, "conversation": said}
+            said = conversation(thread, MOST if given.full else given.chars)
+            fields = {"linked": near, "conversation": said.messages, "omitted": said.omitted}
+            shown: object = {"schema": SCHEMA, **full(card, place.home), **fields}
         else:
             shown = "".join(f"{line}\n" for line in _lines(card, thread, near, given, place))
     return answered(shown, given, found=True)
@@ -57,7 +59,7 @@ def _thread(place: Place, text: str) -> Thread:
     session = session_named(place, name)
     if session is None:
         place.demand()
-        raise UserError(f"no thread {name} in this memory: `precedent search WORDS` finds what there is")
+        raise UserError(f"no thread {one_line(name)} in this memory: `precedent search WORDS` finds what there is")
     return session
 
 
@@ -66,10 +68,6 @@ def _card(thread: Thread) -> Card:
     card = card_of(DIGESTS.line(digest(thread)) or "")
     assert card is not None
     return card
-
-
-def _said(author: str, role: str, at: str, text: str) -> Row:
-    return {"author": author, "role": role, "at": at, "text": clean(text)}
 
 
 def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Namespace, place: Place) -> Iterator[str]:
@@ -89,13 +87,16 @@ def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Name
     for each in near:
         yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
     yield ""
-    yield clean(_conversation(thread, given)).rstrip()
+    yield clean(_conversation(card, thread, given)).rstrip()
 
 
-def _conversation(thread: Thread, given: argparse.Namespace) -> str:
+def _conversation(card: Card, thread: Thread, given: argparse.Namespace) -> str:
+    """What was said; where not all of it fits, what is like its title and decisions rather than the rest."""
     if not given.full:
-        return condense(thread, Counter(), given.chars)
-    return "\n\n".join([thread.body.strip(), *(line_of(one) for one in thread.comments)])
+        about = " ".join([card.title, *(ruling.text for ruling in card.decisions)])
+        return condense(thread, Counter(terms(about)), given.chars)
+    opening = Message(thread.author, thread.role, thread.created_at, thread.body)
+    return "".join(line_of(one) for one in (opening, *thread.comments))
 
 
 def _by(author: str, role: str) -> str:

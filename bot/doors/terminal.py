@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.progress import Progress
+from rich.style import Style
 from rich.text import Text
 
 from bot.card import Passage
@@ -20,6 +22,7 @@ from bot.reading.words import terms, token_terms, tokens
 
 WIDEST = 110
 _LINES = 2
+_LONGEST_ID = 60
 
 
 def print_sections(sections: Sequence[Section]) -> None:
@@ -58,13 +61,12 @@ def _console() -> Console:
 
 def _item(item: Item, width: int) -> Group:
     card = item.card
-    number = Text(cited(card.id) if isinstance(card.id, int) else "page", style="bold cyan")
-    if item.url:
-        number.stylize(f"link {item.url}")
+    style = Style(color="cyan", bold=True, link=item.url or None)
+    number = Text(cut(one_line(cited(card.id)), _LONGEST_ID), style=style)
     head = Text.assemble(number, "  ", _title(item))
     facts = [ending(card), _age(card.updated_at), one_line(card.author)]
     lines: list[RenderableType] = [head, Padding(Text(" · ".join(filter(None, facts)), style="dim"), (0, 0, 0, 4))]
-    if said := gist(card):
+    if said := one_line(item.said) or gist(card):
         lines.append(Padding(Text(cut(said, _LINES * (width - 6))), (0, 0, 0, 4)))
     if item.why:
         lines.append(Padding(Text(f"because {one_line('; '.join(item.why))}", style="dim italic"), (0, 0, 0, 4)))
@@ -76,9 +78,9 @@ def _title(item: Item) -> Text:
     title = one_line(item.card.title)
     shown = Text(title)
     wanted = set(terms(item.words))
-    for token in tokens(title) if wanted else ():
+    for token in dict.fromkeys(tokens(title)) if wanted else ():
         if wanted.intersection(token_terms(token)):
-            shown.highlight_words([token], style="bold yellow")
+            shown.highlight_regex(rf"(?<!\w){re.escape(token)}(?!\w)", style="bold yellow")
     return shown
 
 

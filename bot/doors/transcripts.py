@@ -40,7 +40,8 @@ def opened_logs(top: Path | None, given: Sequence[str] = ()) -> Iterator[Logs | 
         with progress("Reading transcripts", None) as tick:
             notes = logs.refresh(files, tick)
         broken = sum(logs.broken().values())
-        told = [*notes, f"{broken:,} broken lines were left out."] if broken else notes
+        left_out = "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
+        told = [*notes, left_out] if broken else notes
         for note in told:
             print(one_line(note), file=sys.stderr)
         yield logs
