@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.doors.located import FETCHED, GLANCE, Place
 from bot.doors.progress import progress
 from bot.doors.stores import open_store
-from bot.glance.file import fact, made
+from bot.glance.file import fact, made, note
 from bot.glance.fill import fill, steps
 from bot.glance.glance import Glance
 from bot.memory.cached import CachedBranch, alone
+from bot.memory.disk import on_disk
 from bot.memory.git_errors import GitError
 from bot.memory.memory import Memory
 from bot.memory.own_remote import OwnRemote
@@ -24,7 +26,7 @@ from bot.reading.words import ANALYSER_VERSION
 def fill_from_store(store: Path, path: Path, stamp: Callable[[], str]) -> Glance:
     """The glance of a store, as it is now. UserError where there is no store, or nothing in it."""
     now = stamp()
-    with closing(open_store(store, leaves_traces=False)) as memory:
+    with closing(open_store(store, leaves_traces=False)) as memory, alone(path.parent):
         return _filled(path, memory, now)
 
 
@@ -36,11 +38,14 @@ def fill_from_branch(url: str, branch: str, cache: Path) -> str:
     with alone(cache):
         try:
             told = _fetch(url, branch, cache)
-        except GitError as error:
+        except StoreError as error:
             if not (cache / GLANCE).exists():
-                return f"the memory could not be fetched: {error}"
+                if isinstance(error, GitError):
+                    return f"the memory could not be fetched: {error}"
+                raise
             told = f"The memory is as it was last fetched: {error}"
-        (cache / FETCHED).touch()
+        with on_disk(f"write in {cache}"):
+            (cache / FETCHED).write_text(told, encoding="utf-8", errors="replace")
         return told
 
 
@@ -59,6 +64,8 @@ def _fetch(url: str, branch: str, cache: Path) -> str:
         if not is_known:
             memory = Memory(ReadOnlyStore(store)).open()
             _filled(cache / GLANCE, memory, snapshot.revision).close()
+    with closing(made(cache / GLANCE)) as database:
+        note(database, "fetched", datetime.now(UTC).isoformat(timespec="seconds"))
     return ""
 
 

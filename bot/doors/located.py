@@ -9,7 +9,7 @@ from bot.errors import UserError
 from bot.glance.glance import Glance
 
 GLANCE, FETCHED = "glance.db", "fetched"
-"""Names in the folder of a memory: its glance, and an empty file that is as old as the last fetch."""
+"""Names in the folder of a memory: its glance, and what was to be said of the last fetch, a file as old as that."""
 
 
 class Where(NamedTuple):

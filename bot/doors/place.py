@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.doors.located import FETCHED, GLANCE, Place, Where
+from bot.errors import WorldError
 from bot.glance.file import TABLES, Damaged, connect
 from bot.glance.glance import Glance
 from bot.reading.words import ANALYSER_VERSION
@@ -47,7 +48,10 @@ def whole(place: Place) -> Iterator[Memory]:
 def cache_folder() -> Path:
     """Where this program keeps what it can make anew. https://specifications.freedesktop.org/basedir-spec/latest/"""
     named = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
+    try:
+        return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
+    except RuntimeError as error:
+        raise WorldError("this account has no home folder", "name a folder in XDG_CACHE_HOME") from error
 
 
 def nowhere(missing: str, top: Path | None = None) -> Place:
@@ -61,7 +65,7 @@ def _of_store(where: Where, store: Path) -> Place:
     manifest = store / _MANIFEST
     cache = cache_folder() / "stores" / name_of(str(store.absolute()))
     stamp = _stamp(manifest)
-    glance = None if where.refresh else _known(cache / GLANCE, stamp)
+    glance = None if where.refresh or not stamp else _known(cache / GLANCE, stamp)
     if glance is None:
         from bot.doors.filling import fill_from_store
 
@@ -85,9 +89,9 @@ def _of_repository(where: Where) -> Place:
     found = remotes.of_repository(where.repo) if where.repo else remotes.of_checkout(top)
     if isinstance(found, str):
         return nowhere(found, top)
-    branch = where.branch or remotes.branch_of(top)
+    branch = where.branch or remotes.branch_of(None if where.repo else top)
     cache = cache_folder() / "repositories" / name_of(f"{found.url} {branch}")
-    note = ""
+    note = _told(cache)
     if not where.offline and (where.refresh or _age(cache) > FRESH):
         from bot.doors.filling import fill_from_branch
 
@@ -111,6 +115,14 @@ def _known(path: Path, stamp: str = "") -> Glance | None:
     except (Damaged, sqlite3.DatabaseError):
         pass
     return None
+
+
+def _told(cache: Path) -> str:
+    """What was to be said when the memory was last fetched, or tried to be: it still holds."""
+    try:
+        return (cache / FETCHED).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _age(cache: Path) -> float:

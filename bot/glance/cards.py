@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ _LARGEST = 2**53
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_LIST = 200
 _MAX_TEXT = 4_000
+_MAX_NAME = 200
 _KINDS = frozenset({"issue", "pull", "page", "session"})
 
 
@@ -66,8 +68,8 @@ def _card(fields: Mapping[str, Any]) -> Card:
 def _key(value: Any) -> CardId:
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST:
         return value
-    if isinstance(value, str) and 0 < len(value) <= _MAX_TEXT:
-        return value
+    if isinstance(value, str) and 0 < len(value) <= _MAX_NAME:
+        return _text(value)
     raise ValueError("no id")
 
 
@@ -128,6 +130,6 @@ def _ending(value: Any) -> Ending:
 def _duplicate(fields: Mapping[str, Any]) -> CardId | None:
     outcome = fields.get("outcome")
     for value in (fields.get("duplicate_of"), outcome.get("duplicate_of") if isinstance(outcome, dict) else None):
-        if value is not None:
+        with suppress(ValueError):
             return _key(value)
     return None

@@ -41,11 +41,15 @@ class Damaged(Exception):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """The glance at ``path``, which is there. Raises Damaged."""
+    """The glance at ``path``, which is there. Raises Damaged, WorldError where it is in use."""
     try:
         database = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
         if fact(database, "format") != FORMAT:
             raise Damaged("another format")
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            raise Damaged(str(error)) from error
+        raise WorldError(f"{path} cannot be used now: {error}", "try again") from error
     except sqlite3.DatabaseError as error:
         raise Damaged(str(error)) from error
     return database
@@ -100,6 +104,7 @@ def _lay_out(path: Path) -> None:
 @contextmanager
 def writing(database: sqlite3.Connection) -> Iterator[None]:
     """All that is done inside counts, or nothing of it; others who write wait."""
+    database.execute("PRAGMA cache_spill = OFF")  # else a large change keeps readers out long before its end
     database.execute("BEGIN IMMEDIATE")
     try:
         yield

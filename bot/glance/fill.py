@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
+from operator import ge
 
 from bot.card import Card
 from bot.glance.cards import card_of, name_of
 from bot.glance.file import note, writing
+from bot.memory.families import DIGESTS
+from bot.memory.levels import LEVELS
 from bot.memory.memory import Memory
 from bot.memory.packed import pack
 from bot.memory.shards import read_texts
+from bot.memory.store import StoreError
 from bot.memory.whoosh.leaf import Leaf
 from bot.reading.words import ANALYSER_VERSION
 
@@ -31,7 +36,13 @@ def fill(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progres
         _bring_digests(database, memory.digest_shards(), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
-        note(database, "notes", "\n".join(memory.notes))
+        note(database, "notes", "\n".join([*memory.notes, *_lacking(database, memory)]))
+
+
+def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
+    """That threads are missing here, where they are."""
+    lacking = memory.size - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    return [f"{lacking:,} threads have no digest, and are not found here: a rebuild mends that."] if lacking > 0 else []
 
 
 def steps(memory: Memory) -> int:
@@ -57,14 +68,22 @@ def _bring_segments(database: sqlite3.Connection, leaves: Mapping[str, Leaf], ti
 
 
 def _bring_leaf(database: sqlite3.Connection, leaf: Leaf, number: int) -> None:
-    lists = (
-        (key, number, pack(array("I", documents), levels))
-        for key, documents, levels in leaf.items()
-        if key[:1] in _LETTERS
-    )
+    try:
+        lists = [
+            (key, number, _packed(documents, levels)) for key, documents, levels in leaf.items() if key[:1] in _LETTERS
+        ]
+        threads = [(number, document, name_of(leaf.entry(document).id)) for document in range(leaf.count)]
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
+        raise StoreError(f"the index is damaged ({error!s:.120}); a rebuild mends it") from error
     database.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", lists)
-    threads = ((number, document, name_of(leaf.entry(document).id)) for document in range(leaf.count))
     database.executemany("INSERT INTO documents VALUES (?, ?, ?)", threads)
+
+
+def _packed(documents: list[int], levels: bytes) -> bytes:
+    """A list as a glance keeps it; ValueError for one that no index of ours has."""
+    if not levels or max(levels) >= len(LEVELS) or any(map(ge, documents, documents[1:])):
+        raise ValueError("a list is damaged")
+    return pack(array("I", documents), levels)
 
 
 def _bring_digests(database: sqlite3.Connection, shards: Iterable[tuple[str, bytes]], tick: Progress) -> None:
@@ -89,11 +108,13 @@ def _forget(database: sqlite3.Connection, shard: str) -> None:
 
 
 def _bring_shard(database: sqlite3.Connection, path: str, data: bytes) -> None:
-    for line in read_texts(data):
+    for key, line in read_texts(data):
         card = card_of(line)
-        if card is None:
+        if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:
             continue
-        name = name_of(card.id)
+        name = name_of(key)
+        for table, column in (("files", "thread"), ("links", "source")):  # of another line for the same thread
+            database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
         decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
         row = (name, path, line, card.updated_at.isoformat(), decided)
         database.execute("INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?)", row)

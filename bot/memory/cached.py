@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bot.memory.branch import CLONE, BranchSnapshot, BranchStore
-from bot.memory.disk import on_disk
 from bot.memory.git import TIP
 from bot.memory.git_errors import RefMissing
 from bot.memory.own_remote import OwnRemote
@@ -53,9 +52,13 @@ class CachedBranch(BranchStore):
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Have the folder for this process alone; StoreError after a minute of waiting."""
-    with on_disk(f"write in {folder}"):
+    try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be written: {error.strerror}", "name another folder in XDG_CACHE_HOME"
+        ) from error
     try:
         _wait(descriptor, folder)
         yield
@@ -72,5 +75,8 @@ def _wait(descriptor: int, folder: Path) -> None:
             if time.monotonic() > until:
                 raise StoreError(f"another process keeps {folder}: wait for it, or end it") from None
             time.sleep(0.05)
+        except OSError as error:
+            told = f"{folder} cannot be locked: {error.strerror}"
+            raise StoreError(told, "name a folder of this machine in XDG_CACHE_HOME") from error
         else:
             return

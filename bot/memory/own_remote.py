@@ -58,7 +58,6 @@ class OwnRemote(Remote):
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - theirs stays
         """What the person's programs are started with, but for what speaks of a checkout or would ask."""
         kept = {name: value for name, value in os.environ.items() if not _OF_A_CHECKOUT.fullmatch(name)}
-        asks_nobody = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "LC_ALL": "C"}
-        if not kept.keys() & {"GIT_SSH_COMMAND", "GIT_SSH"}:
-            asks_nobody["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
+        # Git is started without a terminal, so ssh has nowhere to ask but a program.
+        asks_nobody = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
         return kept | asks_nobody | given({**_SETTINGS, **settings})

@@ -78,9 +78,9 @@ def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
     return {key: line for key, _, line in found if key is not None}, all(key is not None for key, _, _ in found)
 
 
-def read_texts(data: bytes) -> list[str]:
-    """The lines of a shard as they are written, those that can be read."""
-    return [text for key, text, _ in _lines(data) if key is not None]
+def read_texts(data: bytes) -> list[tuple[ThreadId, str]]:
+    """The lines of a shard as they are written, each after its thread, those that can be read."""
+    return [(key, text) for key, text, _ in _lines(data) if key is not None]
 
 
 def is_damaged(data: bytes) -> bool:

@@ -11,12 +11,12 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Timer
-from time import monotonic, time
+from time import monotonic
 from typing import Any, TextIO
 
 import jsonschema
@@ -46,10 +46,11 @@ from bot.doors.agents.offered import (
 )
 from bot.doors.agents.parameters import Flag, Key, Number, Since, Text, moment_of, read
 from bot.doors.agents.plain import MOST, bounded, plain
-from bot.doors.located import FETCHED, Where
+from bot.doors.located import FETCHED, GLANCE, Where
 from bot.doors.mcp import EXTRA
 from bot.doors.place import opened
 from bot.errors import UserError, WorldError
+from bot.glance.file import connect, note
 from bot.kept import Changes
 from bot.memory.branch import BranchStore
 from bot.memory.folder import FolderStore
@@ -364,8 +365,10 @@ def test_offline_is_said_and_nothing_is_fetched(tmp_path: Path) -> None:
     assert "was never fetched here: leave out --offline once" in told.text
     with opened(Where(checkout)) as place:
         assert place.cache
-        long_ago = time() - 3 * 3600 - 5
-        os.utime(place.cache / FETCHED, (long_ago, long_ago))
+        long_ago = datetime.now(UTC) - timedelta(hours=3, seconds=5)
+        with closing(connect(place.cache / GLANCE)) as database:
+            note(database, "fetched", long_ago.isoformat())
+        os.utime(place.cache / FETCHED, (long_ago.timestamp(), long_ago.timestamp()))
     (tmp_path / "octocat").rename(tmp_path / "away")
     data = answer(offline, SEARCH, {"query": "loop"}).data
     assert data["notes"] == ["Offline: the memory is as of 3 hours ago."]

@@ -15,6 +15,7 @@ import pytest
 from bot.doors.archives import read_archive
 from bot.doors.located import FETCHED, GLANCE, Place, Where
 from bot.doors.place import cache_folder, opened, whole
+from bot.doors.remotes import without_secret
 from bot.errors import UserError, WorldError
 from bot.kept import Changes
 from bot.memory.branch import BranchStore
@@ -144,7 +145,7 @@ def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Pa
         assert ids(place, "login loop cookie")[0] == 48
         assert place.note.startswith("The memory is as it was last fetched: ")
     with opened(Where(checkout)) as place:
-        assert place.note == ""  # it was just tried
+        assert place.note.startswith("The memory is as it was last fetched: ")  # and it still is
 
 
 def test_offline_before_anything_was_fetched_there_is_no_memory(checkout: Path) -> None:
@@ -205,6 +206,9 @@ def test_a_fork_takes_the_memory_of_what_it_was_forked_from(checkout: Path, remo
         ("https://octocat:secret@github.com/octocat/hello", "octocat/hello", "https://github.com/octocat/hello"),
         ("git@github.com:octocat/hello.git", "octocat/hello", "https://github.com/octocat/hello"),
         ("ssh://git@git.example.com:2222/octocat/hello.git", "octocat/hello", "https://git.example.com/octocat/hello"),
+        ("ssh://git@ssh.github.com:443/octocat/hello.git", "octocat/hello", "https://github.com/octocat/hello"),
+        ("https://git.example.com:8443/octocat/hello", "octocat/hello", "https://git.example.com:8443/octocat/hello"),
+        ("gh:octocat/hello", "", ""),
         ("/srv/git/hello.git", "", ""),
     ],
 )
@@ -291,7 +295,82 @@ def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) ->
     assert served.server.bytes_out < whole_fetch / 4
 
 
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("https://octocat:p@ssw0rd@git.example.com/o/n.git", "https://octocat@git.example.com/o/n.git"),
+        ("https://ghp_0123456789abcdef@github.com/o/n", "https://github.com/o/n"),
+        (f"https://{'a1' * 20}@github.com/o/n", "https://github.com/o/n"),
+        ("ssh://git:secret@git.example.com/o/n", "ssh://git@git.example.com/o/n"),
+        ("HTTPS://x:y@h.example/o/n", "HTTPS://x@h.example/o/n"),
+        ("git@github.com:o/n.git", "git@github.com:o/n.git"),
+        ("/srv/a@b/n.git", "/srv/a@b/n.git"),
+    ],
+)
+def test_no_secret_of_an_address_is_kept(address: str, kept: str) -> None:
+    assert without_secret(address) == kept
+
+
+def test_the_ssh_program_of_the_person_is_used(tmp_path: Path, home: Path) -> None:
+    trace = tmp_path / "trace"
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {trace}\nexit 1\n')
+    program.chmod(0o755)
+    subprocess.run(["git", "config", "--global", "core.sshCommand", str(program)], check=True)
+    git(bare_repository(tmp_path / "mine/.git"), "config", "remote.origin.url", "git@git.example.com:o/n.git")
+    with opened(Where(tmp_path / "mine")) as place:
+        assert place.missing
+    assert "git@git.example.com" in trace.read_text()
+
+
+def test_what_was_to_be_said_of_a_fetch_is_said_until_the_next(checkout: Path, remote: Path, tmp_path: Path) -> None:
+    bare = bare_repository(tmp_path / "empty.git")
+    commit(bare, {"a": ("100644", b"")}, "refs/heads/main")
+    empty = clone(str(bare), tmp_path / "one")
+    for _ in range(2):
+        with opened(Where(empty)) as place:
+            assert "there is no branch 'precedent'" in place.missing
+    with opened(Where(checkout)) as place:
+        assert place.note == ""
+
+
+def test_a_repository_that_is_named_does_not_depend_on_the_checkout(checkout: Path, tmp_path: Path) -> None:
+    (checkout / ".github").mkdir()
+    (checkout / ".github/precedent.yml").write_text("branch: [\n")
+    with opened(Where(checkout, repo="octocat/none", offline=True)) as place:
+        assert "never fetched here" in place.missing
+
+
+def test_a_branch_that_cannot_be_read_leaves_what_is_here(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    commit(remote, {"manifest.json": ("120000", b"/etc/passwd")})
+    for _ in range(2):
+        with opened(Where(checkout, refresh=True)) as place:
+            assert ids(place, "login loop cookie")[0] == 48
+            assert "a symlink" in place.note
+
+
+def test_digests_that_are_missing_are_told_of(checkout: Path, remote: Path) -> None:
+    listed = git(remote, "ls-tree", "refs/heads/precedent").splitlines()
+    kept = "".join(f"{line}\n" for line in listed if not line.endswith("\tdigests"))
+    made = git(remote, "commit-tree", "-m", "x", git(remote, "mktree", given=kept.encode()))
+    git(remote, "update-ref", "refs/heads/precedent", made)
+    with opened(Where(checkout)) as place:
+        assert (place.glance.size, "73 threads have no digest" in place.note) == (0, True)
+
+
 # A folder
+
+
+def test_a_store_that_is_gone_does_not_answer(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
+    with opened(Where(tmp_path, store=store)):
+        pass
+    shutil.rmtree(store)
+    with pytest.raises(UserError, match="no store at"), opened(Where(tmp_path, store=store)):
+        pass
 
 
 def test_a_store_is_read_again_when_it_was_written(tmp_path: Path) -> None:

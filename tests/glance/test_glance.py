@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from bot.card import Link
 from bot.errors import WorldError
+from bot.glance import file as file_module
+from bot.glance import fill as fill_module
 from bot.glance.cards import card_of, key_of, name_of
 from bot.glance.file import TABLES, Damaged, connect, fact, made, writing
 from bot.glance.fill import fill
@@ -282,6 +284,49 @@ def test_where_nothing_can_be_written_the_remedy_is_told(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(WorldError, match="XDG_CACHE_HOME"):
         made(tmp_path / "file/glance.db")
+
+
+def test_a_glance_that_somebody_else_has_is_neither_damaged_nor_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "glance.db"
+    other = made(path)
+    other.execute("BEGIN EXCLUSIVE")
+    monkeypatch.setattr(file_module, "_PATIENCE", 0.2)
+    before = path.stat().st_ino
+    for ask in (connect, made):
+        with pytest.raises(WorldError, match="try again"):
+            ask(path)
+    assert path.stat().st_ino == before
+
+
+def test_a_digest_where_it_does_not_belong_counts_for_nothing(tmp_path: Path) -> None:
+    memory = memory_in(tmp_path / "store", issue(1, 0, "zebra"), issue(950, 0, "zebra"))
+    shards = dict(memory.digest_shards())
+    spoof = shards["digests/0000.jsonl"].replace(b"fails", b"SPOOF")
+    store = FolderStore(tmp_path / "store")
+    store.write(store.open(), {"digests/0009.jsonl": shards["digests/0009.jsonl"] + spoof}, "spoof")
+    spoofed = Memory(FolderStore(tmp_path / "store")).open()
+    glance = glance_of(spoofed, tmp_path / "glance.db")
+    assert "SPOOF" not in glance.cards([1])[1].title
+    assert set(glance.cards([1, 950])) == {1, 950}
+
+
+@pytest.mark.parametrize("field", ["duplicate_of", "title", "files"])
+def test_a_digest_with_half_a_character_in_it_stops_nothing(tmp_path: Path, field: str) -> None:
+    memory = memory_in(tmp_path / "store", issue(1, 0, "zebra"), issue(2, 0, "zebra"))
+    lines = [json.loads(line) for line in dict(memory.digest_shards())["digests/0000.jsonl"].splitlines()]
+    lines[0][field] = ["\ud800"] if field == "files" else "\ud800"
+    store = FolderStore(tmp_path / "store")
+    store.write(store.open(), {"digests/0000.jsonl": "".join(json.dumps(one) + "\n" for one in lines).encode()}, "x")
+    glance = glance_of(Memory(FolderStore(tmp_path / "store")).open(), tmp_path / "glance.db")
+    assert set(glance.cards([1, 2])) == {1, 2}
+
+
+@pytest.mark.parametrize(("documents", "levels"), [([0], b"\xc8"), ([0, 0], b"\1\1"), ([3, 1], b"\1\1"), ([0], b"")])
+def test_a_list_that_no_index_of_ours_has_is_refused(documents: list[int], levels: bytes) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        fill_module._packed(documents, levels)
 
 
 # Cards

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from bot.comment.pack import DATA_NOTICE
-from bot.doors.located import FETCHED, Place, Where
+from bot.doors.located import Place, Where
 from bot.doors.place import opened
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
@@ -50,9 +49,9 @@ class Desk:
         """What is to be known of this memory, in sentences."""
         notes = [line for line in place.note.split("\n") if line]
         if self.where.offline and place.store is None and place.cache:
-            with suppress(OSError):
-                age = time.time() - (place.cache / FETCHED).stat().st_mtime
-                notes.append(f"Offline: the memory is as of {ago(age)}.")
+            with suppress(ValueError):
+                age = now() - datetime.fromisoformat(place.glance.fact("fetched"))
+                notes.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
         return notes
 
     def answer(self, place: Place, fields: Mapping[str, Any], *, found: bool) -> dict[str, Any]:
