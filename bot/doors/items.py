@@ -9,6 +9,9 @@ from bot.card import Card
 from bot.comment.visible import one_line
 from bot.doors.rows import cited
 
+_COMMIT = 10
+"""Characters of a commit's id that tell it from others."""
+
 
 class Item(NamedTuple):
     """A thread in a list; ``words`` are what was looked for, to be seen in its title, ``said`` the decision that is
@@ -38,7 +41,7 @@ def ending(card: Card) -> str:
     if card.duplicate_of is not None:
         told.append(f"duplicate of {cited(card.duplicate_of)}")
     elif card.ending.kind != "unknown":
-        by = f" by {card.ending.fix}" if card.ending.fix else ""
+        by = f" by {_short(card.ending.fix)}" if card.ending.fix else ""
         release = f" in {card.ending.release}" if card.ending.release else ""
         told.append(f"{card.ending.kind}{by}{release}")
     elif card.state_reason == "not_planned":
@@ -50,3 +53,8 @@ def gist(card: Card) -> str:
     """One sentence of the thread: what was decided, how it ended, else what was first answered."""
     said = card.decisions[-1].text if card.decisions else card.ending.quote or card.summary
     return one_line(said)
+
+
+def _short(fix: str) -> str:
+    """A commit as people write it; a reference as it is."""
+    return fix if fix.startswith("#") else fix[:_COMMIT]

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import stat
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,8 +54,20 @@ def glance_of(memory: Memory, path: Path, stamp: str = "1") -> Glance:
     return Glance(database)
 
 
+OPENED: list[Memory] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """What a test opened is given back."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
 def memory_in(folder: Path, *threads: Thread, sizes: Sizes | None = None) -> Memory:
     memory = Memory(FolderStore(folder), repo="octo-org/hello", **({"sizes": sizes} if sizes else {})).open()
+    OPENED.append(memory)
     if threads:
         remember(memory, *threads)
     return memory
