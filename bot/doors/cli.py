@@ -111,7 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gc.enable()
         return show(run(given))
     except PrecedentError as error:
-        print(f"precedent {given.command}: {error}", file=sys.stderr)
+        from bot.comment.visible import one_line  # what a stranger named may be part of it
+
+        print(f"precedent {given.command}: {one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read this has seen enough; what is still buffered must not fail once more when Python ends.
