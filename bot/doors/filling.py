@@ -75,8 +75,12 @@ def _filled(path: Path, memory: Memory, stamp: str) -> Glance:
         database.close()
         path.unlink(missing_ok=True)
         database = made(path)
-    with progress("Reading the memory", steps(memory)) as tick:
-        fill(database, memory, stamp, tick)
+    try:
+        with progress("Reading the memory", steps(memory)) as tick:
+            fill(database, memory, stamp, tick)
+    except BaseException:
+        database.close()
+        raise
     return Glance(database)
 
 

@@ -109,11 +109,14 @@ def _known(path: Path, stamp: str = "") -> Glance | None:
         return None
     try:
         glance = Glance(connect(path))
+    except Damaged:
+        return None
+    try:
         if glance.fact("analyser") == ANALYSER_VERSION and glance.fact("stamp") and stamp in ("", glance.fact("stamp")):
             return glance
-        glance.close()
-    except (Damaged, sqlite3.DatabaseError):
+    except sqlite3.DatabaseError:
         pass
+    glance.close()
     return None
 
 

@@ -44,15 +44,20 @@ def connect(path: Path) -> sqlite3.Connection:
     """The glance at ``path``, which is there. Raises Damaged, WorldError where it is in use."""
     try:
         database = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
-        if fact(database, "format") != FORMAT:
-            raise Damaged("another format")
+        try:
+            if fact(database, "format") == FORMAT:
+                return database
+        except BaseException:
+            database.close()
+            raise
+        database.close()
     except sqlite3.OperationalError as error:
         if "no such table" in str(error):
             raise Damaged(str(error)) from error
         raise WorldError(f"{path} cannot be used now: {error}", "try again") from error
     except sqlite3.DatabaseError as error:
         raise Damaged(str(error)) from error
-    return database
+    raise Damaged("another format")
 
 
 def fact(database: sqlite3.Connection, name: str) -> str:

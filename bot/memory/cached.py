@@ -7,12 +7,12 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bot.memory.branch import CLONE, BranchSnapshot, BranchStore
-from bot.memory.git import TIP
-from bot.memory.git_errors import RefMissing
+from bot.memory.git import TIP, Git
+from bot.memory.git_errors import GitError, RefMissing
 from bot.memory.own_remote import OwnRemote
 from bot.memory.store import StoreError
 from bot.memory.trees import all_files
@@ -21,6 +21,7 @@ _MOST_PACKS = 40
 """Fetches, each of which leaves a pack, after which the clone is made anew: it is one commit, and soon fetched."""
 
 _PATIENCE = 60.0
+_FRESH = "fresh.git"
 
 
 class CachedBranch(BranchStore):
@@ -33,7 +34,26 @@ class CachedBranch(BranchStore):
         if fetches and len(list((keep / CLONE / "objects" / "pack").glob("*.pack"))) > _MOST_PACKS:
             shutil.rmtree(keep / CLONE, ignore_errors=True)
         super().__init__(remote, branch, keep=keep)
-        self._fetches = fetches
+        self._fetches, self._remote, self._place = fetches, remote, keep / CLONE
+
+    def _fetched(self) -> BranchSnapshot:
+        """What is here stays until something better has been fetched: only a clone that is made anew shows whether it
+        was this one that was damaged, or the remote that failed."""
+        try:
+            return self._fetched_into()
+        except GitError:
+            if not self._fetches:
+                raise
+        fresh = self._place.with_name(_FRESH)
+        shutil.rmtree(fresh, ignore_errors=True)
+        with Git(fresh, self._remote) as git:
+            git.init()
+            with suppress(RefMissing):
+                git.fetch_tip(self._ref, [])
+        self._git.close()
+        shutil.rmtree(self._place, ignore_errors=True)
+        fresh.rename(self._place)
+        return self._fetched_into()
 
     def _fetched_into(self) -> BranchSnapshot:
         if not self._git.exists():

@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from bot.doors.remotes import without_secret
 from bot.errors import UserError, WorldError
 from bot.kept import Changes
 from bot.memory.branch import BranchStore
+from bot.memory.cached import CachedBranch, alone
 from bot.memory.folder import FolderStore
+from bot.memory.git_errors import GitError
 from bot.memory.memory import Memory
 from bot.memory.own_remote import OwnRemote
 from bot.memory.store import StoreError
@@ -146,6 +149,37 @@ def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Pa
         assert place.note.startswith("The memory is as it was last fetched: ")
     with opened(Where(checkout)) as place:
         assert place.note.startswith("The memory is as it was last fetched: ")  # and it still is
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ssh: connect to host git.example.com port 22: Network is unreachable",
+        "ssh: connect to host git.example.com port 22: No route to host",
+        "git@git.example.com: Permission denied (publickey).",
+        "something that nobody has seen before",
+    ],
+)
+def test_a_fetch_that_fails_leaves_the_clone_and_says_why(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    with opened(Where(checkout)) as place:
+        cache = place.cache
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 255\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(program))
+    assert cache
+    unreachable = OwnRemote("git@git.example.com:octo-org/linkbarn.git")
+    with (
+        alone(cache),
+        closing(CachedBranch(unreachable, "precedent", cache, fetches=True)) as store,
+        pytest.raises(GitError) as failed,
+    ):
+        store.open()
+    assert said in str(failed.value) or "fatal: Could not read from remote" in str(failed.value)
+    with opened(Where(checkout, offline=True)) as place, whole(place) as memory:
+        assert memory.records([48])
 
 
 def test_offline_before_anything_was_fetched_there_is_no_memory(checkout: Path) -> None:

@@ -20,7 +20,7 @@ from bot.errors import WorldError
 from bot.glance import file as file_module
 from bot.glance import fill as fill_module
 from bot.glance.cards import card_of, key_of, name_of
-from bot.glance.file import TABLES, Damaged, connect, fact, made, writing
+from bot.glance.file import TABLES, Damaged, fact, writing
 from bot.glance.fill import fill
 from bot.glance.glance import Glance
 from bot.kept import Changes
@@ -48,13 +48,23 @@ def ids(glance: Glance, words: str, limit: int = 10) -> list[ThreadId]:
     return [found.card.id for found in glance.search(weights(words), limit=limit)]
 
 
+def made(path: Path) -> sqlite3.Connection:
+    OPENED.append(database := file_module.made(path))
+    return database
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    OPENED.append(database := file_module.connect(path))
+    return database
+
+
 def glance_of(memory: Memory, path: Path, stamp: str = "1") -> Glance:
     database = made(path)
     fill(database, memory, stamp)
     return Glance(database)
 
 
-OPENED: list[Memory] = []
+OPENED: list[Memory | sqlite3.Connection] = []
 
 
 @pytest.fixture(autouse=True)
