@@ -58,7 +58,7 @@ def _section(kind: type, explanation: str) -> Any:
 
 
 _LOGIN = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
-GLOB = {"form": r"(?!/)(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
+GLOB = {"form": r"(?![/~])(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
 _BRANCH = {"form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", "wording": "a branch name"}
 _MODEL = {
     "form": r"|(?!(?:.*/)?\.\.?(?:/|$))(?:/models(?:/[A-Za-z0-9._-]+)*|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)",

@@ -34,7 +34,7 @@ def as_xml(context: Context, history: str = "") -> str:
         return ""
     sections = (
         ("mentioned", [_mention_xml(mention) for mention in (*context.mentioned, *context.also_mentioned)]),
-        ("mentioned-elsewhere", [_element("reference", name) for name in context.elsewhere]),
+        ("mentioned-elsewhere", [element("reference", name) for name in context.elsewhere]),
         ("seen-before", [_match_xml(match) for match in context.seen_before]),
         ("open-now", [_match_xml(match) for match in context.open_now]),
         ("pages", [_page_xml(page) for page in context.pages]),
@@ -49,7 +49,7 @@ def as_markdown(context: Context, history: str = "") -> str:
         return ""
     sections = (
         ("Mentioned here", [_hit_markdown(mention) for mention in (*context.mentioned, *context.also_mentioned)]),
-        ("Mentioned here, in other repositories", [_fenced("references", "\n".join(context.elsewhere))]),
+        ("Mentioned here, in other repositories", [fenced("references", "\n".join(context.elsewhere))]),
         ("Seen before", [_hit_markdown(match) for match in context.seen_before]),
         ("Open now", [_hit_markdown(match) for match in context.open_now]),
         ("From the docs", [_page_markdown(page) for page in context.pages]),
@@ -86,7 +86,7 @@ def _mention_xml(mention: Mention) -> str:
         merged=_stamp(mention.merged_at),
         reached_through=" ".join(str(duplicate) for duplicate in mention.chain),
     )  # fmt: skip
-    parts = [_element("summary", mention.summary), *(_decision_xml(decision) for decision in mention.decisions)]
+    parts = [element("summary", mention.summary), *(_decision_xml(decision) for decision in mention.decisions)]
     return _thread_xml(attributes, mention, "".join(parts))
 
 
@@ -96,13 +96,13 @@ def _match_xml(match: Match) -> str:
         closed=_stamp(match.closed_at), messages=match.turn_count, similarity=f"{match.similarity:.2f}",
         asked_on=match.asked_on, may_be_back=_yes(match.may_be_back),
     )  # fmt: skip
-    return _thread_xml(attributes, match, "".join(_element("why", reason) for reason in match.why))
+    return _thread_xml(attributes, match, "".join(element("why", reason) for reason in match.why))
 
 
 def _thread_xml(attributes: str, hit: Mention | Match, middle: str) -> str:
-    files = "".join(_element("file", path) for path in hit.files)
-    text = f"{_element('title', hit.title)}{_outcome_xml(hit.outcome)}{_fix_xml(hit.fix)}{middle}{files}"
-    return f"<thread{attributes}>\n{text}{_element('conversation', hit.conversation)}</thread>\n"
+    files = "".join(element("file", path) for path in hit.files)
+    text = f"{element('title', hit.title)}{_outcome_xml(hit.outcome)}{_fix_xml(hit.fix)}{middle}{files}"
+    return f"<thread{attributes}>\n{text}{element('conversation', hit.conversation)}</thread>\n"
 
 
 def _outcome_xml(outcome: Outcome) -> str:
@@ -123,7 +123,7 @@ def _fix_xml(fix: Fix | None) -> str:
         release=fix.release, released=_stamp(fix.released_at), looked_at=_stamp(fix.looked_at),
         in_a_release="no" if fix.unreleased else "",
     )  # fmt: skip
-    return f"<fix{attributes}>{''.join(_element('file', path) for path in fix.files)}</fix>\n"
+    return f"<fix{attributes}>{''.join(element('file', path) for path in fix.files)}</fix>\n"
 
 
 def _decision_xml(decision: Decision) -> str:
@@ -133,10 +133,11 @@ def _decision_xml(decision: Decision) -> str:
 
 def _page_xml(page: PageHit) -> str:
     attributes = attributes_of(url=page.url, similarity=f"{page.similarity:.2f}")
-    return f"<page{attributes}>\n{_element('title', page.title)}{_element('excerpt', page.excerpt)}</page>\n"
+    return f"<page{attributes}>\n{element('title', page.title)}{element('excerpt', page.excerpt)}</page>\n"
 
 
-def _element(name: str, text: str) -> str:
+def element(name: str, text: str) -> str:
+    """A line of XML with this text in it, "" for none."""
     return f"<{name}>{escape(visible(text))}</{name}>\n" if text else ""
 
 
@@ -206,21 +207,22 @@ def _fix_facts(fix: Fix) -> Iterator[str]:
 
 
 def _words(hit: Mention | Match) -> str:
-    parts = [_fenced("title", hit.title), _fenced("outcome, in the words of the thread", hit.outcome.quote)]
-    parts += [_fenced("files that the fix touched", "\n".join(hit.fix.files))] if hit.fix else []
+    parts = [fenced("title", hit.title), fenced("outcome, in the words of the thread", hit.outcome.quote)]
+    parts += [fenced("files that the fix touched", "\n".join(hit.fix.files))] if hit.fix else []
     if isinstance(hit, Mention):
-        parts += [_fenced("summary", hit.summary)]
-        parts += [_fenced("decision", decision.text) for decision in hit.decisions]
+        parts += [fenced("summary", hit.summary)]
+        parts += [fenced("decision", decision.text) for decision in hit.decisions]
     else:
-        parts += [_fenced("why it was found", "\n".join(hit.why))]
-    return "".join([*parts, _fenced("files", "\n".join(hit.files)), _fenced("conversation", hit.conversation)])
+        parts += [fenced("why it was found", "\n".join(hit.why))]
+    return "".join([*parts, fenced("files", "\n".join(hit.files)), fenced("conversation", hit.conversation)])
 
 
 def _page_markdown(page: PageHit) -> str:
-    return f"\n### Page\n{_fenced('address', page.url)}{_fenced('title', page.title)}{_fenced('excerpt', page.excerpt)}"
+    return f"\n### Page\n{fenced('address', page.url)}{fenced('title', page.title)}{fenced('excerpt', page.excerpt)}"
 
 
-def _fenced(label: str, text: str) -> str:
+def fenced(label: str, text: str) -> str:
+    """Other people's words in a fence that they cannot end, "" for none."""
     shown = visible(text).strip("\n")
     if not shown:
         return ""

@@ -63,7 +63,7 @@ def run_smart_search(given: argparse.Namespace) -> object:
         tell(place, found.unused)
         if given.json:
             hits = [full(one.card, place.home, score=round(one.score, 4), why=list(one.why)) for one in found.hits]
-            shown: object = {"schema": SCHEMA, "hits": hits, "used": found.used, "unused": found.unused}
+            shown: object = {"schema": SCHEMA, "hits": hits, **_about(place, found.used, found.unused)}
         else:
             shown = listing.listed([_ranked(one, place, words) for one in found.hits])
     return answered(shown, given, found=bool(found.hits))
@@ -83,8 +83,7 @@ def run_what(given: argparse.Namespace) -> object:
                 "decisions": [ruled(one, place.home, full) for one in found.decisions],
                 "tasks": [full(one.card, place.home, why=list(one.why)) for one in found.tasks],
                 "recent": [ruled(one, place.home, full) for one in found.recent],
-                "used": found.used,
-                "unused": found.unused,
+                **_about(place, found.used, found.unused),
             }
         else:
             shown = listing.sections(
@@ -143,6 +142,12 @@ def tell(place: Place, more: Iterable[str] = ()) -> None:
         print(one_line(line), file=sys.stderr)
 
 
+def _about(place: Place, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
+    """What an answer says of itself: the signals that counted, those that did not, and what to know of the memory."""
+    notes = [one_line(line) for line in (*place.missing.split("\n"), *place.note.split("\n")) if line]
+    return {"used": used, "unused": unused, "notes": notes, "searched": place.glance.size}
+
+
 def answered(shown: object, given: argparse.Namespace, *, found: bool) -> Verdict:
     """The answer, and the exit code that it ends with."""
     if not found and not wants_json(given):
@@ -172,7 +177,7 @@ def _run_session_search(given: argparse.Namespace, words: str) -> object:
     }
     if wrong := [name for name, is_given in asked.items() if is_given]:
         raise UserError(f"{', '.join(wrong)}: sessions have none of these; --since and --limit go with --kind session")
-    with opened_logs(top_of(Path.cwd()), given.logs) as logs:
+    with opened_logs(top_of(Path.cwd()), given.logs, asked=True) as logs:
         if logs is None:
             raise UserError("no transcripts are named: give --logs PATH, or set sources.sessions in the settings")
         found: Sequence[Passage] = logs.search(words, given.limit, given.since)

@@ -13,7 +13,9 @@ from zoneinfo import ZoneInfo
 from bot.comment.history import FORMS, render
 from bot.comment.visible import one_line
 from bot.comment.wording import count
-from bot.doors.asking import run_what, where_of
+from bot.doors.asking import NOTHING, checkout_of, run_what, tell, where_of
+from bot.doors.asking import now as now_of
+from bot.doors.branch import branch_text, rows_of
 from bot.doors.context_options import zone_named
 from bot.doors.place import opened, whole
 from bot.doors.transcripts import sessions_of_issue
@@ -21,6 +23,7 @@ from bot.errors import UserError
 from bot.model import Kind, Thread
 from bot.recall.conversation import of_issue, of_participant, past
 from bot.recall.tiers import history_of
+from bot.recall.work import what
 from bot.settings import Settings
 
 MOST = 10_000
@@ -32,7 +35,7 @@ LOCAL = Path("/etc/localtime")
 def run_context(given: argparse.Namespace) -> object:
     """What was said in the scope that was asked for; "" for nothing."""
     if given.branch:
-        return run_what(given)
+        return run_what(given) if given.format == "json" else _branch(given)
     zone = given.timezone or local_zone()
     now = (given.as_of or datetime.now(UTC)).astimezone(zone)
     scope = past(threads_of(given, now), given.me or [Settings().comment.author], now, given.days)
@@ -40,6 +43,17 @@ def run_context(given: argparse.Namespace) -> object:
     text = render(history_of(scope, form, given.chars), form)
     if not text:
         print(f"Nothing was said in the last {count(given.days, 'day')}.", file=sys.stderr)
+    return text
+
+
+def _branch(given: argparse.Namespace) -> str:
+    """What is known of the branch here, as text."""
+    with opened(where_of(given)) as place:
+        found = what(checkout_of(place), place.glance, now_of(given))
+        tell(place, found.unused)
+        text = branch_text(rows_of(found, place.home), given.format, given.chars)
+    if not text:
+        print(NOTHING, file=sys.stderr)
     return text
 
 

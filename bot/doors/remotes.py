@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -84,6 +85,12 @@ def _refusal(top: Path) -> str:
     if not asked.returncode:
         return ""
     return " ".join(asked.stderr.decode("utf-8", "replace").split())[:500]
+
+
+def tracked(top: Path, paths: Iterable[str]) -> set[str]:
+    """Those of these files that are part of the checkout, and not only lie in its folder."""
+    asked = {path: _git(top, "ls-files", "-z", "--", path) for path in paths}
+    return {path for path, told in asked.items() if told.stdout or told.returncode}  # what git will not say is not ours
 
 
 def _git(top: Path, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -474,3 +474,16 @@ def test_a_file_that_has_gone_or_is_a_link_by_now_is_not_read(tmp_path: Path) ->
     with pytest.raises(OSError, match="no regular file"):
         sessions(file)
     assert isinstance(file, File)
+
+
+def test_calls_without_words_are_one_message_with_so_many_files_whatever_their_number(tmp_path: Path) -> None:
+    lines = []
+    for number in range(400):
+        calls = [
+            {"type": "tool_use", "name": "Read", "input": {"path": f"src/{number}/{n}.py"}} for n in range(MAX_TOUCHED)
+        ]
+        said = {"role": "assistant", "content": calls}
+        lines.append(line({"type": "assistant", "sessionId": "c-1", "message": said}))
+    (session,) = read_lines(tmp_path / "log.jsonl", *lines)
+    assert len(session.utterances) == 1
+    assert len(session.utterances[0].files) == MAX_TOUCHED

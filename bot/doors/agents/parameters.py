@@ -168,7 +168,7 @@ def _read(name: str, parameter: Parameter, value: object) -> object:
     try:
         return parameter.read(value)
     except ValueError as error:
-        told = one_line(str(value)[:_TOLD])
+        told = "this number" if isinstance(value, int) else one_line(str(value)[:_TOLD])  # it may have any length
         raise UserError(f"{name}: {told!r} is not {error}") from None
 
 

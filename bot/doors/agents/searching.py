@@ -122,6 +122,6 @@ def _told(data: dict[str, Any], about: str, limit: int) -> Told:
 def _signals(data: Mapping[str, Any]) -> str:
     """What of the checkout counted, and what did not, in a line of its own."""
     used, unused = data.get("used", ()), data.get("unused", ())
-    parts = [f"Used: {', '.join(used)}."] if used else []
-    parts += [f"Not used: {'; '.join(unused)}."] if unused else []
+    parts = [f"Used: {', '.join(map(wording.quoted, used))}."] if used else []
+    parts += [f"Not used: {'; '.join(map(wording.quoted, unused))}."] if unused else []
     return "".join(f"\n{wording.plain_line(part)}" for part in parts)

@@ -5,6 +5,7 @@ Nothing of it leaves the machine. What reads the files is imported only when one
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ MAX_WORDS = 2_000
 MAX_MESSAGES = 20_000
 """Messages of one session that are told, the first ones."""
 
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TITLE = 200
 _AHEAD = 50
 """More of the best are read than are wanted, since a message may be told twice."""
@@ -172,7 +174,7 @@ class Logs:
             for score, kind, at, session, name, path, text, files in rows:
                 if (session, kind, text) not in told:
                     told.add((session, kind, text))
-                    yield Passage(name, kind, excerpt(text, files, ranking.rarity), _time(at), score, path)
+                    yield Passage(name, kind, excerpt(_seen(text), files, ranking.rarity), _time(at), score, path)
 
     def _row(self, number: int, least: int | None) -> tuple[str, int | None, int, str, str, str, str] | None:
         found = self._database.execute(
@@ -218,3 +220,8 @@ def _number(moment: datetime) -> int:
 
 def _time(number: int | None) -> datetime | None:
     return None if number is None else _EPOCH + number * _MICROSECOND
+
+
+def _seen(text: str) -> str:
+    """The text without comments of HTML, which nobody sees, before any of it is cut out."""
+    return _HIDDEN.sub("", text) if "<!--" in text else text

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bot.sources.transcripts.content import Unreadable, plain
+from bot.sources.transcripts.content import MAX_FILES, Unreadable, plain
 from bot.sources.transcripts.files import File
 from bot.sources.transcripts.lines import MAX_ID, MAX_LINE, Elsewhere, Opened, Said, told
 from bot.sources.transcripts.nouns import ASSISTANT, Session, Utterance
@@ -144,7 +144,7 @@ class _Reading:
         if not utterance.text and not utterance.files:
             return
         name = session or self._session or _name(self._file)
-        self.chars += len(utterance.text)
+        self.chars += len(utterance.text) + sum(map(len, utterance.files))
         before = self._waiting
         if (
             before
@@ -152,7 +152,7 @@ class _Reading:
             and before[1].type == utterance.type
             and not (before[1].text and utterance.text)
         ):
-            files = tuple(dict.fromkeys(before[1].files + utterance.files))
+            files = tuple(dict.fromkeys(before[1].files + utterance.files))[:MAX_FILES]
             at = before[1].at or utterance.at
             self._waiting = (name, Utterance(utterance.type, before[1].text or utterance.text, at, files))
         else:
