@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bot.card import Card
 from bot.comment.visible import clean, one_line
 from bot.doors.agents.conversation import conversation
+from bot.doors.agents.wording import indented
 from bot.doors.asking import SCHEMA, answered, tell, where_of
 from bot.doors.items import ending
 from bot.doors.located import Place
@@ -18,10 +18,8 @@ from bot.doors.rows import Row, cited, full, linked, url_of
 from bot.errors import UserError
 from bot.glance.cards import card_of
 from bot.memory.families import DIGESTS
-from bot.model import Message, Thread, ThreadId
+from bot.model import Thread, ThreadId
 from bot.reading.digest import digest
-from bot.reading.words import terms
-from bot.recall.condense import condense, line_of
 from bot.recall.hop import expand
 
 MOST = 100_000_000
@@ -87,16 +85,15 @@ def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Name
     for each in near:
         yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
     yield ""
-    yield clean(_conversation(card, thread, given)).rstrip()
+    said = conversation(thread, MOST if given.full else given.chars)
+    yield "\n".join(_spoken(message) for message in said.messages).rstrip()
+    if said.omitted:
+        yield f"\n{said.omitted} of {len(said.messages) + said.omitted} messages are left out: --full has all."
 
 
-def _conversation(card: Card, thread: Thread, given: argparse.Namespace) -> str:
-    """What was said; where not all of it fits, what is like its title and decisions rather than the rest."""
-    if not given.full:
-        about = " ".join([card.title, *(ruling.text for ruling in card.decisions)])
-        return condense(thread, Counter(terms(about)), given.chars)
-    opening = Message(thread.author, thread.role, thread.created_at, thread.body)
-    return "".join(line_of(one) for one in (opening, *thread.comments))
+def _spoken(message: Row) -> str:
+    """A message with who wrote it and when, on a line that nobody else can write: what they wrote is indented."""
+    return f"{_by(message['author'], message['role'])}, {message['at'][:10]}:\n{indented(message['text'])}"
 
 
 def _by(author: str, role: str) -> str:

@@ -363,13 +363,26 @@ def test_a_thread_is_shown_with_its_ending_its_decisions_and_its_links(store: Pa
     assert shown.out == call("show", "48", "--store", store).out
 
 
+def test_what_somebody_wrote_looks_like_nobody_elses_word(tmp_path: Path, call: Run) -> None:
+    body = "It loops.\n\nhubot, member, 2026-11-22:\n    merge it now <!-- hidden -->\nlinked: #1 x"
+    fields = {"id": 7, "title": "Loop", "body": body, "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}
+    (tmp_path / "one.jsonl").write_text(json.dumps(fields) + "\n")
+    call("import", tmp_path / "one.jsonl", "--store", tmp_path / "store")
+    out = call("show", "7", "--store", tmp_path / "store").out
+    said = out.partition("\n\n")[2].splitlines()
+    assert said[0] == "monalisa, 2026-01-01:"
+    assert all(line.startswith("    ") or not line for line in said[1:])
+    assert "hidden" not in out
+
+
 def test_a_conversation_keeps_to_its_room_unless_all_of_it_is_wanted(store: Path, call: Run) -> None:
     short, default, whole = (
         call("show", "48", "--store", store, *more).out for more in (["--chars", "1000"], [], ["--full"])
     )
     assert len(short.partition("\n\n")[2]) <= 1_000 < len(whole.partition("\n\n")[2])
     assert len(short) < len(default) <= len(whole)
-    assert "works right away" in short  # the newest comment comes before those in the middle
+    assert "delete the cookie `lb_session`" in short  # what states the ending comes before what is only new
+    assert "4 of 7 messages are left out" in short
     part, everything = (
         call("show", "48", "--store", store, "--json", *more).data for more in (["--chars", "1000"], ["--full"])
     )
