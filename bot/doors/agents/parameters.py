@@ -12,6 +12,7 @@ from bot.comment.visible import one_line
 from bot.errors import UserError
 
 MOST_PARAMETERS = 50
+_LARGEST = 10**30
 _TOLD = 60
 _NUMBER = re.compile(r"#?([0-9]{1,15})", re.ASCII)
 _AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
@@ -168,7 +169,8 @@ def _read(name: str, parameter: Parameter, value: object) -> object:
     try:
         return parameter.read(value)
     except ValueError as error:
-        told = "this number" if isinstance(value, int) else one_line(str(value)[:_TOLD])  # it may have any length
+        is_endless = isinstance(value, int) and abs(value) > _LARGEST  # Python does not write down any number
+        told = "this number" if is_endless else one_line(str(value)[:_TOLD])
         raise UserError(f"{name}: {told!r} is not {error}") from None
 
 
