@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import NoReturn
 
 
 def main() -> int:
@@ -11,7 +13,17 @@ def main() -> int:
         from bot.doors.action import main as door
     else:
         from bot.doors.cli import main as door
-    return door()
+    code = door()
+    if sys.argv[1:2] == ["search"]:
+        leave(code)
+    return code
+
+
+def leave(code: int) -> NoReturn:
+    """End at once: Python takes a tenth of a search's time to tidy up, and nothing is left open."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

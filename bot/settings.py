@@ -58,7 +58,7 @@ def _section(kind: type, explanation: str) -> Any:
 
 
 _LOGIN = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
-GLOB = {"form": r"(?!/)(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
+GLOB = {"form": r"(?![/~])(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
 _BRANCH = {"form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", "wording": "a branch name"}
 _MODEL = {
     "form": r"|(?!(?:.*/)?\.\.?(?:/|$))(?:/models(?:/[A-Za-z0-9._-]+)*|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)",
@@ -117,7 +117,9 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    sessions: tuple[str, ...] = setting((), "JSONL transcripts of agent sessions to remember.", **GLOB)
+    sessions: tuple[str, ...] = setting(
+        (), "Transcripts of agent sessions that the command line searches too; they stay where they are.", **GLOB
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ class Settings:
         Semantic, "Similar issues by meaning, with a model that the image or the workspace holds."
     )
     pages: Pages = _section(Pages, "Wiki and documentation, shown when no issue is similar.")
-    sources: Sources = _section(Sources, "Other conversations worth remembering.")
+    sources: Sources = _section(Sources, "Other conversations worth searching.")
     commands: Commands = _section(Commands, "What people may ask of the bot in a comment.")
     recall_phrases: tuple[str, ...] = setting(
         RECALL_PHRASES,

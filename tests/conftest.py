@@ -1,5 +1,7 @@
 """Fixtures that every room's tests share."""
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,3 +17,11 @@ def shared() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip(f"the archives are not here: {SHARED / 'data'}")
     return SHARED / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder() -> Iterator[Path]:
+    """Where the command line keeps what it can make anew, instead of the home folder of whoever runs the tests."""
+    with tempfile.TemporaryDirectory(prefix="precedent-cache-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", folder)
+        yield Path(folder)

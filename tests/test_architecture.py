@@ -27,18 +27,20 @@ ARROWS = {
     "comment": "reading model errors answer settings config",
     "github": "reading model errors settings archive",
     "sources": "reading model errors settings archive",
+    "glance": "memory numeric ranking reading model errors settings archive sources",
     "evaluation": "recall comment memory numeric ranking reading model errors answer settings archive",
     "flow": "evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config archive",
     "server": "flow evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config archive",
-    "doors": "server flow evaluation recall comment memory numeric ranking github sources "
+    "doors": "glance server flow evaluation recall comment memory numeric ranking github sources "
     "reading model errors answer settings config inputs archive",
     "entry": "doors errors",
 }
 """A room → the rooms that it may import from, beside itself."""
 
 ROOM_OF = {
+    "card": "model",
     "indexed": "model",
     "kept": "model",
     "backfill": "flow",
@@ -95,8 +97,11 @@ SERVING = {
     "uvicorn": "bot.server.listen",
     "prometheus_client": "bot.server.metrics",
     "psycopg": "",
+    "mcp": "bot.doors.agents.protocol",
+    "mcp_types": "bot.doors.agents.protocol",
+    "anyio": "bot.doors.agents.protocol",
 }
-"""A library of the extra ``server`` → the only module that may import it."""
+"""A library of the extras ``server`` and ``mcp`` → the only module that may import it."""
 
 
 @dataclass(frozen=True)

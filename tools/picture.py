@@ -1,6 +1,6 @@
-"""Makes the pictures of the documentation in docs/images, of comments, report and status page: `make picture`.
+"""Makes the pictures of the documentation in docs/images: comments, report, status page, terminal: `make picture`.
 
-With names, only what they name: ``comment``, ``report``, ``gallery``, ``status``.
+With names, only what they name: ``comment``, ``report``, ``gallery``, ``status``, ``terminal``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.server.gallery import OPTIONS, a_day
 from tools.demo import ROOT, Stage, visible
 from tools.preview import Post, comment, page
 from tools.screenshot import ScreenshotError, Tab, find_chromium, running, take
+from tools.terminal import screen
 
 IMAGES = ROOT / "docs" / "images"
 COMMENTS = IMAGES / "comments"
@@ -106,6 +107,7 @@ TAKES = {
     "report": lambda folder: take_top(report(folder), REPORTS),
     "status": lambda folder: take_top(status(folder), STATUS),
     "gallery": take_gallery,
+    "terminal": lambda folder: take(screen(folder), IMAGES / "what.png", 860, scale=COMMENT_SCALE),
 }
 
 

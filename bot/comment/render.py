@@ -42,7 +42,12 @@ MAX_BYTES = 65_536
 SPARE = 256
 """Characters of both that are left for the hidden last line, which is added to what is rendered here."""
 
-SHIPPED = Path(__file__).resolve().parents[2] / "templates"
+SHIPPED = next(
+    (folder for up in (1, 2) if (folder := Path(__file__).resolve().parents[up] / "templates").is_dir()),
+    Path(__file__).resolve().parents[2] / "templates",
+)
+"""In a wheel inside the package, in a checkout and in the image beside it."""
+
 """The templates that come with this program."""
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from typing import NamedTuple
 
 ELLIPSIS = "…"
 
-_NEWLINE = re.compile("\r\n?|[\v\f\u0085\u2028\u2029]")
 _SPACES = re.compile(r"\s+")
-_BROKEN = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -19,16 +19,34 @@ _INVISIBLE = re.compile(
 default ignorable code points, UAX #44, and the characters that only look like nothing)."""
 
 _SCRIPT = "\u0590-\u1fff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
-_STRAY_JOINER = re.compile(f"(?<![{_SCRIPT}])[\u200c\u200d]|[\u200c\u200d](?![{_SCRIPT}])")
+_STRAY_JOINER = f"(?<![{_SCRIPT}])[\u200c\u200d]|[\u200c\u200d](?![{_SCRIPT}])"
 """Joiners that join nothing; between emoji and in Persian or Indian scripts they are part of the spelling."""
 
-_STRAY_STYLE = re.compile(
-    "(?<![\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff#*0-9])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?!\u20e3)"
-)
-_PILE = re.compile(
-    "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
-    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
-)
+_STRAY_STYLE = "(?<![\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff#*0-9])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?!\u20e3)"
+_MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+
+
+class _Patterns(NamedTuple):
+    newline: re.Pattern[str]
+    broken: re.Pattern[str]
+    invisible: re.Pattern[str]
+    stray_joiner: re.Pattern[str]
+    stray_style: re.Pattern[str]
+    pile: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    """Compiled when a text first needs them, which takes as long as a search does."""
+    return _Patterns(
+        re.compile("\r\n?|[\v\f\u0085\u2028\u2029]"),
+        re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"),
+        re.compile(_INVISIBLE),
+        re.compile(_STRAY_JOINER),
+        re.compile(_STRAY_STYLE),
+        re.compile(f"([{_MARKS}]{{3}})[{_MARKS}]+"),
+    )
+
 
 _BACK = 40
 _MAX_CLUSTER = 64
@@ -37,9 +55,12 @@ _JOINER = "\u200d"
 
 def clean(text: str) -> str:
     """The text with newlines as ``\\n``, nothing invisible in it, and at most three accents on a letter."""
-    text = _BROKEN.sub("\ufffd", _NEWLINE.sub("\n", text))
-    text = _STRAY_STYLE.sub("", _INVISIBLE.sub("", text))
-    return _PILE.sub(r"\1", _STRAY_JOINER.sub("", text))
+    if text.isascii() and text.isprintable():
+        return text
+    patterns = _patterns()
+    text = patterns.broken.sub("\ufffd", patterns.newline.sub("\n", text))
+    text = patterns.stray_style.sub("", patterns.invisible.sub("", text))
+    return patterns.pile.sub(r"\1", patterns.stray_joiner.sub("", text))
 
 
 def one_line(text: str) -> str:

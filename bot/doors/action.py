@@ -21,9 +21,12 @@ from bot.github.events import CALM, KNOWN, Event, parse_event
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.store import Store
+from bot.model import Thread, ThreadId
 from bot.outfit import Site, branch_store, choose, embedder, outfit
 from bot.parts import Bot
 from bot.rebuild import go_on, prove, rebuild
+from bot.recall.conversation import Past, past
+from bot.recall.library import WithoutWords
 from bot.settings import Settings
 
 
@@ -66,8 +69,18 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
                 are = "would be" if inputs.dry_run and by_hand == "rebuild" else "are"
                 report.note(f"{backtest.threads:,} threads {are} in memory; what it would have said: {path}")
             return
-        report.hear(handle(event, bot))
+        told = handle(event, bot)
+        report.hear(told)
+        report.past = _past(told[0].id if told else event.number, bot)
         go_on(bot, calm=event.name in CALM)
+
+
+def _past(key: ThreadId | None, bot: Bot) -> Past | None:
+    """What was said lately on the issue that the outputs are about, without the words that are never quoted."""
+    if key is None:
+        return None
+    found = WithoutWords(bot.memory, bot.settings.ignore.people).records([key]).get(key)
+    return past([found], [bot.own.login], bot.now) if isinstance(found, Thread) else None
 
 
 def _event(around: Surroundings, inputs: Inputs) -> Event:

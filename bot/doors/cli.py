@@ -1,251 +1,145 @@
-"""The command line: parse, call, print. Data goes to stdout, words go to stderr."""
+"""The command line: parse, call, print. Data goes to stdout, words go to stderr.
+
+What a command needs is imported when it is given: a search is over before all of it would be loaded.
+"""
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from urllib.parse import urlsplit
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
 
 from bot import __version__
-from bot.doors import commands
-from bot.doors.operating import add_server
-from bot.doors.output import show
+from bot.doors.output import Verdict, show
 from bot.errors import PrecedentError
 
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+QUICK = frozenset({"search"})
+"""Commands that are over before there is anything to tidy up."""
+
+WIDTH = 100
+"""Columns of a help text at most."""
 
 
-PROOFS = frozenset({"eval", "backtest", "calibrate"})
-SERVER = frozenset({"serve", "worker", "jobs"})
+class Group(NamedTuple):
+    """Commands whose options are in one module; ``runs`` maps each to the function that runs it."""
+
+    module: str
+    add: str
+    runs: dict[str, str]
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands with their options."""
-    top = argparse.ArgumentParser(
-        prog="precedent", description="A repository's memory of its issues and how they ended."
-    )
+GROUPS = (
+    Group("bot.doors.questions", "add_search", {"search": "bot.doors.asking:run_search"}),
+    Group(
+        "bot.doors.questions",
+        "add_smart_search",
+        dict.fromkeys(("smart-search", "ss"), "bot.doors.asking:run_smart_search"),
+    ),
+    Group("bot.doors.questions", "add_what", {"what": "bot.doors.asking:run_what"}),
+    Group("bot.doors.questions", "add_related", {"related": "bot.doors.asking:run_related"}),
+    Group("bot.doors.questions", "add_show", {"show": "bot.doors.showing:run_show"}),
+    Group("bot.doors.context_options", "add_context", {"context": "bot.doors.context:run_context"}),
+    Group("bot.doors.mcp", "add_mcp", {"mcp": "bot.doors.mcp:run_mcp"}),
+    Group("bot.doors.skill", "add_skill", {"skill": "bot.doors.skill:run_skill"}),
+    Group(
+        "bot.doors.options",
+        "add_working",
+        {
+            "action": "bot.doors.action:main",
+            "references": "bot.doors.commands:run_references",
+            "import": "bot.doors.commands:run_import",
+            "answer": "bot.doors.commands:run_answer",
+            "outcomes": "bot.doors.outcomes:run_outcomes",
+        },
+    ),
+    Group(
+        "bot.doors.options",
+        "add_proofs",
+        {
+            "eval": "bot.doors.proof:run_eval",
+            "backtest": "bot.doors.proof:run_backtest",
+            "calibrate": "bot.doors.proof:run_calibrate",
+            "doctor": "bot.doors.doctor:run_doctor",
+        },
+    ),
+    Group(
+        "bot.doors.operating",
+        "add_server",
+        {name: f"bot.doors.operating:run_{name}" for name in ("serve", "worker", "jobs")},
+    ),
+    Group("bot.doors.completion", "add_completion", {"completion": "bot.doors.completion:run_completion"}),
+)
+
+
+class _Help(argparse.HelpFormatter):
+    """As wide as the terminal, and no wider than anybody reads."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=min(WIDTH, _columns()) - 2)
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, formatter_class=_Help, **options)  # type: ignore[arg-type,misc]
+
+
+def parser(only: str = "") -> argparse.ArgumentParser:
+    """All commands with their options; with the name of one, that one alone, which is there sooner."""
+    top = _Parser(prog="precedent", description="A repository's memory of its issues and how they ended.")
     top.add_argument("--version", action="version", version=f"precedent {__version__}")
-    doors = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    doors.add_parser("action", help="handle the event of a GitHub Actions runner")
-    references = doors.add_parser("references", help="the issues that a text on stdin points at, as JSON")
-    references.add_argument(
-        "--repo", type=_repository, metavar="OWNER/NAME", help="the repository that the text belongs to"
-    )
-    references.add_argument("--number", type=int, help="the issue that the text belongs to; it is left out")
-    references.add_argument(
-        "--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix"
-    )
-    _add_import(doors)
-    _add_answer(doors)
-    _add_search(doors)
-    _add_outcomes(doors)
-    _add_eval(doors)
-    _add_backtest(doors)
-    _add_calibrate(doors)
-    _add_doctor(doors)
-    add_server(doors)
+    doors = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for group in [group for group in GROUPS if only in group.runs] or GROUPS:
+        add = getattr(import_module(group.module), group.add)
+        add(doors, top) if group.add == "add_completion" else add(doors)
     return top
-
-
-def _repository(text: str) -> str:
-    if not _REPOSITORY.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
-    return text
-
-
-def _address(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_one = False
-    if not is_one or not re.fullmatch(r"[\x21-\x3e\x41-\x7e]{1,300}", text):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an address such as https://git.example.com")
-    return text.rstrip("/")
-
-
-def _add_import(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("import", help="read thread archives (.jsonl, .jsonl.gz) into a store")
-    command.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
-    command.add_argument(
-        "--repo", type=_repository, metavar="OWNER/NAME", help="the repository that the threads come from"
-    )
-    command.add_argument("--json", action="store_true", help="print counts as JSON")
-
-
-def _add_answer(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("answer", help="the comment that would be written on a thread of a store")
-    command.add_argument("id", metavar="ID")
-    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
-    command.add_argument(
-        "--as-of",
-        choices=("created", "now"),
-        default="now",
-        help="created: see nothing from after the thread's creation",
-    )
-    command.add_argument("--repo", type=_repository, metavar="OWNER/NAME", help="for links and full references")
-    command.add_argument("--json", action="store_true", help="print the whole answer as JSON")
-
-
-def _add_search(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("search", help="the threads of a store that speak of some words")
-    command.add_argument("words", nargs="+", metavar="WORDS")
-    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
-    command.add_argument("--state", choices=("open", "closed", "all"), default="all")
-    command.add_argument("--limit", type=int, default=10, metavar="N", help="how many, at most 1000 (default 10)")
-    command.add_argument("--json", action="store_true", help="print the hits as JSON")
-
-
-def _add_outcomes(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("outcomes", help="how the closed threads of a store ended, and by what evidence")
-    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
-    wanted = command.add_mutually_exclusive_group()
-    wanted.add_argument("--ids", metavar="ID,…", help="these threads, with commas between them (default: all closed)")
-    wanted.add_argument("--sample", type=_number(1, 1_000_000), metavar="N", help="N closed threads at random")
-    command.add_argument("--seed", type=_number(0, 999_999_999), default=1, metavar="S", help="which (default 1)")
-    command.add_argument("--repo", type=_repository, metavar="OWNER/NAME", help="tells links to it from others")
-    command.add_argument("--json", action="store_true", help="print the outcomes as JSON")
-
-
-def _add_eval(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
-        "eval", help="how well known duplicates of an archive are found, each as of its creation"
-    )
-    command.add_argument("--threads", required=True, type=Path, metavar="FILE", help="the archive (.jsonl, .jsonl.gz)")
-    command.add_argument(
-        "--queries",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help="one JSON object a line: id, relevant (a list of ids)",
-    )
-    command.add_argument("--window-days", type=_number(1, 100_000), metavar="N", help="candidates no older than N days")
-    command.add_argument("--limit", type=_number(1, 1_000_000), metavar="N", help="N queries, spread evenly over all")
-    command.add_argument(
-        "--ranking",
-        choices=("own", "shipped"),
-        default="own",
-        help="own: refitted on the way, as a repository does once it has 100 marked duplicates (default)",
-    )
-    command.add_argument(
-        "--folds", type=_number(2, 50), metavar="N", help="weights fitted to the other folds of the queries, by time"
-    )
-    command.add_argument(
-        "--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings beside the words"
-    )
-    command.add_argument("--against", type=Path, metavar="FILE", help="an earlier result (--json) to compare with")
-    command.add_argument("--json", action="store_true", help="print the figures and all ranks as JSON")
-
-
-def _add_backtest(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("backtest", help="what would have been said on the newest issues of a store")
-    _add_history(command)
-    command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
-
-
-def _add_calibrate(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("calibrate", help="set from which confidence on a store's hits are shown")
-    _add_history(command)
-    wanted = command.add_mutually_exclusive_group()
-    wanted.add_argument(
-        "--share", type=_share, default=0.125, metavar="X", help="the share of issues that get a hit (default 0.125)"
-    )
-    wanted.add_argument(
-        "--precision", type=_share, metavar="X", help="the share of comments with a hit that people linked later"
-    )
-
-
-def _add_history(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
-    command.add_argument(
-        "--last",
-        type=_number(1, 1_000_000),
-        default=300,
-        metavar="N",
-        help="how many issues are replayed (default 300)",
-    )
-    command.add_argument(
-        "--seconds", type=_number(1, 86_400), metavar="N", help="stop after so long, newest issues first"
-    )
-    command.add_argument("--repo", type=_repository, metavar="OWNER/NAME", help="for links and full references")
-    command.add_argument("--json", action="store_true", help="print the figures as JSON")
-
-
-def _add_doctor(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
-        "doctor",
-        help="what is wrong with a memory and the setup around it, and what mends it",
-        description="Looks at everything and writes nothing. A token is taken from PRECEDENT_TOKEN, GITHUB_TOKEN or "
-        "GH_TOKEN in the environment. Exit codes: 0 all is well, notes included; 1 there are warnings, or something "
-        "outside failed; 2 there is an error that you can mend.",
-    )
-    command.add_argument(
-        "--repo",
-        type=_repository,
-        metavar="OWNER/NAME",
-        help="the repository (default: that of the remote origin here)",
-    )
-    command.add_argument("--server", type=_address, metavar="URL", help="its server, to which the token may go")
-    command.add_argument("--api", type=_address, metavar="URL", help="where that server has its API")
-    command.add_argument("--branch", metavar="NAME", help="the branch of the memory (default: that of the settings)")
-    command.add_argument("--config", type=Path, metavar="FILE", help="settings to check before they are pushed")
-    command.add_argument("--store", type=Path, metavar="DIR", help="check a store instead")
-    command.add_argument("--offline", action="store_true", help="ask git and no API")
-    command.add_argument("--thorough", action="store_true", help="read every record, not 300 of them")
-    command.add_argument("--verbose", action="store_true", help="show what is fine in full too")
-    command.add_argument("--json", action="store_true", help="print the findings as JSON")
-
-
-def _number(low: int, high: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {low} to {high}")
-        return int(text)
-
-    return number
-
-
-def _share(text: str) -> float:
-    if not re.fullmatch(r"[01]?\.?[0-9]{1,9}", text) or not 0 < float(text) <= 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0, at most 1")
-    return float(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside, or its `Verdict`."""
-    given = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    first = words[0] if words else ""
+    gc.disable()  # nothing of what is loaded now is garbage, and looking for some takes as long as a search
+    given = parser(first if first != "completion" else "").parse_args(words)
     try:
-        return show(_runner(given.command)(given))
+        run = _runner(given.command)
+        if given.command not in QUICK:
+            gc.enable()
+        return show(run(given))
     except PrecedentError as error:
-        print(f"precedent {given.command}: {error}", file=sys.stderr)
+        from bot.comment.visible import one_line  # what a stranger named may be part of it
+
+        print(f"precedent {given.command}: {one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read this has seen enough; what is still buffered must not fail once more when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    finally:
+        gc.enable()
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:
-    """The function of a command. Those that prove are loaded when they are wanted: they bring more with them."""
-    if command == "outcomes":
-        from bot.doors.outcomes import run_outcomes
+    """The function of a command."""
+    if command == "action":
+        from bot.doors.action import main as act
 
-        return run_outcomes
-    if command == "doctor":
-        from bot.doors.doctor import run_doctor
+        return lambda _: Verdict("", act())
+    place = next(group.runs[command] for group in GROUPS if command in group.runs)
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
-        return run_doctor
-    if command in SERVER:
-        from bot.doors import operating
 
-        return getattr(operating, f"run_{command}")  # type: ignore[no-any-return]
-    if command in PROOFS:
-        from bot.doors import proof
-
-        return getattr(proof, f"run_{command}")  # type: ignore[no-any-return]
-    return getattr(commands, f"run_{command}")  # type: ignore[no-any-return]
+@cache
+def _columns() -> int:
+    try:
+        return int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        try:
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else WIDTH
+        except (OSError, ValueError):
+            return WIDTH

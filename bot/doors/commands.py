@@ -20,7 +20,6 @@ from bot.doors.archives import read_archive
 from bot.doors.progress import progress
 from bot.doors.stores import open_store
 from bot.errors import UserError
-from bot.indexed import Hit
 from bot.kept import Changes
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
@@ -28,7 +27,6 @@ from bot.model import Outcome, Reference, Thread, ThreadId
 from bot.reading.references import find_references
 from bot.recall.answering import decide, recall
 from bot.recall.mentioned import Place
-from bot.recall.query import word_query
 from bot.settings import Settings
 
 MAX_STDIN = 1024 * 1024
@@ -102,23 +100,6 @@ def run_answer(given: argparse.Namespace) -> object:
     return markdown
 
 
-def run_search(given: argparse.Namespace) -> object:
-    """The threads that speak of some words."""
-    if not 1 <= given.limit <= 1000:
-        raise UserError(f"--limit {given.limit}: give a number from 1 to 1000")
-    memory = open_store(given.store)
-    query = word_query(" ".join(given.words))
-    hits = memory.search(query, limit=given.limit, keep=lambda e: given.state in ("all", e.state))
-    memory.close()
-    if given.json:
-        return [_hit(hit) for hit in hits]
-    if not hits:
-        print("Nothing relevant.", file=sys.stderr)
-    return "".join(
-        f"{hit.entry.id}\t{hit.entry.state}\t{hit.score:.2f}\t{' '.join(hit.entry.title.split())}\n" for hit in hits
-    )
-
-
 def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
     """An answer as data: `{spoke, reason, mentioned, seen_before, open_now, pages, markdown, ms}`."""
     context = answer.context if isinstance(answer, Speak) else Context()
@@ -157,18 +138,6 @@ def _reference(reference: Reference) -> dict[str, object]:
         "kind": reference.kind,
     }
     return fields | ({"prefix": reference.prefix} if reference.prefix else {})
-
-
-def _hit(hit: Hit) -> dict[str, object]:
-    entry = hit.entry
-    return {
-        "id": entry.id,
-        "title": entry.title,
-        "score": round(hit.score, 4),
-        "state": entry.state,
-        "kind": entry.kind.value,
-        "created_at": stamp(entry.created_at),
-    }
 
 
 def _mention(mention: Mention) -> dict[str, object]:

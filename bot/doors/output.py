@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
+
+_UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
+"""What a terminal would obey, and what nobody sees, such as characters that turn a line around."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a command shows, and the exit code with which it ends although nothing stopped it."""
 
     shown: object
@@ -21,7 +24,16 @@ def show(result: object) -> int:
     shown, code = (result.shown, result.code) if isinstance(result, Verdict) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, indent=1) + "\n"
+    text = shown if isinstance(shown, str) else f"{_escaped(json.dumps(shown, ensure_ascii=False, indent=1))}\n"
     sys.stdout.write(text)
     sys.stdout.flush()
     return code
+
+
+def _escaped(text: str) -> str:
+    """JSON in which what a terminal would obey, and what nobody sees, is written as numbers: the data stay the same."""
+    return text if text.isascii() and "\x7f" not in text else re.sub(_UNSEEN, _number, text)
+
+
+def _number(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]  # two numbers for a character beyond the first 65,536

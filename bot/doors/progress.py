@@ -8,14 +8,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function that takes the number of steps done since the last call."""
+def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Gives a function that takes the number of steps done since the last call. None: nobody knows of how many."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import Progress
+    from bot.doors.terminal import bar
 
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda steps: bar.advance(task, steps)
+    with bar(label, total) as tick:
+        yield tick

@@ -11,6 +11,7 @@ from bot.errors import PrecedentError
 from bot.github.errors import Gone, RateLimited
 from bot.memory.git_errors import Archived
 from bot.outfit import Used
+from bot.recall.conversation import Past
 from bot.voice import Spoken
 
 NEUTRAL = (RateLimited, Gone, Archived)
@@ -22,7 +23,7 @@ class Report:
     """What one run did and what went wrong, gathered on the way. ``code`` is its exit code: the worst that was met.
 
     ``notices`` tell of what somebody may want to know and nobody has to mend. ``is_dry``: nothing is written, so
-    that no later run goes on from there.
+    that no later run goes on from there. ``past`` is what was said on the issue that the outputs are about.
     """
 
     said: list[Spoken] = field(default_factory=list)
@@ -31,6 +32,7 @@ class Report:
     failures: list[str] = field(default_factory=list)
     code: int = 0
     is_dry: bool = False
+    past: Past | None = None
 
     def hear(self, said: Iterable[Spoken]) -> None:
         """Take in what was said, and what could not be."""
@@ -83,9 +85,10 @@ def tell(around: Surroundings, report: Report) -> None:
         lines = tuple(map(summary_line, shown))
         append(around.summary, summarise(RunReport(lines, (*report.notices, *report.notes), tuple(report.failures))))
     if around.output:
-        silence = Spoken(0, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
+        about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
+        silence = Spoken(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
         first = report.said[0] if report.said else silence
-        append(around.output, outputs(first, context_file(around, first)))
+        append(around.output, outputs(first, context_file(around, first, report.past)))
 
 
 def _told_once(spoken: Spoken, report: Report) -> Spoken:

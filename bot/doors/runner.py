@@ -11,14 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.comment.history import Markdown, render
 from bot.comment.pack import as_markdown
 from bot.comment.summary import Said, log_line
 from bot.errors import UserError, WorldError
 from bot.github.client import WRITE_GAP
+from bot.recall.conversation import Past
+from bot.recall.tiers import MIN_CHARS, history_of
 from bot.voice import Spoken
 
 SERVER = "https://github.com"
 FOLDER = ".precedent"
+MAX_CONTEXT = 120_000
+"""Characters of a context file that the history of the issue may fill up, after what was found."""
+
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
@@ -99,11 +105,23 @@ def outputs(spoken: Spoken, context: str) -> str:
     return "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in values.items())
 
 
-def context_file(around: Surroundings, spoken: Spoken) -> str:
-    """The path of a Markdown file for an agent's prompt; "" when there is nothing to tell."""
-    if spoken.context.is_empty:
+def context_file(around: Surroundings, spoken: Spoken, past: Past | None = None) -> str:
+    """The path of a Markdown file for an agent's prompt; "" when there is nothing to tell.
+
+    ``past`` is what was said on the issue lately. It is added where it is more than one message, which the agent has.
+    """
+    found = "" if spoken.context.is_empty else as_markdown(spoken.context)
+    history = _history(past, MAX_CONTEXT - len(found or as_markdown(spoken.context, "\n"))) if past else ""
+    text = as_markdown(spoken.context, history) if found or history else ""
+    return leave(around, f"context-{spoken.id}.md", text) if text else ""
+
+
+def _history(past: Past, room: int) -> str:
+    """The part of a context file that tells what was said lately, in at most so many characters; "" for nothing."""
+    if room < MIN_CHARS or sum(len(one.turns) for one in past.conversations) < 2:
         return ""
-    return leave(around, f"context-{spoken.id}.md", as_markdown(spoken.context))
+    form = Markdown(past.zone, is_part=True)
+    return render(history_of(past, form, room), form)
 
 
 def leave(around: Surroundings, name: str, text: str) -> str:

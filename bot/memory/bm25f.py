@@ -16,14 +16,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from math import log
 from typing import NamedTuple
 
 from bot.memory.index import Document
-
-K1 = 5.0
-"""Saturation. This, and the weights and normalisations of title and body, are the best of a grid over 692 queries on
-issues of Rust up to 2015; the average lengths are those of these issues."""
+from bot.memory.levels import K1, LEVELS
 
 
 class Section(NamedTuple):
@@ -49,10 +45,6 @@ MAX_BODY_TERMS = 400
 MAX_NOTE_TERMS = 200
 """Distinct terms of all notes that are indexed, those that say most first."""
 
-_LOWEST = 1 / 64
-_LEVEL_COUNT = 31
-LEVELS: tuple[float, ...] = (0.0, *(_LOWEST ** (1 - step / _LEVEL_COUNT) for step in range(1, _LEVEL_COUNT + 1)))
-"""Level → f/(k1 + f), geometric from 1/55 to 1; level 0 is not used. Neighbours differ by 14 %."""
 _BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
@@ -71,11 +63,6 @@ def note_levels(document: Document) -> dict[str, int]:
         best = sorted(levels.items(), key=lambda item: -item[1])
         return dict(best[:MAX_NOTE_TERMS])
     return levels
-
-
-def idf(frequency: int, total: int) -> float:
-    """The weight of a term that is in ``frequency`` of ``total`` documents; > 0 (the form of Lucene)."""
-    return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
 
 def _levels(parts: Iterable[tuple[Section, Sequence[str], Mapping[str, int]]]) -> dict[str, int]:

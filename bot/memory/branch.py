@@ -109,16 +109,16 @@ class BranchStore:
 
     def __init__(
         self,
-        url: str,
+        url: str | Remote,
         branch: str,
-        token: str | None,
+        token: str | None = None,
         *,
         keep: Path | None = None,
         squash_after: int = 200,
         squash_bytes: int = 50_000_000,
     ) -> None:
         self._ref = f"refs/heads/{checked_branch(branch)}"
-        remote = Remote(url, token)
+        remote = Remote(url, token) if isinstance(url, str) else url
         self._limit = Growth(squash_after, squash_bytes)
         self._keep = keep
         self._folder = _temporary(keep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from bot.memory import manifest as manifests
 from bot.memory.changed import Changed, Progress
 from bot.memory.documents import document_of
 from bot.memory.families import DIGESTS
+from bot.memory.held import CHUNK
 from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
 from bot.memory.learned import Embedder, Encoder, Lesson
 from bot.memory.manifest import Manifest
@@ -24,6 +25,7 @@ from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
 from bot.memory.store import Snapshot, StoreError
 from bot.memory.whoosh import LAYOUT, PARTS_FOLDER, USUAL, Sizes, WhooshIndex, build, open_index
+from bot.memory.whoosh.leaf import Leaf
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
@@ -83,6 +85,17 @@ class Draft(Changed):
         """What the index knows of these threads."""
         wanted = list(ids)
         return self._ask(lambda index: index.entries(wanted), {})
+
+    def segments(self) -> Mapping[str, Leaf]:
+        """The segments of the index by name; a damaged index is made anew."""
+        return self._ask(lambda _: self._index.segments() if self._index else {}, {})
+
+    def digest_shards(self) -> Iterator[tuple[str, bytes]]:
+        """All shards of digests with their paths, in order."""
+        paths = sorted(DIGESTS.among(self.snapshot.paths(DIGESTS.folder)))
+        for start in range(0, len(paths), CHUNK):
+            found = self.snapshot.read(paths[start : start + CHUNK])
+            yield from sorted(found.items())
 
     # -- changing --------------------------------------------------------------------------------------------------
 

@@ -104,6 +104,11 @@ class Remote:
             found[f"http.{self.url}.extraheader"] = f"AUTHORIZATION: basic {self._basic}"
         return found
 
+    def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:
+        """What git is started with: of this machine's settings nothing but the way to the network."""
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return inherited | _ENVIRONMENT | given({**_SETTINGS, **settings}) | {"HOME": str(home)}
+
     def redacted(self, words: str) -> str:
         """``words`` without the token, plain or encoded."""
         for secret in (self.token, self._basic) if self.token else ():
@@ -113,6 +118,14 @@ class Remote:
     @property
     def _basic(self) -> str:
         return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+
+
+def given(settings: Mapping[str, str]) -> dict[str, str]:
+    """These settings as git takes them from its environment. https://git-scm.com/docs/git-config#ENVIRONMENT"""
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for at, (key, value) in enumerate(settings.items()):
+        found |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return found
 
 
 def checked_branch(name: str) -> str:
@@ -154,10 +167,7 @@ class Git:
             (self._folder / "HEAD").write_text("ref: refs/heads/main\n")
 
     def tidy(self) -> None:
-        """Take away what a git that was killed left: locks, which end every later fetch, and parts of packs.
-
-        Only for who has the repository for himself.
-        """
+        """Take away what a killed git left, locks and parts of packs. Only for who has the repository for himself."""
         with on_disk("tidy a repository"):
             for pattern in ("*.lock", "refs/**/*.lock", "objects/pack/*.lock", "objects/pack/tmp_*"):
                 for left in self._folder.glob(pattern):
@@ -213,13 +223,13 @@ class Git:
         settings: Mapping[str, str] | None = None,
     ) -> bytes:
         """What `git args` prints, or the GitError that its complaint means."""
-        return self._start(args, stdin, stdout, self._environment(settings or {}))[0]
+        return self._start(args, stdin, stdout, self._remote.environment(settings or {}, self._folder))[0]
 
     def _remotely(self, *args: str, settings: Mapping[str, str], stdin: bytes = b"", answer: bool = False) -> bytes:
         """What git prints (its remarks unless ``answer``); tried again after a pause when the remote is unreachable."""
         for pause in (*(0.5 * 2**turn for turn in range(self._tries - 1)), 0.0):
             try:
-                printed, remarks = self._start(args, stdin, None, self._environment(settings))
+                printed, remarks = self._start(args, stdin, None, self._remote.environment(settings, self._folder))
                 return printed if answer else remarks
             except RemoteUnreachable:
                 if not pause:
@@ -265,7 +275,7 @@ class Git:
         return process
 
     def _reader(self, args: Sequence[str]) -> subprocess.Popen[bytes]:
-        return self._process(args, subprocess.PIPE, subprocess.PIPE, self._environment({}))
+        return self._process(args, subprocess.PIPE, subprocess.PIPE, self._remote.environment({}, self._folder))
 
     def _failed(self, process: subprocess.Popen[bytes], late: bool) -> StoreError:
         assert isinstance(process.args, tuple)
@@ -281,16 +291,6 @@ class Git:
 
     def _meaning(self, args: Sequence[str], words: bytes) -> StoreError:
         return meaning(args[0], self._remote.redacted(words.decode("utf-8", "replace")))
-
-    def _environment(self, settings: Mapping[str, str]) -> dict[str, str]:
-        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        keys_and_values = (
-            pair
-            for at, (key, value) in enumerate({**_SETTINGS, **settings}.items())
-            for pair in ((f"GIT_CONFIG_KEY_{at}", key), (f"GIT_CONFIG_VALUE_{at}", value))
-        )
-        own = {"GIT_CONFIG_COUNT": str(len({**_SETTINGS, **settings})), "HOME": str(self._folder)}
-        return inherited | _ENVIRONMENT | dict(keys_and_values) | own
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -88,14 +88,16 @@ _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
         AuthFailed,
         re.compile(
             r"Authentication failed|could not read (?:Username|Password)|(?:returned error:|HTTP) 40[13]\b|"
-            r"Permission to |Resource not accessible|repository '[^']{1,400}' not found|Write access to repository not",
+            r"Permission to |Permission denied \(|Host key verification failed|Resource not accessible|"
+            r"repository '[^']{1,400}' not found|Write access to repository not",
             re.IGNORECASE,
         ),
     ),
     (
         RemoteUnreachable,
         re.compile(
-            r"Could not resolve|Failed to connect|Couldn't connect|timed out|(?:returned error:|HTTP) (?:429|5\d\d)|"
+            r"Could not resolve|Failed to connect|Couldn't connect|Network is unreachable|No route to host|timed out|"
+            r"(?:returned error:|HTTP) (?:429|5\d\d)|"
             r"Timeout|Connection (?:refused|reset|closed|timed)|early EOF|RPC failed|hung up|unexpected disconnect|"
             r"Empty reply|Recv failure|expected flush|body are still expected|transfer closed|SSL_|GnuTLS|"
             r"bad line length"
@@ -103,7 +105,12 @@ _MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
     ),
 )
 # Which line of many tells it best.
-_TELLING = (re.compile(r"GH0\d\d|was archived"), re.compile(r"^! "), re.compile(r"^(?:fatal|error):"), re.compile(""))
+_TELLING = (
+    re.compile(r"GH0\d\d|was archived|^ssh: |Permission denied \("),
+    re.compile(r"^! "),
+    re.compile(r"^(?:fatal|error):"),
+    re.compile(""),
+)
 _LONGEST = 300
 
 

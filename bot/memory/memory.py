@@ -20,6 +20,7 @@ from bot.memory.manifest import PATH
 from bot.memory.notes import Notes
 from bot.memory.store import Moved, Store, StoreError
 from bot.memory.whoosh import USUAL, Sizes
+from bot.memory.whoosh.leaf import Leaf
 from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
 
@@ -212,6 +213,14 @@ class Memory:
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids."""
         return self.draft.every_record(tick)
+
+    def segments(self) -> Mapping[str, Leaf]:
+        """The segments of the index by name, see `WhooshIndex.segments`."""
+        return self.draft.segments()
+
+    def digest_shards(self) -> Iterator[tuple[str, bytes]]:
+        """All shards of digests with their paths, as they are stored."""
+        return self.draft.digest_shards()
 
     def rebuild_index(self, tick: Progress = lambda _: None) -> None:
         """Make the index anew from the records (staged; `commit` writes it)."""

@@ -14,7 +14,6 @@ All numbers are little-endian. A key is a letter for the field and a term withou
 from __future__ import annotations
 
 import struct
-import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -22,15 +21,13 @@ from itertools import accumulate
 from operator import sub
 from typing import IO, NamedTuple
 
+from bot.memory.packed import MAX_KEY, TYPES, little_endian, pack
 from bot.numeric import scores
 from bot.numeric.scores import Levels, Numbers
 
 _MAGIC = b"PTF1"
 _HEADER = struct.Struct("<4sII")
 _BLOCK = 128
-_MAX_KEY = 4096
-_TYPES = {1: "B", 2: "H", 4: "I"}
-_SINGLE = struct.Struct("<BHB")
 
 
 class Postings(NamedTuple):
@@ -38,17 +35,6 @@ class Postings(NamedTuple):
 
     documents: Numbers
     levels: Levels
-
-
-def encode_key(field: str, term: str) -> bytes:
-    """The key of a term in the field with this letter: the same for the same arguments, at most 4,096 bytes.
-
-    Terms that differ only after that share a key.
-    """
-    key = (field + term).encode("utf-8", "surrogatepass")
-    if b"\0" in key or b"\\" in key:
-        key = key.replace(b"\\", b"\\\\").replace(b"\0", b"\\0")
-    return key[:_MAX_KEY]
 
 
 class Inversion:
@@ -83,12 +69,12 @@ class Inversion:
                 key_at.append(len(keys) - 1)
                 list_at.append(len(lists))
             keys += key + b"\0"
-            packed = _pack(*self._lists[key])
+            packed = pack(*self._lists[key])
             lengths.append(len(packed))
             lists += packed
         file.write(_HEADER.pack(_MAGIC, len(lengths), len(keys)))
         for numbers in (key_at, list_at, lengths):
-            file.write(_little_endian(numbers).tobytes())
+            file.write(little_endian(numbers).tobytes())
         file.write(keys)
         file.write(lists)
 
@@ -115,7 +101,7 @@ class TermFile:
         if self._keys.count(0) != self._count + 1 or self._keys[:1] != b"\0" or self._keys[-1:] != b"\0":
             raise ValueError("the keys are damaged")
         self._key_at.append(len(self._keys) - 1)
-        if not all(0 < size <= _BLOCK * (_MAX_KEY + 1) for size in map(sub, self._key_at[1:], self._key_at)):
+        if not all(0 < size <= _BLOCK * (MAX_KEY + 1) for size in map(sub, self._key_at[1:], self._key_at)):
             raise ValueError("the keys are damaged")
         self._first = [self._key_from(start + 1) for start in self._key_at[:-1]]
 
@@ -140,7 +126,7 @@ class TermFile:
         keys = self._keys[1:-1].split(b"\0") if self._count else []
         for key, end, length in zip(keys, accumulate(self._lengths), self._lengths, strict=True):
             width, gaps, levels = self._parts(end - length, length)
-            documents = list(accumulate(_little_endian(array(_TYPES[width], gaps.tobytes()))))
+            documents = list(accumulate(little_endian(array(TYPES[width], gaps.tobytes()))))
             self._check(documents[-1])
             yield key, documents, levels.tobytes()
 
@@ -148,7 +134,7 @@ class TermFile:
         self._lists.release()
 
     def _key_from(self, start: int) -> bytes:
-        return self._keys[start : self._keys.index(0, start, start + _MAX_KEY + 1)]
+        return self._keys[start : self._keys.index(0, start, start + MAX_KEY + 1)]
 
     def _parts(self, offset: int, length: int) -> tuple[int, memoryview, memoryview]:
         """Of one list the width of its gaps, the gaps, and the levels."""
@@ -164,24 +150,9 @@ class TermFile:
             raise ValueError("a list names a document that is not there")
 
 
-def _pack(documents: array[int], levels: bytearray) -> bytes:
-    if len(documents) == 1 and documents[0] < 1 << 16:
-        return _SINGLE.pack(2, documents[0], levels[0])
-    gaps = [documents[0], *map(sub, documents[1:], documents)]
-    largest = max(gaps)
-    width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
-    return bytes((width,)) + _little_endian(array(_TYPES[width], gaps)).tobytes() + levels
-
-
 def _numbers(buffer: memoryview, at: int, count: int) -> tuple[array[int], int]:
     end = at + 4 * count
     numbers = array("I", buffer[at:end].tobytes())
     if len(numbers) != count:
         raise ValueError("the file of terms is cut off")
-    return _little_endian(numbers), end
-
-
-def _little_endian(numbers: array[int]) -> array[int]:
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
+    return little_endian(numbers), end

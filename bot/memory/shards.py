@@ -78,6 +78,11 @@ def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
     return {key: line for key, _, line in found if key is not None}, all(key is not None for key, _, _ in found)
 
 
+def read_texts(data: bytes) -> list[tuple[ThreadId, str]]:
+    """The lines of a shard as they are written, each after its thread, those that can be read."""
+    return [(key, text) for key, text, _ in _lines(data) if key is not None]
+
+
 def is_damaged(data: bytes) -> bool:
     """Whether a line of this shard cannot be read."""
     return not read_lines(data)[1]

@@ -12,7 +12,7 @@ from math import log1p
 from bot.indexed import Digest
 from bot.model import Reference, Thread
 from bot.reading.decisions import decisions
-from bot.reading.language import OTHER_STOP_WORDS, UNSPACED, bigrams, folded, is_english
+from bot.reading.language import OTHER_STOP_WORDS, bigrams, folded, is_english, unspaced
 from bot.reading.lexicon import ALSO_ENGLISH, COMMON_WORDS
 from bot.reading.markdown import first_paragraph
 from bot.reading.outcome import outcome
@@ -115,7 +115,7 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
 
 def _words(token: str) -> Iterable[str]:
     """A token as a reader takes it: of a script without spaces, where it may be a sentence, its pairs."""
-    return (token,) if token.isascii() or not UNSPACED.match(token) else bigrams(token)
+    return (token,) if token.isascii() or not unspaced().match(token) else bigrams(token)
 
 
 def _surface(written: Counter[str]) -> str:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import cache
 
 from bot.reading.lexicon import ALSO_ENGLISH, FUNCTION_WORDS, RUSSIAN_STOP_WORDS, STOP_PAIRS, STOP_WORDS
-
-UNSPACED = re.compile(
-    r"([\u0e01-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
-    r"\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+)"
-)
-"""A run in the scripts that are written without spaces: Thai, Lao, Myanmar, Khmer, Hangul, kana, Han."""
 
 _ENOUGH = 2
 _SHARE = 2
@@ -31,6 +26,15 @@ _LETTERS = str.maketrans(
 )
 _FOREIGN_LETTER = re.compile(r"[\u00c0-\u024f\u1e00-\u1eff]")
 _PARTICLES = frozenset("이가을를은는에의로도와과만")
+
+
+@cache
+def unspaced() -> re.Pattern[str]:
+    """A run in the scripts that are written without spaces: Thai, Lao, Myanmar, Khmer, Hangul, kana, Han."""
+    return re.compile(
+        r"([\u0e01-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+        r"\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+)"
+    )
 
 
 def without_accents(word: str) -> str:
@@ -82,7 +86,7 @@ def stretch(token: str, term: str, wanted: Container[str]) -> str:
     But of a run in a script without spaces, which may be a sentence, only the part around ``term`` whose pairs are all
     in ``wanted``. Linear in the token.
     """
-    if token.isascii() or term not in wanted or not UNSPACED.match(token):
+    if token.isascii() or term not in wanted or not unspaced().match(token):
         return token
     start = token.find(term)
     end = start + len(term)

@@ -13,13 +13,12 @@ import Stemmer
 from bot.reading.language import (
     ALL_STOP_WORDS,
     OTHER_STOP_WORDS,
-    UNSPACED,
     bigrams,
     folded,
     is_english,
+    unspaced,
     without_accents,
 )
-from bot.reading.signals import strip_boilerplate
 
 ANALYSER_VERSION = f"2+snowball{Stemmer.version()}"
 """Changes whenever the same text may give other terms; an index that was built with another value must be rebuilt."""
@@ -81,6 +80,8 @@ def terms(text: str) -> list[str]:
 
 def body_terms(text: str) -> list[str]:
     """The terms of an opening text without the words that its issue template put there."""
+    from bot.reading.signals import strip_boilerplate  # a search by words has no use for it, and begins without it
+
     return terms(strip_boilerplate(text))
 
 
@@ -89,7 +90,7 @@ def tokens(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     found = _ANY_TOKEN.findall(_normalise(text))
-    return [part for run in found for part in ((run,) if run.isascii() else UNSPACED.split(run)) if part]
+    return [part for run in found for part in ((run,) if run.isascii() else unspaced().split(run)) if part]
 
 
 def token_terms(token: str) -> tuple[str, ...]:
@@ -121,8 +122,8 @@ class _Terms(dict[str, tuple[str, ...]]):
 
 
 def _analyse(token: str, word: _Word) -> Iterator[str]:
-    unspaced = not token.isascii() and UNSPACED.match(token)
-    return bigrams(token) if unspaced else _analyse_spaced(token, word)
+    is_unspaced = not token.isascii() and unspaced().match(token)
+    return bigrams(token) if is_unspaced else _analyse_spaced(token, word)
 
 
 def _analyse_spaced(token: str, word: _Word) -> Iterator[str]:

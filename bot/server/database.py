@@ -141,12 +141,19 @@ def _prepared(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
     return sa.text(sql).bindparams(*(sa.bindparam(name, expanding=True) for name in lists))
 
 
+_KNOWS_SUBSEC = (3, 42)
+"""SQLite from which `unixepoch('subsec')` gives parts of a second. The queue's library takes it for granted from Python
+3.12 on, but Python is built with the SQLite of the machine: Debian 12 has 3.40."""
+
+
 def _sqlite(url: str, hurry: bool) -> sa.Engine:
     patience = HURRY if hurry else BUSY
     options = {"timeout": patience, "isolation_level": "IMMEDIATE", "check_same_thread": False}
     engine = sa.create_engine(url, connect_args=options, pool_size=10, max_overflow=100)
 
     def prepare(connection: Any, _: object) -> None:
+        if sqlite3.sqlite_version_info < _KNOWS_SUBSEC:
+            connection.create_function("unixepoch", 1, lambda _: time.time())
         for words in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={round(1000 * patience)}"):
             connection.execute(f"PRAGMA {words}")
 

@@ -735,3 +735,25 @@ def begin(stage: Stage, number: int) -> subprocess.Popen[bytes]:
     )
     environment = environ(stage, "issues", **files, **changes)
     return subprocess.Popen([sys.executable, "-c", code], env=dict(environment), cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+def test_the_file_for_an_agent_holds_what_was_said_on_the_issue(stage: Stage) -> None:
+    number = open_issue(stage, "The form comes back at once.", "monalisa")
+    assert stage.outputs()["context"] == ""
+    say(stage, number, "Since when? <!-- not seen -->", "octocat")
+    shown = Path(stage.outputs()["context"]).read_text(encoding="utf-8")
+    assert "## What was said lately\n\n- thread status: CONTINUATION" in shown
+    assert "] monalisa: The form comes back at once.\n" in shown
+    assert "] octocat: Since when?\n" in shown
+    assert "not seen" not in shown
+
+
+def test_the_file_for_an_agent_has_no_words_that_are_never_quoted(stage: Stage) -> None:
+    configure(stage, "ignore: {people: [octocat]}")
+    number = open_issue(stage, "The form comes back at once.", "monalisa")
+    say(stage, number, "Secret words.", "OctoCat")
+    assert stage.outputs()["context"] == ""
+    say(stage, number, "More.", "hubot")
+    shown = Path(stage.outputs()["context"]).read_text(encoding="utf-8")
+    assert "] hubot: More.\n" in shown
+    assert "Secret" not in shown

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.indexed import Hit
-from bot.memory.bm25f import K1, LEVELS, idf, note_levels, text_levels
+from bot.memory.bm25f import note_levels, text_levels
 from bot.memory.index import NOTES, TEXT, Blend, Document, Query
+from bot.memory.levels import K1, LEVELS, MAX_LOOKED_UP, idf
 from bot.memory.whoosh.columns import FLIPS
-from bot.memory.whoosh.search import MAX_LOOKED_UP
 from bot.model import ThreadId
 from tests.examples import examples
 from tests.memory.test_whoosh import START, document, entry, index_of

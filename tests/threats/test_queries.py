@@ -11,8 +11,8 @@ import pytest
 
 from bot.kept import Changes
 from bot.memory.folder import FolderStore
+from bot.memory.levels import MAX_LOOKED_UP
 from bot.memory.memory import Memory
-from bot.memory.whoosh.search import MAX_LOOKED_UP
 from bot.model import Thread
 from bot.reading.intent import commands
 from bot.recall.query import similar_query, word_query

@@ -59,9 +59,6 @@ def useless(settings: Settings, place: Place, name: str, steps: Sequence[Step] =
     if settings.comment.redirect_links == "on" and not place.is_github and not place.store:
         says = "comment.redirect_links is on: the links of comments lead to github.com, which has no such issues"
         yield Finding("settings", "warning", says, f"set `comment.redirect_links` to auto in {name}")
-    if settings.sources.sessions:
-        says = "sources.sessions does nothing: this version remembers no transcripts"
-        yield Finding("settings", "note", says, f"take it out of {name}")
 
 
 def _mode(mode: str, name: str, steps: Sequence[Step]) -> Finding:

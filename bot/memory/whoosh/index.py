@@ -16,7 +16,8 @@ from whoosh.index import TOC, FileIndex
 
 from bot.indexed import Entry, Hit
 from bot.memory.index import Document, IndexCorrupt, Query
-from bot.memory.postings import encode_key
+from bot.memory.levels import heaviest
+from bot.memory.packed import encode_key
 from bot.memory.store import Moved, StoreError
 from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
 from bot.memory.whoosh.leaf import Leaf
@@ -24,7 +25,7 @@ from bot.memory.whoosh.names import LETTERS
 from bot.memory.whoosh.parted import is_of
 from bot.memory.whoosh.parting import USUAL, Sizes
 from bot.memory.whoosh.parts import FOLDER, MAX_PART_BYTES, PART, Fetch, Parts
-from bot.memory.whoosh.search import Corpus, Search, heaviest
+from bot.memory.whoosh.search import Corpus, Search
 from bot.memory.whoosh.writer import SCHEMA, Writer, check_vectors, open_leaf
 from bot.model import ThreadId
 
@@ -49,6 +50,7 @@ class WhooshIndex:
         self._folder, self._sizes = folder, sizes
         self._parts = Parts(folder, fetch)
         self._leaves: list[Leaf] = []
+        self._names: list[str] = []
         self._widths: dict[str, int] = {}
         self._searched: Corpus | None = None
         self._open()
@@ -112,7 +114,7 @@ class WhooshIndex:
     def close(self) -> None:
         for leaf in self._leaves:
             leaf.close()
-        self._leaves, self._widths, self._searched = [], {}, None
+        self._leaves, self._names, self._widths, self._searched = [], [], {}, None
 
     def __len__(self) -> int:
         return sum(leaf.count - len(leaf.deleted) for leaf in self._leaves)
@@ -132,8 +134,18 @@ class WhooshIndex:
             for segment in segments:
                 leaf = open_leaf(storage, segment, self._parts)
                 self._leaves.append(leaf)
+                self._names.append(segment.segid)
                 if any(self._widths.setdefault(arm, width) != width for arm, width in leaf.widths.items()):
                     raise IndexCorrupt("its vectors are of several lengths")
+
+    def segments(self) -> dict[str, Leaf]:
+        """Its segments by name, for who keeps what is in them elsewhere; a name stands for one content.
+
+        All parts are brought. What is read of a leaf afterwards may raise anything where the segment is damaged.
+        """
+        with _damage_is_corruption():
+            self._parts.bring(self.parts())
+        return dict(zip(self._names, self._leaves, strict=True))
 
     def parts(self) -> set[str]:
         """The names of all parts that its segments have."""
@@ -142,7 +154,7 @@ class WhooshIndex:
     def _bring_lists(self, query: Query) -> None:
         """Have all here that ranks documents for this query, with one exchange."""
         parted = [leaf for leaf in self._leaves if leaf.parts()]
-        terms = [*(term for _, term in heaviest(query)), _UNKNOWN] if parted else ()
+        terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
         wanted = [
             (leaf.parts_of_numbers(), leaf.parts_of_keys(keys), leaf.parts_of_arms(query.vectors)) for leaf in parted

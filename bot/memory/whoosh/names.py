@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from bot.memory.index import NOTES, TEXT
-from bot.memory.postings import encode_key
+from bot.memory.packed import encode_key
 from bot.model import Kind, ThreadId
 
 LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}

@@ -10,18 +10,16 @@ from math import inf
 from typing import NamedTuple
 
 from bot.indexed import Entry, Hit
-from bot.memory.bm25f import K1, LEVELS, idf
 from bot.memory.index import FLOOD, TEXT, Blend, Query
-from bot.memory.postings import Postings, encode_key
+from bot.memory.levels import K1, LEVELS, heaviest, idf
+from bot.memory.packed import encode_key
+from bot.memory.postings import Postings
 from bot.memory.whoosh.leaf import Leaf, View
 from bot.memory.whoosh.names import KINDS, LETTERS
 from bot.memory.whoosh.parts import Parts
 from bot.model import Kind
 from bot.numeric import scores
 from bot.numeric.scores import Numbers, Scores
-
-MAX_LOOKED_UP = 512
-"""Terms of a query that are looked up, the heaviest first."""
 
 _CHAIN = 3
 """Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
@@ -176,7 +174,7 @@ class Search:
         return Ranking(scores.only(ranking.values, found, (KINDS[kind] for kind in kinds)), ranking.nothing)
 
     def _look_up(self, query: Query) -> None:
-        looked_up = heaviest(query)
+        looked_up = heaviest(query.terms)
         for field, importance in sorted(query.fields.items()):
             for weight, term in looked_up if importance > 0 else ():
                 found, frequency = self._corpus.lists(field, term)
@@ -234,8 +232,3 @@ class Search:
             (blend.duplicates, scores.log_counts(self._duplicates)),
         ]
         return Ranking(scores.weighed(parts, scores.joined_flags([view.hidden for view in views])), -inf)
-
-
-def heaviest(query: Query) -> list[tuple[float, str]]:
-    """The terms of a query that are looked up, each after its negative weight."""
-    return sorted((-weight, term) for term, weight in query.terms.items() if weight > 0)[:MAX_LOOKED_UP]

@@ -19,7 +19,8 @@ from whoosh.writing import MERGE_SMALL, SegmentWriter
 
 from bot.memory import bm25f
 from bot.memory.index import ARMS, Document
-from bot.memory.postings import Inversion, encode_key
+from bot.memory.packed import encode_key
+from bot.memory.postings import Inversion
 from bot.memory.whoosh import core, stored
 from bot.memory.whoosh.codec import CORE_EXT, NAME, Codec, Segment, Storage
 from bot.memory.whoosh.columns import FLIPS, NUMBERS, Pieces, Rows

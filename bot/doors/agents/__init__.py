@@ -1,0 +1,1 @@
+"""The memory as read-only tools for coding agents."""

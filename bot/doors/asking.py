@@ -1,0 +1,252 @@
+"""The commands that ask the memory: search, smart-search, what and related."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bot.card import Card, CardId, Found, Passage
+from bot.comment.visible import one_line
+from bot.doors import listing
+from bot.doors.items import Item, Section
+from bot.doors.located import Place, Where
+from bot.doors.output import Verdict
+from bot.doors.place import opened
+from bot.doors.rows import full, holds, linked, passage, ruled, url_of
+from bot.errors import UserError
+from bot.reading.words import terms
+
+if TYPE_CHECKING:
+    from bot.recall.checkout import Checkout
+    from bot.recall.smart import Ranked
+    from bot.recall.work import Ruled
+
+SCHEMA = 1
+"""Of the answers that are objects. Fields are added to it, and none is renamed or taken away."""
+
+LEAST = 0.5
+"""Least part of the words, by their rarity, that a hit holds: weak hits are no answer."""
+
+NOTHING = "Nothing relevant."
+
+
+def run_search(given: argparse.Namespace) -> object:
+    """The threads that speak of some words."""
+    words = " ".join(given.words)
+    if given.kind == "session":
+        return _run_session_search(given, words)
+    if given.logs:
+        raise UserError("--logs names transcripts: give --kind session with it")
+    weights = {term: float(count) for term, count in Counter(terms(words)).items()}
+    with opened(where_of(given)) as place:
+        place.demand()
+        found = place.glance.search(weights, limit=given.limit, keep=_filter(given), floor=LEAST)
+        tell(place)
+        shown: object = _rows(found, words, given, place) if given.json else _hits(found, words, given, place)
+    return answered(shown, given, found=bool(found))
+
+
+def run_smart_search(given: argparse.Namespace) -> object:
+    """The threads about some words, or about what is worked on here."""
+    from bot.recall.smart import smart
+
+    words = " ".join(given.words)
+    with opened(where_of(given)) as place:
+        keep = None if given.state == "all" else lambda card: card.state == given.state
+        found = smart(words, checkout_of(place), place.glance, now(given), limit=given.limit, keep=keep)
+        tell(place, found.unused)
+        if given.json:
+            hits = [full(one.card, place.home, score=round(one.score, 4), why=list(one.why)) for one in found.hits]
+            shown: object = {"schema": SCHEMA, "hits": hits, **_about(place, found.used, found.unused)}
+        else:
+            shown = listing.listed([_ranked(one, place, words) for one in found.hits])
+    return answered(shown, given, found=bool(found.hits))
+
+
+def run_what(given: argparse.Namespace) -> object:
+    """What is related to the branch, decided about its files, still open, and was decided last."""
+    from bot.recall.work import what
+
+    with opened(where_of(given)) as place:
+        found = what(checkout_of(place), place.glance, now(given))
+        tell(place, found.unused)
+        if wants_json(given):
+            shown: object = {
+                "schema": SCHEMA,
+                "related": [full(one.card, place.home, why=list(one.why)) for one in found.related],
+                "decisions": [ruled(one, place.home, full) for one in found.decisions],
+                "tasks": [full(one.card, place.home, why=list(one.why)) for one in found.tasks],
+                "recent": [ruled(one, place.home, full) for one in found.recent],
+                **_about(place, found.used, found.unused),
+            }
+        else:
+            shown = listing.sections(
+                [
+                    Section("related", "Related to this branch", [_ranked(one, place) for one in found.related]),
+                    Section("decision", "Decided about its files", [_ruled(one, place) for one in found.decisions]),
+                    Section("task", "Open tasks", [_ranked(one, place) for one in found.tasks]),
+                    Section("recent", "Decided last", [_ruled(one, place) for one in found.recent]),
+                ]
+            )
+    return answered(shown, given, found=bool(found.related or found.decisions or found.tasks or found.recent))
+
+
+def run_related(given: argparse.Namespace) -> object:
+    """The threads that name some files, and what was decided in them."""
+    from bot.recall.work import related
+
+    with opened(where_of(given)) as place:
+        place.demand()
+        found = related([_within(place, file) for file in given.files], place.glance, now(given))
+        tell(place)
+        if given.json:
+            shown: object = {
+                "schema": SCHEMA,
+                "threads": [full(one.card, place.home, why=list(one.why)) for one in found.threads],
+                "decisions": [ruled(one, place.home, full) for one in found.decisions],
+            }
+        else:
+            shown = listing.sections(
+                [
+                    Section("thread", "Threads that name them", [_ranked(one, place) for one in found.threads]),
+                    Section("decision", "Decided there", [_ruled(one, place) for one in found.decisions]),
+                ]
+            )
+    return answered(shown, given, found=bool(found.threads))
+
+
+def where_of(given: argparse.Namespace) -> Where:
+    """Where these options say that the memory is."""
+    return Where(
+        Path.cwd(), given.store, given.repo or "", given.memory_branch or "", given.refresh, given.offline
+    )  # fmt: skip
+
+
+def checkout_of(place: Place) -> Checkout:
+    """What the checkout here tells, as far as there is one."""
+    from bot.doors.worktree import look
+
+    return look(place.top or Path.cwd())
+
+
+def tell(place: Place, more: Iterable[str] = ()) -> None:
+    """What somebody should know of the answer, a line for each on stderr."""
+    lines = [*place.missing.split("\n"), *place.note.split("\n"), *(f"Not used: {line}." for line in more)]
+    for line in filter(None, lines):
+        print(one_line(line), file=sys.stderr)
+
+
+def _about(place: Place, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
+    """What an answer says of itself: the signals that counted, those that did not, and what to know of the memory."""
+    notes = [one_line(line) for line in (*place.missing.split("\n"), *place.note.split("\n")) if line]
+    return {"used": used, "unused": unused, "notes": notes, "searched": place.glance.size}
+
+
+def answered(shown: object, given: argparse.Namespace, *, found: bool) -> Verdict:
+    """The answer, and the exit code that it ends with."""
+    if not found and not wants_json(given):
+        print(NOTHING, file=sys.stderr)
+    return Verdict(shown, 1 if getattr(given, "exit_code", False) and not found else 0)
+
+
+def wants_json(given: argparse.Namespace) -> bool:
+    """Whether data is asked for: `context --branch` says so by its format."""
+    return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"
+
+
+def now(given: argparse.Namespace) -> datetime:
+    """The moment that the answer is given for: `context --branch` may name another."""
+    return getattr(given, "as_of", None) or datetime.now(UTC)
+
+
+def _run_session_search(given: argparse.Namespace, words: str) -> object:
+    from bot.doors.place import top_of
+    from bot.doors.transcripts import opened_logs
+
+    asked = {
+        "--state": given.state != "all",
+        "--label": given.label,
+        "--author": given.author,
+        "--expand": given.expand,
+    }
+    if wrong := [name for name, is_given in asked.items() if is_given]:
+        raise UserError(f"{', '.join(wrong)}: sessions have none of these; --since and --limit go with --kind session")
+    with opened_logs(top_of(Path.cwd()), given.logs, asked=True) as logs:
+        if logs is None:
+            raise UserError("no transcripts are named: give --logs PATH, or set sources.sessions in the settings")
+        found: Sequence[Passage] = logs.search(words, given.limit, given.since)
+    shown: object = [passage(one) for one in found] if given.json else listing.passages(found)
+    return answered(shown, given, found=bool(found))
+
+
+def _filter(given: argparse.Namespace) -> Callable[[Card], bool]:
+    labels = {label.casefold() for label in given.label}
+    author = (given.author or "").removeprefix("@").casefold()
+
+    def keep(card: Card) -> bool:
+        return (
+            given.state in ("all", card.state)
+            and given.kind in (None, card.kind)
+            and (not labels or labels <= {label.casefold() for label in card.labels})
+            and author in ("", card.author.casefold())
+            and (given.since is None or card.updated_at >= given.since)
+        )
+
+    return keep
+
+
+def _rows(found: Sequence[Found], words: str, given: argparse.Namespace, place: Place) -> list[dict[str, Any]]:
+    rows = [
+        full(one.card, place.home, score=round(one.score, 4), part=round(one.part, 4), why=holds(one.terms, words))
+        for one in found
+    ]
+    if given.expand:
+        near = _near([one.card.id for one in found], place)
+        for each in rows:
+            each["linked"] = [one for one in near if one["of"] == each["id"]]
+    return rows
+
+
+def _hits(found: Sequence[Found], words: str, given: argparse.Namespace, place: Place) -> str:
+    hits = [Item(one.card, url_of(one.card, place.home), one.score, (), words) for one in found]
+    if not given.expand:
+        return listing.listed(hits)
+    from bot.recall.hop import expand
+
+    hops = expand([one.card.id for one in found], place.glance)
+    told = linked(hops, place.home)
+    near = [
+        Item(hop.card, url_of(hop.card, place.home), None, tuple(each["why"]))
+        for hop, each in zip(hops, told, strict=True)
+    ]
+    return listing.sections([Section("hit", "Found", hits), Section("linked", "One link away", near)])
+
+
+def _near(ids: Sequence[CardId], place: Place) -> list[dict[str, Any]]:
+    from bot.recall.hop import expand
+
+    return linked(expand(ids, place.glance), place.home, full)
+
+
+def _ranked(one: Ranked, place: Place, words: str = "") -> Item:
+    return Item(one.card, url_of(one.card, place.home), one.score or None, one.why, words)
+
+
+def _ruled(one: Ruled, place: Place) -> Item:
+    card = one.card._replace(decisions=(one.ruling,))
+    return Item(card, url_of(card, place.home), why=(one.why,), said=one.ruling.text)
+
+
+def _within(place: Place, file: str) -> str:
+    """The file as the checkout calls it, where it lies in one."""
+    file = file.encode("utf-8", "replace").decode()  # a name that is no UTF-8 is in no thread
+    if place.top is None:
+        return file
+    whole = Path(os.path.normpath(Path.cwd() / file))
+    return whole.relative_to(place.top).as_posix() if whole.is_relative_to(place.top) and whole.exists() else file

@@ -1,0 +1,53 @@
+"""The command for completion: a script by which a shell completes commands, options, choices and files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from bot.errors import UserError
+
+SHELLS = ("bash", "zsh", "fish")
+
+_FILES = frozenset({"FILE", "FILE…"})
+_FOLDERS = frozenset({"DIR"})
+"""Metavars of arguments that are paths."""
+
+
+def add_completion(doors: argparse._SubParsersAction[argparse.ArgumentParser], top: argparse.ArgumentParser) -> None:
+    """The parser of this command, which completes all of ``top``."""
+    command = doors.add_parser(
+        "completion",
+        help="print a script for completion in a shell",
+        description='For bash, put this into ~/.bashrc: eval "$(precedent completion bash)". '
+        "docs/agents.md has the other shells.",
+    )
+    command.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    command.set_defaults(top=top)
+
+
+def run_completion(given: argparse.Namespace) -> str:
+    """The script for this shell, made from all commands there are."""
+    return script(given.top, given.shell)
+
+
+def script(top: argparse.ArgumentParser, shell: str) -> str:
+    """The completion of ``top`` for one of `SHELLS`."""
+    try:
+        import shtab
+    except ModuleNotFoundError as error:
+        raise UserError("shtab is missing: install what requirements.lock names") from error
+    for action in _actions(top):
+        kind = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY if action.metavar in _FOLDERS else None
+        if kind:
+            action.complete = kind  # type: ignore[attr-defined]
+    return shtab.complete(top, shell) + "\n"
+
+
+def _actions(command: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """All arguments of a command and of those below it."""
+    for action in command._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)

@@ -1,0 +1,111 @@
+"""The command that tells an agent what was said lately: on an issue, by a person, in sessions, or around a branch."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from bot.comment.history import FORMS, render
+from bot.comment.visible import one_line
+from bot.comment.wording import count
+from bot.doors.asking import NOTHING, checkout_of, run_what, tell, where_of
+from bot.doors.asking import now as now_of
+from bot.doors.branch import branch_text, rows_of
+from bot.doors.context_options import zone_named
+from bot.doors.place import opened, whole
+from bot.doors.transcripts import sessions_of_issue
+from bot.errors import UserError
+from bot.model import Kind, Thread
+from bot.recall.conversation import of_issue, of_participant, past
+from bot.recall.tiers import history_of
+from bot.recall.work import what
+from bot.settings import Settings
+
+MOST = 10_000
+"""Threads of one scope that are read, the newest ones."""
+
+LOCAL = Path("/etc/localtime")
+
+
+def run_context(given: argparse.Namespace) -> object:
+    """What was said in the scope that was asked for; "" for nothing."""
+    if given.branch:
+        return run_what(given) if given.format == "json" else _branch(given)
+    zone = given.timezone or local_zone()
+    now = (given.as_of or datetime.now(UTC)).astimezone(zone)
+    scope = past(threads_of(given, now), given.me or [Settings().comment.author], now, given.days)
+    form = FORMS[given.format](zone)
+    text = render(history_of(scope, form, given.chars), form)
+    if not text:
+        print(f"Nothing was said in the last {count(given.days, 'day')}.", file=sys.stderr)
+    return text
+
+
+def _branch(given: argparse.Namespace) -> str:
+    """What is known of the branch here, as text."""
+    with opened(where_of(given)) as place:
+        found = what(checkout_of(place), place.glance, now_of(given))
+        tell(place, found.unused)
+        text = branch_text(rows_of(found, place.home), given.format, given.chars)
+    if not text:
+        print(NOTHING, file=sys.stderr)
+    return text
+
+
+def threads_of(given: argparse.Namespace, now: datetime) -> list[Thread]:
+    """The threads of the scope, which may have more in them than the last days."""
+    since = now - timedelta(days=given.days)
+    if given.sessions is not None:
+        return _sessions(given.sessions, since)
+    with opened(where_of(given)) as place:
+        place.demand()
+        if given.issue:
+            with whole(place) as memory:
+                found = list(memory.records([given.issue]).values())
+            threads = [record for record in found if isinstance(record, Thread)]
+            return of_issue([*threads, *sessions_of_issue(place, given.issue)], given.issue)
+        changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
+        with whole(place) as memory:
+            records = memory.records(changed).values()
+            return of_participant([one for one in records if isinstance(one, Thread)], given.participant)
+
+
+def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:
+    """The time zone of this machine with its rules for summer; UTC where it cannot be told."""
+    name = environ.get("TZ", "").removeprefix(":")
+    if name:
+        return zone_named(name) or UTC
+    try:
+        with place.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError):
+        return UTC
+
+
+def _sessions(folder: Path, since: datetime) -> list[Thread]:
+    """The sessions in the files of a folder that were written to since then; what cannot be read is told of."""
+    from bot.sources.transcripts.files import find
+    from bot.sources.transcripts.mapping import issues
+    from bot.sources.transcripts.reader import sessions
+    from bot.sources.transcripts.threads import thread_of
+
+    if not folder.is_dir():
+        raise UserError(f"no folder {folder}: --sessions takes the folder of the transcripts")
+    found = find([str(folder)], str(folder))
+    notes, threads = list(found.notes), list[Thread]()
+    issue_of = issues(found.mappings, found.sessions)
+    for file in found.sessions:
+        if file.mtime_ns < since.timestamp() * 1e9:
+            continue
+        try:
+            threads += [thread_of(one._replace(issue=issue_of.get(file.path))) for one in sessions(file)]
+        except OSError as error:
+            notes.append(f"{file.name} cannot be read: {error.strerror}")
+    for note in notes:
+        print(one_line(note), file=sys.stderr)
+    return threads

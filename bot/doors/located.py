@@ -1,0 +1,48 @@
+"""A memory that somebody asks, and how they said where it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.errors import UserError
+from bot.glance.glance import Glance
+
+GLANCE, FETCHED = "glance.db", "fetched"
+"""Names in the folder of a memory: its glance, and what was to be said of the last fetch, a file as old as that."""
+
+
+class Where(NamedTuple):
+    """Where to look, as the command line has it: a ``store``, else ``repo`` (OWNER/NAME), else the checkout of
+    ``folder``. ``refresh`` fetches whatever is here, ``offline`` fetches nothing."""
+
+    folder: Path
+    store: Path | None = None
+    repo: str = ""
+    branch: str = ""
+    refresh: bool = False
+    offline: bool = False
+
+
+class Place(NamedTuple):
+    """A memory that can be asked. ``repo`` is OWNER/NAME and ``home`` its address for people, "" where nobody knows.
+
+    ``top`` is the topmost folder of the checkout, None outside of any. ``note`` says what somebody should know of it;
+    ``missing`` why there is none, and what mends it: its glance is empty then. ``cache`` is a folder for what belongs
+    to it on this machine, ``store`` the folder that it was read from, None where that is a branch.
+    """
+
+    glance: Glance
+    repo: str = ""
+    home: str = ""
+    top: Path | None = None
+    note: str = ""
+    missing: str = ""
+    cache: Path | None = None
+    store: Path | None = None
+
+    def demand(self) -> Place:
+        """Itself; UserError where there is no memory."""
+        if self.missing:
+            raise UserError(self.missing)
+        return self

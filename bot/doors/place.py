@@ -1,0 +1,154 @@
+"""Where the memory is that somebody asks: a folder, or the branch of the repository that they work in."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot.doors.located import FETCHED, GLANCE, Place, Where
+from bot.errors import WorldError
+from bot.glance.file import TABLES, Damaged, connect
+from bot.glance.glance import Glance
+from bot.reading.words import ANALYSER_VERSION
+
+if TYPE_CHECKING:
+    from bot.memory.memory import Memory
+
+FRESH = 60.0
+"""Seconds after a fetch in which nobody fetches again."""
+
+_MANIFEST = "manifest.json"
+_LONGEST_NAME = 150
+
+
+@contextmanager
+def opened(where: Where) -> Iterator[Place]:
+    """The memory there, brought up to date. Raises UserError for what was named wrongly, WorldError for faults."""
+    place = _of_store(where, where.store) if where.store else _of_repository(where)
+    try:
+        yield place
+    finally:
+        place.glance.close()
+
+
+@contextmanager
+def whole(place: Place) -> Iterator[Memory]:
+    """All of this memory, with its records, as it was when the place was opened. Loads what a glance does without."""
+    from bot.doors.filling import memory_of
+
+    with memory_of(place) as memory:
+        yield memory
+
+
+def cache_folder() -> Path:
+    """Where this program keeps what it can make anew. https://specifications.freedesktop.org/basedir-spec/latest/"""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
+    except RuntimeError as error:
+        raise WorldError("this account has no home folder", "name a folder in XDG_CACHE_HOME") from error
+
+
+def nowhere(missing: str, top: Path | None = None) -> Place:
+    """A place without a memory, and why."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(TABLES)
+    return Place(Glance(database), top=top, missing=missing)
+
+
+def _of_store(where: Where, store: Path) -> Place:
+    manifest = store / _MANIFEST
+    cache = cache_folder() / "stores" / name_of(str(store.absolute()))
+    stamp = _stamp(manifest)
+    glance = None if where.refresh or not stamp else _known(cache / GLANCE, stamp)
+    if glance is None:
+        from bot.doors.filling import fill_from_store
+
+        glance = fill_from_store(store, cache / GLANCE, lambda: _stamp(manifest))
+    top = top_of(where.folder)
+    return Place(glance, where.repo or glance.fact("repo"), "", top, glance.fact("notes"), "", cache, store)
+
+
+def _stamp(manifest: Path) -> str:
+    """Tells two states of a store apart: each write replaces its manifest."""
+    with suppress(OSError):
+        found = manifest.stat()
+        return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+    return ""
+
+
+def _of_repository(where: Where) -> Place:
+    from bot.doors import remotes  # starts git, which a store needs not
+
+    top = top_of(where.folder)
+    found = remotes.of_repository(where.repo) if where.repo else remotes.of_checkout(top)
+    if isinstance(found, str):
+        return nowhere(found, top)
+    branch = where.branch or remotes.branch_of(None if where.repo else top)
+    cache = cache_folder() / "repositories" / name_of(f"{found.url} {branch}")
+    note = _told(cache)
+    if not where.offline and (where.refresh or _age(cache) > FRESH):
+        from bot.doors.filling import fill_from_branch
+
+        note = fill_from_branch(found.url, branch, cache)
+    glance = _known(cache / GLANCE)
+    if glance is None:
+        return nowhere(note or f"the memory of {found.url} was never fetched here: leave out --offline once", top)
+    told = "\n".join(filter(None, (note, glance.fact("notes"))))
+    return Place(glance, found.repo, found.home, top, told, "", cache)
+
+
+def _known(path: Path, stamp: str = "") -> Glance | None:
+    """The glance that is here, None where it cannot be used, or is not of this state (any, where that is empty)."""
+    if not path.exists():
+        return None
+    try:
+        glance = Glance(connect(path))
+    except Damaged:
+        return None
+    try:
+        if glance.fact("analyser") == ANALYSER_VERSION and glance.fact("stamp") and stamp in ("", glance.fact("stamp")):
+            return glance
+    except sqlite3.DatabaseError:
+        pass
+    glance.close()
+    return None
+
+
+def _told(cache: Path) -> str:
+    """What was to be said when the memory was last fetched, or tried to be: it still holds."""
+    try:
+        return (cache / FETCHED).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _age(cache: Path) -> float:
+    """Seconds since the memory was last fetched into this folder, or tried to be."""
+    try:
+        return abs(time.time() - (cache / FETCHED).stat().st_mtime)
+    except OSError:
+        return float("inf")
+
+
+def top_of(folder: Path) -> Path | None:
+    """The topmost folder of the checkout that ``folder`` is in."""
+    for one in (folder.absolute(), *folder.absolute().parents):
+        if (one / ".git").exists():
+            return one
+    return None
+
+
+def name_of(text: str) -> str:
+    """A name for a folder that no other text has."""
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else f"_{ord(letter):x}_" for letter in text)
+    if len(plain) <= _LONGEST_NAME:
+        return plain
+    from hashlib import sha256  # loads a library of ciphers, which takes its time
+
+    return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"

@@ -1,0 +1,135 @@
+"""Which repository somebody works in, by what git knows of its remotes; git is asked, and nothing is fetched."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from bot.errors import UserError, WorldError
+
+_CONFIG = Path(".github/precedent.yml")
+_FIRST = ("upstream", "origin")
+"""Remotes in the order in which they are taken: a fork has the issues of what it was forked from."""
+
+_REMOTE = re.compile(r"remote\.(.+)\.url")
+_OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/?$")
+_SSH = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
+_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
+_NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
+"""A name that somebody has on a server: a token is longer, or has other characters in it."""
+
+_SITES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
+_DEFAULT_BRANCH = "precedent"
+
+
+class Remote(NamedTuple):
+    """Where a repository is: its address for git; OWNER/NAME and its address for people, "" where that is no site."""
+
+    url: str
+    repo: str = ""
+    home: str = ""
+
+
+def of_repository(repo: str) -> Remote:
+    """The repository of this name on GitHub, or on the server that GITHUB_SERVER_URL names."""
+    server = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/") or "https://github.com"
+    return Remote(f"{server}/{repo}", repo, f"{server}/{repo}")
+
+
+def of_checkout(top: Path | None) -> Remote | str:
+    """The repository that this checkout was cloned from, or why nobody knows it, and what to do."""
+    if top is None:
+        return "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or folder (--store DIR)"
+    remotes = _remotes(top)
+    named = next((name for name in (*_FIRST, *sorted(remotes)) if name in remotes), None)
+    if named is None:
+        refused = _refusal(top)
+        return refused or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
+    return _remote(remotes[named], top)
+
+
+def branch_of(top: Path | None) -> str:
+    """The branch of the memory, as the settings in this checkout have it."""
+    file = top / _CONFIG if top else None
+    if file is None or not file.is_file():
+        return _DEFAULT_BRANCH
+    from bot.config import MAX_BYTES, load_settings
+
+    try:
+        with file.open("rb") as opened:
+            return load_settings(opened.read(MAX_BYTES + 1), str(_CONFIG)).branch
+    except OSError as error:
+        raise WorldError(f"{file} cannot be read: {error.strerror}", "name the branch with --memory-branch") from error
+
+
+def _remotes(top: Path) -> dict[str, str]:
+    """Name → address of the remotes, as this checkout has them."""
+    found: dict[str, str] = {}
+    told = _git(top, "config", "--null", "--get-regexp", r"^remote\..*\.url$").stdout
+    for entry in told.decode("utf-8", "replace").split("\0"):
+        key, _, address = entry.partition("\n")
+        named = _REMOTE.fullmatch(key)
+        if named and address:
+            found.setdefault(named[1], address)
+    return found
+
+
+def _refusal(top: Path) -> str:
+    """Why git does not look into this checkout, such as that it is another account's; "" where it does."""
+    asked = _git(top, "rev-parse", "--git-dir")
+    if not asked.returncode:
+        return ""
+    return " ".join(asked.stderr.decode("utf-8", "replace").split())[:500]
+
+
+def tracked(top: Path, paths: Iterable[str]) -> set[str]:
+    """Those of these files that are part of the checkout, and not only lie in its folder."""
+    asked = {path: _git(top, "ls-files", "-z", "--", path) for path in paths}
+    return {path for path, told in asked.items() if told.stdout or told.returncode}  # what git will not say is not ours
+
+
+def _git(top: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"LC_ALL": "C"}
+    try:
+        return subprocess.run(("git", *words), cwd=top, env=environment, capture_output=True, timeout=10, check=False)
+    except FileNotFoundError:
+        raise WorldError("git is missing", "install it and put it on PATH") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise WorldError(f"git could not be asked about {top}: {error!s:.200}") from error
+
+
+def _remote(address: str, top: Path) -> Remote:
+    scp = None if "://" in address else _SSH.match(address)
+    if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):
+        address = str((top / address).resolve())  # a path, as git takes it: from the checkout
+    address = without_secret(address)
+    site = _site(scp[1] if scp else "", address)
+    owner_name = _OWNER_NAME.search(address) if site else None
+    return Remote(address, owner_name[1], f"{site}/{owner_name[1]}") if owner_name else Remote(address)
+
+
+def _site(host: str, address: str) -> str:
+    """The address for people of the server that git reaches so, "" where that is no site."""
+    try:
+        parts = urlsplit(address)
+        if parts.scheme in ("http", "https"):
+            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        host = host or (parts.hostname or "" if parts.scheme == "ssh" else "")
+    except ValueError:
+        raise UserError("the address of the remote is no address: look at `git remote --verbose`") from None
+    host = _SITES.get(host, host)
+    return f"https://{host}" if "." in host else ""
+
+
+def without_secret(address: str) -> str:
+    """The address without what may be a password or a token: git's own credentials are asked instead."""
+    found = _USER.match(address)
+    if not found:
+        return address
+    user = found["user"] if _NAME.fullmatch(found["user"]) else ""
+    return f"{found['scheme']}{user}{'@' if user else ''}{address[found.end() :]}"

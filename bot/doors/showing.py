@@ -1,0 +1,101 @@
+"""The command that shows one thread."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from bot.card import Card
+from bot.comment.visible import clean, one_line
+from bot.doors.agents.conversation import conversation
+from bot.doors.agents.wording import indented
+from bot.doors.asking import SCHEMA, answered, tell, where_of
+from bot.doors.items import ending
+from bot.doors.located import Place
+from bot.doors.output import Verdict
+from bot.doors.place import opened, whole
+from bot.doors.rows import Row, cited, full, linked, url_of
+from bot.errors import UserError
+from bot.glance.cards import card_of
+from bot.memory.families import DIGESTS
+from bot.model import Thread, ThreadId
+from bot.reading.digest import digest
+from bot.recall.hop import expand
+
+MOST = 100_000_000
+_MAX_NAME = 200
+
+
+def run_show(given: argparse.Namespace) -> Verdict:
+    """One thread, as text or data."""
+    with opened(where_of(given)) as place:
+        thread = _thread(place, given.id)
+        card = place.glance.cards([thread.id]).get(thread.id) or _card(thread)
+        near = linked(expand([thread.id], place.glance), place.home, full)
+        tell(place if not place.missing else place._replace(missing=""))
+        if given.json:
+            said = conversation(thread, MOST if given.full else given.chars)
+            fields = {"linked": near, "conversation": said.messages, "omitted": said.omitted}
+            shown: object = {"schema": SCHEMA, **full(card, place.home), **fields}
+        else:
+            shown = "".join(f"{line}\n" for line in _lines(card, thread, near, given, place))
+    return answered(shown, given, found=True)
+
+
+def _thread(place: Place, text: str) -> Thread:
+    """The thread that somebody means: a number before a name of the same digits, a session last."""
+    name = clean(text)[:_MAX_NAME].removeprefix("#")
+    keys: list[ThreadId] = [int(name), name] if name.isascii() and name.isdecimal() and len(name) < 16 else [name]
+    if not place.missing:
+        with whole(place) as memory:
+            found = memory.records(keys)
+            for key in keys:
+                if isinstance(one := found.get(key), Thread):
+                    return one
+    from bot.doors.transcripts import session_named
+
+    session = session_named(place, name)
+    if session is None:
+        place.demand()
+        raise UserError(f"no thread {one_line(name)} in this memory: `precedent search WORDS` finds what there is")
+    return session
+
+
+def _card(thread: Thread) -> Card:
+    """The card of a thread that the memory does not hold."""
+    card = card_of(DIGESTS.line(digest(thread)) or "")
+    assert card is not None
+    return card
+
+
+def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Namespace, place: Place) -> Iterator[str]:
+    yield f"{one_line(cited(card.id))}  {one_line(card.title)}"
+    facts = [ending(card), f"opened {card.created_at:%Y-%m-%d} by {one_line(card.author)}"]
+    facts += [f"closed {card.closed_at:%Y-%m-%d}"] if card.closed_at else []
+    facts += [", ".join(map(one_line, card.labels))] if card.labels else []
+    yield " · ".join(facts)
+    if url := url_of(card, place.home):
+        yield url
+    for ruling in card.decisions:
+        yield f"decided: {one_line(ruling.text)} ({_by(ruling.author, ruling.role)})"
+    if card.ending.quote:
+        yield f"ended: {one_line(card.ending.quote)} ({_by(card.ending.author, card.ending.role)})"
+    if card.files:
+        yield f"files: {one_line(', '.join(card.files))}"
+    for each in near:
+        yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
+    yield ""
+    said = conversation(thread, MOST if given.full else given.chars)
+    yield "\n".join(_spoken(message) for message in said.messages).rstrip()
+    if said.omitted:
+        yield f"\n{said.omitted} of {len(said.messages) + said.omitted} messages are left out: --full has all."
+
+
+def _spoken(message: Row) -> str:
+    """A message with who wrote it and when, on a line that nobody else can write: what they wrote is indented."""
+    return f"{_by(message['author'], message['role'])}, {message['at'][:10]}:\n{indented(message['text'])}"
+
+
+def _by(author: str, role: str) -> str:
+    who = one_line(author) or "somebody"
+    return f"{who}, {role.lower()}" if role not in ("", "NONE") else who

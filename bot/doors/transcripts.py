@@ -1,0 +1,102 @@
+"""The transcripts of agents that somebody searches: where the settings of the checkout, or they themselves, say."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot.comment.visible import one_line
+from bot.doors.place import cache_folder, name_of
+from bot.doors.progress import progress
+from bot.doors.remotes import tracked
+from bot.errors import UserError
+from bot.glance.logs import Logs
+from bot.sources.transcripts.files import find
+
+if TYPE_CHECKING:
+    from bot.doors.located import Place
+    from bot.model import Thread
+
+_CONFIG = Path(".github/precedent.yml")
+_MAX_BYTES = 65_536
+
+
+@contextmanager
+def opened_logs(top: Path | None, given: Sequence[str] = (), *, asked: bool = False) -> Iterator[Logs | None]:
+    """What is in these transcripts and in those that the settings at ``top`` name; None where nobody names any.
+
+    What could not be read is told of on stderr.
+    """
+    named = _named(top, asked=asked) if top else ()
+    if not named and not given:
+        yield None
+        return
+    folder = top if top and named else Path.cwd()
+    patterns = [*named, *(str(Path.cwd() / Path(each).expanduser()) for each in given)]
+    logs = Logs(cache_folder() / "logs" / f"{name_of(chr(10).join([str(folder), *patterns]))}.db")
+    try:
+        files = find(patterns, str(folder))
+        with progress("Reading transcripts", None) as tick:
+            notes = logs.refresh(files, tick)
+        broken = sum(logs.broken().values())
+        left_out = "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
+        told = [*notes, left_out] if broken else notes
+        for note in told:
+            print(one_line(note), file=sys.stderr)
+        yield logs
+    finally:
+        logs.close()
+
+
+def sessions_of_issue(place: Place, number: int) -> list[Thread]:
+    """The sessions that worked on an issue, of those that the settings of the checkout name.
+
+    Not those that were committed: whoever may open a pull request could put words into the agent's mouth.
+    """
+    from bot.model import Thread
+
+    with opened_logs(place.top) as logs:
+        if logs is None:
+            return []
+        working = [one for one in logs.sessions() if one.issue == number]
+        committed = tracked(place.top, [one.path for one in working]) if place.top else set()
+        told = (logs.session(one.id) for one in working if one.path not in committed)
+        return [one for one in told if isinstance(one, Thread)]
+
+
+def session_named(place: Place, key: str) -> Thread | None:
+    """The session of this id, None where there is none."""
+    from bot.model import Thread
+
+    with opened_logs(place.top) as logs:
+        found = logs.session(key) if logs else None
+        return found if isinstance(found, Thread) else None
+
+
+def _named(top: Path, *, asked: bool) -> Sequence[str]:
+    """The globs of the settings. Where the settings cannot be read, none; UserError where that was ``asked`` for."""
+    try:
+        data = _settings(top / _CONFIG)
+        if b"sessions" in data:  # else nothing of the settings has to be loaded
+            from bot.config import load_settings
+
+            return load_settings(data, str(_CONFIG)).sources.sessions
+    except UserError:
+        if asked:
+            raise
+    return ()
+
+
+def _settings(file: Path) -> bytes:
+    """The beginning of a regular file, nothing where there is none: a link may lead to what has no end."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with os.fdopen(descriptor, "rb") as opened:
+        return opened.read(_MAX_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""

@@ -1,0 +1,134 @@
+"""Brings a glance up to date with a memory: only what changed is read again."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
+from operator import ge
+
+from bot.card import Card
+from bot.glance.cards import card_of, name_of
+from bot.glance.file import note, writing
+from bot.memory.families import DIGESTS
+from bot.memory.levels import LEVELS
+from bot.memory.memory import Memory
+from bot.memory.packed import pack
+from bot.memory.shards import read_texts
+from bot.memory.store import StoreError
+from bot.memory.whoosh.leaf import Leaf
+from bot.reading.words import ANALYSER_VERSION
+
+Progress = Callable[[int], None]
+
+_LETTERS = (b"n", b"t")
+
+
+def fill(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progress = lambda _: None) -> None:
+    """Make the glance hold what ``memory`` does now; ``stamp`` says which state that is. All of it counts, or nothing.
+
+    ``tick`` is told of each part of the index and each shard of digests.
+    """
+    with writing(database):
+        _bring_segments(database, memory.segments(), tick)
+        _bring_digests(database, memory.digest_shards(), tick)
+        note(database, "stamp", stamp)
+        note(database, "analyser", ANALYSER_VERSION)
+        note(database, "notes", "\n".join([*memory.notes, *_lacking(database, memory)]))
+
+
+def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
+    """That threads are missing here, where they are."""
+    lacking = memory.size - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    return [f"{lacking:,} threads have no digest, and are not found here: a rebuild mends that."] if lacking > 0 else []
+
+
+def steps(memory: Memory) -> int:
+    """How often `fill` ticks at most."""
+    return len(memory.segments()) + sum(1 for _ in memory.digest_shards())
+
+
+def _bring_segments(database: sqlite3.Connection, leaves: Mapping[str, Leaf], tick: Progress) -> None:
+    known = {name: number for number, name in database.execute("SELECT number, name FROM segments")}
+    for name in known.keys() - leaves.keys():
+        for table in ("postings", "documents"):
+            database.execute(f"DELETE FROM {table} WHERE segment = ?", (known[name],))  # noqa: S608 - ours
+        database.execute("DELETE FROM segments WHERE number = ?", (known[name],))
+    for name, leaf in leaves.items():
+        deleted = " ".join(map(str, sorted(leaf.deleted)))
+        if name in known:
+            database.execute("UPDATE segments SET deleted = ? WHERE name = ?", (deleted, name))
+        else:
+            asked = "INSERT INTO segments (name, count, deleted) VALUES (?, ?, ?)"
+            number = database.execute(asked, (name, leaf.count, deleted)).lastrowid
+            _bring_leaf(database, leaf, number or 0)
+        tick(1)
+
+
+def _bring_leaf(database: sqlite3.Connection, leaf: Leaf, number: int) -> None:
+    try:
+        lists = [
+            (key, number, _packed(documents, levels)) for key, documents, levels in leaf.items() if key[:1] in _LETTERS
+        ]
+        threads = [(number, document, name_of(leaf.entry(document).id)) for document in range(leaf.count)]
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
+        raise StoreError(f"the index is damaged ({error!s:.120}); a rebuild mends it") from error
+    database.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", lists)
+    database.executemany("INSERT INTO documents VALUES (?, ?, ?)", threads)
+
+
+def _packed(documents: list[int], levels: bytes) -> bytes:
+    """A list as a glance keeps it; ValueError for one that no index of ours has."""
+    if not levels or max(levels) >= len(LEVELS) or any(map(ge, documents, documents[1:])):
+        raise ValueError("a list is damaged")
+    return pack(array("I", documents), levels)
+
+
+def _bring_digests(database: sqlite3.Connection, shards: Iterable[tuple[str, bytes]], tick: Progress) -> None:
+    known = dict(database.execute("SELECT path, mark FROM shards"))
+    for path, data in shards:
+        mark = blake2b(data, digest_size=16).hexdigest()
+        if known.pop(path, "") != mark:
+            _forget(database, path)
+            _bring_shard(database, path, data)
+            database.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (path, mark))
+        tick(1)
+    for path in known:
+        _forget(database, path)
+        database.execute("DELETE FROM shards WHERE path = ?", (path,))
+
+
+def _forget(database: sqlite3.Connection, shard: str) -> None:
+    threads = "(SELECT id FROM threads WHERE shard = ?)"
+    database.execute(f"DELETE FROM files WHERE thread IN {threads}", (shard,))  # noqa: S608 - ours
+    database.execute(f"DELETE FROM links WHERE source IN {threads}", (shard,))  # noqa: S608
+    database.execute("DELETE FROM threads WHERE shard = ?", (shard,))
+
+
+def _bring_shard(database: sqlite3.Connection, path: str, data: bytes) -> None:
+    for key, line in read_texts(data):
+        card = card_of(line)
+        if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:
+            continue
+        name = name_of(key)
+        for table, column in (("files", "thread"), ("links", "source")):  # of another line for the same thread
+            database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
+        decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
+        row = (name, path, line, card.updated_at.isoformat(), decided)
+        database.execute("INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?)", row)
+        files = {(file.replace("\\", "/").casefold().rpartition("/")[2], name, file) for file in card.files}
+        database.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?)", files)
+        database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card))
+
+
+def _links(card: Card) -> set[tuple[str, str, str]]:
+    """Where a thread points; the strongest kind alone, of several to one thread."""
+    found = {name_of(number): "reference" for number in card.references}
+    if card.ending.fix.startswith("#") and card.ending.fix[1:].isdecimal():
+        found[f"#{int(card.ending.fix[1:])}"] = "fix"
+    if card.duplicate_of is not None:
+        found[name_of(card.duplicate_of)] = "duplicate"
+    own = name_of(card.id)
+    return {(own, target, kind) for target, kind in found.items() if target != own}

@@ -1,0 +1,28 @@
+"""What a posting is worth: its level, the weight of its term, and which terms of a query are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log
+
+K1 = 5.0
+"""Saturation. This, and the weights and normalisations of title and body, are the best of a grid over 692 queries on
+issues of Rust up to 2015."""
+
+MAX_LOOKED_UP = 512
+"""Terms of a query that are looked up, the heaviest first."""
+
+_LOWEST = 1 / 64
+_LEVEL_COUNT = 31
+LEVELS: tuple[float, ...] = (0.0, *(_LOWEST ** (1 - step / _LEVEL_COUNT) for step in range(1, _LEVEL_COUNT + 1)))
+"""Level → f/(k1 + f), geometric from 1/55 to 1; level 0 is not used. Neighbours differ by 14 %."""
+
+
+def idf(frequency: int, total: int) -> float:
+    """The weight of a term that is in ``frequency`` of ``total`` documents; > 0 (the form of Lucene)."""
+    return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+
+
+def heaviest(weights: Mapping[str, float]) -> list[tuple[float, str]]:
+    """The terms of a query that are looked up, each after its negative weight; what weighs nothing is not."""
+    return sorted((-weight, term) for term, weight in weights.items() if weight > 0)[:MAX_LOOKED_UP]

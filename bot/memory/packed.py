@@ -1,0 +1,57 @@
+"""A posting list as bytes, and the key that it is found by: read and written without arrays of a library.
+
+A list is the width of its numbers in bytes (1, 2 or 4), the gaps between document numbers, and a level for each
+document: 1 + n·width + n bytes, little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from itertools import accumulate
+from operator import sub
+
+MAX_KEY = 4096
+TYPES = {1: "B", 2: "H", 4: "I"}
+"""Width of a number in bytes → what an array calls it."""
+
+_SINGLE = struct.Struct("<BHB")
+
+
+def encode_key(field: str, term: str) -> bytes:
+    """The key of a term in the field with this letter: the same for the same arguments, at most 4,096 bytes.
+
+    Terms that differ only after that share a key.
+    """
+    key = (field + term).encode("utf-8", "surrogatepass")
+    if b"\0" in key or b"\\" in key:
+        key = key.replace(b"\\", b"\\\\").replace(b"\0", b"\\0")
+    return key[:MAX_KEY]
+
+
+def pack(documents: array[int], levels: bytes | bytearray) -> bytes:
+    """The list of these documents, which ascend and are not empty, with a level for each."""
+    if len(documents) == 1 and documents[0] < 1 << 16:
+        return _SINGLE.pack(2, documents[0], levels[0])
+    gaps = [documents[0], *map(sub, documents[1:], documents)]
+    largest = max(gaps)
+    width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
+    return bytes((width,)) + little_endian(array(TYPES[width], gaps)).tobytes() + levels
+
+
+def unpack(packed: bytes) -> tuple[list[int], bytes]:
+    """The inverse of `pack`. Raises ValueError, KeyError or IndexError for what it does not make."""
+    width = packed[0]
+    count, rest = divmod(len(packed) - 1, width + 1)
+    if rest or not count:
+        raise ValueError("a list is damaged")
+    gaps = little_endian(array(TYPES[width], packed[1 : 1 + count * width]))
+    return list(accumulate(gaps)), packed[1 + count * width :]
+
+
+def little_endian(numbers: array[int]) -> array[int]:
+    """The array itself, its bytes turned around where this machine's order is the other one."""
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

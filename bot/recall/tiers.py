@@ -1,0 +1,161 @@
+"""Which part of the past is shown within a budget of characters: what is left out first is what is oldest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import NamedTuple
+
+from bot.reading.conversation import GAP, Conversation, Form, History, Shown, Turn
+from bot.recall.conversation import Past
+
+CHARS, MIN_CHARS, MAX_CHARS = 120_000, 1_000, 120_000
+"""Characters of a history as it is written down, its frame included: about 30,000 tokens."""
+
+FULL = timedelta(hours=24)
+"""So long after their end conversations are told in full."""
+
+RECENT = timedelta(hours=4)
+CUT = " […]"
+_WEEK = 7
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class Tier(IntEnum):
+    """How near a conversation is. They are filled in this order; the first two are told in full."""
+
+    ACTIVE = 1
+    LAST_DAY = 2
+    YESTERDAY = 3
+    EARLIER = 4
+
+
+class _Piece(NamedTuple):
+    """What is taken or left as a whole: a message, or a summary (``turn`` is None), of the conversation ``at``."""
+
+    at: int
+    turn: Turn | None
+
+
+@dataclass(slots=True)
+class _Taken:
+    """The pieces that were taken, and how many characters are left."""
+
+    past: Past
+    form: Form
+    labels: list[str]
+    room: int
+    turns: dict[int, list[Turn]] = field(default_factory=dict)
+
+    def take(self, piece: _Piece) -> bool:
+        """Take a piece if there is room for it."""
+        costs = self._costs(piece)
+        if costs > self.room:
+            return False
+        self.room -= costs
+        taken = self.turns.setdefault(piece.at, [])
+        if piece.turn:
+            taken.append(piece.turn)
+        return True
+
+    def fits(self, piece: _Piece) -> bool:
+        return self._costs(piece) <= self.room
+
+    def shown(self, at: int, is_summary: bool) -> Shown:
+        one = self.past.conversations[at]
+        kept = reversed(self.turns.get(at, []))  # the newest was taken first
+        return Shown(one, tuple(kept), self.labels[at], is_summary)
+
+    def _costs(self, piece: _Piece) -> int:
+        one, between = self.past.conversations[piece.at], len(self.form.between)
+        costs = len(self.form.message(one, piece.turn)) + between if piece.turn else 0
+        if piece.at in self.turns:
+            return costs
+        edges = self.form.edges(self.shown(piece.at, piece.turn is None), len(one.turns))
+        return costs + sum(map(len, edges)) + between
+
+
+def history_of(past: Past, form: Form, chars: int = CHARS) -> History:
+    """What is shown of the past in at most so many characters (1,000 to 120,000).
+
+    The tiers are filled one after the other, each from its newest message on; at the first that does not fit it ends.
+    The very newest message is cut where it alone is too long.
+    """
+    known = past.conversations
+    is_continuation = bool(known) and past.since(known[0].end) < GAP
+    tiers = tiers_of(past)
+    frame = form.frame(is_continuation, len(known))
+    room = min(MAX_CHARS, max(MIN_CHARS, chars)) - sum(map(len, frame))
+    taken = _Taken(past, form, [_label(past, *each) for each in zip(known, tiers, strict=True)], room)
+    for piece in _pieces(past, tiers):
+        if not taken.take(piece):
+            if not taken.turns and piece.turn:
+                _take_beginning(taken, piece.at, piece.turn)
+            break
+    shown = tuple(taken.shown(at, tiers[at] > Tier.LAST_DAY) for at in sorted(taken.turns))
+    return History(is_continuation, shown, len(known) - len(shown), past.zone)
+
+
+def tiers_of(past: Past) -> list[Tier]:
+    """The tier of each conversation. The active ones are the newest, whenever it was, and those that led to it: each
+    ended less than half an hour before the earliest beginning after it. What is yesterday the calendar says."""
+    chain = _chain(past.conversations)
+    return [Tier.ACTIVE if at < chain else _tier(past, one.end) for at, one in enumerate(past.conversations)]
+
+
+def _tier(past: Past, end: datetime) -> Tier:
+    if past.since(end) <= FULL:
+        return Tier.LAST_DAY
+    return Tier.YESTERDAY if past.days_since(end) <= 1 else Tier.EARLIER
+
+
+def _chain(known: tuple[Conversation, ...]) -> int:
+    """How many of the newest conversations hang together."""
+    if not known:
+        return 0
+    earliest = known[0].start
+    for at, one in enumerate(known):
+        if earliest - one.end >= GAP:
+            return at
+        earliest = min(earliest, one.start)
+    return len(known)
+
+
+def _pieces(past: Past, tiers: list[Tier]) -> Iterator[_Piece]:
+    """Everything that could be shown, in the order in which it is taken."""
+    known = past.conversations
+    active = [(turn.at, -at, place) for at, one in enumerate(known) if tiers[at] is Tier.ACTIVE
+              for place, turn in enumerate(one.turns)]  # fmt: skip
+    for _, at, place in sorted(active, reverse=True):
+        yield _Piece(-at, known[-at].turns[place])
+    for at, one in enumerate(known):
+        if tiers[at] is Tier.LAST_DAY:
+            yield from (_Piece(at, turn) for turn in reversed(one.turns))
+        elif tiers[at] > Tier.LAST_DAY:
+            yield _Piece(at, None)
+
+
+def _take_beginning(taken: _Taken, at: int, turn: Turn) -> None:
+    """Take as much of the beginning of a message as there is room for, if there is any."""
+    low, high = 0, len(turn.text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if taken.fits(_Piece(at, replace(turn, text=turn.text[:middle].rstrip() + CUT))):
+            low = middle
+        else:
+            high = middle - 1
+    if low:
+        taken.take(_Piece(at, replace(turn, text=turn.text[:low].rstrip() + CUT)))
+
+
+def _label(past: Past, one: Conversation, tier: Tier) -> str:
+    """The day on which a conversation ended, as seen from now: today, yesterday, a weekday, with its date if it was
+    more than a week ago."""
+    days, day = past.days_since(one.end), one.end.astimezone(past.zone)
+    name = "today" if days <= 0 else "yesterday" if days == 1 else _WEEKDAYS[day.weekday()]
+    if days > _WEEK:
+        name = f"{name} {day:%Y-%m-%d}"
+    is_recent = tier is Tier.LAST_DAY and past.since(one.end) <= RECENT
+    return f"{name}, recent" if is_recent else name

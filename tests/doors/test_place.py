@@ -1,0 +1,501 @@
+"""Where the memory is found: in a folder, or on the branch of the repository that somebody works in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bot.doors.archives import read_archive
+from bot.doors.located import FETCHED, GLANCE, Place, Where
+from bot.doors.place import cache_folder, opened, whole
+from bot.doors.remotes import without_secret
+from bot.errors import UserError, WorldError
+from bot.kept import Changes
+from bot.memory.branch import BranchStore
+from bot.memory.cached import CachedBranch, alone
+from bot.memory.folder import FolderStore
+from bot.memory.git_errors import GitError
+from bot.memory.memory import Memory
+from bot.memory.own_remote import OwnRemote
+from bot.memory.store import StoreError
+from bot.model import Thread
+from bot.reading.words import terms
+from tests.fakes.git_http import GitServer
+from tests.memory.remotes import Hosted, bare_repository, commit, git
+from tests.memory.samples import issue, remember
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample/history.jsonl"
+OPEN = {"GIT_TERMINAL_PROMPT": "0"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person with an empty home folder and an empty cache."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.delenv("GITHUB_SERVER_URL", raising=False)
+    return folder
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """A repository with the sample's memory on its branch."""
+    bare = bare_repository(tmp_path / "octo-org/linkbarn.git")
+    commit(bare, {"README.md": ("100644", b"# Linkbarn\n")}, "refs/heads/main")
+    with BranchStore(str(bare), "precedent") as store:
+        memory = Memory(store, repo="octo-org/linkbarn").open()
+        memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
+        memory.commit("sample")
+    return bare
+
+
+@pytest.fixture
+def checkout(remote: Path, tmp_path: Path) -> Path:
+    """A clone of it, without the branch."""
+    return clone(str(remote), tmp_path / "checkout")
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Hosted]:
+    """A private repository with a small memory, on a server."""
+    with GitServer(tmp_path / "served") as server:
+        hosted = Hosted(server, server.create("octocat/hello"))
+        server.commit("octocat/hello", "README.md", "# Hello\n")
+        with BranchStore(hosted.url, "precedent", hosted.token) as store:
+            remember(Memory(store).open(), issue(1, 0, "zebra"))
+        yield hosted
+
+
+def clone(url: str, folder: Path) -> Path:
+    subprocess.run(["git", "clone", "--quiet", "--single-branch", url, str(folder)], check=True, env=os.environ | OPEN)
+    return folder
+
+
+def ids(place: Place, words: str) -> list[object]:
+    weights = {term: float(count) for term, count in Counter(terms(words)).items()}
+    return [found.card.id for found in place.glance.search(weights, limit=3, floor=0.5)]
+
+
+def cache_of(checkout: Path) -> Path:
+    with opened(Where(checkout, offline=True)) as place:
+        assert place.cache is not None
+        return place.cache
+
+
+def push(remote: Path, *threads: Thread) -> None:
+    with BranchStore(str(remote), "precedent") as store:
+        remember(Memory(store).open(), *threads)
+
+
+def age(cache: Path, seconds: float) -> None:
+    """As if the last fetch were so long ago."""
+    at = (cache / FETCHED).stat().st_mtime - seconds
+    os.utime(cache / FETCHED, (at, at))
+
+
+# In a checkout
+
+
+def test_in_a_checkout_the_branch_is_fetched_from_its_remote(checkout: Path, remote: Path) -> None:
+    (checkout / "src").mkdir()
+    with opened(Where(checkout / "src")) as place:
+        assert (place.missing, place.note, place.top) == ("", "", checkout)
+        assert (place.repo, place.home, place.glance.size) == ("", "", 73)  # a folder of this machine is no site
+        assert ids(place, "login loop cookie")[0] == 48
+    assert "precedent" not in git(checkout, "branch", "--all")
+    assert git(checkout, "status", "--porcelain") == ""
+
+
+def test_within_a_minute_nobody_fetches_again_and_after_it_what_is_new_is_there(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    push(remote, issue(900, 10, "zebra"))
+    with opened(Where(checkout)) as place:
+        assert ids(place, "zebra") == []
+    age(cache_of(checkout), 61)
+    with opened(Where(checkout)) as place:
+        assert ids(place, "zebra") == [900]
+
+
+def test_refresh_fetches_at_once_and_offline_never(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    push(remote, issue(900, 10, "zebra"))
+    age(cache_of(checkout), 1000)
+    with opened(Where(checkout, offline=True)) as place:
+        assert ids(place, "zebra") == []
+    with opened(Where(checkout, refresh=True)) as place:
+        assert ids(place, "zebra") == [900]
+
+
+def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    shutil.rmtree(remote)
+    with opened(Where(checkout, refresh=True)) as place:
+        assert ids(place, "login loop cookie")[0] == 48
+        assert place.note.startswith("The memory is as it was last fetched: ")
+    with opened(Where(checkout)) as place:
+        assert place.note.startswith("The memory is as it was last fetched: ")  # and it still is
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ssh: connect to host git.example.com port 22: Network is unreachable",
+        "ssh: connect to host git.example.com port 22: No route to host",
+        "git@git.example.com: Permission denied (publickey).",
+        "something that nobody has seen before",
+    ],
+)
+def test_a_fetch_that_fails_leaves_the_clone_and_says_why(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    with opened(Where(checkout)) as place:
+        cache = place.cache
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 255\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(program))
+    assert cache
+    unreachable = OwnRemote("git@git.example.com:octo-org/linkbarn.git")
+    with (
+        alone(cache),
+        closing(CachedBranch(unreachable, "precedent", cache, fetches=True)) as store,
+        pytest.raises(GitError) as failed,
+    ):
+        store.open()
+    assert said in str(failed.value) or "fatal: Could not read from remote" in str(failed.value)
+    with opened(Where(checkout, offline=True)) as place, whole(place) as memory:
+        assert memory.records([48])
+
+
+def test_offline_before_anything_was_fetched_there_is_no_memory(checkout: Path) -> None:
+    with opened(Where(checkout, offline=True)) as place:
+        assert "never fetched here" in place.missing
+        assert place.glance.size == 0
+        with pytest.raises(UserError, match="never fetched here"):
+            place.demand()
+
+
+def test_the_records_are_there_without_a_network(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)) as place:
+        shutil.rmtree(remote)
+        with whole(place) as memory:
+            record = memory.records([48])[48]
+    assert isinstance(record, Thread)
+    assert len(record.comments) == 6
+
+
+def test_a_repository_without_the_branch_says_what_makes_it(tmp_path: Path) -> None:
+    bare = bare_repository(tmp_path / "empty.git")
+    commit(bare, {"a": ("100644", b"")}, "refs/heads/main")
+    with opened(Where(clone(str(bare), tmp_path / "one"))) as place:
+        assert "there is no branch 'precedent'" in place.missing
+
+
+def test_a_branch_that_is_deleted_takes_the_memory_with_it(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    git(remote, "update-ref", "-d", "refs/heads/precedent")
+    with opened(Where(checkout, refresh=True)) as place:
+        assert (place.glance.size, "there is no branch" in place.missing) == (0, True)
+
+
+def test_the_settings_of_the_checkout_name_the_branch(checkout: Path, remote: Path) -> None:
+    git(remote, "update-ref", "refs/heads/memory", "refs/heads/precedent")
+    git(remote, "update-ref", "-d", "refs/heads/precedent")
+    (checkout / ".github").mkdir()
+    (checkout / ".github/precedent.yml").write_text("branch: memory\n")
+    with opened(Where(checkout)) as place:
+        assert place.glance.size == 73
+    with opened(Where(checkout, branch="precedent")) as place:
+        assert "there is no branch 'precedent'" in place.missing
+
+
+def test_a_fork_takes_the_memory_of_what_it_was_forked_from(checkout: Path, remote: Path, tmp_path: Path) -> None:
+    fork = bare_repository(tmp_path / "fork.git")
+    git(checkout, "remote", "set-url", "origin", str(fork))
+    git(checkout, "remote", "add", "upstream", "../octo-org/linkbarn.git")
+    with opened(Where(checkout)) as place:
+        assert place.glance.size == 73
+
+
+@pytest.mark.parametrize(
+    ("address", "repo", "home"),
+    [
+        ("https://github.com/octocat/hello.git", "octocat/hello", "https://github.com/octocat/hello"),
+        ("https://octocat:secret@github.com/octocat/hello", "octocat/hello", "https://github.com/octocat/hello"),
+        ("git@github.com:octocat/hello.git", "octocat/hello", "https://github.com/octocat/hello"),
+        ("ssh://git@git.example.com:2222/octocat/hello.git", "octocat/hello", "https://git.example.com/octocat/hello"),
+        ("ssh://git@ssh.github.com:443/octocat/hello.git", "octocat/hello", "https://github.com/octocat/hello"),
+        ("https://git.example.com:8443/octocat/hello", "octocat/hello", "https://git.example.com:8443/octocat/hello"),
+        ("gh:octocat/hello", "", ""),
+        ("/srv/git/hello.git", "", ""),
+    ],
+)
+def test_the_address_of_a_remote_names_the_repository(tmp_path: Path, address: str, repo: str, home: str) -> None:
+    from bot.doors.remotes import Remote, of_checkout
+
+    git(bare_repository(tmp_path / "one/.git"), "config", "remote.origin.url", address)
+    found = of_checkout(tmp_path / "one")
+    assert isinstance(found, Remote)
+    assert (found.repo, found.home, "secret" in found.url) == (repo, home, False)
+
+
+def test_outside_of_git_and_without_a_remote_it_is_said_what_to_name(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    with opened(Where(bare)) as place:
+        assert (place.top, "--store DIR" in place.missing) == (None, True)
+    subprocess.run(["git", "init", "--quiet", str(bare)], check=True)
+    with opened(Where(bare)) as place:
+        assert (place.top, "has no remote" in place.missing) == (bare, True)
+
+
+def test_a_repository_is_named_from_anywhere(served: Hosted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served.server.tokens[""] = "read"
+    monkeypatch.setenv("GITHUB_SERVER_URL", served.server.url)
+    helper(tmp_path, served)
+    with opened(Where(tmp_path, repo="octocat/hello")) as place:
+        assert (place.repo, place.glance.size) == ("octocat/hello", 1)
+        assert place.home == f"{served.server.url}/octocat/hello"
+
+
+# As the person's own git
+
+
+def helper(folder: Path, served: Hosted) -> None:
+    """Let the person's git know the credentials of the server."""
+    told = f"!f() {{ echo username=x-access-token; echo password={served.token}; }}; f"
+    subprocess.run(["git", "config", "--global", "credential.helper", told], check=True)
+
+
+def test_the_credentials_of_the_person_are_used(served: Hosted, tmp_path: Path) -> None:
+    checkout = tmp_path / "mine"
+    git(bare_repository(checkout / ".git"), "config", "remote.origin.url", served.url)
+    with opened(Where(checkout)) as place:
+        assert place.missing.startswith("the memory could not be fetched: ")
+    helper(tmp_path, served)
+    with opened(Where(checkout, refresh=True)) as place:
+        assert (place.glance.size, place.missing) == (1, "")
+
+
+def test_a_helper_that_a_checkout_brings_is_not_run(served: Hosted, tmp_path: Path) -> None:
+    checkout, trace = tmp_path / "theirs", tmp_path / "trace"
+    git(bare_repository(checkout / ".git"), "config", "remote.origin.url", served.url)
+    for key in ("credential.helper", "core.sshCommand", "core.fsmonitor", "core.gitProxy", "core.askPass"):
+        git(checkout / ".git", "config", key, f"!touch {trace}" if key.startswith("cred") else f"touch {trace}")
+    with opened(Where(checkout)) as place:
+        assert place.missing
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("url", ["ext::sh -c true", "-oProxyCommand=x:y", "", "a\nb:c", "host::path", "https://a b/c"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="not the address"):
+        OwnRemote(url)
+
+
+def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) -> None:
+    helper(tmp_path, served)
+    checkout = tmp_path / "mine"
+    git(bare_repository(checkout / ".git"), "config", "remote.origin.url", served.url)
+    with BranchStore(served.url, "precedent", served.token) as store:
+        remember(Memory(store).open(), *(issue(n, 1, f"{os.urandom(2000).hex()}") for n in range(2, 60)))
+    served.mark()
+    with opened(Where(checkout)):
+        pass
+    served.settle()
+    whole_fetch = served.server.bytes_out
+    with BranchStore(served.url, "precedent", served.token) as store:
+        remember(Memory(store).open(), issue(70, 2, "zebra"))
+    served.mark()
+    with opened(Where(checkout, refresh=True)) as place:
+        assert place.glance.size == 60
+    served.settle()
+    assert served.server.bytes_out < whole_fetch / 4
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("https://octocat:p@ssw0rd@git.example.com/o/n.git", "https://octocat@git.example.com/o/n.git"),
+        ("https://ghp_0123456789abcdef@github.com/o/n", "https://github.com/o/n"),
+        (f"https://{'a1' * 20}@github.com/o/n", "https://github.com/o/n"),
+        ("ssh://git:secret@git.example.com/o/n", "ssh://git@git.example.com/o/n"),
+        ("HTTPS://x:y@h.example/o/n", "HTTPS://x@h.example/o/n"),
+        ("git@github.com:o/n.git", "git@github.com:o/n.git"),
+        ("/srv/a@b/n.git", "/srv/a@b/n.git"),
+    ],
+)
+def test_no_secret_of_an_address_is_kept(address: str, kept: str) -> None:
+    assert without_secret(address) == kept
+
+
+def test_the_ssh_program_of_the_person_is_used(tmp_path: Path, home: Path) -> None:
+    trace = tmp_path / "trace"
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {trace}\nexit 1\n')
+    program.chmod(0o755)
+    subprocess.run(["git", "config", "--global", "core.sshCommand", str(program)], check=True)
+    git(bare_repository(tmp_path / "mine/.git"), "config", "remote.origin.url", "git@git.example.com:o/n.git")
+    with opened(Where(tmp_path / "mine")) as place:
+        assert place.missing
+    assert "git@git.example.com" in trace.read_text()
+
+
+def test_what_was_to_be_said_of_a_fetch_is_said_until_the_next(checkout: Path, remote: Path, tmp_path: Path) -> None:
+    bare = bare_repository(tmp_path / "empty.git")
+    commit(bare, {"a": ("100644", b"")}, "refs/heads/main")
+    empty = clone(str(bare), tmp_path / "one")
+    for _ in range(2):
+        with opened(Where(empty)) as place:
+            assert "there is no branch 'precedent'" in place.missing
+    with opened(Where(checkout)) as place:
+        assert place.note == ""
+
+
+def test_a_repository_that_is_named_does_not_depend_on_the_checkout(checkout: Path, tmp_path: Path) -> None:
+    (checkout / ".github").mkdir()
+    (checkout / ".github/precedent.yml").write_text("branch: [\n")
+    with opened(Where(checkout, repo="octocat/none", offline=True)) as place:
+        assert "never fetched here" in place.missing
+
+
+def test_a_branch_that_cannot_be_read_leaves_what_is_here(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    commit(remote, {"manifest.json": ("120000", b"/etc/passwd")})
+    for _ in range(2):
+        with opened(Where(checkout, refresh=True)) as place:
+            assert ids(place, "login loop cookie")[0] == 48
+            assert "a symlink" in place.note
+
+
+def test_digests_that_are_missing_are_told_of(checkout: Path, remote: Path) -> None:
+    listed = git(remote, "ls-tree", "refs/heads/precedent").splitlines()
+    kept = "".join(f"{line}\n" for line in listed if not line.endswith("\tdigests"))
+    made = git(remote, "commit-tree", "-m", "x", git(remote, "mktree", given=kept.encode()))
+    git(remote, "update-ref", "refs/heads/precedent", made)
+    with opened(Where(checkout)) as place:
+        assert (place.glance.size, "73 threads have no digest" in place.note) == (0, True)
+
+
+# A folder
+
+
+def test_a_store_that_is_gone_does_not_answer(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
+    with opened(Where(tmp_path, store=store)):
+        pass
+    shutil.rmtree(store)
+    with pytest.raises(UserError, match="no store at"), opened(Where(tmp_path, store=store)):
+        pass
+
+
+def test_a_store_is_read_again_when_it_was_written(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    memory = Memory(FolderStore(store)).open()
+    remember(memory, issue(1, 0, "zebra"))
+    with opened(Where(tmp_path, store=store)) as place:
+        assert (ids(place, "zebra"), place.store) == ([1], store)
+        assert place.cache is not None
+        stamp = place.glance.fact("stamp")
+    with opened(Where(tmp_path, store=store)) as place:
+        assert place.glance.fact("stamp") == stamp
+    remember(memory, issue(2, 0, "zebra"))
+    with opened(Where(tmp_path, store=store)) as place:
+        assert ids(place, "zebra") == [1, 2]
+        with whole(place) as inside:
+            assert inside.size == 2
+
+
+def test_a_store_that_is_only_looked_at_stays_as_it_is(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
+    shutil.rmtree(store / ".store")
+    before = sorted(path.relative_to(store) for path in store.rglob("*"))
+    with opened(Where(tmp_path, store=store)) as place, whole(place):
+        assert ids(place, "zebra") == [1]
+    assert sorted(path.relative_to(store) for path in store.rglob("*")) == before
+
+
+def test_no_store_is_the_mistake_of_whoever_named_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no store at"), opened(Where(tmp_path, store=tmp_path / "nothing")):
+        pass
+
+
+def test_a_damaged_index_is_told_of(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
+    for file in (store / "index").iterdir():
+        file.write_bytes(b"x")
+    with opened(Where(tmp_path, store=store)) as place:
+        assert ids(place, "zebra") == [1]
+        assert "made anew" in place.note
+
+
+# What is kept
+
+
+def test_a_damaged_cache_is_made_anew(checkout: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    cache = cache_of(checkout)
+    for broken in (GLANCE, "clone.git/HEAD"):
+        (cache / broken).write_bytes(b"\xff" * 4096)
+        with opened(Where(checkout, refresh=True)) as place:
+            assert ids(place, "login loop cookie")[0] == 48, broken
+
+
+def test_several_at_once_get_the_same(checkout: Path) -> None:
+    def ask(_: int) -> list[object]:
+        with opened(Where(checkout, refresh=True)) as place, whole(place) as memory:
+            assert memory.records([48])
+            return ids(place, "login loop cookie")
+
+    with ThreadPoolExecutor(6) as pool:
+        assert {tuple(found) for found in pool.map(ask, range(12))} == {(48, 50, 14)}
+
+
+def test_a_clone_of_many_fetches_is_made_anew(checkout: Path, remote: Path) -> None:
+    with opened(Where(checkout)):
+        pass
+    packs = cache_of(checkout) / "clone.git/objects/pack"
+    pack = next(packs.glob("*.pack"))
+    for n in range(45):
+        shutil.copy(pack, packs / f"pack-{n:040x}.pack")
+        shutil.copy(pack.with_suffix(".idx"), packs / f"pack-{n:040x}.idx")
+    with opened(Where(checkout, refresh=True)) as place:
+        assert place.glance.size == 73
+    assert len(list(packs.glob("*.pack"))) < 5
+
+
+def test_where_the_cache_cannot_be_written_the_remedy_is_told(
+    checkout: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "file"))
+    with pytest.raises((WorldError, StoreError)), opened(Where(checkout)):
+        pass
+
+
+def test_the_cache_lies_where_the_desktop_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder() == home / "cache/precedent"
+    for wrong in ("", "relative/path"):
+        monkeypatch.setenv("XDG_CACHE_HOME", wrong)
+        assert cache_folder() == home / ".cache/precedent"

@@ -1,0 +1,40 @@
+"""What is installed as a package has all that it needs beside its code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ASK = (
+    "from bot.comment.render import Renderer, SHIPPED; from bot.doors.skill import SHIPPED as SKILLS;"
+    "Renderer(); print(SHIPPED); print(*[folder for folder in SKILLS if folder.is_dir()])"
+)
+
+
+@pytest.mark.slow
+def test_a_wheel_has_the_templates_and_the_skill_inside_the_package(tmp_path: Path) -> None:
+    make = (
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(tmp_path),
+        str(ROOT),
+    )
+    subprocess.run(make, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("precedent-*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    done = subprocess.run(
+        (sys.executable, "-c", ASK), cwd=tmp_path / "installed", capture_output=True, text=True, check=True
+    )
+    inside = tmp_path / "installed/bot"
+    assert done.stdout.splitlines() == [str(inside / "templates"), str(inside / "skills")]

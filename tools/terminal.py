@@ -1,0 +1,84 @@
+"""A terminal as a picture: what a command of ours shows a person in a clone of the sample's repository."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import termios
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import DIMMED_MONOKAI
+from rich.text import Text
+
+from bot.doors.archives import read_archive
+from bot.kept import Changes
+from bot.memory.branch import BranchStore
+from bot.memory.memory import Memory
+from tests.memory.remotes import bare_repository, commit, git
+
+ROOT = Path(__file__).resolve().parents[1]
+COLUMNS, LINES = 94, 50
+BRANCH = "fix/42-session-timeout"
+CHANGED = ("linkbarn/store/session.py", "linkbarn/auth/cookie.py")
+FOREIGN = "#23"
+"""The last thread of all, in a script that the fonts of the picture lack, is left out."""
+
+PAGE = """<!doctype html><meta charset="utf-8"><style>
+body {{ margin: 0; padding: 22px 26px; background: #1b1d23; color: #d9d9d9; }}
+pre {{ font: 14px/1.45 "DejaVu Sans Mono", monospace; margin: 0; }}
+a {{ color: inherit; text-decoration: none; }}
+{stylesheet}</style><pre>{code}</pre>"""
+
+
+def checkout(folder: Path) -> Path:
+    """A clone of a repository with the sample's memory, on a branch with two changed files."""
+    remote = bare_repository(folder / "octo-org/linkbarn.git")
+    commit(remote, dict.fromkeys(("README.md", *CHANGED), ("100644", b"")), "refs/heads/main")
+    with BranchStore(str(remote), "precedent") as store:
+        memory = Memory(store, repo="octo-org/linkbarn").open()
+        memory.stage(Changes(records=tuple(read_archive(ROOT / "sample/history.jsonl"))))
+        memory.commit("sample")
+    top = folder / "linkbarn"
+    subprocess.run(["git", "clone", "--quiet", "--single-branch", str(remote), str(top)], check=True)
+    git(top, "switch", "--quiet", "--create", BRANCH)
+    for name in CHANGED:
+        (top / name).write_text("changed\n")
+    return top
+
+
+def typed(command: str, top: Path, home: Path) -> str:
+    """What a terminal shows of a command, with its colours."""
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    program = [sys.executable, "-m", "bot", *command.split()[1:]]
+    subprocess.run(program, cwd=top, env=environ, check=True, capture_output=True)  # fetches, which shows a bar
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (LINES, COLUMNS))
+    process = subprocess.Popen(program, cwd=top, env=environ, stdout=theirs, stderr=theirs, stdin=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            more = os.read(ours, 65_536)
+        except OSError:
+            break
+        if not more:
+            break
+        shown += more
+    process.wait()
+    return shown.decode().replace("\r\n", "\n")
+
+
+def screen(folder: Path) -> Path:
+    """The page that shows `precedent what` as it is seen."""
+    top = checkout(folder)
+    shown = typed("precedent what", top, folder)
+    console = Console(record=True, width=COLUMNS, file=StringIO(), color_system="256", force_terminal=True)
+    console.print(Text(f"~/linkbarn ({BRANCH}) $ precedent what\n", style="bold"))
+    console.print(Text.from_ansi(shown.partition(FOREIGN)[0].rpartition("\n")[0]))
+    file = folder / "terminal.html"
+    file.write_text(console.export_html(theme=DIMMED_MONOKAI, code_format=PAGE), encoding="utf-8")
+    return file
