@@ -8,6 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+LEAST_PART = 0.5
+"""Least part of what is looked for, by the rarity of its words, that something has to hold: of two words the rarer
+one. Weak hits are no answer."""
+
 CardId = int | str
 """As `bot.model.ThreadId`: the number of an issue or pull request, else the text that names a thread."""
 

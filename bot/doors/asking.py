@@ -5,22 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bot.card import Card, CardId, Found, Passage
+from bot.card import CardId, Found, Passage
 from bot.comment.visible import one_line
 from bot.doors import listing
+from bot.doors.choosing import Choice, by_words
 from bot.doors.items import Item, Section
 from bot.doors.located import Place, Where
 from bot.doors.output import Verdict
 from bot.doors.place import opened
-from bot.doors.rows import full, holds, linked, passage, ruled, url_of
+from bot.doors.rows import full, holds, linked, passage, ruled, url_of, work_rows
 from bot.errors import UserError
-from bot.reading.words import terms
 
 if TYPE_CHECKING:
     from bot.recall.checkout import Checkout
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Of the answers that are objects. Fields are added to it, and none is renamed or taken away."""
-
-LEAST = 0.5
-"""Least part of the words, by their rarity, that a hit holds: weak hits are no answer."""
 
 NOTHING = "Nothing relevant."
 
@@ -43,10 +39,10 @@ def run_search(given: argparse.Namespace) -> object:
         return _run_session_search(given, words)
     if given.logs:
         raise UserError("--logs names transcripts: give --kind session with it")
-    weights = {term: float(count) for term, count in Counter(terms(words)).items()}
+    author = (given.author or "").removeprefix("@")
+    choice = Choice(given.state, given.kind or "all", frozenset(given.label), author, given.since)
     with opened(where_of(given)) as place:
-        place.demand()
-        found = place.glance.search(weights, limit=given.limit, keep=_filter(given), floor=LEAST)
+        found = by_words(words, place.demand().glance, given.limit, choice)
         tell(place)
         shown: object = _rows(found, words, given, place) if given.json else _hits(found, words, given, place)
     return answered(shown, given, found=bool(found))
@@ -79,10 +75,7 @@ def run_what(given: argparse.Namespace) -> object:
         if wants_json(given):
             shown: object = {
                 "schema": SCHEMA,
-                "related": [full(one.card, place.home, why=list(one.why)) for one in found.related],
-                "decisions": [ruled(one, place.home, full) for one in found.decisions],
-                "tasks": [full(one.card, place.home, why=list(one.why)) for one in found.tasks],
-                "recent": [ruled(one, place.home, full) for one in found.recent],
+                **work_rows(found, place.home, full),
                 **_about(place, found.used, found.unused),
             }
         else:
@@ -183,22 +176,6 @@ def _run_session_search(given: argparse.Namespace, words: str) -> object:
         found: Sequence[Passage] = logs.search(words, given.limit, given.since)
     shown: object = [passage(one) for one in found] if given.json else listing.passages(found)
     return answered(shown, given, found=bool(found))
-
-
-def _filter(given: argparse.Namespace) -> Callable[[Card], bool]:
-    labels = {label.casefold() for label in given.label}
-    author = (given.author or "").removeprefix("@").casefold()
-
-    def keep(card: Card) -> bool:
-        return (
-            given.state in ("all", card.state)
-            and given.kind in (None, card.kind)
-            and (not labels or labels <= {label.casefold() for label in card.labels})
-            and author in ("", card.author.casefold())
-            and (given.since is None or card.updated_at >= given.since)
-        )
-
-    return keep
 
 
 def _rows(found: Sequence[Found], words: str, given: argparse.Namespace, place: Place) -> list[dict[str, Any]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.comment.pack import DATA_NOTICE, FENCE_NOTICE, attributes_of, bare, element, fenced
-from bot.doors.rows import Row, row, ruled
-from bot.recall.work import Work
+from bot.doors.rows import Row
 
 SECTIONS = {
     "related": "Related to this branch",
@@ -14,16 +13,6 @@ SECTIONS = {
     "tasks": "Open tasks",
     "recent": "Decided last",
 }
-
-
-def rows_of(work: Work, home: str) -> dict[str, list[Row]]:
-    """The threads of each section as plain data."""
-    return {
-        "related": [row(one.card, home, why=list(one.why)) for one in work.related],
-        "decisions": [ruled(one, home) for one in work.decisions],
-        "tasks": [row(one.card, home, why=list(one.why)) for one in work.tasks],
-        "recent": [ruled(one, home) for one in work.recent],
-    }
 
 
 def branch_text(found: dict[str, list[Row]], form: str, chars: int) -> str:

@@ -15,9 +15,10 @@ from bot.comment.visible import one_line
 from bot.comment.wording import count
 from bot.doors.asking import NOTHING, checkout_of, run_what, tell, where_of
 from bot.doors.asking import now as now_of
-from bot.doors.branch import branch_text, rows_of
+from bot.doors.branch import branch_text
 from bot.doors.context_options import zone_named
 from bot.doors.place import opened, whole
+from bot.doors.rows import work_rows
 from bot.doors.transcripts import sessions_of_issue
 from bot.errors import UserError
 from bot.model import Kind, Thread
@@ -51,7 +52,7 @@ def _branch(given: argparse.Namespace) -> str:
     with opened(where_of(given)) as place:
         found = what(checkout_of(place), place.glance, now_of(given))
         tell(place, found.unused)
-        text = branch_text(rows_of(found, place.home), given.format, given.chars)
+        text = branch_text(work_rows(found, place.home), given.format, given.chars)
     if not text:
         print(NOTHING, file=sys.stderr)
     return text

@@ -30,6 +30,7 @@ class Place(NamedTuple):
     ``top`` is the topmost folder of the checkout, None outside of any. ``note`` says what somebody should know of it;
     ``missing`` why there is none, and what mends it: its glance is empty then. ``cache`` is a folder for what belongs
     to it on this machine, ``store`` the folder that it was read from, None where that is a branch.
+    ``is_of_checkout``: it is the memory of the repository that was cloned to ``top``.
     """
 
     glance: Glance
@@ -40,6 +41,7 @@ class Place(NamedTuple):
     missing: str = ""
     cache: Path | None = None
     store: Path | None = None
+    is_of_checkout: bool = False
 
     def demand(self) -> Place:
         """Itself; UserError where there is no memory."""

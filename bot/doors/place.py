@@ -100,7 +100,7 @@ def _of_repository(where: Where) -> Place:
     if glance is None:
         return nowhere(note or f"the memory of {found.url} was never fetched here: leave out --offline once", top)
     told = "\n".join(filter(None, (note, glance.fact("notes"))))
-    return Place(glance, found.repo, found.home, top, told, "", cache)
+    return Place(glance, found.repo, found.home, top, told, "", cache, is_of_checkout=not where.repo)
 
 
 def _known(path: Path, stamp: str = "") -> Glance | None:

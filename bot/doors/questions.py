@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
+from bot.doors.choosing import moment_of
 from bot.doors.given import number, repository
 
 MAX_LIMIT = 1_000
 MAX_CHARS = 1_000_000
-_AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
-
 Doors = argparse._SubParsersAction
 
 
@@ -100,14 +97,10 @@ def add_place(command: argparse.ArgumentParser, *, answers: bool = True) -> None
 
 
 def since(text: str) -> datetime:
-    """A day, or so many days, weeks, months of 30 days, or years of 365 days ago."""
-    ago = _AGO.fullmatch(text)
+    """A moment as `bot.doors.choosing.moment_of` reads it."""
     try:
-        if ago:
-            return datetime.now(UTC) - timedelta(days=int(ago[1]) * _DAYS[ago[2]])
-        found = datetime.fromisoformat(text)
+        return moment_of(text, datetime.now(UTC))
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f"{text[:40]!r} is neither a day such as 2026-05-03 nor an age as 7d"
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from bot.doors.own_settings import settings_at, settings_bytes
 from bot.errors import UserError, WorldError
 
-_CONFIG = Path(".github/precedent.yml")
 _FIRST = ("upstream", "origin")
 """Remotes in the order in which they are taken: a fork has the issues of what it was forked from."""
 
@@ -55,16 +55,7 @@ def of_checkout(top: Path | None) -> Remote | str:
 
 def branch_of(top: Path | None) -> str:
     """The branch of the memory, as the settings in this checkout have it."""
-    file = top / _CONFIG if top else None
-    if file is None or not file.is_file():
-        return _DEFAULT_BRANCH
-    from bot.config import MAX_BYTES, load_settings
-
-    try:
-        with file.open("rb") as opened:
-            return load_settings(opened.read(MAX_BYTES + 1), str(_CONFIG)).branch
-    except OSError as error:
-        raise WorldError(f"{file} cannot be read: {error.strerror}", "name the branch with --memory-branch") from error
+    return settings_at(top).branch if settings_bytes(top) else _DEFAULT_BRANCH
 
 
 def _remotes(top: Path) -> dict[str, str]:

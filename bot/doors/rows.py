@@ -11,7 +11,7 @@ from bot.reading.words import token_terms, tokens
 
 if TYPE_CHECKING:
     from bot.recall.hop import Hop
-    from bot.recall.work import Ruled
+    from bot.recall.work import Ruled, Work
 
 Row = dict[str, Any]
 Shape = Callable[..., Row]
@@ -65,6 +65,16 @@ def full(card: Card, home: str, **fields: Any) -> Row:
 def ruled(one: Ruled, home: str, shape: Shape = row) -> Row:
     """A thread with the one decision that is meant."""
     return shape(one.card._replace(decisions=(one.ruling,)), home, why=[one.why])
+
+
+def work_rows(work: Work, home: str, shape: Shape = row) -> dict[str, list[Row]]:
+    """What there is to know of the work at hand, by section."""
+    return {
+        "related": [shape(one.card, home, why=list(one.why)) for one in work.related],
+        "decisions": [ruled(one, home, shape) for one in work.decisions],
+        "tasks": [shape(one.card, home, why=list(one.why)) for one in work.tasks],
+        "recent": [ruled(one, home, shape) for one in work.recent],
+    }
 
 
 def linked(hops: Iterable[Hop], home: str, shape: Shape = row) -> list[Row]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.comment.visible import one_line
+from bot.doors.own_settings import settings_at, settings_bytes
 from bot.doors.place import cache_folder, name_of
 from bot.doors.progress import progress
 from bot.doors.remotes import tracked
@@ -21,9 +20,6 @@ from bot.sources.transcripts.files import find
 if TYPE_CHECKING:
     from bot.doors.located import Place
     from bot.model import Thread
-
-_CONFIG = Path(".github/precedent.yml")
-_MAX_BYTES = 65_536
 
 
 @contextmanager
@@ -81,22 +77,8 @@ def session_named(place: Place, key: str) -> Thread | None:
 def _named(top: Path, *, asked: bool) -> Sequence[str]:
     """The globs of the settings. Where the settings cannot be read, none; UserError where that was ``asked`` for."""
     try:
-        data = _settings(top / _CONFIG)
-        if b"sessions" in data:  # else nothing of the settings has to be loaded
-            from bot.config import load_settings
-
-            return load_settings(data, str(_CONFIG)).sources.sessions
+        return settings_at(top).sources.sessions if b"sessions" in settings_bytes(top) else ()
     except UserError:
         if asked:
             raise
     return ()
-
-
-def _settings(file: Path) -> bytes:
-    """The beginning of a regular file, nothing where there is none: a link may lead to what has no end."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    with os.fdopen(descriptor, "rb") as opened:
-        return opened.read(_MAX_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""

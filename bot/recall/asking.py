@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bot.answer import Context, Mention
+from bot.card import LEAST_PART
 from bot.model import Decision, Kind, Thread, ThreadId
 from bot.reading.words import terms
 from bot.recall.fixes import with_fixes
@@ -21,9 +22,6 @@ MOST = 5
 
 READ = 25
 """Of the threads that the index finds the best so many are read."""
-
-LEAST = 0.5
-"""Least part of what is looked for, by rarity of its words, that a thread has to hold: of two words the rarer one."""
 
 LEAST_ABOUT = 0.6
 """Least part of a topic that a thread's title, or one of its decisions together with the title, has to name."""
@@ -60,7 +58,7 @@ class Desk:
 def search_words(words: str, desk: Desk) -> Context:
     """The threads that speak of these words, the best first, at most five, each with how it ended and was decided."""
     wanted = _weights(words, desk.library)
-    found = [thread.id for thread in _candidates(words, desk) if _part(wanted, _text(thread)) >= LEAST]
+    found = [thread.id for thread in _candidates(words, desk) if _part(wanted, _text(thread)) >= LEAST_PART]
     return _answer(_shown(found[:MOST], words, CHARS, desk), desk)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from bot.card import Card, CardId, Found
+from bot.card import LEAST_PART, Card, CardId, Found
 from bot.reading.words import terms, token_terms, tokens
 from bot.recall.cards import Cards
 from bot.recall.checkout import Checkout
@@ -21,9 +21,6 @@ Keep = Callable[[Card], bool]
 
 CANDIDATES = 50
 SHOWN = 20
-LEAST_PART = 0.5
-"""How much of the words, by their rarity, a thread has to hold."""
-
 PER_FILE = 0.2
 NAMED = 1.3
 _AGES = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))

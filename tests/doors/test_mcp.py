@@ -44,7 +44,7 @@ from bot.doors.agents.offered import (
     WHAT,
     Tool,
 )
-from bot.doors.agents.parameters import Flag, Key, Number, Since, Text, moment_of, read
+from bot.doors.agents.parameters import Flag, Key, Number, Since, Text, moment_or_none, read
 from bot.doors.agents.plain import MOST, bounded, plain
 from bot.doors.located import FETCHED, GLANCE, Where
 from bot.doors.mcp import EXTRA
@@ -750,10 +750,10 @@ def test_so_long_ago_is_told_in_the_largest_unit() -> None:
     assert [ago(n) for n in (5, 60, 7_300, 86_400 * 2)] == [
         *("less than a minute ago", "1 minute ago", "2 hours ago", "2 days ago")
     ]
-    assert moment_of("2w", THEN) == THEN - timedelta(days=14)
+    assert moment_or_none("2w", THEN) == THEN - timedelta(days=14)
     with pytest.raises(UserError, match="is not a day of the calendar"):
-        moment_of("9999y", THEN)
-    assert moment_of("2026-02-03", THEN) == datetime(2026, 2, 3, tzinfo=UTC)
+        moment_or_none("9999y", THEN)
+    assert moment_or_none("2026-02-03", THEN) == datetime(2026, 2, 3, tzinfo=UTC)
 
 
 # -- the documentation ---------------------------------------------------------------------------------------------

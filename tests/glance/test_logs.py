@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.card import Passage
+from bot.card import LEAST_PART, Passage
 from bot.errors import WorldError
 from bot.glance.logs import Logs, Outline, Unheard
 from bot.glance.logs import feed as logs_feed
@@ -28,7 +28,6 @@ from bot.glance.logs.excerpt import MAX_EXCERPT, excerpt
 from bot.glance.logs.postings import segments
 from bot.model import Thread
 from bot.reading.words import terms
-from bot.recall.asking import LEAST
 from bot.sources.transcripts.files import find
 from tests.sources.session_lines import CODING, HOOKS, ISSUE_AGENT, prompt, response, write
 
@@ -109,7 +108,7 @@ def test_a_message_that_holds_less_than_half_of_the_words_is_not_shown(place: Pl
     assert place.search("common quagmire") == ["a quagmire of common words", "the rare quagmire"]
     assert place.search("common zyzzogeton") == []
     assert place.search("the of and") == place.search("") == place.search("!? …") == []
-    assert logs_ranking.LEAST == LEAST
+    assert logs_ranking.LEAST_PART == LEAST_PART
 
 
 def test_more_of_the_words_and_fewer_others_come_first_and_of_equal_ones_the_newest(place: Place) -> None:

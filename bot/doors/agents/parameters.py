@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from bot.comment.visible import one_line
+from bot.doors.choosing import AGO, moment_of
 from bot.errors import UserError
 
 MOST_PARAMETERS = 50
 _LARGEST = 10**30
 _TOLD = 60
 _NUMBER = re.compile(r"#?([0-9]{1,15})", re.ASCII)
-_AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:]{5,8}(?:Z|[+-][0-9]{2}:[0-9]{2})?)?", re.ASCII)
 
 
@@ -99,7 +98,7 @@ class Since:
         return {"type": "string", "description": self.description, "maxLength": 40, "default": ""}
 
     def read(self, value: object) -> str:
-        if not isinstance(value, str) or (value and not (_AGO.fullmatch(value) or _DAY.fullmatch(value))):
+        if not isinstance(value, str) or (value and not (AGO.fullmatch(value) or _DAY.fullmatch(value))):
             raise ValueError("a day such as 2026-05-03, or 30d, 4w, 6m, 1y for so long ago")
         return value
 
@@ -147,18 +146,12 @@ def read(parameters: Parameters, given: Mapping[str, object]) -> dict[str, Any]:
     return {name: _read(name, one, given.get(name)) for name, one in parameters.items()}
 
 
-def moment_of(since: str, now: datetime) -> datetime | None:
+def moment_or_none(since: str, now: datetime) -> datetime | None:
     """The time that a `Since` means; None for none. UserError where the calendar has no such day."""
-    if not since:
-        return None
-    ago = _AGO.fullmatch(since)
     try:
-        if ago:
-            return now - timedelta(days=int(ago[1]) * _DAYS[ago[2]])
-        found = datetime.fromisoformat(since)
+        return moment_of(since, now) if since else None
     except (ValueError, OverflowError):
         raise UserError(f"since: {since!r} is not a day of the calendar") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _read(name: str, parameter: Parameter, value: object) -> object:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from bot.card import Card
 from bot.doors.agents import wording
 from bot.doors.agents.desk import Desk, Told, now
-from bot.doors.agents.parameters import moment_of
+from bot.doors.agents.parameters import moment_or_none
 from bot.doors.agents.plain import bounded, plain
+from bot.doors.choosing import Choice, by_words
 from bot.doors.located import Place
-from bot.doors.rows import Row, holds, linked, passage, row, ruled
-from bot.reading.words import terms
-
-LEAST = 0.5
-"""Least part of the words, by their rarity, that a hit holds: weak hits are no answer."""
+from bot.doors.rows import Row, holds, linked, passage, row, work_rows
 
 
 def search(desk: Desk, given: Mapping[str, Any]) -> Told:
     """The threads that hold these words."""
     from bot.recall.hop import expand
 
-    weights = {term: float(count) for term, count in Counter(terms(given["query"])).items()}
-    since = moment_of(given["since"], now())
-    keep = _filter(given, since)
+    since, label = moment_or_none(given["since"], now()), given["label"].strip()
+    choice = Choice(given["state"], given["kind"], frozenset([label] if label else []), since=since)
     with desk.opened() as place:
-        found = place.glance.search(weights, limit=given["limit"], keep=keep, floor=LEAST)
+        found = by_words(given["query"], place.glance, given["limit"], choice)
         hits = [
             row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, given["query"])) for one in found
         ]
@@ -61,10 +55,7 @@ def what(desk: Desk, _: Mapping[str, Any]) -> Told:
     with desk.opened() as place:
         found = work.what(look(desk.folder), place.glance, now())
         fields = {
-            "related": [row(one.card, place.home, why=list(one.why)) for one in found.related],
-            "decisions": [ruled(one, place.home) for one in found.decisions],
-            "tasks": [row(one.card, place.home, why=list(one.why)) for one in found.tasks],
-            "recent": [ruled(one, place.home) for one in found.recent],
+            **work_rows(found, place.home),
             "used": list(found.used),
             "unused": list(found.unused),
         }
@@ -79,20 +70,6 @@ def what(desk: Desk, _: Mapping[str, Any]) -> Told:
     body = "".join(f"\n{title}:\n{wording.rows(data[name])}" for title, name in sections if data[name])
     line = "What the memory has on the work at hand." if is_found else "Nothing relevant to the work at hand."
     return Told(data, wording.headed(f"{line} {data['searched']} threads searched.{_signals(data)}", data, body))
-
-
-def _filter(given: Mapping[str, Any], since: datetime | None) -> Callable[[Card], bool]:
-    label = given["label"].strip().casefold()
-
-    def keep(card: Card) -> bool:
-        return (
-            given["state"] in ("all", card.state)
-            and given["kind"] in ("all", card.kind)
-            and (not label or label in (each.casefold() for each in card.labels))
-            and (since is None or card.updated_at >= since)
-        )
-
-    return keep
 
 
 def _passages(place: Place, given: Mapping[str, Any], since: datetime | None) -> list[Row]:

@@ -10,11 +10,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from bot.card import LEAST_PART
 from bot.glance.logs.postings import K1, LEVEL_BITS, postings, segments
 from bot.memory.levels import LEVELS, heaviest, idf
-
-LEAST = 0.5
-"""Least part of what is looked for, by rarity of its words, that a message has to hold, as in `bot.recall.asking`."""
 
 _LEVEL = (1 << LEVEL_BITS) - 1
 
@@ -42,6 +40,6 @@ def ranked(database: sqlite3.Connection, wanted: Sequence[str]) -> Ranking:
             passage = posting >> LEVEL_BITS
             scores[passage] = scores.get(passage, 0.0) + gains[posting & _LEVEL]
             parts[passage] = parts.get(passage, 0.0) + weight
-    least = LEAST * sum(rarity.values()) * (1 - 1e-9)
+    least = LEAST_PART * sum(rarity.values()) * (1 - 1e-9)
     kept = [(passage, scores[passage]) for passage, part in parts.items() if part >= least]
     return Ranking(tuple(sorted(kept, key=lambda one: (-one[1], one[0]))), rarity)
