@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -17,12 +17,14 @@ from bot.doors.asking import NOTHING, checkout_of, run_what, tell, where_of
 from bot.doors.asking import now as now_of
 from bot.doors.branch import branch_text
 from bot.doors.context_options import zone_named
+from bot.doors.own_settings import settings_of
 from bot.doors.place import opened, whole
 from bot.doors.rows import work_rows
 from bot.doors.transcripts import sessions_of_issue
 from bot.errors import UserError
-from bot.model import Kind, Thread
+from bot.model import Kind, Thread, ThreadId
 from bot.recall.conversation import of_issue, of_participant, past
+from bot.recall.library import WithoutWords
 from bot.recall.tiers import history_of
 from bot.recall.work import what
 from bot.settings import Settings
@@ -39,7 +41,8 @@ def run_context(given: argparse.Namespace) -> object:
         return run_what(given) if given.format == "json" else _branch(given)
     zone = given.timezone or local_zone()
     now = (given.as_of or datetime.now(UTC)).astimezone(zone)
-    scope = past(threads_of(given, now), given.me or [Settings().comment.author], now, given.days)
+    threads, own = _scope(given, now)
+    scope = past(threads, given.me or [own], now, given.days)
     form = FORMS[given.format](zone)
     text = render(history_of(scope, form, given.chars), form)
     if not text:
@@ -58,22 +61,26 @@ def _branch(given: argparse.Namespace) -> str:
     return text
 
 
-def threads_of(given: argparse.Namespace, now: datetime) -> list[Thread]:
-    """The threads of the scope, which may have more in them than the last days."""
+def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]:
+    """The threads of the scope, which may have more in them than the last days, and the account of the bot there."""
     since = now - timedelta(days=given.days)
     if given.sessions is not None:
-        return _sessions(given.sessions, since)
+        return _sessions(given.sessions, since), Settings().comment.author
     with opened(where_of(given)) as place:
-        place.demand()
-        if given.issue:
-            with whole(place) as memory:
-                found = list(memory.records([given.issue]).values())
-            threads = [record for record in found if isinstance(record, Thread)]
-            return of_issue([*threads, *sessions_of_issue(place, given.issue)], given.issue)
-        changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
+        settings = settings_of(place.demand())
         with whole(place) as memory:
-            records = memory.records(changed).values()
-            return of_participant([one for one in records if isinstance(one, Thread)], given.participant)
+            library = WithoutWords(memory, settings.ignore.people)
+            if given.issue:
+                threads = _threads(library, [given.issue])
+                found = of_issue([*threads, *sessions_of_issue(place, given.issue)], given.issue)
+            else:
+                changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
+                found = of_participant(_threads(library, changed), given.participant)
+    return found, settings.comment.author
+
+
+def _threads(library: WithoutWords, keys: Sequence[ThreadId]) -> list[Thread]:
+    return [record for record in library.records(keys).values() if isinstance(record, Thread)]
 
 
 def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:

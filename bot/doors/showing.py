@@ -7,30 +7,27 @@ from collections.abc import Iterator, Sequence
 
 from bot.card import Card
 from bot.comment.visible import clean, one_line
-from bot.doors.agents.conversation import conversation
-from bot.doors.agents.wording import indented
 from bot.doors.asking import SCHEMA, answered, tell, where_of
+from bot.doors.conversation import conversation
 from bot.doors.items import ending
 from bot.doors.located import Place
 from bot.doors.output import Verdict
-from bot.doors.place import opened, whole
+from bot.doors.place import opened
+from bot.doors.plain import indented
+from bot.doors.reading import MAX_NAME, card_named, thread_named
 from bot.doors.rows import Row, cited, full, linked, url_of
 from bot.errors import UserError
-from bot.glance.cards import card_of
-from bot.memory.families import DIGESTS
-from bot.model import Thread, ThreadId
-from bot.reading.digest import digest
+from bot.model import Thread
 from bot.recall.hop import expand
 
 MOST = 100_000_000
-_MAX_NAME = 200
 
 
 def run_show(given: argparse.Namespace) -> Verdict:
     """One thread, as text or data."""
     with opened(where_of(given)) as place:
         thread = _thread(place, given.id)
-        card = place.glance.cards([thread.id]).get(thread.id) or _card(thread)
+        card = card_named(place, thread)
         near = linked(expand([thread.id], place.glance), place.home, full)
         tell(place if not place.missing else place._replace(missing=""))
         if given.json:
@@ -43,29 +40,13 @@ def run_show(given: argparse.Namespace) -> Verdict:
 
 
 def _thread(place: Place, text: str) -> Thread:
-    """The thread that somebody means: a number before a name of the same digits, a session last."""
-    name = clean(text)[:_MAX_NAME].removeprefix("#")
-    keys: list[ThreadId] = [int(name), name] if name.isascii() and name.isdecimal() and len(name) < 16 else [name]
-    if not place.missing:
-        with whole(place) as memory:
-            found = memory.records(keys)
-            for key in keys:
-                if isinstance(one := found.get(key), Thread):
-                    return one
-    from bot.doors.transcripts import session_named
-
-    session = session_named(place, name)
-    if session is None:
+    """The thread that somebody means; UserError where there is none."""
+    thread = thread_named(place, text)
+    if thread is None:
         place.demand()
-        raise UserError(f"no thread {one_line(name)} in this memory: `precedent search WORDS` finds what there is")
-    return session
-
-
-def _card(thread: Thread) -> Card:
-    """The card of a thread that the memory does not hold."""
-    card = card_of(DIGESTS.line(digest(thread)) or "")
-    assert card is not None
-    return card
+        name = one_line(clean(text)[:MAX_NAME].removeprefix("#"))
+        raise UserError(f"no thread {name} in this memory: `precedent search WORDS` finds what there is")
+    return thread
 
 
 def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Namespace, place: Place) -> Iterator[str]:

@@ -47,7 +47,7 @@ def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
 
 def steps(memory: Memory) -> int:
     """How often `fill` ticks at most."""
-    return len(memory.segments()) + sum(1 for _ in memory.digest_shards())
+    return len(memory.segments()) + memory.digest_shard_count()
 
 
 def _bring_segments(database: sqlite3.Connection, leaves: Mapping[str, Leaf], tick: Progress) -> None:

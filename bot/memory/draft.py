@@ -92,10 +92,17 @@ class Draft(Changed):
 
     def digest_shards(self) -> Iterator[tuple[str, bytes]]:
         """All shards of digests with their paths, in order."""
-        paths = sorted(DIGESTS.among(self.snapshot.paths(DIGESTS.folder)))
+        paths = self._digest_paths()
         for start in range(0, len(paths), CHUNK):
             found = self.snapshot.read(paths[start : start + CHUNK])
             yield from sorted(found.items())
+
+    def digest_shard_count(self) -> int:
+        """How many shards of digests there are."""
+        return len(self._digest_paths())
+
+    def _digest_paths(self) -> list[str]:
+        return sorted(DIGESTS.among(self.snapshot.paths(DIGESTS.folder)))
 
     # -- changing --------------------------------------------------------------------------------------------------
 

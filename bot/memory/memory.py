@@ -222,6 +222,10 @@ class Memory:
         """All shards of digests with their paths, as they are stored."""
         return self.draft.digest_shards()
 
+    def digest_shard_count(self) -> int:
+        """How many shards of digests there are, without a look into them."""
+        return self.draft.digest_shard_count()
+
     def rebuild_index(self, tick: Progress = lambda _: None) -> None:
         """Make the index anew from the records (staged; `commit` writes it)."""
         self.draft.rebuild_index(tick, embeds=True)

@@ -16,6 +16,7 @@ import pytest
 
 from bot.answer import Context
 from bot.comment.pack import DATA_NOTICE
+from bot.doors import context_options
 from bot.doors.archives import read_archive
 from bot.doors.context import local_zone, run_context
 from bot.doors.context_options import add_context, zone_named
@@ -25,6 +26,7 @@ from bot.kept import Changes
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.model import Message, Thread
+from bot.recall import conversation, tiers
 from bot.recall.conversation import Past, past
 from bot.voice import Spoken
 from tests.comment.gallery import GALLERY
@@ -283,3 +285,8 @@ def test_the_example_of_the_documentation_is_what_is_printed(sample: Path) -> No
     assert shown == context(*asked)
     page = (ROOT / "docs/context.md").read_text(encoding="utf-8")
     assert "precedent context --issue 28 --store memory --as-of 2025-10-23T19:45Z --me hubot --timezone UTC" in page
+
+
+def test_the_options_have_the_limits_of_what_they_are_for() -> None:
+    assert (context_options.MIN_CHARS, context_options.MAX_CHARS) == (tiers.MIN_CHARS, tiers.MAX_CHARS)
+    assert (context_options.DAYS, context_options.MAX_DAYS) == (conversation.DAYS, conversation.MAX_DAYS)

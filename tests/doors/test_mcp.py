@@ -30,7 +30,6 @@ from mcp.client.stdio import stdio_client
 from bot.archive import clean
 from bot.comment.pack import DATA_NOTICE
 from bot.doors.agents.answering import answer
-from bot.doors.agents.conversation import conversation
 from bot.doors.agents.desk import Desk, ago
 from bot.doors.agents.offered import (
     CHARS,
@@ -45,10 +44,11 @@ from bot.doors.agents.offered import (
     Tool,
 )
 from bot.doors.agents.parameters import Flag, Key, Number, Since, Text, moment_or_none, read
-from bot.doors.agents.plain import MOST, bounded, plain
+from bot.doors.conversation import conversation
 from bot.doors.located import FETCHED, GLANCE, Where
 from bot.doors.mcp import EXTRA
 from bot.doors.place import opened
+from bot.doors.plain import MOST, bounded, plain
 from bot.errors import UserError, WorldError
 from bot.glance.file import connect, note
 from bot.kept import Changes
@@ -56,6 +56,7 @@ from bot.memory.branch import BranchStore
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.model import Kind, Message, Thread
+from tests.doors.console import Run
 from tests.memory.remotes import bare_repository, commit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -479,15 +480,25 @@ def test_transcripts_that_the_settings_name_are_searched_and_read(tmp_path: Path
     assert answer(desk, SEARCH, {"query": "zeppelin"}).data["nothing_relevant"]
 
 
-def test_people_who_are_not_to_be_quoted_are_not(tmp_path: Path) -> None:
+def test_people_who_are_not_to_be_quoted_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run) -> None:
     checkout = remembered(tmp_path, issue(7, "Login loop", "It loops.", "My secret."), issue(8, "Again", "As in #7."))
     desk = Desk(Where(checkout))
     asked: list[tuple[Tool, dict[str, object]]] = [(CONVERSATION, {"id": 7}), (ISSUE_CONTEXT, {"number": 8})]
+    typed = [("show", "7"), ("show", "7", "--json"), ("context", "--issue", "7", "--as-of", "2026-03-02T13:00Z")]
+    monkeypatch.chdir(checkout)
     assert ["secret" in answer(desk, *each).text for each in asked] == [True, True]
+    assert ["secret" in call(*each).out for each in typed] == [True, True, True]
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").write_text("ignore:\n  people: [MonaLisa]\n")
     hushed = [answer(desk, *each) for each in asked]
     assert ["secret" in each.data.get("quoted", str(each.data.get("conversation"))) for each in hushed] == [
+        False,
+        False,
+    ]
+    assert [
+        "secret" in json.dumps(json.loads(call(*typed[1]).out)["conversation"]),
+        "secret" in call(*typed[2]).out,
+    ] == [
         False,
         False,
     ]
@@ -769,3 +780,14 @@ def test_the_documentation_lists_the_tools_and_their_parameters() -> None:
     assert f"{CHARS:,}" in page
     for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL):
         json.loads(block)
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from('"\\\n'), max_size=3_000), min_size=1, max_size=6),
+    st.integers(MIN_CHARS, 4_000),
+)
+def test_a_conversation_within_its_room_says_what_it_leaves_out(texts: list[str], chars: int) -> None:
+    said = conversation(issue(1, "Loop", *texts), chars)
+    assert len(said.messages) + said.omitted == len(texts)
+    whole = all(not message["cut"] for message in said.messages) and not said.omitted
+    assert len(json.dumps(said.messages, ensure_ascii=False)) <= (chars if whole else 2 * chars)

@@ -11,8 +11,8 @@ from bot.comment.visible import cut, one_line
 from bot.doors.agents.desk import Desk, Told
 from bot.doors.agents.offered import CONVERSATION, ISSUE_CONTEXT, SEARCH, WHAT, Tool
 from bot.doors.agents.parameters import read
-from bot.doors.agents.plain import MOST
 from bot.doors.guarded import bug
+from bot.doors.plain import MOST
 from bot.errors import PrecedentError
 
 MAX_ERROR = 500

@@ -9,9 +9,9 @@ from typing import Any
 from bot.doors.agents import wording
 from bot.doors.agents.desk import Desk, Told, now
 from bot.doors.agents.parameters import moment_or_none
-from bot.doors.agents.plain import bounded, plain
 from bot.doors.choosing import Choice, by_words
 from bot.doors.located import Place
+from bot.doors.plain import bounded, plain
 from bot.doors.rows import Row, holds, linked, passage, row, work_rows
 
 

@@ -9,47 +9,40 @@ from typing import Any
 from bot.answer import Context, Match, Mention
 from bot.comment.history import Xml, render
 from bot.comment.pack import as_xml
-from bot.config import CONFIG_PATH, MAX_BYTES, load_settings
 from bot.doors.agents import wording
-from bot.doors.agents.conversation import conversation
 from bot.doors.agents.desk import Desk, Told, now
-from bot.doors.agents.plain import bounded, plain
+from bot.doors.conversation import conversation
 from bot.doors.located import Place
+from bot.doors.own_settings import settings_of
 from bot.doors.place import whole
+from bot.doors.plain import bounded, indented, plain
+from bot.doors.reading import card_named, thread_named
 from bot.doors.rows import MAX_TITLE, Row, cited, row
-from bot.doors.transcripts import session_named, sessions_of_issue
-from bot.glance.cards import card_of
-from bot.memory.families import DIGESTS
+from bot.doors.transcripts import sessions_of_issue
 from bot.model import Thread, ThreadId
-from bot.reading.digest import digest
 from bot.recall import mentioned
 from bot.recall.answering import recall
 from bot.recall.conversation import past
-from bot.recall.library import Library, WithoutWords
+from bot.recall.library import WithoutWords
 from bot.recall.tiers import MIN_CHARS, history_of
 from bot.settings import Settings
 
 HISTORY_SHARE = 0.5
 """Part of the characters that what was said lately may fill at most."""
 
-_FRAME = 400
-
 
 def get_conversation(desk: Desk, given: Mapping[str, Any]) -> Told:
     """One thread, with as much of its conversation as there is room for."""
     name = given["id"]
-    keys: list[ThreadId] = [int(name), name] if name.isascii() and name.isdigit() else [name]
     with desk.opened() as place:
-        with whole(place) as memory:
-            thread = _thread(WithoutWords(memory, _settings(desk, place).ignore.people), keys)
-        thread = thread or session_named(place, name)
+        thread = thread_named(place, name)
         if thread is None:
             return _unknown(desk, place, wording.quoted(name, 80), conversation=[])
         said = conversation(thread, given["max_chars"])
         data = _known(place, thread) | {"conversation": said.messages, "omitted": said.omitted}
         data = plain(bounded(desk.answer(place, data, found=True)))
     left_out = f", {data['omitted']} left out as they did not fit" if data["omitted"] else ""
-    spoken = "".join(f"\n{_speaker(each)}\n{wording.indented(each['text'])}" for each in data["conversation"])
+    spoken = "".join(f"\n{_speaker(each)}\n{indented(each['text'])}" for each in data["conversation"])
     line = f"{_head(data['thread'], name)}\n{len(thread.comments) + 1} messages{left_out}."
     return Told(data, wording.headed(line, data, f"{_decided(data['thread'])}{spoken}"))
 
@@ -58,10 +51,10 @@ def issue_context(desk: Desk, given: Mapping[str, Any]) -> Told:
     """What the bot would say about an issue, and what was said on it in the last days."""
     number, chars = given["number"], given["max_chars"]
     with desk.opened() as place:
+        settings = settings_of(place)
         with whole(place) as memory:
-            settings = _settings(desk, place)
-            thread = _thread(WithoutWords(memory, settings.ignore.people), [number])
-            if thread is None:
+            thread = WithoutWords(memory, settings.ignore.people).records([number]).get(number)
+            if not isinstance(thread, Thread):
                 return _unknown(desk, place, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
             found = recall(thread, memory, _within(chars, settings), mentioned.Place(place.repo or None))
         talk = [thread, *sessions_of_issue(place, number)]
@@ -77,11 +70,6 @@ def issue_context(desk: Desk, given: Mapping[str, Any]) -> Told:
     return Told(data, wording.headed(head, data, f"{_decided(data['thread'])}\n{data['quoted']}"))
 
 
-def _thread(memory: Library, keys: list[ThreadId]) -> Thread | None:
-    found = memory.records(keys)
-    return next((one for key in keys if isinstance(one := found.get(key), Thread)), None)
-
-
 def _unknown(desk: Desk, place: Place, name: str, **fields: Any) -> Told:
     """There is no such thread: an answer, and no error, as the memory may be older than the thread."""
     data = plain(desk.answer(place, {"found": False, "thread": {}, "omitted": 0} | fields, found=False))
@@ -89,20 +77,7 @@ def _unknown(desk: Desk, place: Place, name: str, **fields: Any) -> Told:
 
 
 def _known(place: Place, thread: Thread) -> Row:
-    card = place.glance.cards([thread.id]).get(thread.id)
-    if card is None:
-        card = card_of(DIGESTS.line(digest(thread)) or "")  # a session that only this machine has
-    return {"found": True, "thread": row(card, place.home) if card else {}}
-
-
-def _settings(desk: Desk, place: Place) -> Settings:
-    """The settings of the checkout whose memory this is, the defaults where there are none. Raises UserError for wrong
-    ones: they may name people who are not to be quoted."""
-    file = place.top / CONFIG_PATH if place.top else None
-    if desk.where.store or desk.where.repo or file is None or not file.is_file():
-        return Settings()
-    with file.open("rb") as opened:
-        return load_settings(opened.read(MAX_BYTES + 1))
+    return {"found": True, "thread": row(card_named(place, thread), place.home)}
 
 
 def _within(chars: int, known: Settings) -> Settings:

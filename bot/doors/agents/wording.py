@@ -8,8 +8,8 @@ from typing import Any
 
 from bot.comment.pack import DATA_NOTICE, visible
 from bot.comment.visible import cut, one_line
+from bot.doors.plain import INDENT
 
-INDENT = "    "
 """Before each line that other people wrote: no line that is indented so far is one of ours."""
 
 TITLE, SENTENCE, SUMMARY = 160, 240, 300
@@ -26,12 +26,6 @@ def quoted(text: str, most: int = SENTENCE) -> str:
 def plain_line(text: str) -> str:
     """The text on one line, which is not long."""
     return cut(one_line(visible(text)), SUMMARY)
-
-
-def indented(text: str) -> str:
-    """The text with each of its lines indented."""
-    lines = (line.rstrip() for line in visible(text).strip().split("\n"))
-    return "".join(f"{INDENT}{line}\n" if line else "\n" for line in lines)
 
 
 def headed(line: str, data: Row, body: str) -> str:

@@ -1,4 +1,4 @@
-"""What agents get: nothing hidden in it, and no more of it than they can read."""
+"""Text as a reader gets it: nothing hidden in it, no more than can be read, and nobody posing as somebody else."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from bot.comment.pack import visible
 MOST = 100_000
 """Characters of an answer, of its data and of its text each."""
 
+INDENT = "    "
+
 _LEFT_OUT = "left out, for the answer would be too long: narrow the search, or ask for fewer"
 
 
@@ -20,6 +22,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def indented(text: str) -> str:
+    """The text with each of its lines indented."""
+    lines = (line.rstrip() for line in visible(text).strip().split("\n"))
+    return "".join(f"{INDENT}{line}\n" if line else "\n" for line in lines)
 
 
 def bounded(data: dict[str, Any], most: int = MOST) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bot.comment.visible import cut
-from bot.doors.agents.plain import plain
+from bot.doors.plain import plain
 from bot.doors.rows import stamp
 from bot.model import Thread
 from bot.reading.decisions import decisions
@@ -16,7 +17,7 @@ OPENING_SHARE, LONGEST_SHARE = 0.35, 0.4
 """Parts of the budget for the opening text and for any one comment, where not all of it fits."""
 
 _COSTS = 120
-"""Characters around a message."""
+"""Characters of JSON around a message's text, at most."""
 
 _LEAST = 100
 Message = dict[str, Any]
@@ -48,7 +49,7 @@ def _message(author: str, role: str, at: str, text: str) -> Message:
 
 
 def _costs(message: Message) -> int:
-    return len(message["text"]) + _COSTS
+    return len(json.dumps(message["text"], ensure_ascii=False)) + _COSTS
 
 
 def _chosen(thread: Thread, said: Sequence[Message], chars: int) -> Iterator[tuple[int, Message]]:
