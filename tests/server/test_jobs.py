@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -98,7 +99,7 @@ def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue:
 def test_a_list_can_be_seen_while_nothing_can_be_written(queue: Queue, tmp_path: Path) -> None:
     """As when the disk is full: SQLite lets nobody write who was not told to."""
     queue.database.close()
-    with sqlite3.connect(tmp_path / "queue.sqlite") as other:
+    with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as other, other:
         other.execute("create trigger full before update on pulses begin select raise(abort, 'disk full'); end")
     done = jobs(tmp_path, "list", "--state", "dead")
     assert (done.returncode, done.stderr) == (0, "")
