@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.archive import parse_time, stamp
 from bot.github.batch import Listed, read_each
 from bot.github.catch_up import News, comments_of, read_thread
 from bot.github.errors import GOES_ON, ForgeError, Gone, Invalid, IssuesOff, NotPermitted, Unreachable, gives
-from bot.github.forge import Reader
+from bot.github.forge import Rate, Reader
 from bot.github.meaning import ISSUES_OFF, meaning_of, meaning_of_errors
-from bot.github.queries import ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
+from bot.github.queries import (
+    GLIMPSE,
+    ISSUES,
+    NEWEST_FIRST,
+    NUMBERS,
+    OLDEST_CHANGE_FIRST,
+    WITHOUT_PULLS,
+    issue_json,
+    with_linked_pull,
+)
 from bot.github.threads import Own, split_own, thread_of
 from bot.model import Record
 
@@ -26,17 +35,43 @@ Json = dict[str, Any]
 PER_PAGE = 50
 """Issues a request asks for: with a hundred comments and events each it stays far below 500,000 nodes."""
 
+POINTS = 2
+"""What such a request costs of the 5,000 points of an hour: 201 lists, a point for a hundred.
+https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
+
 FEW = 5
 """Issues that it asks for where the server could not answer for fifty: it has ten seconds for an answer."""
 
 RETRIES = 3
 """Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds."""
 
+_NO_PLACE = "INVALID_CURSOR_ARGUMENTS"
 _OUT_OF_SIGHT = "the token cannot see this repository's issues"
 
 
 class NoGraphQL(ForgeError):
     """The server has no GraphQL API."""
+
+
+class OutOfSight(NotPermitted):
+    """There is no such repository, or the token may not see it: GitHub tells the two apart from nobody."""
+
+
+class LostPlace(ForgeError):
+    """Where a reading stopped is not known to the server any more: it has to begin anew."""
+
+
+class Glimpse(NamedTuple):
+    """A repository before it is read: its name now, how many issues it has, and how many of them changed since then.
+
+    ``rate`` counts points, None where the server has no limit.
+    """
+
+    name: str
+    is_private: bool
+    issues: int
+    changed: int
+    rate: Rate | None
 
 
 class GraphQLHistory:
@@ -54,18 +89,37 @@ class GraphQLHistory:
 
     def since(self, moment: datetime | None) -> Iterator[News]:
         """Batches of at most PER_PAGE threads. Raises ForgeError; what came before it is complete."""
+        for news, _ in self._batches({"since": stamp(moment), "order": OLDEST_CHANGE_FIRST}, None):
+            yield news
+
+    def newest(self, place: str = "") -> Iterator[tuple[News, str]]:
+        """Batches of all issues, the newest first, each with the place from which a later reading goes on, "" at the
+        end. Raises ForgeError, of which LostPlace says that there is no such ``place``."""
+        return self._batches({"since": None, "order": NEWEST_FIRST}, place or None)
+
+    def glimpse(self, since: datetime | None) -> Glimpse:
+        """What a reading would be about. Raises ForgeError."""
+        from githubkit import GitHub
+
+        with GitHub(self._token, base_url=self._api_url, auto_retry=self._again) as api:
+            data = self._asked(api, GLIMPSE, {"since": stamp(since)})
+        repository, told = data["repository"], data.get("rateLimit")
+        rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
+        total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
+        return Glimpse(repository["nameWithOwner"], repository["isPrivate"], total, changed, rate)
+
+    def _batches(self, chosen: Json, after: str | None) -> Iterator[tuple[News, str]]:
         from githubkit import GitHub  # 200 ms that only a run with history to read should pay
 
         with GitHub(self._token, base_url=self._api_url, auto_retry=self._again) as api:
-            after: str | None = None
             while True:
-                place = {"since": stamp(moment), "after": after}
-                page, news = self._batch(api, place)
+                page, news = self._batch(api, {**chosen, "after": after})
+                total = None if after else page["totalCount"]
                 ahead = page["pageInfo"]["hasNextPage"]
-                yield replace(news, complete=not ahead, total=None if after else page["totalCount"])
+                after = page["pageInfo"]["endCursor"] if ahead else None
+                yield replace(news, complete=not ahead, total=total), after or ""
                 if not ahead:
                     return
-                after = page["pageInfo"]["endCursor"]
 
     def _batch(self, api: GitHub[Any], place: Json) -> tuple[Json, News]:
         """The next issues: many in one answer, else a few, else each of a few by itself."""
@@ -88,6 +142,11 @@ class GraphQLHistory:
             return self._page(api, self._query, variables)
 
     def _page(self, api: GitHub[Any], query: str, variables: Json) -> Json:
+        issues: Json = self._asked(api, query, variables)["repository"]["issues"]
+        return issues
+
+    def _asked(self, api: GitHub[Any], query: str, variables: Json) -> Json:
+        """The data of an answer that has the repository in it, and issues in that."""
         from githubkit.exception import GitHubException
 
         owner, _, name = self._repo.partition("/")
@@ -98,13 +157,12 @@ class GraphQLHistory:
             answer = response.json()
         except (GitHubException, ValueError) as error:  # a ValueError: what came is no JSON
             raise _meaning(error) from error
-        repository = _data(answer, response.headers).get("repository")
-        if not repository:
-            raise NotPermitted(_OUT_OF_SIGHT, gives("issues: write"))
-        if repository.get("hasIssuesEnabled") is False:  # and then the list is empty, as if all were gone
+        data = _data(answer, response.headers)
+        if not data.get("repository"):
+            raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
+        if data["repository"].get("hasIssuesEnabled") is False:  # and then the list is empty, as if all were gone
             raise IssuesOff(ISSUES_OFF)
-        issues: Json = repository["issues"]
-        return issues
+        return data
 
     def _again(self, error: GitHubException, tries: int) -> RetryOption:
         """Only a fault of the server is worth a second try; a limit is not waited for here."""
@@ -171,7 +229,10 @@ def _data(answer: Any, headers: Mapping[str, str]) -> Json:
         return data
     meaning = meaning_of_errors(errors, headers)
     if isinstance(meaning, Gone) and not (isinstance(data, dict) and data.get("repository")):
-        raise NotPermitted(_OUT_OF_SIGHT, gives("issues: write"))
+        raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
+    listed = errors if isinstance(errors, list) else ()
+    if any(isinstance(error, dict) and error.get("type") == _NO_PLACE for error in listed):
+        raise LostPlace("GitHub does not know any more where the reading stopped")
     raise _for_reading(meaning)
 
 

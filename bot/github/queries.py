@@ -10,16 +10,21 @@ from bot.archive import parse_time
 
 Json = Mapping[str, Any]
 
+OLDEST_CHANGE_FIRST = {"field": "UPDATED_AT", "direction": "ASC"}
+NEWEST_FIRST = {"field": "CREATED_AT", "direction": "DESC"}
+
 _LINKED = """
         closedByPullRequestsReferences(first: 3, includeClosedPrs: true) {
           nodes { number mergedAt repository { nameWithOwner } }
         }"""
 
 ISSUES = """
-query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
+query History(
+  $owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime, $order: IssueOrder!
+) {
   repository(owner: $owner, name: $name) {
     hasIssuesEnabled
-    issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}) {
+    issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: $order) {
       totalCount
       pageInfo { hasNextPage endCursor }
       nodes {
@@ -69,10 +74,12 @@ WITHOUT_PULLS = ISSUES.replace("LINKED", "")
 ISSUES = ISSUES.replace("LINKED", _LINKED)
 
 NUMBERS = """
-query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
+query Numbers(
+  $owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime, $order: IssueOrder!
+) {
   repository(owner: $owner, name: $name) {
     hasIssuesEnabled
-    issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}) {
+    issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: $order) {
       totalCount
       pageInfo { hasNextPage endCursor }
       nodes { number createdAt updatedAt }
@@ -81,6 +88,18 @@ query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $si
 }
 """
 """The same issues by number only, for where their texts are too much for one answer."""
+
+GLIMPSE = """
+query Glimpse($owner: String!, $name: String!, $since: DateTime) {
+  rateLimit { limit remaining resetAt }
+  repository(owner: $owner, name: $name) {
+    nameWithOwner isPrivate hasIssuesEnabled
+    issues(first: 1) { totalCount }
+    changed: issues(first: 1, filterBy: {since: $since}) { totalCount }
+  }
+}
+"""
+"""What a reading would cost, for one point."""
 
 _MERGED_AFTER = timedelta(hours=1)
 """How long after the closing by hand the pull request may be merged that is said to close it."""

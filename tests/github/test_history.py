@@ -13,7 +13,7 @@ import pytest
 from bot.archive import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
-from bot.github.graphql import PER_PAGE, GraphQLHistory, NoGraphQL
+from bot.github.graphql import PER_PAGE, POINTS, GraphQLHistory, LostPlace, NoGraphQL, OutOfSight
 from bot.github.history import History, RestHistory
 from bot.github.threads import Own
 from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent, Tombstone
@@ -439,3 +439,48 @@ def test_a_repository_out_of_sight_is_told_so(github: FakeGitHub, own: Own) -> N
     history = GraphQLHistory(github.url, github.token, "octocat/absent", own, GitHubClient(github.url, "x", REPOSITORY))
     with pytest.raises(ForgeError, match="cannot see"):
         threads(history)
+
+
+# The newest first
+
+
+def two_days(github: FakeGitHub) -> None:
+    """A page and a half of issues; the first was changed last."""
+    for count in range(PER_PAGE + 20):
+        github.open_issue("octocat", "Crash", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
+    github.comment(1, "hubot", "Me too", at="2026-01-02T00:00:00Z")
+
+
+def test_a_reading_of_the_newest_goes_on_where_it_stopped(github: FakeGitHub, own: Own) -> None:
+    two_days(github)
+    (news, place) = next(by_graphql(github, own).newest())
+    assert [record.id for record in news.records] == [*range(PER_PAGE + 20, 20, -1)]
+    assert (news.total, news.complete) == (PER_PAGE + 20, False)
+    github.open_issue("octocat", "New", at="2026-01-03T00:00:00Z")
+    ((rest, end),) = by_graphql(github, own).newest(place)
+    assert [record.id for record in rest.records] == [*range(20, 0, -1)]
+    assert (rest.total, rest.complete, end) == (None, True, "")
+    assert github.limits.allowance(github.world.tokens[github.token], "graphql").used == 2 * POINTS
+
+
+def test_a_place_that_is_none_is_told(github: FakeGitHub, own: Own) -> None:
+    two_days(github)
+    with pytest.raises(LostPlace):
+        next(by_graphql(github, own).newest("/"))
+
+
+def test_a_glimpse_tells_what_a_reading_would_be_about(github: FakeGitHub, own: Own) -> None:
+    two_days(github)
+    told = by_graphql(github, own).glimpse(parse_time("2026-01-01T01:00:00Z"))
+    assert told[:4] == (REPOSITORY, False, PER_PAGE + 20, 11)
+    assert told.rate is not None
+    assert told.rate.limit - told.rate.left == 1
+    github.switch_issues(on=False)
+    with pytest.raises(IssuesOff):
+        by_graphql(github, own).glimpse(None)
+
+
+def test_a_glimpse_of_what_cannot_be_seen_is_told_so(github: FakeGitHub, own: Own) -> None:
+    history = GraphQLHistory(github.url, github.token, "octocat/absent", own, GitHubClient(github.url, "x", REPOSITORY))
+    with pytest.raises(OutOfSight):
+        history.glimpse(None)
