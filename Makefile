@@ -32,13 +32,16 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(BIN)/python -m tools.settings_docs --check
 	$(CHECKS)/bin/zizmor --offline --persona pedantic --quiet .github action.yml
 	$(BIN)/python -m tools.snippets build/snippets
-	$(CHECKS)/bin/zizmor --offline --quiet --config build/snippets/zizmor.yml build/snippets
+	$(CHECKS)/bin/zizmor --offline --persona pedantic --quiet --config build/snippets/zizmor.yml build/snippets
+	$(CHECKS)/bin/python -m tools.actionlint .github/workflows/*.yml
+	$(CHECKS)/bin/python -m tools.actionlint build/snippets/.github/workflows/*.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-workflows build/snippets/.github/workflows/*.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(CHECKS)/bin/check-jsonschema --builtin-schema vendor.compose-spec deploy/compose.yml
 	$(CHECKS)/bin/hadolint Dockerfile
 	$(CHECKS)/bin/shellcheck .ci/run
+	$(CHECKS)/bin/shellcheck build/snippets/scripts/*.sh
 
 bench: $(VENV)/ready ## Measure speed and size, as ratios within one run
 	@found=0; for script in tests/bench/bench_*.py; do \

@@ -62,7 +62,8 @@ def test_actions_of_others_are_pinned_to_a_commit(name: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_actions_of_others_in_the_pages_are_pinned_too(name: str) -> None:
     used = [step["uses"] for step in steps(SHOWN[name]) if "uses" in step]
-    assert [each for each in used if not re.fullmatch(r"OWNER/precedent@v1|[\w./-]+@[0-9a-f]{40}", each)] == []
+    pinned = r"OWNER/precedent@v1|[\w./-]+@[0-9a-f]{40}|docker://[\w./-]+@sha256:[0-9a-f]{64}"
+    assert [each for each in used if not re.fullmatch(pinned, each)] == []
 
 
 @pytest.mark.parametrize("name", EVERY)
