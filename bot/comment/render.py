@@ -52,7 +52,10 @@ SHIPPED = next(
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
 WORDS = "words.yml"
-PAGES = ("report.html.j2", "report.css", "report.js", "status.html.j2", "delivery.html.j2", "status.css")
+PAGES = (
+    *("report.html.j2", "report.css", "report.js", "try.html.j2", "try.css"),
+    *("status.html.j2", "delivery.html.j2", "status.css"),
+)
 
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _BLANK_LINES = re.compile(r"\n{3,}")

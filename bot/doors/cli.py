@@ -72,6 +72,7 @@ GROUPS = (
         "add_server",
         {name: f"bot.doors.operating:run_{name}" for name in ("serve", "worker", "jobs")},
     ),
+    Group("bot.doors.try_options", "add_try", {"try": "bot.doors.trying:run_try"}),
     Group("bot.doors.completion", "add_completion", {"completion": "bot.doors.completion:run_completion"}),
 )
 

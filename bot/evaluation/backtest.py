@@ -92,10 +92,9 @@ def _one(thread: Thread, library: Past, relations: Relations, watch: Watch) -> S
     )
     ms = 1000 * (perf_counter() - started)
     places = (n for n, c in enumerate(best.order, 1) if related.intersection((c.entry.id, *c.folded)))
-    markdown, mentions = _comment(opened, library, watch)
-    one = Replayed(
-        thread.id, thread.title, thread.created_at, hits, relations, next(places, None), ms, markdown, mentions
-    )
+    rank = next(places, None)
+    said = _comment(opened, library, watch)
+    one = Replayed(thread.id, thread.title, thread.created_at, hits, relations, rank, ms, *said)
     return Seen(one, tuple(c for c, _ in best.hits))
 
 
@@ -119,10 +118,11 @@ def _best(opened: Thread, library: Past, watch: Watch) -> _Best:
     return _Best(ranked.candidates, tuple((one.candidate, one.why) for one in (*closed, *still_open)))
 
 
-def _comment(opened: Thread, library: Past, watch: Watch) -> tuple[str, int]:
+def _comment(opened: Thread, library: Past, watch: Watch) -> tuple[str, int, str]:
+    """The comment, how many threads the text points at, and why there is no comment."""
     if watch.render is None:
-        return "", 0
+        return "", 0, ""
     answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at))
     if not isinstance(answer, Speak):
-        return "", 0
-    return watch.render(opened, answer.context), len(answer.context.mentioned)
+        return "", 0, answer.reason
+    return watch.render(opened, answer.context), len(answer.context.mentioned), ""

@@ -64,9 +64,10 @@ class LostPlace(ForgeError):
 class Glimpse(NamedTuple):
     """A repository before it is read: its name now, how many issues it has, and how many of them changed since then.
 
-    ``rate`` counts points, None where the server has no limit.
+    ``id`` stays where the name changes. ``rate`` counts points, None where the server has no limit.
     """
 
+    id: int
     name: str
     is_private: bool
     issues: int
@@ -106,7 +107,8 @@ class GraphQLHistory:
         repository, told = data["repository"], data.get("rateLimit")
         rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
         total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
-        return Glimpse(repository["nameWithOwner"], repository["isPrivate"], total, changed, rate)
+        key, name, is_private = (repository[field] for field in ("databaseId", "nameWithOwner", "isPrivate"))
+        return Glimpse(key, name, is_private, total, changed, rate)
 
     def _batches(self, chosen: Json, after: str | None) -> Iterator[tuple[News, str]]:
         from githubkit import GitHub  # 200 ms that only a run with history to read should pay

@@ -93,7 +93,7 @@ GLIMPSE = """
 query Glimpse($owner: String!, $name: String!, $since: DateTime) {
   rateLimit { limit remaining resetAt }
   repository(owner: $owner, name: $name) {
-    nameWithOwner isPrivate hasIssuesEnabled
+    databaseId nameWithOwner isPrivate hasIssuesEnabled
     issues(first: 1) { totalCount }
     changed: issues(first: 1, filterBy: {since: $since}) { totalCount }
   }

@@ -472,7 +472,7 @@ def test_a_place_that_is_none_is_told(github: FakeGitHub, own: Own) -> None:
 def test_a_glimpse_tells_what_a_reading_would_be_about(github: FakeGitHub, own: Own) -> None:
     two_days(github)
     told = by_graphql(github, own).glimpse(parse_time("2026-01-01T01:00:00Z"))
-    assert told[:4] == (REPOSITORY, False, PER_PAGE + 20, 11)
+    assert told[:5] == (github.repo.id, REPOSITORY, False, PER_PAGE + 20, 11)
     assert told.rate is not None
     assert told.rate.limit - told.rate.left == 1
     github.switch_issues(on=False)

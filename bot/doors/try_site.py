@@ -1,0 +1,113 @@
+"""Where the repository is that somebody tries, the token for it, and what GitHub's faults mean for them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bot.comment.wording import count
+from bot.doors.checkup.place import GITHUB, api_of
+from bot.doors.doctor import TOKENS
+from bot.doors.given import address
+from bot.doors.place import cache_folder, name_of
+from bot.doors.try_options import Named
+from bot.errors import PrecedentError, UserError, WorldError
+from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
+from bot.github.graphql import NoGraphQL, OutOfSight
+
+_OF_GITHUB = (".github.com", ".ghe.com")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the repository is. ``token`` stays out of every text; "" where nothing is asked for."""
+
+    repository: str
+    server: str
+    api: str
+    token: str = field(repr=False)
+
+    @property
+    def cache(self) -> Path:
+        return cache_folder() / "tries" / name_of(f"{self.api} {self.repository.lower()}")
+
+
+def site_of(given: argparse.Namespace, environ: Mapping[str, str]) -> Site:
+    """Where the repository is, and the token for it. UserError where they do not fit together."""
+    named: Named = given.repository
+    api = environ.get("GITHUB_API_URL", "").strip().rstrip("/")
+    if given.server or not api:
+        server = given.server or GITHUB
+        api = api_of(server)
+    else:
+        server = _server_of(api, environ)
+    if named.server and named.server != server:
+        raise UserError(
+            f"{named.repository} is on {named.server}, and the token is for {server}: "
+            f"if it is for the other one, add --server {named.server}"
+        )
+    return Site(named.repository, server, api, "" if given.offline else _token(environ, server))
+
+
+def _server_of(api: str, environ: Mapping[str, str]) -> str:
+    """The server with this API, as its address tells where GITHUB_SERVER_URL does not."""
+    api, named = _address(api, "GITHUB_API_URL"), environ.get("GITHUB_SERVER_URL", "").strip()
+    if named:
+        return _address(named, "GITHUB_SERVER_URL")
+    parts = urlsplit(api)
+    host = parts.netloc
+    return f"{parts.scheme}://{host.removeprefix('api.') if host.endswith(_OF_GITHUB) else host}"
+
+
+def _address(text: str, name: str) -> str:
+    try:
+        return address(text)
+    except argparse.ArgumentTypeError as error:
+        raise UserError(f"{name}: {error}") from error
+
+
+def _token(environ: Mapping[str, str], server: str) -> str:
+    name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
+    host = "" if server == GITHUB else f" --hostname {urlsplit(server).netloc}"
+    if not name:
+        raise UserError(
+            f"no token in GH_TOKEN or GITHUB_TOKEN: `export GH_TOKEN=$(gh auth token{host})`, or make one without any "
+            f"scope at {server}/settings/tokens"
+        )
+    token = environ[name].strip()
+    if not re.fullmatch(r"[\x21-\x7e]+", token):
+        raise UserError(f"{name} holds characters that no token has: copy it again")
+    return token
+
+
+def told(error: ForgeError, site: Site, kept: int) -> PrecedentError:
+    """What a fault means for who tries, and what they can do about it."""
+    repository, tokens = site.repository, f"{site.server}/settings/tokens"
+    if isinstance(error, RateLimited):
+        when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
+        offline = "; or see now what there is, with --offline" if kept else ""
+        return WorldError(
+            f"{error.cause}; {count(kept, 'issue')} that were read are kept", f"run the same command {when}{offline}"
+        )
+    if isinstance(error, Unauthorised):
+        return UserError(error.cause, f"`export GH_TOKEN=$(gh auth token)`, or make another at {tokens}")
+    if isinstance(error, OutOfSight):
+        return UserError(
+            f"{repository} does not exist on {site.server}, or is private and this token may not see it",
+            "check the name, or use a token that may read it",
+        )
+    if isinstance(error, IssuesOff):
+        return UserError(f"issues are switched off in {repository}", "try another repository")
+    if isinstance(error, NotPermitted):
+        return UserError(f"{repository}: {error.cause}", "use a token that may read its issues")
+    if isinstance(error, NoGraphQL):
+        return WorldError(f"{site.api}: {error.cause}, by which issues are read", "check --server or GITHUB_API_URL")
+    again = "try again later: what was read is kept" if kept else "try again later"
+    if isinstance(error, Unreachable):
+        return WorldError(f"{site.api} cannot be used: {error.cause}", again)
+    return WorldError(error.cause, again)
