@@ -14,8 +14,8 @@ _BLOCKS = frozenset(
 )
 """Elements that the parser may open and close; a heading becomes a paragraph, as the page has headings of its own."""
 
-_FOLDS = re.compile(r"<(/?)(details|summary|sub)>", re.ASCII)
-"""The HTML of our own templates; every other tag is text."""
+_FOLDS = re.compile(r"<(/?)(details|summary|sub|span)>", re.ASCII)
+"""The HTML that our own comments have; every other tag is text."""
 
 _PLACE = re.compile(
     r"(?:issues|pull)/[0-9]{1,18}(?:#issuecomment-[0-9]{1,18})?|commit/[0-9a-f]{7,64}|releases/tag/[^/?#\\]{1,300}",
