@@ -44,8 +44,8 @@ def test_one_number_names_the_version() -> None:
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "bot/__init__.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", bot.__version__)
     release = text(".github/workflows/release.yml")
-    assert "tags: ${{ env.IMAGE }}:${{ inputs.version }}" in release
-    assert r'grep -qxF "__version__ = \"$VERSION\"" bot/__init__.py' in release
+    assert '--tag "$IMAGE:${TAG#v}"' in release
+    assert 'tools.release check --version "$VERSION"' in release
     assert f'\n__version__ = "{bot.__version__}"\n' in text("bot/__init__.py")
 
 

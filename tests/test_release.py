@@ -1,0 +1,241 @@
+"""A release, played against a real repository: what is tagged, what is moved, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot import __version__
+from tools import release
+
+ROOT = Path(__file__).resolve().parents[1]
+ONE, OTHER = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
+IMAGE = "registry.example.org/octocat/precedent"
+CHECK = ("--registry", "registry.example.org", "--repository", "OctoCat/Precedent", "--ref", "refs/heads/main")
+ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=octocat", "-c", "user.email=octocat@example.org", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def checkout(remote: Path, folder: Path) -> Path:
+    """As the runner has it: one commit, and no tags."""
+    git(remote, "clone", "--quiet", "--depth=1", "--no-tags", "--branch=main", f"file://{remote}", str(folder))
+    return folder
+
+
+def develop(folder: Path, version: str) -> None:
+    """A commit on main that is ready to be released as this version."""
+    (folder / "bot" / "__init__.py").write_text(f'"""The bot."""\n\n__version__ = "{version}"\n', encoding="utf-8")
+    with (folder / "CHANGELOG.md").open("a", encoding="utf-8") as changelog:
+        changelog.write(f"\n## {version} (2026-12-01)\n\nWhat is new in {version}.\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", f"Ready for {version}")
+    git(folder, "push", "--quiet", "origin", "HEAD:main")
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """A bare repository with one commit on main, of version 1.2.3."""
+    bare, work = tmp_path / "remote.git", tmp_path / "work"
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(bare))
+    git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
+    git(tmp_path, "clone", "--quiet", str(bare), str(work))
+    (work / "bot").mkdir()
+    (work / "action.yml").write_text(ACTION, encoding="utf-8")
+    (work / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\nSoon.\n", encoding="utf-8")
+    develop(work, "1.2.3")
+    return bare
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """One part of a release as the workflow starts it: its exit code, and what it said."""
+
+    def do(folder: Path, *words: str) -> tuple[int, str]:
+        code = release.main(list(words), folder)
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return do
+
+
+Run = Callable[..., tuple[int, str]]
+
+
+def tag(run: Run, folder: Path, version: str = "1.2.3", digest: str = ONE) -> tuple[int, str]:
+    return run(folder, "tag", "--version", version, "--image", IMAGE, "--digest", digest)
+
+
+def refs(remote: Path) -> dict[str, str]:
+    rows = [row.split() for row in git(remote, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()]
+    return dict(map(tuple, rows))
+
+
+def test_a_release_is_tagged_main_stays_and_the_major_tag_comes_last(remote: Path, tmp_path: Path, run: Run) -> None:
+    before = refs(remote)
+    folder = checkout(remote, tmp_path / "runner")
+    code, said = run(folder, "check", "--version", "1.2.3", *CHECK)
+    assert (code, said) == (0, f"image={IMAGE}\ntag=v1.2.3\ndigest=\n")
+    assert tag(run, folder)[0] == 0
+    assert refs(remote).keys() == {"refs/heads/main", "refs/tags/v1.2.3"}
+    assert run(folder, "move", "--version", "1.2.3") == (0, "v1 is at v1.2.3 now\n")
+    after = refs(remote)
+    assert after["refs/heads/main"] == before["refs/heads/main"]
+    assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
+    assert git(remote, "rev-parse", "v1.2.3^") == before["refs/heads/main"]
+
+
+def test_the_tagged_commit_differs_from_the_one_that_was_built_in_one_line(
+    remote: Path, tmp_path: Path, run: Run
+) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    tag(run, folder)
+    assert git(remote, "diff", "--name-only", "main", "v1.2.3").splitlines() == ["action.yml"]
+    changed = git(remote, "diff", "--unified=0", "main", "v1.2.3").splitlines()[-2:]
+    assert changed == ["-  image: Dockerfile", f"+  image: docker://{IMAGE}@{ONE}"]
+    action = yaml.safe_load(git(remote, "show", "v1.2.3:action.yml"))
+    assert action["runs"] == {"using": "docker", "image": f"docker://{IMAGE}@{ONE}"}
+    assert {**action, "runs": 0} == {**yaml.safe_load(ACTION), "runs": 0}
+    assert git(folder, "status", "--porcelain") == ""
+    assert git(remote, "show", "--no-patch", "--format=%an|%s", "v1.2.3") == "github-actions[bot]|Release v1.2.3"
+
+
+@pytest.mark.parametrize("died_after", ["nothing", "tag", "move"])
+def test_a_second_run_does_what_the_first_one_left_and_changes_nothing_else(
+    remote: Path, tmp_path: Path, run: Run, died_after: str
+) -> None:
+    first = checkout(remote, tmp_path / "first")
+    if died_after != "nothing":
+        tag(run, first)
+    if died_after == "move":
+        run(first, "move", "--version", "1.2.3")
+    before = refs(remote)
+    second = checkout(remote, tmp_path / "second")
+    _, said = run(second, "check", "--version", "1.2.3", *CHECK)
+    assert said.endswith(f"digest={ONE if died_after != 'nothing' else ''}\n")
+    assert tag(run, second)[0] == 0
+    assert run(second, "move", "--version", "1.2.3")[0] == 0
+    after = refs(remote)
+    assert before.items() <= after.items()
+    assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
+
+
+def test_a_tag_with_another_image_is_never_replaced(remote: Path, tmp_path: Path, run: Run) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    tag(run, folder)
+    before = refs(remote)
+    code, said = tag(run, folder, digest=OTHER)
+    assert code == 1
+    assert "v1.2.3 is there already with the image sha256:111" in said
+    assert refs(remote) == before
+
+
+def test_a_tag_of_an_earlier_commit_is_refused_before_anything_is_built(remote: Path, tmp_path: Path, run: Run) -> None:
+    tag(run, checkout(remote, tmp_path / "runner"))
+    work = tmp_path / "work"
+    (work / "README.md").write_text("More.\n", encoding="utf-8")
+    develop(work, "1.2.3")
+    before = refs(remote)
+    later = checkout(remote, tmp_path / "later")
+    for code, said in (run(later, "check", "--version", "1.2.3", *CHECK), tag(run, later)):
+        assert code == 1
+        assert said == "the tag v1.2.3 is there already and is not of this commit: raise the version on main\n"
+    assert refs(remote) == before
+
+
+def test_a_tag_that_somebody_else_pushed_is_refused(remote: Path, tmp_path: Path, run: Run) -> None:
+    git(tmp_path / "work", "push", "--quiet", "origin", "HEAD:refs/tags/v1.2.3")
+    assert tag(run, checkout(remote, tmp_path / "runner"))[0] == 1
+
+
+def test_the_major_tag_does_not_go_back(remote: Path, tmp_path: Path, run: Run) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    tag(run, folder)
+    run(folder, "move", "--version", "1.2.3")
+    for version in ("1.10.0", "2.0.0"):
+        develop(tmp_path / "work", version)
+        newer = checkout(remote, tmp_path / version)
+        tag(run, newer, version)
+        run(newer, "move", "--version", version)
+    assert run(folder, "move", "--version", "1.2.3") == (0, "v1 is left to v1.10.0, which is later than v1.2.3\n")
+    after = refs(remote)
+    assert after["refs/tags/v1"] == after["refs/tags/v1.10.0"]
+    assert after["refs/tags/v2"] == after["refs/tags/v2.0.0"]
+
+
+def test_the_major_tag_is_not_moved_over_somebody_elses_move(remote: Path, tmp_path: Path, run: Run) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    assert run(folder, "move", "--version", "1.2.3") == (1, "there is no tag v1.2.3: it comes before v1\n")
+    tag(run, folder)
+    hook = remote / "hooks" / "pre-receive"
+    main = refs(remote)["refs/heads/main"]
+    hook.write_text(f"#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/tags/v1 {main}\n", encoding="utf-8")
+    hook.chmod(0o755)
+    code, _ = run(folder, "move", "--version", "1.2.3")
+    assert code == 1
+    assert refs(remote)["refs/tags/v1"] == main
+
+
+@pytest.mark.parametrize(
+    ("version", "ref", "said"),
+    [
+        ("v1.2.3", "refs/heads/main", "no version"),
+        ("1.2", "refs/heads/main", "no version"),
+        ("1.2.3-rc1", "refs/heads/main", "no version"),
+        ("01.2.3", "refs/heads/main", "no version"),
+        ("1.2.3\n", "refs/heads/main", "no version"),
+        ("$(id)", "refs/heads/main", "no version"),
+        ("1.2.4", "refs/heads/main", "bot/__init__.py does not say 1.2.4"),
+        ("1.2.3", "refs/heads/other", "made of main"),
+    ],
+)
+def test_a_version_that_is_not_that_of_the_code_is_refused(
+    remote: Path, tmp_path: Path, run: Run, version: str, ref: str, said: str
+) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    code, told = run(folder, "check", "--version", version, *CHECK[:-1], ref)
+    assert code == 1
+    assert said in told
+    assert len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize("changelog", ["# Changelog\n", "## 1.2.3\n\n## 1.2.2\n\nOld.\n", "## 1.2.30\n\nOther.\n"])
+def test_a_version_without_notes_is_refused(remote: Path, tmp_path: Path, run: Run, changelog: str) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    (folder / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
+    code, said = run(folder, "check", "--version", "1.2.3", *CHECK)
+    assert (code, said) == (1, "CHANGELOG.md has nothing below '## 1.2.3': write what changes for users\n")
+
+
+def test_the_notes_are_the_section_of_the_version(remote: Path, tmp_path: Path, run: Run) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    assert run(folder, "notes", "--version", "1.2.3") == (0, "What is new in 1.2.3.\n")
+
+
+@pytest.mark.parametrize(
+    ("image", "digest"),
+    [(IMAGE, "sha256:1"), (IMAGE, "latest"), (f"{IMAGE}:1", ONE), ("Registry.example.org/a/b", ONE), ("a b/c", ONE)],
+)
+def test_only_an_image_with_a_digest_is_pinned(image: str, digest: str) -> None:
+    with pytest.raises(release.ReleaseError, match="names no image by its digest"):
+        release.pinned(ACTION, image, digest)
+
+
+def test_no_registry_is_said_and_no_release_made(remote: Path, tmp_path: Path, run: Run) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    words = ("--registry", "", *CHECK[2:])
+    code, said = run(folder, "check", "--version", "1.2.3", *words)
+    assert (code, said) == (1, "set the repository variable IMAGE_REGISTRY to the host of the registry\n")
+
+
+def test_main_builds_from_the_dockerfile_and_could_be_released() -> None:
+    assert yaml.safe_load(ACTION)["runs"] == {"using": "docker", "image": "Dockerfile"}
+    assert release.VERSION.fullmatch(__version__)
+    assert release.NAMED.search(release.pinned(ACTION, IMAGE, ONE))

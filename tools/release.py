@@ -1,0 +1,192 @@
+"""The parts of a release that are more than one command: `python3 -m tools.release check|tag|move|notes …`.
+
+A release is a commit that no branch has, on top of the one that was built: its action.yml names the image by digest.
+The same release makes the same commit, so a second run finds what the first one left. See docs/releasing.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSION = re.compile(r"(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})")
+IMAGE = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+BUILT_HERE = "  image: Dockerfile\n"
+NAMED = re.compile(r"^  image: docker://(?P<image>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})\n", re.MULTILINE)
+BOT = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
+MAIN = "refs/heads/main"
+
+
+class ReleaseError(Exception):
+    """Why there is no release, in one line that says what to do."""
+
+
+def image_name(registry: str, repository: str) -> str:
+    """The image of a repository, in small letters as registries want it."""
+    name = f"{registry}/{repository}".lower()
+    if not registry:
+        raise ReleaseError("set the repository variable IMAGE_REGISTRY to the host of the registry")
+    if not IMAGE.fullmatch(name):
+        raise ReleaseError(f"{name!r} is no name of an image: look at the repository variable IMAGE_REGISTRY")
+    return name
+
+
+def notes(changelog: str, version: str) -> str:
+    """What the changelog says of a version."""
+    parts = re.split(r"^## (.+)\n", changelog, flags=re.MULTILINE)
+    for heading, body in zip(parts[1::2], parts[2::2], strict=True):
+        if heading.split()[0] == version and body.strip():
+            return str(body.strip()) + "\n"
+    raise ReleaseError(f"CHANGELOG.md has nothing below '## {version}': write what changes for users")
+
+
+def check(root: Path, version: str, ref: str = MAIN) -> None:
+    """Hold the version against the code and the changelog; the first thing that is wrong is raised."""
+    if not VERSION.fullmatch(version):
+        raise ReleaseError(f"{version!r} is no version: three numbers with dots, without a v")
+    if ref != MAIN:
+        raise ReleaseError(f"a release is made of main, not of {ref}: start the workflow there")
+    code = (root / "bot" / "__init__.py").read_text(encoding="utf-8")
+    if f'__version__ = "{version}"\n' not in code:
+        raise ReleaseError(f"bot/__init__.py does not say {version}: change it on main first")
+    notes((root / "CHANGELOG.md").read_text(encoding="utf-8"), version)
+    pinned(git(root, "show", "HEAD:action.yml"), "example.org/any/image", f"sha256:{'0' * 64}")
+
+
+def pinned(action: str, image: str, digest: str) -> str:
+    """The text of action.yml that names the image by its digest."""
+    if not IMAGE.fullmatch(image) or not DIGEST.fullmatch(digest):
+        raise ReleaseError(f"'{image}@{digest}' names no image by its digest")
+    if action.count(BUILT_HERE) != 1:
+        raise ReleaseError("action.yml does not have the line 'image: Dockerfile' once: mend it on main")
+    return action.replace(BUILT_HERE, f"  image: docker://{image}@{digest}\n")
+
+
+def git(root: Path, *words: str, given: str = "", environ: Mapping[str, str] | None = None) -> str:
+    """What a git command prints; ReleaseError with its last words when it fails."""
+    command = ["git", "-C", str(root), *words]
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, check=False, env={**os.environ, **(environ or {})}
+    )
+    if done.returncode:
+        said = next(iter(done.stderr.strip().splitlines()[-1:]), "it said nothing")
+        raise ReleaseError(f"git {words[0]}: {said}")
+    return done.stdout
+
+
+def commit(root: Path, version: str, image: str, digest: str) -> str:
+    """The release's commit on top of HEAD, the same for the same release; the working copy is left as it is."""
+    action = pinned(git(root, "show", "HEAD:action.yml"), image, digest)
+    blob = git(root, "hash-object", "-w", "--stdin", given=action).strip()
+    when = f"{git(root, 'show', '--no-patch', '--format=%ct', 'HEAD').strip()} +0000"
+    name, mail = BOT
+    people = {f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in (
+        ("NAME", name), ("EMAIL", mail), ("DATE", when))}  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="release-") as scratch:
+        index = {"GIT_INDEX_FILE": f"{scratch}/index"}
+        git(root, "read-tree", "HEAD", environ=index)
+        git(root, "update-index", "--cacheinfo", f"100644,{blob},action.yml", environ=index)
+        tree = git(root, "write-tree", environ=index).strip()
+    message = f"Release v{version}\n\nImage: {image}@{digest}\n"
+    return git(root, "commit-tree", tree, "-p", "HEAD", given=message, environ=people).strip()
+
+
+def remote_tags(root: Path) -> dict[str, str]:
+    """The tags of origin and what they name."""
+    rows = [row.split("\t") for row in git(root, "ls-remote", "--tags", "--refs", "origin").splitlines()]
+    return {ref.removeprefix("refs/tags/"): sha for sha, ref in rows}
+
+
+def released(root: Path, version: str, image: str) -> str:
+    """The digest in the tag that is there already for this commit, "" for none; ReleaseError where it is another's."""
+    there = remote_tags(root).get(f"v{version}")
+    if there is None:
+        return ""
+    git(root, "fetch", "--quiet", "--no-tags", "--depth=2", "origin", f"refs/tags/v{version}")
+    found = NAMED.search(git(root, "show", f"{there}:action.yml"))
+    if found is None or commit(root, version, image, found["digest"]) != there:
+        raise ReleaseError(f"the tag v{version} is there already and is not of this commit: raise the version on main")
+    return found["digest"]
+
+
+def tag(root: Path, version: str, image: str, digest: str) -> str:
+    """Push the tag of a release; what was done. A tag that is there is never moved."""
+    there = released(root, version, image)
+    if there and there != digest:
+        raise ReleaseError(f"the tag v{version} is there already with the image {there}: raise the version on main")
+    if there:
+        return f"v{version} is there already, as it should be"
+    made = commit(root, version, image, digest)
+    git(root, "push", "--quiet", "origin", f"{made}:refs/tags/v{version}")
+    return f"v{version} is {made}"
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def move(root: Path, version: str) -> str:
+    """Let the tag of the major version name this release, unless it names a later one; what was done."""
+    there = remote_tags(root)
+    target, major = there.get(f"v{version}"), f"v{numbers(version)[0]}"
+    if target is None:
+        raise ReleaseError(f"there is no tag v{version}: it comes before {major}")
+    mine = [name[1:] for name in there if VERSION.fullmatch(name[1:]) and name.startswith(f"{major}.")]
+    newest = max(mine, key=numbers)
+    if newest != version:
+        return f"{major} is left to v{newest}, which is later than v{version}"
+    if there.get(major) == target:
+        return f"{major} is at v{version} already"
+    lease = f"--force-with-lease=refs/tags/{major}:{there.get(major, '')}"
+    git(root, "fetch", "--quiet", "--no-tags", "--depth=2", "origin", f"refs/tags/v{version}")
+    git(root, "push", "--quiet", lease, "origin", f"{target}:refs/tags/{major}")
+    return f"{major} is at v{version} now"
+
+
+def _check(root: Path, given: argparse.Namespace) -> None:
+    check(root, given.version, given.ref)
+    image = image_name(given.registry, given.repository)
+    told = {"image": image, "tag": f"v{given.version}", "digest": released(root, given.version, image)}
+    for name, value in told.items():
+        print(f"{name}={value}")
+
+
+def _arguments(words: list[str] | None) -> argparse.Namespace:
+    top = argparse.ArgumentParser(prog="python3 -m tools.release", description="The parts of a release.")
+    parts = top.add_subparsers(dest="part", required=True)
+    wanted = {"check": ("registry", "repository", "ref"), "tag": ("image", "digest"), "move": (), "notes": ()}
+    for part, names in wanted.items():
+        one = parts.add_parser(part)
+        for name in ("version", *names):
+            one.add_argument(f"--{name}", required=True)
+    return top.parse_args(words)
+
+
+def main(words: list[str] | None = None, root: Path = ROOT) -> int:
+    """Do one part; 1 and one line where it cannot be done."""
+    given = _arguments(words)
+    try:
+        if given.part == "check":
+            _check(root, given)
+        elif given.part == "tag":
+            print(tag(root, given.version, given.image, given.digest))
+        elif given.part == "move":
+            print(move(root, given.version))
+        else:
+            print(notes((root / "CHANGELOG.md").read_text(encoding="utf-8"), given.version), end="")
+    except ReleaseError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
