@@ -12,6 +12,7 @@ from bot.glance.glance import Glance
 from bot.reading.words import terms
 
 AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
+_NAMED = re.compile(r"(?<!\S)#([0-9]{1,15})(?!\S)", re.ASCII)
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
@@ -37,9 +38,14 @@ class Choice(NamedTuple):
 
 
 def by_words(words: str, glance: Glance, limit: int, choice: Choice) -> list[Found]:
-    """The threads that hold enough of these words, best first."""
+    """The threads that the words name by their numbers (``#48``), then those that hold enough of them, best first."""
     weights = {term: float(count) for term, count in Counter(terms(words)).items()}
-    return glance.search(weights, limit=limit, keep=choice.keeps, floor=LEAST_PART)
+    found = {one.card.id: one for one in glance.search(weights, limit=limit, keep=choice.keeps, floor=LEAST_PART)}
+    numbers = [int(number) for number in _NAMED.findall(words)][:limit]
+    cards = glance.cards(numbers) if numbers else {}
+    named = [cards[number] for number in dict.fromkeys(numbers) if number in cards and choice.keeps(cards[number])]
+    first = {card.id: found.get(card.id) or Found(card, 0.0, 1.0, ()) for card in named}
+    return list({**first, **found}.values())[:limit]
 
 
 def moment_of(text: str, now: datetime) -> datetime:

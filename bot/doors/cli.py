@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from bot import __version__
-from bot.doors.output import Verdict, show
+from bot.doors.output import Verdict, forget_output, show
 from bot.errors import PrecedentError
 
 QUICK = frozenset({"search"})
@@ -117,8 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"precedent {given.command}: {one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        # Whoever read this has seen enough; what is still buffered must not fail once more when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_output()  # whoever read this has seen enough
         return 1
     finally:
         gc.enable()

@@ -71,8 +71,10 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
         with whole(place) as memory:
             library = WithoutWords(memory, settings.ignore.people)
             if given.issue:
-                threads = _threads(library, [given.issue])
-                found = of_issue([*threads, *sessions_of_issue(place, given.issue)], given.issue)
+                told = [*_threads(library, [given.issue]), *sessions_of_issue(place, given.issue)]
+                if not told:  # it may be newer than the memory: no error
+                    print(f"No thread #{given.issue} in this memory.", file=sys.stderr)
+                found = of_issue(told, given.issue)
             else:
                 changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
                 found = of_participant(_threads(library, changed), given.participant)

@@ -505,3 +505,28 @@ def test_nothing_that_a_stranger_wrote_is_obeyed_by_the_terminal_of_a_person(evi
         assert "zebra" in bare(seen)
         assert "\x1b]8;;https://evil.example" not in seen
         assert obeyed(seen.replace("\n", "")) == []
+
+
+def test_a_thread_that_is_named_by_its_number_comes_first(store: Path, call: Run) -> None:
+    assert call("search", "#48", "--store", store, "--json").data[0]["id"] == 48
+    assert [each["id"] for each in call("search", "login", "loop", "#50", "--store", store, "--json").data][:2] == [
+        50,
+        48,
+    ]
+    assert (
+        call("search", "#48", "--state", "open", "--store", store).out
+        == call("search", "48", "--state", "open", "--store", store).out
+    )
+    assert call("search", "#4800", "--store", store).out == call("search", "4800", "--store", store).out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_an_output_without_room_is_told_in_one_line(store: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bot", "search", "login", "--store", store],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("precedent search: the answer cannot be written: No space left on device;")
+    assert done.stderr.count("\n") == 1

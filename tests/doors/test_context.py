@@ -170,6 +170,7 @@ def test_nothing_to_say_is_an_empty_string_and_a_remark(sample: Path, capsys: py
         assert context("--issue", "28", "--store", sample, "--days", "1", "--format", how) == ""
         assert capsys.readouterr().err == "Nothing was said in the last 1 day.\n"
     assert context("--issue", "999999", "--store", sample, "--as-of", "2025-10-23T19:45Z") == ""
+    assert capsys.readouterr().err.startswith("No thread #999999 in this memory.\n")
 
 
 def test_json_is_a_format_with_a_short_name(sample: Path) -> None:
