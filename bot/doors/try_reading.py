@@ -76,7 +76,7 @@ def read(
             _go_on(history, shelf, task, tick)
         except RateLimited as error:
             pause = (error.until or datetime.max.replace(tzinfo=UTC)) - datetime.now(UTC)
-            if pause > LONGEST_WAIT:
+            if not -LONGEST_WAIT <= pause <= LONGEST_WAIT:
                 raise
             sit_out(max(timedelta(), pause).total_seconds() + 1)
         else:
