@@ -15,6 +15,7 @@ from bot.glance.fill import fill, steps
 from bot.glance.glance import Glance
 from bot.memory.cached import CachedBranch, alone
 from bot.memory.disk import on_disk
+from bot.memory.formats import ForeignFormat
 from bot.memory.git_errors import GitError
 from bot.memory.memory import Memory
 from bot.memory.own_remote import OwnRemote
@@ -38,6 +39,8 @@ def fill_from_branch(url: str, branch: str, cache: Path) -> str:
     with alone(cache):
         try:
             told = _fetch(url, branch, cache)
+        except ForeignFormat:
+            raise  # what was fetched before is not what there is to know
         except StoreError as error:
             if not (cache / GLANCE).exists():
                 if isinstance(error, GitError):

@@ -211,8 +211,6 @@ class Draft(Changed):
 
     def _fault(self) -> str:
         """Why the stored index cannot be used as it is; empty when it can."""
-        if self.is_newer:
-            return "written by a newer version"
         if not self.manifest.index:
             return "missing"
         if maker := other_maker(self.manifest):
@@ -222,9 +220,7 @@ class Draft(Changed):
 
     def _rebuild(self, fault: str) -> Index:
         index = self.rebuild_index()
-        if self.is_newer:
-            self.notes.add("The index was written by a newer version: it is left alone, this run searches its own.")
-        elif self._begun_with:
+        if self._begun_with:
             self.notes.add(f"The index was {fault}: it was made anew from {self.manifest.threads} records.")
         return index
 

@@ -11,7 +11,7 @@ from bot.memory import manifest as manifests
 from bot.memory.families import ANSWERS, FAMILIES, FIXES, WISHES
 from bot.memory.learned import FOLDER as MODEL
 from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
-from bot.memory.manifest import FORMAT, Manifest
+from bot.memory.manifest import Manifest
 from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import Kept
@@ -37,7 +37,10 @@ def files_of(ids: Iterable[ThreadId]) -> list[str]:
 
 
 class Held:
-    """Reads go to the snapshot, each file once. ``notes`` collects what a maintainer should know."""
+    """Reads go to the snapshot, each file once. ``notes`` collects what a maintainer should know.
+
+    Raises ForeignFormat for a snapshot of a format that this version does not read.
+    """
 
     def __init__(self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = ()) -> None:
         self.snapshot = snapshot
@@ -46,11 +49,6 @@ class Held:
         self._read([manifests.PATH, *expected])
         self.manifest = self._read_manifest()
         self._records: dict[ThreadId, Record | None] = {}
-
-    @property
-    def is_newer(self) -> bool:
-        """Whether a later version of this program wrote the branch; then nothing is written over it."""
-        return self.manifest.format > FORMAT
 
     def bring(self, ids: Iterable[ThreadId]) -> None:
         """Have all that is kept of these threads here, in one exchange: who changes a thread asks for it bit by bit."""
@@ -153,7 +151,7 @@ class Held:
             told = f"The manifest was {fault}: "
             now = f"{told}it is made anew, and the next runs catch up from the beginning."
             self.notes.fault(manifests.PATH, now, f"{told}this rebuild made it anew.")
-        return replace(manifest, threads=there) if fault or manifest.format > FORMAT else manifest
+        return replace(manifest, threads=there) if fault else manifest
 
     def _refuse_strangers(self) -> None:
         """StoreError where there is no memory and something else: it is not ours to write into, or to squash."""

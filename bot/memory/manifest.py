@@ -15,11 +15,11 @@ from typing import Any
 from bot.archive import clean, parse_key, parse_time, stamp, time_or_none
 from bot.kept import LARGEST, Reading, Said, Wish
 from bot.memory.families import parse_wish, wish_fields
+from bot.memory.formats import FORMAT, checked, whole_number
 from bot.memory.merging import MAX_WISHES, recent
 from bot.memory.records import canonical
 from bot.model import ThreadId
 
-FORMAT = 1
 PATH = "manifest.json"
 INDEX = "index"
 PARTS = "index-parts"
@@ -45,7 +45,6 @@ class Manifest:
     last one began that came to its end. What a version does not know it drops.
     """
 
-    format: int = FORMAT
     analyser: str = ""
     cursor: datetime | None = None
     threads: int = 0
@@ -92,7 +91,7 @@ def encode(manifest: Manifest) -> bytes:
     }
     return canonical(
         {
-            "format": manifest.format,
+            "format": FORMAT,
             "analyser": manifest.analyser,
             "cursor": stamp(manifest.cursor),
             "threads": manifest.threads,
@@ -110,17 +109,13 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(data: bytes) -> Manifest:
-    """The manifest of these bytes; ValueError when they are damaged. Of a later format only that it is one is read."""
+    """The manifest of these bytes. Raises ValueError when they are damaged, ForeignFormat where this version does not
+    read their format: nothing else is looked at then."""
     try:
-        fields = json.loads(data)
-        number = fields["format"]
-        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise ValueError("no such format")
-        if number > FORMAT:
-            return Manifest(format=number)
+        fields = json.loads(data, parse_int=whole_number)
+        checked(fields["format"])
         cursor = fields.get("cursor")
         return Manifest(
-            format=number,
             analyser=str(fields.get("analyser", "")),
             layout=_count(fields.get("layout", 0)),
             cursor=parse_time(cursor) if cursor else None,

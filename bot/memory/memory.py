@@ -68,7 +68,10 @@ class Memory:
         self._from: datetime | None = None
 
     def open(self, want: Iterable[ThreadId] = ()) -> Memory:
-        """Take the newest state; ``want`` names threads that will be read or changed."""
+        """Take the newest state; ``want`` names threads that will be read or changed.
+
+        Raises ForeignFormat for a memory that this version does not read, StoreError where it cannot be had.
+        """
         paths = files_of(want)
         snapshot = self._store.open([PATH, INDEX, FOLDER, *paths])
         self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
@@ -194,8 +197,6 @@ class Memory:
             edits = self.draft.edits()
             if not edits:
                 return False
-            if self.draft.is_newer:
-                raise StoreError("the memory branch was written by a newer Precedent: update this one")
             try:
                 written = self._store.write(self.draft.snapshot, edits, message)
             except Moved:

@@ -13,6 +13,7 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
 )
+from bot.memory.formats import ForeignFormat
 from bot.memory.git_errors import Archived, AuthFailed, RemoteRefused
 from bot.server.nouns import Delivery, Instant, Result
 from bot.server.ports import Stopping
@@ -25,7 +26,7 @@ BUG_TRIES = 3
 SILENT = (Gone, Archived, CannotComment, Invalid, UserError)
 """Nobody can do anything about it here, so that silence is right. A `UserError` is one of the repository's settings."""
 
-FOR_THE_OWNER = (NotPermitted, RemoteRefused)
+FOR_THE_OWNER = (NotPermitted, RemoteRefused, ForeignFormat)
 """No further try mends it, somebody does; then `precedent jobs retry` goes on."""
 
 

@@ -306,7 +306,7 @@ def test_a_branch_of_a_newer_version_is_left_as_it_is(day: Day, capfd: pytest.Ca
     day.act("schedule")
     day.commit("manifest.json", '{"format": 99}', "precedent")
     number = day.open()
-    assert day.act("issues", "opened", number) == 1
+    assert day.act("issues", "opened", number) == 2
     (line,) = errors(day, capfd)
     assert "newer Precedent" in line
     assert day.stage.comments(number) == []

@@ -164,7 +164,7 @@ FAULTS: dict[str, Fault] = {
     "limit": (_limited, "rate limit", "warning", "graphql: 0 of 12", "after 2026-01-05 13:00 UTC"),
     "manifest lost": (_files({MANIFEST: None}), "manifest", "error", "missing", "rebuild"),
     "manifest damaged": (_files({MANIFEST: b"{"}), "manifest", "error", "damaged", "rebuild"),
-    "newer format": (_newer, "format", "error", "format 2 is newer than 1", "newest release"),
+    "newer format": (_newer, "format", "error", "format 2, which a newer Precedent wrote; this one", "pip install"),
     "index damaged": (_lost_index, "index", "warning", "damaged: index/", "rebuild"),
     "index that cannot be opened": (
         lambda c: c.with_index({"MAIN_1.toc": b"of nobody"}),

@@ -83,7 +83,7 @@ ALL = (
     Advice("`issues are switched off in this repository`", "Switch them on, or remove the workflow.",
            each((LIST, HISTORY), ("issues switched off",)), rebuild=("issues switched off",),
            once=" after they are on", more="Nothing is taken for gone."),
-    Advice("`the memory branch was written by a newer Precedent`", "Update the `uses:` of the workflow.", git=("newer format",),
+    Advice("`the memory has format … which a newer Precedent wrote`", "Raise the version in the `uses:` of the workflow ([upgrades](upgrades.md)).", git=("newer format",),
            once=" after the update", more="The branch is left as it is."),
     Advice("nothing, or that the history is read again: the memory branch was deleted or set back",
            "Nothing; on a large repository start `rebuild`.", git=("branch deleted before", "branch deleted in the run", "branch set back before"),

@@ -152,7 +152,7 @@ ROWS = (
     Row("manifest missing", no_manifest, FINE, "Read again from the records, and said."),
     Row("index file cut", cut("index"), FINE, "The index is made anew from the records, and the run says so."),
     Row("record cut", cut("records"), FINE, "That one thread is read again from GitHub."),
-    Row("newer format", newer, later(1, "newer Precedent"),
+    Row("newer format", newer, later(2, "newer Precedent"),
         "It is not touched and, as memory comes before the mouth, nothing is said until this version is updated. "
         "The way back is by hand: delete the branch, and history is read again.", one_back),
 )  # fmt: skip

@@ -16,12 +16,11 @@ import pytest
 from bot.kept import Changes, Said
 from bot.memory.draft import PARTS, part_path
 from bot.memory.families import DIGESTS
-from bot.memory.manifest import FORMAT
+from bot.memory.formats import FORMAT, ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
 from bot.memory.shards import read_lines
-from bot.memory.store import StoreError
 from bot.memory.whoosh import LAYOUT
 from bot.model import Tombstone
 from bot.reading.digest import digest
@@ -301,7 +300,7 @@ def test_a_link_to_somebodys_files_is_refused_and_removed(full: Place, tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"\xff", b'{"format": 0}', b'{"format": 1, "threads": "many"}', None]
+    "data", [b"", b"{", b"[]", b"\xff", b'{"format": 1, "threads": -1}', b'{"format": 1, "threads": "many"}', None]
 )
 def test_without_its_manifest_memory_is_read_counted_and_caught_up_with(full: Place, data: bytes | None) -> None:
     full.put({"manifest.json": data})
@@ -316,22 +315,22 @@ def test_without_its_manifest_memory_is_read_counted_and_caught_up_with(full: Pl
     is_whole(full)
 
 
-def test_what_a_newer_version_wrote_is_read_and_never_written_over(full: Place) -> None:
+def test_what_a_newer_version_wrote_is_neither_read_nor_written_over(full: Place) -> None:
     later = {"format": FORMAT + 1, "index": {"of": "another shape"}, "threads": ["x"], "new": "field"}
     full.put({"manifest.json": json.dumps(later).encode(), "index/new.bin": b"another index"})
     before = full.files()
+    with pytest.raises(ForeignFormat, match="newer Precedent"):
+        full.memory()
+    assert full.files() == before
+
+
+def test_who_meets_a_newer_format_while_it_writes_writes_nothing(full: Place) -> None:
     memory = full.memory()
-    finds_all(memory)
-    assert memory.records([1]) == {1: issue(1)}
-    assert memory.said([3])[3].state == "said"
-    assert memory.notes == ["The index was written by a newer version: it is left alone, this run searches its own."]
-    for try_ in (lambda: remember(memory, issue(50)), lambda: remember(full.memory(), issue(51))):
-        with pytest.raises(StoreError, match="newer Precedent: update this one"):
-            try_()
-    rebuilding = full.memory()
-    rebuilding.rebuild_index()
-    with pytest.raises(StoreError, match="update"):
-        rebuilding.commit("rebuild")
+    memory.stage(Changes(records=(issue(50),)))
+    full.put({"manifest.json": json.dumps({"format": FORMAT + 1}).encode()})
+    before = full.files()
+    with pytest.raises(ForeignFormat, match="newer Precedent"):
+        memory.commit("Remember")
     assert full.files() == before
 
 

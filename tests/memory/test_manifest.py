@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.kept import LARGEST, Reading
+from bot.memory.formats import FORMAT, ForeignFormat
 from bot.memory.manifest import (
-    FORMAT,
     MAX_PENDING,
     Manifest,
     damaged_files,
@@ -25,7 +25,6 @@ from bot.memory.manifest import (
 from tests.memory.samples import at
 
 FULL = Manifest(
-    FORMAT,
     "1+x",
     at(5),
     12,
@@ -63,9 +62,9 @@ def test_bytes_that_are_no_manifest_are_damaged(data: bytes) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"format": 0}, {"format": "1"}, {"format": 1e999}, {"format": True}, {"format": None}, {"threads": -1},
-        {"threads": 1e999}, {"threads": "5"}, {"tombstones": None}, {"cursor": "then"}, {"cursor": 5}, {"pending": 5},
-        {"pending": [0]}, {"pending": [None]}, {"index": []}, {"index": 5}, {"promised": -1}, {"promised": "x"},
+        {"threads": -1}, {"threads": 1e999}, {"threads": 10**30}, {"threads": "5"}, {"tombstones": None},
+        {"cursor": "then"}, {"cursor": 5}, {"pending": 5}, {"pending": [0]}, {"pending": [None]}, {"index": []},
+        {"index": 5}, {"promised": -1}, {"promised": "x"},
     ],
 )  # fmt: skip
 def test_a_field_of_another_shape_is_damage(wrong: dict[str, object]) -> None:
@@ -80,15 +79,41 @@ def test_damage_is_found_or_gives_a_manifest(junk: bytes, start: int, cut: int) 
     data = encode(FULL)
     try:
         manifest = decode(data[:start] + junk + data[start + cut :])
-    except ValueError:
+    except (ValueError, ForeignFormat):
         return
     assert manifest.cursor is None or manifest.cursor.tzinfo is UTC
-    assert decode(encode(manifest)) == manifest or manifest.format > FORMAT
+    assert decode(encode(manifest)) == manifest
 
 
 def test_of_a_later_format_nothing_but_its_number_is_read() -> None:
     later = {"format": FORMAT + 1, "threads": {"open": 5}, "cursor": ["x"], "index": "elsewhere", "pending": -1}
-    assert decode(json.dumps(later).encode()) == Manifest(format=FORMAT + 1)
+    with pytest.raises(ForeignFormat) as caught:
+        decode(json.dumps(later).encode())
+    assert str(caught.value) == (
+        "the memory has format 2, which a newer Precedent wrote; this one reads up to 1; "
+        "raise the version in `uses:`, or run `pip install --upgrade precedent`"
+    )
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [("99", "format 99, which a newer"), ("9" * 18, f"format {'9' * 18}, which a newer"),
+     ("9" * 5000, "format inf, which no"), ("-" + "9" * 5000, "format -inf, which no"),
+     ("1e999", "format inf, which no"), ("0", "format 0, which no"), ("-1", "format -1, which no"),
+     ("1.0", "format 1.0, which no"),
+     ("true", "format True, which no"), ("null", "format None, which no"), ('"1"', "format '1', which no"),
+     ('"\\u001b[2J"', "format '\\x1b[2J', which no"), ("[1]", "format [1], which no"),
+     (f'"{"x" * 999}"', "format 'xxxxxxxxxxxxxxxx..., which no")],
+)  # fmt: skip
+def test_a_format_that_nobody_writes_is_refused_in_one_short_line(told: str, shown: str) -> None:
+    with pytest.raises(ForeignFormat) as caught:
+        decode(f'{{"format": {told}}}'.encode())
+    line = str(caught.value)
+    assert shown in line
+    assert "reads up to 1" in line
+    assert line.isprintable()
+    assert len(line) < 230
 
 
 def test_a_cursor_without_a_zone_is_read_as_utc() -> None:

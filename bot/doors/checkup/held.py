@@ -11,9 +11,10 @@ from bot.kept import Said
 from bot.memory import manifest as manifests
 from bot.memory.draft import INDEX, PARTS, other_maker, part_path
 from bot.memory.families import ANSWERS, DIGESTS
+from bot.memory.formats import ForeignFormat
 from bot.memory.index import IndexCorrupt
 from bot.memory.learned import RANKING, WORDS, read_ranking, read_words
-from bot.memory.manifest import FORMAT, Manifest
+from bot.memory.manifest import Manifest
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import read_lines
 from bot.memory.store import Snapshot, StoreError
@@ -41,7 +42,8 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One state of memory. ``fault`` says why ``manifest`` cannot be read ("" where it can); nothing else counts then.
+    """One state of memory. ``fault`` says why ``manifest`` cannot be read ("" where it can), ``foreign`` that this
+    version does not read its format; nothing else counts then.
 
     ``index`` are the files and parts of the index that are not as they should be, where this version made it;
     ``learned`` the same of what was learned. ``promised`` is what is known of the comments that wait, ``records`` how
@@ -50,6 +52,7 @@ class Held:
 
     manifest: Manifest = field(default_factory=Manifest)
     fault: str = ""
+    foreign: ForeignFormat | None = None
     records: int = 0
     index: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
@@ -65,10 +68,10 @@ def look_at(snapshot: Snapshot, chosen: Iterable[str], tick: Tick = lambda _: No
         return Held(fault="missing", records=len(paths))
     try:
         manifest = manifests.decode(data)
+    except ForeignFormat as error:
+        return Held(foreign=error, records=len(paths))
     except ValueError as error:
         return Held(fault=f"damaged ({error})", records=len(paths))
-    if manifest.format > FORMAT:
-        return Held(manifest, records=len(paths))
     return Held(
         manifest,
         records=len(paths),

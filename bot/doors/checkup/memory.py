@@ -13,9 +13,9 @@ from bot.doors.checkup.runs import Runs, cause
 from bot.evaluation.calibrate import LEAST_THREADS as LEAST_REPLAYED
 from bot.learning import CALM_GROWTH, LEAST_THREADS
 from bot.memory.draft import other_maker
+from bot.memory.formats import FORMAT
 from bot.memory.git_errors import AuthFailed, RemoteUnreachable
 from bot.memory.learned import RANKING
-from bot.memory.manifest import FORMAT
 from bot.memory.store import StoreError
 from bot.memory.tip import Tip
 from bot.reading.words import ANALYSER_VERSION
@@ -26,8 +26,6 @@ STALE = timedelta(days=2)
 
 GRACE = timedelta(hours=1)
 """A change as young as this may be read by a run that waits for its turn."""
-
-NEWER = "use a version that knows it: the newest release, in the workflow and here"
 
 
 def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: datetime) -> Finding:
@@ -66,24 +64,20 @@ def token_remedy(place: Place) -> str:
 
 
 def manifest(held: Held, place: Place) -> Iterator[Finding]:
-    """Whether the manifest can be read, and is of this version."""
+    """Whether the manifest can be read, and is of a format that this version reads."""
     if held.fault == "missing" and not held.records:
         yield Finding("manifest", "warning", "there is none, and no record: nothing is remembered yet", _fill(place))
     elif held.fault:
         yield Finding("manifest", "error", f"manifest.json is {held.fault}", place.by_hand("rebuild"))
-    elif held.manifest.format > FORMAT:
-        says = f"format {held.manifest.format} is newer than {FORMAT}, which this version reads"
-        yield Finding("format", "error", says, NEWER)
-    elif held.manifest.format < FORMAT:
-        says = f"format {held.manifest.format} is older than {FORMAT}: the next run writes it anew"
-        yield Finding("format", "note", says)
+    elif held.foreign:
+        yield Finding("format", "error", held.foreign.cause, held.foreign.remedy)
     else:
         yield Finding("manifest", "ok", f"manifest.json is whole, format {FORMAT}")
 
 
 def is_readable(held: Held) -> bool:
     """Whether there is a manifest that the other checks can go by."""
-    return not held.fault and held.manifest.format <= FORMAT
+    return not held.fault and not held.foreign
 
 
 def _fill(place: Place) -> str:

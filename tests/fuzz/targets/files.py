@@ -13,6 +13,7 @@ from bot.memory.branch import Growth
 from bot.memory.families import FAMILIES
 from bot.memory.git import checked_branch
 from bot.memory.learned import read_ranking, read_words
+from bot.memory.formats import ForeignFormat
 from bot.memory.manifest import decode, encode
 from bot.memory.paths import checked, is_fit
 from bot.memory.shards import Kept, edit_shards, read_lines
@@ -43,7 +44,7 @@ def _config_bytes(data: bytes) -> None:
 def _manifest(data: bytes) -> None:
     found = decode(data)
     again = decode(encode(found))
-    require(again == found or found.format > 1, "a manifest is not what it is written as")
+    require(again == found, "a manifest is not what it is written as")
 
 
 def _manifests() -> list[bytes]:
@@ -132,7 +133,7 @@ TARGETS = (
         tokens=(": ", "- ", "&a", "*a"),
     ),
     Target("config bytes", "bytes", lambda: [CONFIG.encode(), b"mode: off\n"], _config_bytes),
-    Target("manifest", "json bytes", _manifests, _manifest, (ValueError,)),
+    Target("manifest", "json bytes", _manifests, _manifest, (ValueError, ForeignFormat)),
     Target("shards", "json bytes", _lines, _shards),
     Target("vectors", "bytes", lambda: [_vector_file()], _vectors, (ValueError,)),
     Target("ranking", "json bytes", lambda: [json.dumps(ranking_fields(shipped())).encode()], _ranking, (ValueError,)),

@@ -1,0 +1,58 @@
+"""``python -m tests.upgrades.make NAME [CHECKOUT]`` keeps the branch that the program of a checkout writes, this one
+where none is named; ``--shape`` notes anew which shape the branch has that this program writes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.upgrades import shape
+
+HERE = Path(__file__).parent
+BRANCHES = HERE / "branches"
+ROOT = HERE.parents[1]
+LARGEST = 150_000
+"""Bytes of one bundle: each release adds one."""
+
+
+def made(checkout: Path, folder: Path) -> None:
+    """Play the story with the program of this checkout, in a process of its own; what it leaves is in ``folder``."""
+    command = [sys.executable, str(HERE / "story.py"), str(folder)]
+    environment = os.environ | {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1"}
+    finished = subprocess.run(command, cwd=checkout, env=environment, check=False, capture_output=True, text=True)
+    if finished.returncode:
+        raise SystemExit(f"the story came to no end:\n{finished.stdout}{finished.stderr}")
+
+
+def keep(name: str, folder: Path) -> None:
+    """Put what the story left beside the branches of other releases."""
+    bundle = (folder / "branch.bundle").read_bytes()
+    if len(bundle) > LARGEST:
+        raise SystemExit(f"the bundle has {len(bundle):,} bytes: more than {LARGEST:,} are too many to keep")
+    (BRANCHES / f"{name}.bundle").write_bytes(bundle)
+    stands = gzip.compress((folder / "forge.json").read_bytes(), 9, mtime=0)
+    (BRANCHES / f"{name}.forge.json.gz").write_bytes(stands)
+    print(f"{name}: a branch of {len(bundle):,} bytes, a forge of {len(stands):,}")
+
+
+def main(arguments: list[str]) -> int:
+    """Make what the arguments ask for."""
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments == ["--shape"]:
+            made(ROOT, Path(folder))
+            shape.note(shape.of_bundle(Path(folder) / "branch.bundle"))
+        elif arguments and not arguments[0].startswith("-") and len(arguments) < 3:
+            made(Path(arguments[1]).resolve() if arguments[1:] else ROOT, Path(folder))
+            keep(arguments[0], Path(folder))
+        else:
+            print(__doc__)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

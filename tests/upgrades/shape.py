@@ -1,0 +1,83 @@
+"""The shape of a branch: which files lie where, and the keys and types of what is in them, without the values."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bot.memory.formats import FORMAT
+
+NOTED = Path(__file__).parent / "shape.json"
+_NAMES = (
+    (re.compile(r"records/\d{4}/\d+\.json"), "records/HUNDRED/NUMBER.json"),
+    (re.compile(r"(\w+)/\d{4}\.jsonl"), r"\1/HUNDRED.jsonl"),
+    (re.compile(r"index/MAIN_[0-9a-f]{16}\.seg"), "index/MAIN_CONTENT.seg"),
+    (re.compile(r"index/_MAIN_\d+\.toc"), "index/_MAIN_NUMBER.toc"),
+)
+_VALUES_ARE_KEYS = re.compile(r"manifest\.json (index|model|pages)|\.reactions$")
+"""Objects whose keys are names of something, and no fields."""
+
+
+def of_bundle(bundle: Path) -> dict[str, list[str]]:
+    """The shape of the branch in a bundle."""
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Path(folder) / "branch"
+        command = ["git", "clone", "--quiet", "--branch", "precedent", str(bundle), str(checkout)]
+        subprocess.run(command, check=True, capture_output=True)
+        files = {path.relative_to(checkout).as_posix(): path for path in checkout.rglob("*") if path.is_file()}
+        return of_files({name: path.read_bytes() for name, path in files.items() if not name.startswith(".git/")})
+
+
+def of_files(files: Mapping[str, bytes]) -> dict[str, list[str]]:
+    """Each kind of file → the paths inside its JSON, each with the type of what is there."""
+    found: dict[str, set[str]] = {}
+    for path, data in files.items():
+        kind = _kind(path)
+        told = found.setdefault(kind, set())
+        for document in _documents(path, data):
+            told.update(_paths(document, kind))
+    return {kind: sorted(told) for kind, told in sorted(found.items())}
+
+
+def noted() -> dict[str, Any]:
+    """The shape that was noted, and of which format."""
+    return dict(json.loads(NOTED.read_text(encoding="utf-8")))
+
+
+def note(shape: Mapping[str, Any]) -> None:
+    """Note this shape as that of the present format."""
+    text = json.dumps({"format": FORMAT, "shape": shape}, indent=1, sort_keys=True)
+    NOTED.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _kind(path: str) -> str:
+    for pattern, name in _NAMES:
+        if pattern.fullmatch(path):
+            return pattern.sub(name, path)
+    return path
+
+
+def _documents(path: str, data: bytes) -> Iterable[Any]:
+    if path.endswith(".jsonl"):
+        return map(json.loads, data.splitlines())
+    return [json.loads(data)] if path.endswith(".json") else []
+
+
+def _paths(value: Any, at: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        keys = {"*": each for each in value.values()} if _VALUES_ARE_KEYS.search(at) else value
+        for key, each in keys.items():
+            yield from _paths(each, f"{at}.{key}" if " " in at else f"{at} {key}")
+    elif isinstance(value, list):
+        for each in value:
+            yield from _paths(each, f"{at}[]")
+        if not value:
+            yield f"{at.partition(' ')[2]}: list"
+    else:
+        kind = "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+        yield f"{at.partition(' ')[2]}: {kind}"
