@@ -127,9 +127,11 @@ def test_the_command_as_a_process(github: FakeGitHub, tmp_path: Path) -> None:
     assert (tmp_path / PAGE).is_file()
 
 
-def test_only_what_is_older_is_shown(github: FakeGitHub, tries: Try) -> None:
+def test_only_what_is_older_is_shown_as_it_was_then(github: FakeGitHub, tries: Try) -> None:
     fill(github, 30)
     first, second, third = (github.open_issue("hubot", ERROR, BODY, at=at(40 + n)) for n in range(3))
+    github.comment(first, "octocat", "Fixed: the queue is bounded in 1.3.", at=at(60))
+    github.close(first, "octocat", at=at(60))
     found = entries(tries("--last", "33", "--json"))
     assert len(found) == 33
     assert {key for key, entry in found.items() if entry["spoke"]} == {second, third}
@@ -141,6 +143,9 @@ def test_only_what_is_older_is_shown(github: FakeGitHub, tries: Try) -> None:
     links = {int(key): {*map(int, re.findall(r"/issues/(\d+)", text))} - {int(key)} for key, text in articles}
     assert links == {second: {first}, third: links[third]}
     assert links[third] <= {first, second}
+    assert "Open now" in page()
+    assert "Seen before" not in page(), "it was closed later"
+    assert "bounded" not in page()
 
 
 def test_what_people_linked_later_is_told(github: FakeGitHub, tries: Try) -> None:
