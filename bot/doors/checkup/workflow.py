@@ -142,6 +142,8 @@ def _permissions(step: Step, comments: bool) -> Iterator[Finding]:
         says = f"{step.path} gives the job all that there are; it needs contents and issues"
         yield Finding("permissions", "note", says, remedy)
         return
+    if literal(step).get("dry-run", "").lower() == "true":
+        return  # it writes nothing, so that it need not be allowed to
     missing = [name for name in ("contents", "issues") if _mapping(given).get(name) != "write"]
     if "contents" in missing:
         says = f"the job in {step.path} may not write contents, where memory is kept"
