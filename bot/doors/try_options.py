@@ -53,7 +53,7 @@ def add_try(doors: Doors[argparse.ArgumentParser]) -> None:
         help="what would have been said on the newest issues of a repository, as a local page",
         description="Reads the issues of a repository and shows in a local page what Precedent would have said on the "
         "newest ones, each against older ones only. Nothing is written to the repository: a token without any scope "
-        "is enough for a public one. It is taken from PRECEDENT_TOKEN, GITHUB_TOKEN or GH_TOKEN in the environment.",
+        "is enough for a public one. It is taken from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.",
     )
     command.add_argument("repository", type=named, metavar="OWNER/NAME", help="the repository, or its address")
     command.add_argument(

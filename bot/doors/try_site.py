@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.comment.wording import count
 from bot.doors.checkup.place import GITHUB, api_of
-from bot.doors.doctor import TOKENS
 from bot.doors.given import address
 from bot.doors.place import cache_folder, name_of
 from bot.doors.try_options import Named
@@ -20,17 +19,28 @@ from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.graphql import NoGraphQL, OutOfSight
 
+TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+"""Where a token is looked for, in the order of GitHub's own command line. Never among the arguments."""
+
 _OF_GITHUB = (".github.com", ".ghe.com")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the repository is. ``token`` stays out of every text; "" where nothing is asked for."""
+    """Where the repository is. ``token`` stays out of every text, "" where nothing is asked for; it was found in
+    ``variable``."""
 
     repository: str
     server: str
     api: str
     token: str = field(repr=False)
+    variable: str = TOKENS[1]
+
+    @property
+    def login(self) -> str:
+        """How to get a token."""
+        host = "" if self.server == GITHUB else f" --hostname {urlsplit(self.server).netloc}"
+        return f"`export {self.variable}=$(gh auth token{host})`, or make one at {self.server}/settings/tokens"
 
     @property
     def cache(self) -> Path:
@@ -51,7 +61,8 @@ def site_of(given: argparse.Namespace, environ: Mapping[str, str]) -> Site:
             f"{named.repository} is on {named.server}, and the token is for {server}: "
             f"if it is for the other one, add --server {named.server}"
         )
-    return Site(named.repository, server, api, "" if given.offline else _token(environ, server))
+    site = Site(named.repository, server, api, "")
+    return site if given.offline else _with_token(site, environ)
 
 
 def _server_of(api: str, environ: Mapping[str, str]) -> str:
@@ -71,23 +82,21 @@ def _address(text: str, name: str) -> str:
         raise UserError(f"{name}: {error}") from error
 
 
-def _token(environ: Mapping[str, str], server: str) -> str:
+def _with_token(site: Site, environ: Mapping[str, str]) -> Site:
     name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
-    host = "" if server == GITHUB else f" --hostname {urlsplit(server).netloc}"
     if not name:
         raise UserError(
-            f"no token in GH_TOKEN or GITHUB_TOKEN: `export GH_TOKEN=$(gh auth token{host})`, or make one without any "
-            f"scope at {server}/settings/tokens"
+            f"no token in GH_TOKEN or GITHUB_TOKEN: {site.login}; it needs no scope for a public repository"
         )
     token = environ[name].strip()
     if not re.fullmatch(r"[\x21-\x7e]+", token):
         raise UserError(f"{name} holds characters that no token has: copy it again")
-    return token
+    return replace(site, token=token, variable=name)
 
 
 def told(error: ForgeError, site: Site, kept: int) -> PrecedentError:
     """What a fault means for who tries, and what they can do about it."""
-    repository, tokens = site.repository, f"{site.server}/settings/tokens"
+    repository = site.repository
     if isinstance(error, RateLimited):
         when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
         offline = "; or see now what there is, with --offline" if kept else ""
@@ -95,7 +104,7 @@ def told(error: ForgeError, site: Site, kept: int) -> PrecedentError:
             f"{error.cause}; {count(kept, 'issue')} that were read are kept", f"run the same command {when}{offline}"
         )
     if isinstance(error, Unauthorised):
-        return UserError(error.cause, f"`export GH_TOKEN=$(gh auth token)`, or make another at {tokens}")
+        return UserError(f"{site.variable} holds a token that is wrong or has expired (401)", site.login)
     if isinstance(error, OutOfSight):
         return UserError(
             f"{repository} does not exist on {site.server}, or is private and this token may not see it",

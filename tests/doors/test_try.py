@@ -374,7 +374,7 @@ def test_where_more_changed_than_is_wanted_it_begins_anew(github: FakeGitHub, tr
 @pytest.mark.parametrize(
     ("kind", "code", "told"),
     [
-        ("401", 2, "GitHub refused the token (401): it is wrong or has expired; `export GH_TOKEN=$(gh auth token)`"),
+        ("401", 2, "GH_TOKEN holds a token that is wrong or has expired (401); `export GH_TOKEN=$(gh auth token)`, or"),
         ("404", 1, "has no GraphQL API (404), by which issues are read"),
         ("limit200", 1, "0 issues that were read are kept; run the same command after"),
         ("drop", 1, "could not be reached"),
@@ -417,9 +417,19 @@ def test_without_a_token_it_says_how_to_get_one(tries: Try, monkeypatch: pytest.
     monkeypatch.delenv("GH_TOKEN")
     ended = tries()
     assert ended.code == 2
-    assert "`export GH_TOKEN=$(gh auth token)`, or make one without any scope at https://github.com/" in ended.err
+    assert "`export GH_TOKEN=$(gh auth token)`, or make one at https://github.com/settings/tokens; it" in ended.err
     monkeypatch.setenv("GH_TOKEN", "two words")
     assert tries().err == "precedent try: GH_TOKEN holds characters that no token has: copy it again\n"
+
+
+def test_the_token_is_the_one_that_githubs_own_command_line_takes(
+    github: FakeGitHub, tries: Try, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(github, 3)
+    monkeypatch.setenv("GITHUB_TOKEN", "wrong")
+    assert tries().code == 0
+    monkeypatch.delenv("GH_TOKEN")
+    assert "GITHUB_TOKEN holds a token that is wrong or has expired (401); `export GITHUB_TOKEN=" in tries().err
 
 
 @pytest.mark.parametrize(
