@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from bot import __version__
+from tests.container.engine import GIVEN, Engine
 from tools import release
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -239,3 +240,12 @@ def test_main_builds_from_the_dockerfile_and_could_be_released() -> None:
     assert yaml.safe_load(ACTION)["runs"] == {"using": "docker", "image": "Dockerfile"}
     assert release.VERSION.fullmatch(__version__)
     assert release.NAMED.search(release.pinned(ACTION, IMAGE, ONE))
+
+
+def test_the_container_tests_take_the_image_of_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(GIVEN, f"{IMAGE}@{ONE}")
+    assert Engine(tmp_path).image == f"{IMAGE}@{ONE}"
+    assert Engine(tmp_path, "localhost/precedent-server:test", ["SERVER=1"]).image == "localhost/precedent-server:test"
+    monkeypatch.setenv(GIVEN, "")
+    assert Engine(tmp_path).image == "localhost/precedent:test"
+    assert GIVEN in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
