@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.errors import UserError
+from bot.glance.file import FORMAT
 from bot.glance.glance import Glance
+from bot.reading.words import ANALYSER_VERSION
 
-GLANCE, FETCHED = "glance.db", "fetched"
-"""Names in the folder of a memory: its glance, and what was to be said of the last fetch, a file as old as that."""
+_OURS = f"{FORMAT}-{ANALYSER_VERSION}"
+GLANCE, FETCHED = f"glance-{_OURS}.db", f"fetched-{_OURS}"
+"""Names in the folder of a memory: its glance, and what was to be said of the last fetch, a file as old as that. Those
+of a version that reads other glances have other names: two versions on one machine leave each other's alone."""
 
 
 class Where(NamedTuple):

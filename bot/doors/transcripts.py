@@ -15,6 +15,7 @@ from bot.doors.progress import progress
 from bot.doors.remotes import tracked
 from bot.errors import UserError
 from bot.glance.logs import Logs
+from bot.glance.logs.file import FORMAT
 from bot.sources.transcripts.files import find
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def opened_logs(top: Path | None, given: Sequence[str] = (), *, asked: bool = Fa
         return
     folder = top if top and named else Path.cwd()
     patterns = [*named, *(str(Path.cwd() / Path(each).expanduser()) for each in given)]
-    logs = Logs(cache_folder() / "logs" / f"{name_of(chr(10).join([str(folder), *patterns]))}.db")
+    name = name_of("\n".join([str(folder), *patterns]))
+    logs = Logs(cache_folder() / "logs" / f"{name}.{FORMAT.replace(' ', '-')}.db")  # other versions have their own
     try:
         files = find(patterns, str(folder))
         with progress("Reading transcripts", None) as tick:

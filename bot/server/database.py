@@ -117,7 +117,8 @@ class Database:
                 made.change(statement)
             found = made.row("select said_at from pulses where name = :name", name=SCHEMA)
             if found and found["said_at"] > VERSION:
-                raise UserError("a newer release has used this database: take that release, or its backup")
+                cause = f"the database has version {found['said_at']}, which a newer release made; this one reads up to"
+                raise UserError(f"{cause} {VERSION}", "take that release, or a backup from before it")
             if found and found["said_at"] == VERSION:
                 return  # who only looks can, though nothing may be written
             made.change(

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.upgrades import shape
+from tests.upgrades import full, shape
 
 HERE = Path(__file__).parent
 BRANCHES = HERE / "branches"
@@ -19,10 +19,14 @@ LARGEST = 150_000
 """Bytes of one bundle: each release adds one."""
 
 
-def made(checkout: Path, folder: Path) -> None:
+PORT = "42917"
+"""Of the git server in a branch that is kept, so that the links of its comments are the same each time."""
+
+
+def made(checkout: Path, folder: Path, port: str = "0") -> None:
     """Play the story with the program of this checkout, in a process of its own; what it leaves is in ``folder``."""
     command = [sys.executable, str(HERE / "story.py"), str(folder)]
-    environment = os.environ | {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "STORY_PORT": port}
     finished = subprocess.run(command, cwd=checkout, env=environment, check=False, capture_output=True, text=True)
     if finished.returncode:
         raise SystemExit(f"the story came to no end:\n{finished.stdout}{finished.stderr}")
@@ -44,9 +48,10 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         if arguments == ["--shape"]:
             made(ROOT, Path(folder))
-            shape.note(shape.of_bundle(Path(folder) / "branch.bundle"))
+            everything = shape.of_files(full.files(Path(folder) / "store"))
+            shape.note(everything, shape.of_bundle(Path(folder) / "branch.bundle"))
         elif arguments and not arguments[0].startswith("-") and len(arguments) < 3:
-            made(Path(arguments[1]).resolve() if arguments[1:] else ROOT, Path(folder))
+            made(Path(arguments[1]).resolve() if arguments[1:] else ROOT, Path(folder), PORT)
             keep(arguments[0], Path(folder))
         else:
             print(__doc__)

@@ -15,11 +15,14 @@ from bot.memory.formats import FORMAT
 NOTED = Path(__file__).parent / "shape.json"
 _NAMES = (
     (re.compile(r"records/\d{4}/\d+\.json"), "records/HUNDRED/NUMBER.json"),
+    (re.compile(r"records/x[0-9a-f]+/[0-9a-f]{64}\.json"), "records/xHASH/HASH.json"),
     (re.compile(r"(\w+)/\d{4}\.jsonl"), r"\1/HUNDRED.jsonl"),
-    (re.compile(r"index/MAIN_[0-9a-f]{16}\.seg"), "index/MAIN_CONTENT.seg"),
+    (re.compile(r"(\w+)/x[0-9a-f]+\.jsonl"), r"\1/xHASH.jsonl"),
+    (re.compile(r"index-parts/[0-9a-f]/[0-9a-f]{32}"), "index-parts/DIGIT/HASH"),
+    (re.compile(r"index/MAIN_[0-9a-f]{16}\.(seg|core)"), r"index/MAIN_CONTENT.\1"),
     (re.compile(r"index/_MAIN_\d+\.toc"), "index/_MAIN_NUMBER.toc"),
 )
-_VALUES_ARE_KEYS = re.compile(r"manifest\.json (index|model|pages)|\.reactions$")
+_KEYS_ARE_VALUES = re.compile(r"manifest\.json (index|model|pages)|\.reactions$")
 """Objects whose keys are names of something, and no fields."""
 
 
@@ -45,13 +48,13 @@ def of_files(files: Mapping[str, bytes]) -> dict[str, list[str]]:
 
 
 def noted() -> dict[str, Any]:
-    """The shape that was noted, and of which format."""
+    """What was noted: ``format``, and two shapes, that of ``all`` that can be written and that of the ``story``."""
     return dict(json.loads(NOTED.read_text(encoding="utf-8")))
 
 
-def note(shape: Mapping[str, Any]) -> None:
-    """Note this shape as that of the present format."""
-    text = json.dumps({"format": FORMAT, "shape": shape}, indent=1, sort_keys=True)
+def note(everything: Mapping[str, Any], story: Mapping[str, Any]) -> None:
+    """Note these shapes as those of the present format."""
+    text = json.dumps({"format": FORMAT, "all": everything, "story": story}, indent=1, sort_keys=True)
     NOTED.write_text(f"{text}\n", encoding="utf-8")
 
 
@@ -70,9 +73,9 @@ def _documents(path: str, data: bytes) -> Iterable[Any]:
 
 def _paths(value: Any, at: str) -> Iterator[str]:
     if isinstance(value, dict):
-        keys = {"*": each for each in value.values()} if _VALUES_ARE_KEYS.search(at) else value
-        for key, each in keys.items():
-            yield from _paths(each, f"{at}.{key}" if " " in at else f"{at} {key}")
+        for key, each in value.items():
+            name = "*" if _KEYS_ARE_VALUES.search(at) else key
+            yield from _paths(each, f"{at}.{name}" if " " in at else f"{at} {name}")
     elif isinstance(value, list):
         for each in value:
             yield from _paths(each, f"{at}[]")

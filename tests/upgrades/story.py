@@ -16,8 +16,8 @@ from pathlib import Path
 from tests.acceptance import stage as stages
 from tests.acceptance.stage import Stage
 
-PORT = 42917
-"""Of the server that the links in our comments lead to, which are kept with the forge."""
+PORT = int(os.environ.get("STORY_PORT", "0"))
+"""Of the server that the links in our comments lead to, which are kept with the forge; 0: any that is free."""
 
 SAMPLE = Path("sample")
 NOW = "2026-11-03T19:12:00Z"

@@ -1,0 +1,81 @@
+"""A branch on which nothing is missing: one value with each field that this program can write."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bot.doors.archives import read_archive
+from bot.kept import Changes, Fix, Reading, Said, Wish
+from bot.memory.folder import FolderStore
+from bot.memory.learned import Lesson
+from bot.memory.memory import Memory
+from bot.memory.whoosh import Sizes
+from bot.model import Kind, Message, Thread, TimelineEvent, Tombstone
+from bot.ranking import shipped
+
+SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+SMALL = Sizes(8, 8, 400)
+"""Of the index, so that this branch has parts."""
+
+MESSAGE = Message("hubot", "MEMBER", AT, "So it is.", 900, AT, (("+1", 2),), True)
+EVENTS = (
+    TimelineEvent("closed", AT, "octocat", "a" * 40),
+    TimelineEvent("cross-referenced", AT, "octocat", None, 12, Kind.PULL),
+)
+THREAD = Thread(
+    *(900, "All of it", "See #12.", "octocat", AT, Kind.PULL, "OWNER", True, AT, "closed", "completed", AT, "octocat"),
+    *(True, True, AT, ("bug",), (("heart", 1),), (MESSAGE,), EVENTS),
+)
+PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
+GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
+SAID = (Said(900, "said", AT, "told", "f", 905, ((12, 0.5),), "q", AT, 1, 2), Said(902, "pending", AT, text_hash="f"))
+WISHES = (
+    Wish(900, 906, "wrong", "octocat", AT, (12,), "done", 907, AT),
+    Wish(900, 908, "context", "octocat", AT, (12, "docs/all.md"), "pending", None, AT),
+)
+FIX = Fix(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True)
+CHANGES = Changes(
+    records=(THREAD, PAGE, GONE),
+    said=SAID,
+    wishes=WISHES,
+    fixes=(FIX,),
+    pages=(("docs", "b" * 40),),
+    cursor=AT,
+    reading=Reading(AT, AT, frozenset({1, 900})),
+    read_whole=datetime(2026, 11, 1, tzinfo=UTC),
+)
+LESSON = Lesson(None, shipped(), 70, {"threads": 70})
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The files of such a branch, as this program writes them."""
+    memory = Memory(FolderStore(folder), sizes=SMALL).open()
+    memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
+    memory.stage(CHANGES)
+    memory.teach(LESSON)
+    memory.rebuild_index()
+    memory.commit("All of it")
+    memory.close()
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".store/")}
+
+
+def unset() -> list[str]:
+    """Fields of the values above that none of them sets: nobody would see how they are written."""
+    kinds: dict[type, list[Any]] = {}
+    for value in (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, MESSAGE, *EVENTS, CHANGES, CHANGES.reading, LESSON):
+        kinds.setdefault(type(value), []).append(value)
+    return [
+        f"{kind.__name__}.{field.name}"
+        for kind, values in kinds.items()
+        for field in (fields(kind) if is_dataclass(kind) else ())
+        if field.name != "words" and all(getattr(each, field.name) == _default(field) for each in values)
+    ]
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not MISSING else field.default

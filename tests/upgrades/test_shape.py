@@ -1,0 +1,64 @@
+"""Nobody changes what is written to the branch without saying what that means for those who read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bot.memory.formats import FORMAT
+from tests.upgrades import full, shape
+from tests.upgrades.make import BRANCHES, LARGEST, ROOT, made
+
+WHAT_TO_DO = """\
+What is written to the branch has another shape than tests/upgrades/shape.json:
+{differences}
+Does an older program that reads it lose something, or take it for something else? Then raise the format: add a line to
+FORMATS in bot/memory/formats.py, and have what reads the older one make it the newer one. Else nothing is to be raised:
+an older program drops what it does not know, and this one reads the absent as nothing. In both cases note the shape
+anew (python -m tests.upgrades.make --shape), say it in docs/upgrades.md, and see that tests/upgrades/test_branches.py
+passes."""
+
+
+def compare(found: Mapping[str, list[str]], noted: Mapping[str, list[str]]) -> None:
+    lines = [
+        f"  {sign} {kind} {path}"
+        for sign, here, there in (("+", found, noted), ("-", noted, found))
+        for kind in sorted(here)
+        for path in sorted(set(here[kind]) - set(there.get(kind, ()))) or ([] if kind in there else ["(the file)"])
+    ]
+    if lines:
+        pytest.fail(WHAT_TO_DO.format(differences="\n".join(lines)), pytrace=False)
+
+
+def test_what_is_written_has_the_shape_that_was_noted(tmp_path: Path) -> None:
+    noted = shape.noted()
+    assert full.unset() == [], "give it a value in tests/upgrades/full.py"
+    compare(shape.of_files(full.files(tmp_path / "store")), noted["all"])
+    assert noted["format"] == FORMAT, "note the shape of this format: python -m tests.upgrades.make --shape"
+
+
+@pytest.mark.slow
+def test_the_story_is_written_in_the_shape_that_was_noted(tmp_path: Path) -> None:
+    made(ROOT, tmp_path)
+    compare(shape.of_bundle(tmp_path / "branch.bundle"), shape.noted()["story"])
+    assert (tmp_path / "branch.bundle").stat().st_size < LARGEST
+    assert (tmp_path / "forge.json").stat().st_size
+
+
+def test_a_difference_is_told_with_what_is_to_be_done() -> None:
+    with pytest.raises(pytest.fail.Exception) as caught:
+        compare({"a.json": ["id: number"], "new.json": []}, {"a.json": ["id: str"], "old.json": []})
+    told = str(caught.value)
+    assert "  + a.json id: number\n  + new.json (the file)\n  - a.json id: str\n  - old.json (the file)\n" in told
+    assert "raise the format" in told
+
+
+def test_each_branch_that_is_kept_is_small_and_has_its_forge() -> None:
+    bundles = sorted(BRANCHES.glob("*.bundle"))
+    assert len(bundles) >= 4
+    assert all(bundle.stat().st_size < LARGEST for bundle in bundles)
+    assert all((BRANCHES / f"{bundle.stem}.forge.json.gz").is_file() for bundle in bundles)
+    told = (BRANCHES / "README.md").read_text(encoding="utf-8")
+    assert [bundle.stem for bundle in bundles if f"| `{bundle.stem}` |" not in told] == []

@@ -1,0 +1,82 @@
+"""Two versions on one machine, or one after the other: each has files of its own there, and the queue's database says
+who may use it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bot.doors.located import FETCHED, GLANCE
+from bot.errors import UserError
+from bot.glance import file as glances
+from bot.glance.logs import file as logs
+from bot.reading.words import ANALYSER_VERSION
+from bot.server.database import Database
+from bot.server.tables import SCHEMA, VERSION
+from tests.doors.test_place import checkout, clone, home, remote
+
+__all__ = ["checkout", "clone", "home", "remote"]
+
+
+def searched(checkout: Path) -> str:
+    command = [sys.executable, "-m", "bot", "search", "sessions restart", "--json"]
+    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    finished = subprocess.run(command, cwd=checkout, env=environ, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_the_names_of_local_files_tell_by_which_versions_they_are_read() -> None:
+    mark = f"{glances.FORMAT}-{ANALYSER_VERSION}"
+    assert (mark in GLANCE, mark in FETCHED) == (True, True)
+
+
+def test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched(checkout: Path, home: Path) -> None:
+    ours = searched(checkout)
+    (cache,) = (home / "cache/precedent/repositories").iterdir()
+    theirs = {cache / "glance-2-3.db": b"of another format", cache / "fetched-2-3": b""}
+    for path, data in theirs.items():
+        path.write_bytes(data)
+    (cache / GLANCE).unlink()
+    (cache / FETCHED).unlink()
+    assert searched(checkout) == ours
+    assert {path: path.read_bytes() for path in theirs} == theirs
+
+
+def test_a_file_of_another_format_under_our_name_is_made_anew(checkout: Path, home: Path) -> None:
+    ours = searched(checkout)
+    (cache,) = (home / "cache/precedent/repositories").iterdir()
+    with glances.made(cache / GLANCE) as database:
+        glances.note(database, "format", "2")
+    (cache / FETCHED).unlink()
+    assert searched(checkout) == ours
+
+
+def test_logs_of_another_version_lie_in_another_file(checkout: Path, home: Path) -> None:
+    told = checkout / "chat.jsonl"
+    told.write_text('{"type":"user","sessionId":"s","timestamp":"2026-01-05T12:00:00Z","message":{"role":"user",'
+                    '"content":"The zebra fails"}}\n', encoding="utf-8")  # fmt: skip
+    command = [sys.executable, "-m", "bot", "search", "zebra", "--kind", "session", "--logs", str(told)]
+    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    finished = subprocess.run(command, cwd=checkout, env=environ, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    (held,) = (home / "cache/precedent/logs").glob("*.db")
+    assert held.name.endswith(f".{logs.FORMAT.replace(' ', '-')}.db")
+
+
+def test_a_database_that_a_newer_server_has_used_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    database = Database.within(tmp_path)
+    database.make_tables()
+    with database.transaction() as spoilt:
+        spoilt.change("update pulses set said_at = :version where name = :name", version=VERSION + 1, name=SCHEMA)
+    with pytest.raises(UserError) as caught:
+        database.make_tables()
+    database.close()
+    assert str(caught.value) == (
+        "the database has version 2, which a newer release made; this one reads up to 1; "
+        "take that release, or a backup from before it"
+    )
