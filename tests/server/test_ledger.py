@@ -351,15 +351,15 @@ def test_deliveries_in_sqlite_survive_power_loss(made_sqlite: Path) -> None:
 
 def test_an_urgent_transaction_writes_alone_from_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.server.database.HURRY", 0.2)
-    first, second = Database.within(tmp_path, hurry=True), Database.within(tmp_path)
+    first, second, third = (Database.within(tmp_path, hurry=hurry) for hurry in (True, False, True))
     first.make_tables()
     with first.urgent() as urgent:
-        with pytest.raises(WorldError, match="locked"), Database.within(tmp_path, hurry=True).urgent():
+        with pytest.raises(WorldError, match="locked"), third.urgent():
             raise AssertionError("two write at once")
         urgent.change("insert into pulses (name, said_at, note) values ('a', 1, '{}')")
     with second.transaction() as after:
         assert after.row("select said_at from pulses where name = 'a'") == {"said_at": 1}
     with first.urgent() as urgent:
         assert urgent.row("pragma busy_timeout") == {"timeout": 200}
-    first.close()
-    second.close()
+    for database in (first, second, third):
+        database.close()
