@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +51,8 @@ def remote(tmp_path: Path) -> Path:
     git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
     git(tmp_path, "clone", "--quiet", str(bare), str(work))
     (work / "bot").mkdir()
+    (work / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "release.py", work / "tools")
     (work / "action.yml").write_text(ACTION, encoding="utf-8")
     (work / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\nSoon.\n", encoding="utf-8")
     develop(work, "1.2.3")
@@ -249,3 +253,75 @@ def test_the_container_tests_take_the_image_of_a_release(tmp_path: Path, monkeyp
     monkeypatch.setenv(GIVEN, "")
     assert Engine(tmp_path).image == "localhost/precedent:test"
     assert GIVEN in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+
+
+# -- the workflow's own scripts ------------------------------------------------------------------------------------
+
+JOBS = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
+GH = """#!/bin/sh
+echo "$*" >> "$CALLS"
+[ "$1 $2" != "release create" ] || touch "$CALLS.released"
+[ "$1 $2" != "release view" ] || [ -e "$CALLS.released" ]
+"""
+
+
+def play(job: str, folder: Path, scratch: Path, **known: str) -> str:
+    """Run the scripts of a job as a runner does, with a `gh` that only notes what it is asked; the job's outputs."""
+    (scratch / "bin").mkdir(exist_ok=True)
+    (scratch / "bin" / "gh").write_text(GH, encoding="utf-8")
+    (scratch / "bin" / "gh").chmod(0o755)
+    output = scratch / "output"
+    output.write_text("", encoding="utf-8")
+    environ = {
+        **os.environ,
+        "PATH": f"{scratch / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "CALLS": str(scratch / "calls"),
+        "GITHUB_REPOSITORY": "OctoCat/Precedent",
+        "GITHUB_REF": "refs/heads/main",
+        "GITHUB_OUTPUT": str(output),
+        "RUNNER_TEMP": str(scratch),
+    }
+    for step in JOBS[job]["steps"]:
+        if "run" in step:
+            given = {name: known.get(name, "a-token") for name in step["env"]}
+            script = ["bash", "-e", "-c", step["run"]]
+            subprocess.run(script, cwd=folder, env={**environ, **given}, check=True, capture_output=True, text=True)
+    return output.read_text(encoding="utf-8")
+
+
+def test_the_jobs_of_the_workflow_release_once_however_often_they_run(remote: Path, tmp_path: Path) -> None:
+    known = {"VERSION": "1.2.3", "REGISTRY": "registry.example.org", "IMAGE": IMAGE, "DIGEST": ONE, "TAG": "v1.2.3"}
+    said = []
+    for attempt in ("first", "second"):
+        folder = checkout(remote, tmp_path / attempt)
+        said.append(play("check", folder, tmp_path, **known))
+        play("tag", folder, tmp_path, **known)
+        git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "origin", "refs/tags/v1.2.3")
+        assert (folder / "action.yml").read_text(encoding="utf-8") == ACTION
+        play("finish", checkout(remote, tmp_path / f"{attempt}-finish"), tmp_path, **known)
+    assert said == [f"image={IMAGE}\ntag=v1.2.3\ndigest={digest}\n" for digest in ("", ONE)]
+    after = refs(remote)
+    assert after.keys() == {"refs/heads/main", "refs/tags/v1.2.3", "refs/tags/v1"}
+    assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert [call.split(" --notes-file")[0] for call in calls if call.startswith("release create")] == [
+        "release create v1.2.3 --verify-tag --title v1.2.3"
+    ]
+    assert (tmp_path / "notes").read_text(encoding="utf-8") == "What is new in 1.2.3.\n"
+
+
+def test_a_version_that_is_wrong_ends_the_job_before_it_says_anything(remote: Path, tmp_path: Path) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        play("check", folder, tmp_path, VERSION="1.2.4", REGISTRY="registry.example.org")
+    assert failed.value.stderr == "bot/__init__.py does not say 1.2.4: change it on main first\n"
+    assert (tmp_path / "output").read_text(encoding="utf-8") == ""
+
+
+def test_the_smoke_run_reads_the_image_that_the_tag_names(remote: Path, tmp_path: Path, run: Run) -> None:
+    tag(run, checkout(remote, tmp_path / "runner"))
+    folder = tmp_path / "tagged"
+    git(tmp_path, "clone", "--quiet", "--branch=v1.2.3", f"file://{remote}", str(folder))
+    play("smoke", folder, tmp_path)
+    (call,) = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert call.startswith(f"attestation verify oci://{IMAGE}@{ONE} --repo OctoCat/Precedent --signer-workflow ")
