@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.formats import FORMAT
+from bot.memory.formats import FORMAT, FORMATS, ForeignFormat, checked
 from tests.upgrades import full, shape
 from tests.upgrades.make import BRANCHES, LARGEST, ROOT, made
 
@@ -62,3 +62,11 @@ def test_each_branch_that_is_kept_is_small_and_has_its_forge() -> None:
     assert all((BRANCHES / f"{bundle.stem}.forge.json.gz").is_file() for bundle in bundles)
     told = (BRANCHES / "README.md").read_text(encoding="utf-8")
     assert [bundle.stem for bundle in bundles if f"| `{bundle.stem}` |" not in told] == []
+
+
+def test_the_page_about_upgrades_has_each_format_and_the_line_for_a_newer_one() -> None:
+    page = (ROOT / "docs" / "upgrades.md").read_text(encoding="utf-8")
+    assert [number for number in FORMATS if f"\n| {number} | " not in page] == []
+    with pytest.raises(ForeignFormat) as caught:
+        checked(FORMAT + 1)
+    assert f"\n{caught.value}\n" in page
