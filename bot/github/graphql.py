@@ -100,9 +100,7 @@ class GraphQLHistory:
 
     def glimpse(self, since: datetime | None) -> Glimpse:
         """What a reading would be about. Raises ForgeError."""
-        from githubkit import GitHub
-
-        with GitHub(self._token, base_url=self._api_url, auto_retry=self._again) as api:
+        with self._client() as api:
             data = self._asked(api, GLIMPSE, {"since": stamp(since)})
         repository, told = data["repository"], data.get("rateLimit")
         rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
@@ -110,10 +108,14 @@ class GraphQLHistory:
         key, name, is_private = (repository[field] for field in ("databaseId", "nameWithOwner", "isPrivate"))
         return Glimpse(key, name, is_private, total, changed, rate)
 
-    def _batches(self, chosen: Json, after: str | None) -> Iterator[tuple[News, str]]:
+    def _client(self) -> GitHub[Any]:
+        """A client without the library's cache: what is posted is not kept, and the cache would never be closed."""
         from githubkit import GitHub  # 200 ms that only a run with history to read should pay
 
-        with GitHub(self._token, base_url=self._api_url, auto_retry=self._again) as api:
+        return GitHub(self._token, base_url=self._api_url, auto_retry=self._again, http_cache=False)
+
+    def _batches(self, chosen: Json, after: str | None) -> Iterator[tuple[News, str]]:
+        with self._client() as api:
             while True:
                 page, news = self._batch(api, {**chosen, "after": after})
                 total = None if after else page["totalCount"]
