@@ -43,11 +43,8 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(CHECKS)/bin/shellcheck .ci/run
 	$(CHECKS)/bin/shellcheck build/snippets/scripts/*.sh
 
-bench: $(VENV)/ready ## Measure speed and size, as ratios within one run
-	@found=0; for script in tests/bench/bench_*.py; do \
-	  [ -e "$$script" ] || continue; found=1; \
-	  echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; \
-	done; [ $$found = 1 ] || echo "no benchmark in tests/bench"
+bench: $(VENV)/ready ## Measure speed, size and quality beside others; ONLY=search,event measures some anew
+	@$(BIN)/python -m tests.bench.run $(if $(ONLY),--only "$(ONLY)")
 
 image: ## Build the container image with Docker or buildah; SERVER=1 builds that of the webhook server
 	@set -- $(if $(filter 1,$(SERVER)),--build-arg SERVER=1) -t $(IMAGE) .; \

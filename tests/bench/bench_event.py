@@ -1,16 +1,17 @@
 """One whole event at 10,000 threads, against Python's start, a plain clone of the branch and an empty push, in one run.
 
-Prints medians: time and its ratio, peak memory, bytes fetched and pushed. Needs the archives beside the checkout.
+python -m tests.bench.bench_event [--threads 10000] [--events 100] [--json FILE]
+
+Time and its ratios, peak memory, bytes fetched and pushed. The peer does what no event can do without: it starts
+Python, imports what the Action imports, clones the branch and pushes nothing; git alone is the clone and the push.
+Memory is beside a process that imports the libraries and does nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.archive import thread_from_archive
 from bot.comment.links import Links
 from bot.comment.render import Renderer
 from bot.kept import Changes
@@ -30,12 +30,15 @@ from bot.model import Thread
 from bot.recall.mentioned import Place
 from bot.settings import Settings
 from tests.acceptance.stage import REPOSITORY, Stage
+from tests.bench.figures import Limit, Peer, Report, Result, Spread
+from tests.bench.history import ROOT, history
 from tests.bench.launcher import Launcher
 
-ROOT = Path(__file__).resolve().parents[2]
-ARCHIVE = ROOT.parent / "shared" / "data" / "rust_pre2015" / "issues.jsonl.gz"
+LIBRARIES = "import whoosh.index, numpy, github, jinja2, yaml, markdown_it, Stemmer"
+"""What the Action is built on."""
+
 FIRST = 20_000
-"""The number of the first new issue, beyond all of the archive."""
+"""The number of the first new issue, beyond all that are remembered."""
 
 
 @dataclass(slots=True)
@@ -48,16 +51,19 @@ class Figures:
     pushed: list[int] = field(default_factory=list)
 
 
-def threads() -> Iterator[Thread]:
-    with gzip.open(ARCHIVE, "rt", encoding="utf-8") as lines:
-        yield from map(thread_from_archive, map(json.loads, lines))
+@dataclass(slots=True)
+class Peers:
+    """One value for each round: Python with our imports and git, git alone, and the libraries alone."""
+
+    whole: Figures = field(default_factory=Figures)
+    git: Figures = field(default_factory=Figures)
+    libraries: Figures = field(default_factory=Figures)
 
 
-def fill(stage: Stage, remembered: list[Thread]) -> None:
+def fill(stage: Stage, remembered: list[Thread], now: datetime) -> None:
     """The branch with all records, digests, what was learned of them and the index, as one run leaves it."""
     memory = Memory(BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token)).open()
-    newest = max(thread.created_at for thread in remembered)
-    memory.stage(Changes(records=tuple(remembered), cursor=max(newest, datetime(2015, 1, 1, tzinfo=UTC))))
+    memory.stage(Changes(records=tuple(remembered), cursor=now))
     learn(memory, Settings(), Renderer(links=Links(repo=REPOSITORY), commands=False), Place(REPOSITORY), seconds=3)
     memory.commit("Begin")
     memory.close()
@@ -78,55 +84,71 @@ def one_event(stage: Stage, launcher: Launcher, thread: Thread, number: int, fig
     figures.pushed.append(stage.git.bytes_in)
 
 
-def one_peer(stage: Stage, launcher: Launcher, figures: Figures) -> None:
+def one_round(stage: Stage, launcher: Launcher, peers: Peers) -> None:
     """Python with the Action's imports, a plain clone of the whole branch, and a push that has nothing to send."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(stage.folder), "GIT_CONFIG_GLOBAL": os.devnull}
-    imports = "import bot.doors.action"
     url, folder = stage.git.remote(REPOSITORY), stage.folder / "clone"
     clone = ["git", "clone", "-q", "--depth", "1", "--branch", "precedent", url, str(folder)]
     push = ["git", "-C", str(folder), "push", "-q", "origin", "precedent"]
-    figures.seconds.append(
-        sum(
-            launcher.run(command, environment, ROOT).seconds
-            for command in ([sys.executable, "-c", imports], clone, push)
-        )
-    )
+    python = launcher.run([sys.executable, "-c", "import bot.doors.action"], environment, ROOT).seconds
+    stage.git.mark()
+    git = sum(launcher.run(command, environment, ROOT).seconds for command in (clone, push))
+    peers.whole.seconds.append(python + git)
+    peers.git.seconds.append(git)
+    peers.git.fetched.append(stage.git.bytes_out)
+    peers.libraries.peak_mb.append(launcher.run([sys.executable, "-c", LIBRARIES], environment, ROOT).peak_mb)
     shutil.rmtree(folder)
 
 
-def report(events: Figures, peer: Figures) -> None:
-    seconds, peers = statistics.median(events.seconds), statistics.median(peer.seconds)
-    late = sorted(events.seconds)[int(len(events.seconds) * 0.95)]
-    fetched, pushed = statistics.median(events.fetched) / 1e6, statistics.median(events.pushed) / 1e3
-    print(f"one event    {seconds:.2f} s (p95 {late:.2f})")
-    print(f"its peer     {peers:.2f} s; ratio {seconds / peers:.2f} (goal: at most 1.0)")
-    print(f"peak memory  {max(events.peak_mb):.0f} MB (goal: at most 150)")
-    print(f"fetched      {fetched:.2f} MB median, {max(events.fetched) / 1e6:.2f} most (goal: 15)")
-    print(f"pushed       {pushed:.1f} KB median, {max(events.pushed) / 1e3:.1f} most (goal: 100)")
+def results(events: Figures, peers: Peers) -> Iterator[Result]:
+    git = version_of_git()
+    seconds = Spread.of(events.seconds)
+    whole = Peer("imports, clone and empty push", git, Spread.of(peers.whole.seconds))
+    alone = Peer("git clone and empty push", git, Spread.of(peers.git.seconds))
+    yield Result("event", "event", "one event, as a process", "s", seconds, whole, Limit("ratio", 1.0))
+    yield Result("event-git", "event", "one event, as a process", "s", seconds, alone)
+    fetched = Spread.of(count / 1e6 for count in events.fetched)
+    clone = Peer("git clone", git, Spread.of(count / 1e6 for count in peers.git.fetched))
+    yield Result("fetched", "event", "fetched for one event", "MB", fetched, clone, Limit("most", 15.0))
+    pushed = Spread.of(count / 1e3 for count in events.pushed)
+    yield Result("pushed", "event", "pushed by one event", "KB", pushed, limit=Limit("median", 100.0))
+    peak, libraries = Spread.of(events.peak_mb), Spread.of(peers.libraries.peak_mb)
+    peer = Peer("import of its libraries", f"Python {sys.version.split()[0]}", libraries)
+    yield Result("memory-event", "memory", "peak memory of one event", "MB", peak, peer, Limit("most", 150.0))
+
+
+def version_of_git() -> str:
+    told = subprocess.run(["git", "--version"], check=True, capture_output=True, text=True).stdout
+    return told.split()[2]
+
+
+def measured(count: int, number_of_events: int) -> Report:
+    launcher = Launcher()  # before anything is in memory
+    data, remembered, fresh = history(count)
+    with tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder:
+        now = max([datetime(2015, 1, 1, tzinfo=UTC), *(thread.created_at for thread in (*remembered, *fresh))])
+        stage = Stage(Path(folder), now.strftime("%Y-%m-%dT%H:%M:%SZ"), validate=False)
+        events, peers = Figures(), Peers()
+        fill(stage, remembered, now)
+        for number in range(number_of_events):
+            one_event(stage, launcher, fresh[number % len(fresh)], FIRST + number, events)
+            if number % 5 == 0:
+                one_round(stage, launcher, peers)
+        stage.close()
+        launcher.close()
+    return Report(f"{number_of_events} new issues on {data}", tuple(results(events, peers)))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=10_000)
     parser.add_argument("--events", type=int, default=100)
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    if not ARCHIVE.exists():
-        print(f"no archive at {ARCHIVE}: nothing was measured")
-        return 0
-    launcher = Launcher()
-    everything = sorted(threads(), key=lambda thread: thread.created_at)
-    with tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder:
-        stage = Stage(Path(folder), "2015-01-01T00:00:00Z", validate=False)
-        events, peer = Figures(), Figures()
-        fill(stage, everything[: given.threads])
-        fresh = everything[given.threads :]
-        for count in range(given.events):
-            one_event(stage, launcher, fresh[count % len(fresh)], FIRST + count, events)
-            if count % 5 == 0:
-                one_peer(stage, launcher, peer)
-        stage.close()
-        launcher.close()
-        report(events, peer)
+    report = measured(given.threads, given.events)
+    print(report.told())
+    if given.json:
+        report.write(given.json)
     return 0
 
 

@@ -1,28 +1,37 @@
 """How the memory branch grows: many events, each remembered in a run of its own, with the squash as shipped.
 
-python -m tests.bench.bench_growth [--threads 3000] [--events 2000]     a line for every 200 events
+python -m tests.bench.bench_growth [--threads 3000] [--events 2000] [--every 200] [--json FILE]
+
+A line for every 200 events and each squash. Beside it the same records grow as files of JSON in a repository of their
+own, a commit for each event: no digests, no index, no promises, and no squash.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+from bot.archive import archive_fields, without_defaults
 from bot.kept import Changes, Said
 from bot.memory.branch import BranchStore, Growth
 from bot.memory.memory import Memory
 from bot.model import Message, Thread, ThreadId
-from tests.bench.bench_event import ARCHIVE, threads
+from tests.bench.bench_event import version_of_git
+from tests.bench.figures import Curve, Limit, Peer, Report, Result, Spread, one
+from tests.bench.history import history
 
 BRANCH = "refs/heads/precedent"
 TOLD_EVERY = 200
+PLAIN = "records as JSON in git"
 
 
 def git(repository: Path, *arguments: str) -> str:
@@ -73,13 +82,13 @@ def events(known: list[Thread], fresh: list[Thread], count: int) -> Iterator[Cha
 
 def packed(remote: Path) -> float:
     """MB of what a clone of the branch as it stands gets, and nothing that was left behind."""
-    size = subprocess.run(
-        ["git", "-C", str(remote), "pack-objects", "--revs", "--stdout", "-q"],
-        input=f"{BRANCH}\n".encode(),
-        check=True,
-        capture_output=True,
-    ).stdout
-    return len(size) / 1e6
+    return len(pack(remote, f"{BRANCH}\n")) / 1e6
+
+
+def pack(repository: Path, wanted: str, *options: str) -> bytes:
+    """What git sends of these commits."""
+    command = ["git", "-C", str(repository), "pack-objects", "--revs", "--stdout", "-q", *options]
+    return subprocess.run(command, input=wanted.encode(), check=True, capture_output=True).stdout
 
 
 def files(remote: Path) -> list[str]:
@@ -95,36 +104,122 @@ def bare(folder: Path) -> Path:
     return folder
 
 
-def grow(remote: Path, known: list[Thread], fresh: list[Thread], count: int) -> None:
+class PlainGit:
+    """The same records as files of JSON in a repository, a commit for each event, and nothing else: what any tool that
+    keeps its memory in git has to keep."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = bare(folder)
+        self._import = subprocess.Popen(
+            ["git", "-C", str(folder), "fast-import", "--quiet"], stdin=subprocess.PIPE, env=os.environ
+        )
+        self._commits = 0
+
+    def commit(self, records: Sequence[Thread]) -> None:
+        self._commits += 1
+        lines = [b"commit %s" % BRANCH.encode(), b"mark :%d" % self._commits, b"committer a <a@b> 1 +0000", b"data 0"]
+        lines += [b"from :%d" % (self._commits - 1)] if self._commits > 1 else []
+        for record in records:
+            text = json.dumps(without_defaults(archive_fields(record)), ensure_ascii=False, sort_keys=True).encode()
+            path = f"{int(record.id) // 100:04}/{record.id}.json"
+            lines += [f"M 100644 inline {path}".encode(), b"data %d" % len(text), text]
+        assert self._import.stdin is not None
+        self._import.stdin.write(b"\n".join([*lines, b"", b""]))
+
+    def done(self) -> None:
+        self._import.communicate()
+        if self._import.returncode:
+            raise SystemExit("git fast-import failed")
+        git(self.folder, "repack", "-adfq")
+
+    def at(self, events: int) -> str:
+        """The commit of the moment at which so many events had been."""
+        return f"{BRANCH}~{self._commits - 1 - events}"
+
+    def pushed(self, event: int) -> int:
+        """Bytes of the pack that a push of this event sends, the first being 1."""
+        wanted = f"{self.at(event)}\n^{self.at(event - 1)}\n"
+        return len(pack(self.folder, wanted, "--thin"))
+
+
+@dataclass
+class Grown:
+    """``taken``: bytes of each event; ``told``: after how many events a clone got how many MB."""
+
+    taken: list[int] = field(default_factory=list)
+    told: list[tuple[int, float]] = field(default_factory=list)
+    squashes: int = 0
+
+
+def grow(remote: Path, known: list[Thread], changes: Iterable[Changes], every: int) -> Grown:
     """Remember everything that is known, then play the events."""
+    found, commits = Grown(), 1
     remember(remote, Changes(records=tuple(known), cursor=known[-1].created_at), [])
-    print(f"    0 events: {packed(remote):.1f} MB, {len(files(remote))} files", flush=True)
-    taken, squashes, commits = [], 0, 1
-    for number, changes in enumerate(events(known, fresh, count), 1):
-        taken.append(remember(remote, changes, [record.id for record in changes.records]))
+    found.told.append((0, packed(remote)))
+    for number, change in enumerate(changes, 1):
+        found.taken.append(remember(remote, change, [record.id for record in change.records]))
         now = grown(remote).commits
-        squashes, commits = squashes + (now < commits), now
-        if number % TOLD_EVERY == 0 or number == count:
-            names = files(remote)
-            print(
-                f"{number:5} events: {packed(remote):.1f} MB with a history of {commits} commits, {len(names)} files, "
-                f"{sum(name.startswith('index/') for name in names)} of the index; {squashes} squashes; "
-                f"{statistics.median(taken) / 1e3:.1f} KB an event, {max(taken) / 1e3:.0f} at most",
-                flush=True,
-            )
+        squashed = now < commits
+        found.squashes, commits = found.squashes + squashed, now
+        if number % every == 0 or squashed:
+            found.told.append((number, packed(remote)))
+            tell(remote, number, commits, found)
+    return found
+
+
+def tell(remote: Path, number: int, commits: int, found: Grown) -> None:
+    names, taken = files(remote), found.taken
+    print(
+        f"{number:5} events: {found.told[-1][1]:.1f} MB with a history of {commits} commits, {len(names)} files, "
+        f"{sum(name.startswith('index/') for name in names)} of the index; {found.squashes} squashes; "
+        f"{statistics.median(taken) / 1e3:.1f} KB an event, {max(taken) / 1e3:.0f} at most",
+        flush=True,
+    )
+
+
+def measured(count: int, number_of_events: int, every: int) -> Report:
+    data, known, fresh = history(count)
+    changes = list(events(known, fresh, number_of_events))
+    with tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder:
+        plain = PlainGit(Path(folder) / "plain.git")
+        plain.commit(known)
+        for change in changes:
+            plain.commit([record for record in change.records if isinstance(record, Thread)])
+        plain.done()
+        found = grow(bare(Path(folder) / "remote.git"), known, changes, every)
+        curve = [(number, len(pack(plain.folder, plain.at(number) + "\n")) / 1e6) for number, _ in found.told]
+        sent = [plain.pushed(number) / 1e3 for number in range(1, number_of_events + 1, 5)]
+    told = f"{number_of_events} events on {data}, {found.squashes} squashes"
+    axes = ("events", "MB that a clone of the branch gets")
+    curves = (Curve("growth", "ours", *axes, tuple(found.told)), Curve("growth", PLAIN, *axes, tuple(curve)))
+    return Report(told, tuple(results(found, curve, sent)), (), curves)
+
+
+def results(found: Grown, plain: list[tuple[int, float]], sent: list[float]) -> Iterator[Result]:
+    def peer(spread: Spread) -> Peer:
+        return Peer(PLAIN, version_of_git(), spread)
+
+    first, last, most = found.told[0][1], found.told[-1][1], max(size for _, size in found.told)
+    yield Result("branch", "growth", "branch before the events", "MB", one(first), peer(one(plain[0][1])))
+    yield Result("branch-after", "growth", "branch after the events", "MB", one(last), peer(one(plain[-1][1])))
+    taken = Spread.of(size / 1e3 for size in found.taken if size)
+    what = "new content of one event, deflated"
+    yield Result("taken", "growth", what, "KB", taken, peer(Spread.of(sent)), Limit("median", 100.0))
+    grown_by = one(most - first)
+    yield Result("grown", "growth", "most that history added to a clone", "MB", grown_by, limit=Limit("median", 50.0))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=3_000)
     parser.add_argument("--events", type=int, default=2_000)
+    parser.add_argument("--every", type=int, default=TOLD_EVERY, help="events between two looks at the branch")
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    if not ARCHIVE.exists():
-        print(f"no archive at {ARCHIVE}: nothing was measured")
-        return 0
-    everything = sorted(threads(), key=lambda thread: thread.created_at)
-    with tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder:
-        grow(bare(Path(folder) / "remote.git"), everything[: given.threads], everything[given.threads :], given.events)
+    report = measured(given.threads, given.events, given.every)
+    print(report.told())
+    if given.json:
+        report.write(given.json)
     return 0
 
 

@@ -1,7 +1,10 @@
 """What the index costs beside SQLite FTS5 and a plain Whoosh index, and what it finds.
 
-python -m tests.bench.bench_index [--threads N]      ratios, all measured in this one run
-python -m tests.bench.bench_index --quality          RR@k and MRR on the archive's known duplicates
+python -m tests.bench.bench_index [--threads N] [--rounds N] [--json FILE]   ratios, all measured in this one run
+python -m tests.bench.bench_index --quality                                  RR@k and MRR of a search by terms
+
+Peers index the same titles and texts in their own way, and are searched for what a question holds. Searches of ours and
+theirs come by turns, and so do builds, so that what else the machine does falls on both.
 """
 
 from __future__ import annotations
@@ -10,24 +13,29 @@ import argparse
 import gzip
 import json
 import random
+import shutil
 import sqlite3
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from statistics import fmean, median, quantiles
+from statistics import fmean
 from time import perf_counter
 
+import whoosh
 from whoosh.analysis import StemmingAnalyzer
 from whoosh.fields import TEXT, Schema
-from whoosh.index import create_in
+from whoosh.index import create_in, open_dir
+from whoosh.query import Or, Term
+from whoosh.searching import Searcher
 
 from bot.archive import thread_from_archive
 from bot.evaluation.replay import History, Past
 from bot.memory.documents import document_of
+from bot.memory.index import Query
 from bot.memory.learned import Learned
 from bot.memory.whoosh import build, open_index
 from bot.model import Thread, ThreadId
@@ -38,24 +46,36 @@ from bot.reading.digest import digest
 from bot.reading.words import body_terms, terms
 from bot.recall.query import similar_query
 from bot.recall.troubleshoot import candidates
+from tests.bench.figures import Limit, Peer, Report, Result, Spread, one
+from tests.bench.history import history
 
 ARCHIVE = Path(__file__).resolve().parents[3] / "shared/data/rust_pre2015"
 QUERIES = 300
+BY_WHOOSH = 60
+"""Of the queries: a plain Whoosh index takes its time."""
+
+UPDATES = 200
 SEED = 20150101
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
+WHOOSH = ("plain Whoosh", whoosh.versionstring())
+FTS5 = ("SQLite FTS5", sqlite3.sqlite_version)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--threads", type=int, default=10_000)
+    options.add_argument("--rounds", type=int, default=3, help="how often everything is built")
     options.add_argument("--quality", action="store_true")
+    options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    threads = read_archive()
     with tempfile.TemporaryDirectory() as folder:
         if chosen.quality:
-            print_quality(Path(folder), threads)
-        else:
-            print_costs(Path(folder), threads[: chosen.threads])
+            print_quality(Path(folder), read_archive())
+            return
+        report = costs(Path(folder), chosen.threads, chosen.rounds)
+    print(report.told())
+    if chosen.json:
+        report.write(chosen.json)
 
 
 def read_archive() -> list[Thread]:
@@ -66,76 +86,123 @@ def read_archive() -> list[Thread]:
         return sorted((thread_from_archive(json.loads(line)) for line in lines), key=lambda thread: int(thread.id))
 
 
-def print_costs(folder: Path, threads: Sequence[Thread]) -> None:
-    digests = {thread.id: digest(thread) for thread in threads}
-    ours, plain = folder / "ours", folder / "plain"
-    ours_seconds = seconds(lambda: build(ours, (document_of(thread, digests[thread.id]) for thread in threads)))
-    plain_seconds = seconds(lambda: build_plain(plain, threads))
-    print(f"{len(threads):,} threads, {QUERIES} queries (title × 3 + body)")
-    report("build, s (plain Whoosh)", ours_seconds, plain_seconds, 1.0)
-    report("size, MB (plain Whoosh)", size(ours), size(plain), 0.75)
-    tell("size, MB, deflated as git does", packed_size(ours), "target ≤ 11")
-    learned = trained(threads)
-    everything = folder / "everything"
-    build(everything, (document_of(thread, digests[thread.id], learned.vectors(thread)) for thread in threads))
-    print_sizes(everything, learned)
+def costs(folder: Path, count: int, rounds: int) -> Report:
+    """Builds, sizes, searches and updates."""
+    data, threads, _ = history(count)
     asked = random.Random(SEED).sample(list(threads), QUERIES)
-    print_searches(ours, everything, asked, learned, build_fts(threads))
-    print_candidates(everything, threads, asked, learned)
-    print_updates(everything, threads, learned)
+    results = list(builds(folder, threads, rounds))
+    begun = perf_counter()
+    learned = trained(threads)
+    results.append(plain_result("train the word vectors", "s", perf_counter() - begun, 15.0))
+    everything = folder / "everything"
+    build(everything, (document_of(thread, digest(thread), learned.vectors(thread)) for thread in threads))
+    results += sizes(everything, learned)
+    results += searches(folder, asked, learned, build_fts(threads))
+    results.append(whole_way(everything, threads, asked, learned))
+    results.append(updates(everything, folder / "fts.db", threads, learned))
+    return Report(f"{data}; {QUERIES} of them asked, title × 3 + body", tuple(results))
+
+
+def builds(folder: Path, threads: Sequence[Thread], rounds: int) -> Iterator[Result]:
+    """The index of words, beside what only searches words."""
+    digests = {thread.id: digest(thread) for thread in threads}
+    ways: dict[str, Callable[[Path], object]] = {
+        "ours": lambda path: build(path, (document_of(thread, digests[thread.id]) for thread in threads)),
+        "plain": lambda path: build_plain(path, threads),
+        "bare.db": lambda path: full_text(path, threads, ", content = ''"),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            gone(folder / name)
+            times[name].append(seconds(partial(way, folder / name)))
+    ours, plain, fts = (Spread.of(found) for found in times.values())
+    what = "build the index of words"
+    yield Result("build-whoosh", "build", what, "s", ours, Peer(*WHOOSH, plain), Limit("ratio", 1.0))
+    yield Result("build-fts5", "build", what, "s", ours, Peer(*FTS5, fts))
+    paths = [folder / name for name in ways]
+    sizes_of, packed = [one(size(path)) for path in paths], [one(packed_size(path)) for path in paths]
+    what = "size of the index of words"
+    yield Result("size-whoosh", "build", what, "MB", sizes_of[0], Peer(*WHOOSH, sizes_of[1]), Limit("ratio", 0.75))
+    yield Result("size-fts5", "build", what, "MB", sizes_of[0], Peer(*FTS5, sizes_of[2]))
+    what = "the same, deflated as git does"
+    yield Result("packed-fts5", "build", what, "MB", packed[0], Peer(*FTS5, packed[2]), Limit("median", 11.0))
 
 
 def trained(threads: Sequence[Thread]) -> Learned:
     """What a repository of these threads learns; its ranking is the shipped one."""
-    texts = [(terms(thread.title), body_terms(thread.body)) for thread in threads]
-    start = perf_counter()
-    words = train(texts)
-    tell("train the vectors, s", perf_counter() - start, "target ≤ 15")
-    return Learned(shipped(), words)
+    return Learned(shipped(), train([(terms(thread.title), body_terms(thread.body)) for thread in threads]))
 
 
-def print_sizes(folder: Path, learned: Learned) -> None:
+def sizes(folder: Path, learned: Learned) -> Iterator[Result]:
+    """With the vectors of texts and titles."""
     words = b"" if learned.words is None else encode(learned.words)
-    print("with the vectors of texts and titles")
-    tell("size with the words, MB", size(folder) + len(words) / 1e6, "target ≤ 60")
-    tell("size, MB, deflated as git does", packed_size(folder) + len(zlib.compress(words)) / 1e6)
-    opened = [1e3 * seconds(lambda: open_index(folder).close()) for _ in range(50)]
-    tell("open, ms", median(opened), "target ≤ 10")
+    yield plain_result("size with all vectors", "MB", size(folder) + len(words) / 1e6, 60.0)
+    opened = Spread.of(1e3 * seconds(lambda: open_index(folder).close()) for _ in range(50))
+    yield Result("open", "search", "open the index", "ms", opened, limit=Limit("median", 10.0))
 
 
-def print_searches(
-    bare: Path, everything: Path, asked: Sequence[Thread], learned: Learned, table: sqlite3.Connection
-) -> None:
-    """By terms alone, and with the blend of a question as it is asked, beside the same terms in FTS5."""
+def plain_result(what: str, unit: str, value: float, most: float) -> Result:
+    """A figure of the build that no peer has."""
+    return Result(what.replace(" ", "-"), "build", what, unit, one(value), limit=Limit("median", most))
+
+
+def searches(folder: Path, asked: Sequence[Thread], learned: Learned, table: sqlite3.Connection) -> Iterator[Result]:
+    """By terms alone, and with the blend of a question as it is asked, beside the same terms in FTS5 and in Whoosh."""
     model = learned.ranking.model(has_vectors=True)
     by_terms = [similar_query(thread) for thread in asked]
     blended = [similar_query(thread, learned.vectors(thread), model) for thread in asked]
-    theirs = [1e3 * seconds(lambda found=list(query.terms): search_fts(table, found)) for query in by_terms]
-    for what, folder, queries in (("search", bare, by_terms), ("blend of two arms", everything, blended)):
-        search = partial(open_index(folder).search, before=LATER)
-        ours = [1e3 * seconds(partial(search, query)) for query in queries]
-        report(f"{what} p50, ms (FTS5)", median(ours), median(theirs), 1.0)
-        report(f"{what} p90, ms (FTS5)", quantiles(ours, n=10)[-1], quantiles(theirs, n=10)[-1], 1.0)
+    bare, everything = open_index(folder / "ours"), open_index(folder / "everything")
+    plain = open_dir(str(folder / "plain")).searcher()
+    times: dict[str, list[float]] = {"terms": [], "blend": [], "fts5": [], "whoosh": []}
+    for number, (query, blend) in enumerate(zip(by_terms, blended, strict=True)):
+        turns: dict[str, Callable[[], object]] = {
+            "terms": partial(bare.search, query, before=LATER),
+            "fts5": partial(search_fts, table, list(query.terms)),
+            "blend": partial(everything.search, blend, before=LATER),
+            "whoosh": partial(search_plain, plain, query),
+        }
+        for name, turn in turns.items():
+            if name != "whoosh" or number < BY_WHOOSH:
+                times[name].append(1e3 * seconds(turn))
+    plain.close()
+    ours, blends, fts5, whooshes = (Spread.of(found) for found in times.values())
+    what, more = "search by words", "search by words and vectors"
+    yield Result("search-fts5", "search", what, "ms", ours, Peer(*FTS5, fts5), Limit("ratio", 1.0))
+    yield Result("search-whoosh", "search", what, "ms", ours, Peer(*WHOOSH, whooshes), Limit("ratio", 1.0))
+    yield Result("blend-fts5", "search", more, "ms", blends, Peer(*FTS5, fts5), Limit("ratio", 1.0))
+    yield Result("blend-whoosh", "search", more, "ms", blends, Peer(*WHOOSH, whooshes))
 
 
-def print_candidates(folder: Path, threads: Sequence[Thread], asked: Sequence[Thread], learned: Learned) -> None:
+def whole_way(folder: Path, threads: Sequence[Thread], asked: Sequence[Thread], learned: Learned) -> Result:
     """The whole way from a thread to its candidates in order, among those that were there before it."""
     index = open_index(folder)
     past = Past(History(threads, ()), len(threads), learned, index)
-    times = [1e3 * seconds(lambda thread=thread: candidates(thread, past, thread.created_at, ())) for thread in asked]
+    ways = [partial(candidates, thread, past, thread.created_at, ()) for thread in asked]
+    times = Spread.of([1e3 * seconds(way) for way in ways])
     index.close()
-    tell("candidates p50, ms", median(times), f"target ≤ 20 (p90 {quantiles(times, n=10)[-1]:.1f})")
+    return Result("candidates", "search", "from an issue to its candidates in order", "ms", times, None, limit_ms())
 
 
-def print_updates(folder: Path, threads: Sequence[Thread], learned: Learned) -> None:
-    times = []
-    for thread in random.Random(SEED).sample(list(threads), 200):
+def updates(folder: Path, fts: Path, threads: Sequence[Thread], learned: Learned) -> Result:
+    """One thread changed, and written to the disk."""
+    full_text(fts, threads)
+    table, ours, theirs = sqlite3.connect(fts), [], []
+    for thread in random.Random(SEED).sample(list(threads), UPDATES):
         changed = replace(thread, title=thread.title + " again")
         document = document_of(changed, vectors=learned.vectors(changed))
         index = open_index(folder)
-        times.append(1e3 * seconds(lambda document=document, index=index: index.update([document])))
+        ours.append(1e3 * seconds(partial(index.update, [document])))
         index.close()
-    tell("update + commit p50, ms", median(times), f"target ≤ 20 (p95 {quantiles(times, n=20)[-1]:.1f})")
+        theirs.append(1e3 * seconds(partial(update_fts, table, changed)))
+    table.close()
+    peer = Peer(*FTS5, Spread.of(theirs))
+    return Result("update", "build", "change one thread in it", "ms", Spread.of(ours), peer, limit_ms())
+
+
+def limit_ms() -> Limit:
+    """Of what a person or a run waits for again and again."""
+    return Limit("median", 20.0)
 
 
 def print_quality(folder: Path, threads: Sequence[Thread]) -> None:
@@ -165,6 +232,27 @@ def build_plain(folder: Path, threads: Sequence[Thread]) -> None:
             writer.add_document(title=thread.title, body=thread.body)
 
 
+def search_plain(searcher: Searcher, query: Query) -> list[tuple[int, float]]:
+    """The best 200 by the library's own BM25F, for the same terms."""
+    wanted = Or([Term(field, term) for term in query.terms for field in ("title", "body")])
+    return list(searcher.search(wanted, limit=200).items())
+
+
+def full_text(path: Path, threads: Sequence[Thread], options: str = "") -> None:
+    """The same titles and texts in a file of SQLite, by its own stemmer; it keeps the texts where no option says no."""
+    table = sqlite3.connect(path)
+    table.execute(f"CREATE VIRTUAL TABLE threads USING fts5 (title, body, tokenize = 'porter unicode61'{options})")
+    rows = ((thread.id, thread.title, thread.body) for thread in threads)
+    table.executemany("INSERT INTO threads (rowid, title, body) VALUES (?, ?, ?)", rows)
+    table.commit()
+    table.close()
+
+
+def update_fts(table: sqlite3.Connection, thread: Thread) -> None:
+    table.execute("UPDATE threads SET title = ?, body = ? WHERE rowid = ?", (thread.title, thread.body, thread.id))
+    table.commit()
+
+
 def build_fts(threads: Sequence[Thread]) -> sqlite3.Connection:
     """The same terms in FTS5, in memory, so that only the search is compared."""
     table = sqlite3.connect(":memory:")
@@ -190,20 +278,23 @@ def seconds(work: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
-def size(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+def gone(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
-def packed_size(folder: Path) -> float:
-    return sum(len(zlib.compress(path.read_bytes())) for path in folder.iterdir()) / 1e6
+def files(path: Path) -> list[Path]:
+    return list(path.iterdir()) if path.is_dir() else [path]
 
 
-def tell(what: str, value: float, remark: str = "") -> None:
-    print(f"{what:34}{value:9.2f}   {remark}".rstrip())
+def size(path: Path) -> float:
+    return sum(file.stat().st_size for file in files(path)) / 1e6
 
 
-def report(what: str, ours: float, theirs: float, target: float) -> None:
-    print(f"{what:34}{ours:9.2f}{theirs:9.2f}   ratio {ours / theirs:.2f}, target ≤ {target}")
+def packed_size(path: Path) -> float:
+    return sum(len(zlib.compress(file.read_bytes())) for file in files(path)) / 1e6
 
 
 if __name__ == "__main__":

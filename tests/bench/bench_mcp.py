@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -28,6 +28,7 @@ from bot.doors.archives import read_archive
 from bot.kept import Changes
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
+from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.bench.resampled import Resampler
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,9 @@ def main() -> None:
         found = measured(Path(folder), chosen.threads, chosen.runs)
     print(table(found))
     if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+        again = f" told again as {chosen.threads:,} threads" if chosen.threads else ""
+        data = f"The sample{again}; {chosen.runs} sessions"
+        Report(data, (first_answer(found),)).write(chosen.json)
 
 
 def measured(folder: Path, count: int, runs: int) -> dict[str, list[float]]:
@@ -92,6 +95,13 @@ def timed(code: str, environment: Mapping[str, str]) -> float:
     begun = perf_counter()
     subprocess.run((sys.executable, "-c", code), env=os.environ | environment, check=True)
     return (perf_counter() - begun) * 1000
+
+
+def first_answer(found: Mapping[str, Sequence[float]]) -> Result:
+    """From the start of the process to what an agent waits for."""
+    peer = Peer(f"python -c '{PEER}'", version("mcp"), Spread.of(found[PEER]))
+    ours = Spread.of(found["first search"])
+    return Result("agent", "start", "first answer to an agent", "ms", ours, peer, Limit("median", LIMIT))
 
 
 def table(found: Mapping[str, Sequence[float]]) -> str:

@@ -1,6 +1,6 @@
 """How fast deliveries are stored, beside DBOS on its own with the same database and the same promises about power loss.
 
-python -m tests.bench.bench_queue [--seconds S] [--rounds N] [--postgres] [--json]
+python -m tests.bench.bench_queue [--seconds S] [--rounds N] [--postgres] [--json FILE]
 
 Both store alternately in the same minute of the same machine, so what else it does slows both. A delivery is a row and
 a ticket in one transaction; groups are what the writer thread makes of a burst. Ends with 1 below `LEAST`.
@@ -9,7 +9,6 @@ a ticket in one transaction; groups are what the writer thread makes of a burst.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 from dbos import DBOSClient, EnqueueOptions
@@ -27,6 +27,7 @@ from bot.server.ledger import DatabaseLedger
 from bot.server.memory_ledger import clock
 from bot.server.nouns import Arrival, Lane
 from bot.server.tickets import QUEUE, RELEASE, TURN, DbosTickets, JsonSerializer, prepare
+from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.server import postgres
 
 GROUPS = (1, 8, 32)
@@ -41,7 +42,7 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=1.0, help="how long each of them stores in a round")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--postgres", action="store_true", help="in PostgreSQL instead of SQLite")
-    options.add_argument("--json", action="store_true", help="for programs to read")
+    options.add_argument("--json", type=Path, help="for programs to read; the verdict is then the reader's")
     chosen = options.parse_args()
     with ExitStack() as at_end:
         folder = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
@@ -52,11 +53,11 @@ def main() -> int:
         speeds = measured(ways(database), chosen.seconds, chosen.rounds)
     rates = {name: statistics.median(found) for name, found in speeds.items()}
     base = rates[ALONE]
+    print(table(rates, base))
     if chosen.json:
         kind = "PostgreSQL" if chosen.postgres else "SQLite"
-        print(json.dumps({"in": kind, "least": LEAST, "rates": rates, "rounds": speeds}, indent=2))
-    else:
-        print(table(rates, base))
+        Report(f"Deliveries into {kind}, {chosen.rounds} rounds by turns", tuple(results(speeds))).write(chosen.json)
+        return 0
     return 0 if min(rates.values()) >= LEAST * base else 1
 
 
@@ -109,6 +110,19 @@ def measured(ways: dict[str, Callable[[], int]], seconds: float, rounds: int) ->
         for name in names[first:] + names[:first]:
             speeds[name].append(speed(ways[name], seconds))
     return speeds
+
+
+def results(speeds: dict[str, list[float]]) -> Iterator[Result]:
+    """Milliseconds of a delivery, which is less of a rate that is more."""
+
+    def spread(name: str) -> Spread:
+        return Spread.of(1e3 / rate for rate in speeds[name])
+
+    peer = Peer(ALONE, version("dbos"), spread(ALONE))
+    for name in speeds:
+        if name != ALONE:
+            key = name.replace(" ", "-")
+            yield Result(key, "server", f"store a delivery {name}", "ms", spread(name), peer, Limit("ratio", 1 / LEAST))
 
 
 def table(rates: dict[str, float], base: float) -> str:

@@ -35,7 +35,8 @@ from bot.recall.mentioned import Place
 from bot.recall.query import similar_query
 from bot.settings import Settings
 from tests.acceptance.stage import REPOSITORY, Stage
-from tests.bench.bench_event import ARCHIVE, ROOT, Figures, one_event, threads
+from tests.bench.bench_event import Figures, one_event
+from tests.bench.history import ARCHIVE, ROOT, history
 from tests.bench.launcher import Launcher, Measured
 from tests.bench.resampled import Resampler
 
@@ -64,8 +65,7 @@ class Case:
 
 def known() -> tuple[list[Thread], list[Thread]]:
     """The threads that repositories are made of, and those that are opened later."""
-    everything = sorted(threads(), key=lambda thread: thread.created_at)
-    return everything[:USUAL], everything[USUAL:]
+    return history(USUAL)[1:]
 
 
 def batches(count: int) -> Iterator[tuple[Thread, ...]]:

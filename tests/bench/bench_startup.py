@@ -9,13 +9,11 @@ same titles and texts. The threads are the sample's, told again until there are 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
@@ -27,6 +25,8 @@ from bot.memory.branch import BranchStore
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.model import Thread
+from tests.bench.bench_index import FTS5, WHOOSH, full_text
+from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.bench.resampled import Resampler
 from tests.memory.remotes import bare_repository, commit
 
@@ -52,7 +52,8 @@ def main() -> None:
         found = measured(Path(folder), chosen.threads, chosen.runs)
     print(table(found, chosen.threads))
     if chosen.json:
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+        data = f"The sample told again as {chosen.threads:,} threads; each command {chosen.runs} times"
+        Report(data, tuple(results(found))).write(chosen.json)
 
 
 def measured(folder: Path, count: int, runs: int) -> dict[str, list[float]]:
@@ -93,15 +94,6 @@ def timed(command: Sequence[str], environment: Mapping[str, str], folder: Path) 
     return ms
 
 
-def full_text(path: Path, threads: Sequence[Thread]) -> None:
-    """The same titles and texts, indexed by SQLite."""
-    database = sqlite3.connect(path)
-    database.execute("CREATE VIRTUAL TABLE threads USING fts5 (title, body, tokenize = 'porter unicode61')")
-    database.executemany("INSERT INTO threads VALUES (?, ?)", ((thread.title, thread.body) for thread in threads))
-    database.commit()
-    database.close()
-
-
 def branch_of(folder: Path, threads: Sequence[Thread]) -> Path:
     """A checkout of a repository whose branch holds the threads."""
     bare = bare_repository(folder / "remote.git")
@@ -112,6 +104,19 @@ def branch_of(folder: Path, threads: Sequence[Thread]) -> Path:
         memory.commit("bench")
     subprocess.run(["git", "clone", "--quiet", "--single-branch", str(bare), str(folder / "checkout")], check=True)
     return folder / "checkout"
+
+
+def results(found: Mapping[str, Sequence[float]]) -> Iterator[Result]:
+    """The limit as a peer: what four imports of Whoosh and one query of FTS5 take together."""
+    parts = zip(found["import whoosh"], found["fts5"], strict=True)
+    allowed = Spread.of(4 * imported + asked for imported, asked in parts)
+    both = Peer("4 × import whoosh + one FTS5 query", f"{WHOOSH[1]}, {FTS5[1]}", allowed)
+    query = Peer("a query of SQLite FTS5, as a process", FTS5[1], Spread.of(found["fts5"]))
+    for name, what in (("search --store", "search in a folder"), ("search in a checkout", "search in a checkout")):
+        ours = Spread.of(found[name])
+        key = name.replace(" ", "-").replace("--", "")
+        yield Result(key, "start", f"precedent {what}, to its end", "ms", ours, both, Limit("ratio", 1.0))
+        yield Result(f"{key}-fts5", "start", f"precedent {what}, to its end", "ms", ours, query)
 
 
 def table(found: Mapping[str, Sequence[float]], count: int) -> str:

@@ -1,0 +1,122 @@
+"""Where the known duplicate ranks, beside similar titles and BM25: the whole table, on the development queries.
+
+python -m tests.bench.bench_quality [--json FILE]     needs the archive beside the checkout
+
+A query sees only threads that are older than itself, as they were then. *In folds* has its weights from the queries of
+other stretches of time; *as shipped* was fitted to all of these very queries. What the features are was chosen on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from bot.evaluation.evaluate import Found, Query, by_folds, evaluate, masked
+from bot.evaluation.metrics import RankMetrics
+from bot.evaluation.replay import History
+from bot.ranking import shipped
+from tests.bench.bench_ranking import FOLDS, one_ranking, ordered, plain
+from tests.bench.figures import Limit, Peer, Report, Result, Table, one
+from tests.bench.history import ARCHIVE
+from tools.fit_ranking import queries, read_archive
+
+MEASURES = {"rr@1": "RR@1", "rr@5": "RR@5", "rr@10": "RR@10", "mrr": "MRR"}
+OURS = f"ours, weights in {FOLDS} folds by time"
+TITLES = "similar titles"
+BM25 = "BM25"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--json", type=Path)
+    chosen = options.parse_args()
+    if not ARCHIVE.exists():
+        raise SystemExit(f"no archive at {ARCHIVE}: nothing was measured")
+    report = measured()
+    print(report.told())
+    for row in (report.tables[0].head, *report.tables[0].rows):
+        print(f"{row[0]:46}" + "  ".join(f"{cell:>18}" for cell in row[1:]))
+    if chosen.json:
+        report.write(chosen.json)
+
+
+def measured() -> Report:
+    history, asked = read_archive(ARCHIVE, "rust").history, queries()
+    ways = {
+        TITLES: by_titles(history, asked),
+        BM25: plain(history, asked),
+        "BM25F, tuned, title × 3": evaluate(history, asked, one_ranking(asked, ordered({"text": 1.0})))[0],
+        OURS: by_folds(history, asked, FOLDS, None),
+        "ours, as shipped (in-sample)": evaluate(history, asked, one_ranking(asked, shipped()))[0],
+    }
+    found = {name: RankMetrics.of([one_found.rank for one_found in way]) for name, way in ways.items()}
+    data = f"{len(asked)} queries with a known older duplicate among {len(history.threads):,} issues of Rust"
+    return Report(data, tuple(results(found)), (table(found),))
+
+
+def results(found: dict[str, RankMetrics]) -> list[Result]:
+    """Every measure against both peers; at least BM25 is wanted of each."""
+    peers = {BM25: ("BM25", "k1 1.2, b .75", Limit("ratio", 1.0)), TITLES: ("similar titles", "pairs of letters", None)}
+    ours = found[OURS]
+    return [
+        Result(
+            name=f"{key}-{label.split()[0].lower()}",
+            group="quality",
+            what=MEASURES[key],
+            unit="",
+            ours=one(ours.figures[key].value, ours.n),
+            peer=Peer(label, version, one(found[name].figures[key].value, ours.n)),
+            limit=limit,
+            higher_is_better=True,
+        )
+        for name, (label, version, limit) in peers.items()
+        for key in MEASURES
+    ]
+
+
+def table(found: dict[str, RankMetrics]) -> Table:
+    """All methods, with the ends of the 95 % interval of MRR."""
+    rows = []
+    for name, metrics in found.items():
+        figures = [f"{metrics.figures[key].value:.3f}" for key in MEASURES]
+        mrr = metrics.figures["mrr"]
+        rows.append((name, *figures, f"{mrr.low:.3f}–{mrr.high:.3f}"))
+    head = ("method", *MEASURES.values(), "95 % of MRR")
+    return Table("quality", "All methods on the same queries", head, tuple(rows))
+
+
+def by_titles(history: History, asked: Sequence[Query]) -> list[Found]:
+    """Older threads by how many pairs of letters their titles share (Dice), as actions without a key compare them."""
+    relevant = {query.id: query.relevant for query in asked}
+    numbers: dict[str, int] = {}
+    older: list[tuple[object, int]] = []
+    found = []
+    for thread in history.threads:
+        if thread.id in relevant:
+            own = pairs(masked(thread, relevant[thread.id]).title, numbers)
+            scores = {key: alike(own, other) for key, other in older}
+            best = max((scores.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
+            found.append(Found(thread.id, 1 + sum(s > best for s in scores.values()) if best else None, 0.0))
+        older.append((thread.id, pairs(thread.title, numbers)))
+    return found
+
+
+def pairs(title: str, numbers: dict[str, int]) -> int:
+    """The pairs of neighbouring letters in the words of a title, as bits."""
+    bits = 0
+    for word in re.findall(r"\w+", title.lower()):
+        for one_letter, other in pairwise(word):
+            bits |= 1 << numbers.setdefault(one_letter + other, len(numbers))
+    return bits
+
+
+def alike(bits: int, others: int) -> float:
+    both = bits.bit_count() + others.bit_count()
+    return 2 * (bits & others).bit_count() / both if both else 0.0
+
+
+if __name__ == "__main__":
+    main()

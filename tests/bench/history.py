@@ -1,0 +1,30 @@
+"""The threads that benchmarks are made of: the development archive where it is at hand, else the sample told again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bot.archive import thread_from_archive
+from bot.doors.archives import read_archive
+from bot.model import Thread
+from tests.bench.resampled import Resampler
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHIVE = ROOT.parent / "shared" / "data" / "rust_pre2015" / "issues.jsonl.gz"
+SAMPLE = ROOT / "sample" / "history.jsonl"
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+LATER = 1_000
+"""Threads that are opened after those that are remembered, where the sample is told again."""
+
+
+def history(count: int) -> tuple[str, list[Thread], list[Thread]]:
+    """What it is, the first ``count`` threads by time, and those that came after them."""
+    if not ARCHIVE.exists():
+        told = list(Resampler(list(read_archive(SAMPLE))).threads(count + LATER, NOW))
+        return f"the sample told again as {count:,} threads", told[:count], told[count:]
+    with gzip.open(ARCHIVE, "rt", encoding="utf-8") as lines:
+        threads = sorted(map(thread_from_archive, map(json.loads, lines)), key=lambda thread: thread.created_at)
+    return f"{min(count, len(threads)):,} of {len(threads):,} issues of Rust", threads[:count], threads[count:]

@@ -1,0 +1,68 @@
+"""Which benchmarks `make bench` runs, with which sizes, and which are run on demand, and why."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.history import ARCHIVE
+
+FOLDER = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A module that is run by itself and writes a report with ``--json FILE``.
+
+    ``groups``: what its results are about. ``needs``: what has to be there, of NEEDS. ``seconds``: after which it is
+    ended; about five times what it takes on two idle cores.
+    """
+
+    name: str
+    module: str
+    groups: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    needs: str = ""
+    seconds: int = 900
+
+    @property
+    def script(self) -> str:
+        return self.module.rpartition(".")[2]
+
+
+STANDARD = (
+    Bench("index", "tests.bench.bench_index", ("search", "build")),
+    Bench("event", "tests.bench.bench_event", ("event", "memory"), ("--events", "60")),
+    Bench("memory", "tests.bench.bench_memory", ("memory",)),
+    Bench("growth", "tests.bench.bench_growth", ("growth",), ("--events", "420", "--every", "20")),
+    Bench("quality", "tests.bench.bench_quality", ("quality",), needs="archive", seconds=1_800),
+    Bench("shell", "tests.bench.bench_startup", ("start",), ("--runs", "21")),
+    Bench("agents", "tests.bench.bench_mcp", ("start",)),
+    Bench("logs", "tests.bench.bench_logs", ("logs",)),
+    Bench("server", "tests.bench.bench_queue", ("server",)),
+    Bench("image", "tests.bench.bench_image", ("image",), needs="container", seconds=1_200),
+)
+
+ON_DEMAND = {
+    "bench_contention": "a test runs it; what it proves, that nothing is lost, has no peer",
+    "bench_ranking": "each step of the ranking by itself, many minutes; `quality` has its first and last row",
+    "bench_server": "a burst, held by a test; wrk and hey, which send faster than ours, have to be installed",
+    "bench_silence": "speaking or being silent, an hour on the whole archive; evaluation.md tells its figures",
+    "bench_size": "100,000 threads, about an hour",
+}
+"""Script → why `make bench` leaves it out."""
+
+
+def missing(bench: Bench) -> str:
+    """What this machine lacks for it, in words; "" when it can run."""
+    if bench.needs == "archive" and not ARCHIVE.exists():
+        return "the development archive is not beside the checkout"
+    if bench.needs == "container" and not any(map(shutil.which, ("docker", "podman"))):
+        return "neither Docker nor podman is installed"
+    return ""
+
+
+def scripts() -> set[str]:
+    """All benchmarks that lie here."""
+    return {path.stem for path in FOLDER.glob("bench_*.py")}
