@@ -57,6 +57,9 @@ def play(stage: Stage) -> None:
     stage.github.faults.add(COMMENTS, "drop", times=None)
     _opened(stage, told["more"][0]["issue"], code=1)
     _said(stage, first, "octocat", "/precedent context #12", code=1)
+    for _ in range(2):  # until what changed since the last run has neither: that they are owed, only the branch knows
+        stage.github.clock.advance(1200)
+        _said(stage, silent, "sample-user-2", "It is the same here.", code=1)
     stage.github.faults.clear()
 
 
