@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.bench.figures import GROUPS, Result, cells, results_of, shown
@@ -45,8 +45,8 @@ def written(kept: Mapping[str, Any]) -> Iterator[str]:
         return
     yield machine(kept)
     results = results_of(kept)
-    yield from listed("Over the limit", [result for result in results if result.is_within is False])
-    yield from listed("Behind the peer", [result for result in results if result.is_better is False])
+    yield listed("Over the limit", map(over, (result for result in results if result.is_within is False)))
+    yield listed("Behind a peer", map(behind, (result for result in results if result.is_better is False)))
     if any(result.ratio and result.group != "quality" for result in results):
         yield picture("bench-ratios.svg")
     for group in GROUPS:
@@ -66,16 +66,21 @@ def machine(kept: Mapping[str, Any]) -> str:
     )
 
 
-def listed(title: str, results: Sequence[Result]) -> Iterator[str]:
-    """The results of which this is to be said first; a word where there is none."""
-    told = [f"{result.what} ({against(result)})" for result in results]
-    yield f"**{title}**: {'; '.join(told) if told else 'nothing'}.\n"
+def listed(title: str, told: Iterable[str]) -> str:
+    """What is to be said first; a word where there is nothing."""
+    return f"**{title}**: {'; '.join(told) or 'nothing'}.\n"
 
 
-def against(result: Result) -> str:
-    if result.ratio is None or result.peer is None:
-        return f"{shown(result.ours.median)} {result.unit}"
-    return f"{shown(result.ratio)} × {result.peer.name}"
+def over(result: Result) -> str:
+    assert result.limit is not None
+    reached = {"ratio": result.ratio or 0.0, "median": result.ours.median, "most": result.ours.most}[result.limit.of]
+    unit = f"× {result.peer.name}" if result.limit.of == "ratio" and result.peer else result.unit
+    return f"{result.what} ({shown(reached)} {unit}, limit {shown(result.limit.value)})"
+
+
+def behind(result: Result) -> str:
+    assert result.peer is not None
+    return f"{result.what} ({shown(result.ratio or 0.0)} × {result.peer.name})"
 
 
 def part(group: str, results: Sequence[Result], kept: Mapping[str, Any]) -> Iterator[str]:

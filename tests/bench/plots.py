@@ -15,21 +15,25 @@ from tests.bench.figures import Curve, Result, results_of, shown
 
 WIDTH = 720
 LEFT, RIGHT = 16, 150
-"""Of the bars: the room at the right is for words."""
+"""Of all that is drawn; the room at the right of the bars is for words."""
+
+INDENT = 36
+"""Of the scale of the ratios, so that there is room for its first number."""
 
 ROW, TOP, BOTTOM = 46, 78, 46
 STYLE = """
 svg { background: #ffffff; font-family: system-ui, -apple-system, "Segoe UI", sans-serif; }
-text { fill: #1f2328; font-size: 15px; } .title { font-size: 18px; font-weight: 600; } .small { font-size: 14px; }
+text { fill: #1f2328; font-size: 15px; paint-order: stroke; stroke: #ffffff; stroke-width: 4px; }
+.title { font-size: 18px; font-weight: 600; } .small { font-size: 14px; }
 .quiet { fill: #59636e; } .end { text-anchor: end; } .middle { text-anchor: middle; }
 .grid { stroke: #d1d9e0; } .axis { stroke: #59636e; stroke-width: 1.5; } .limit { stroke: #1f2328; stroke-width: 3; }
-.ours { fill: #0969da; } .worse { fill: #bc4c00; } .other { fill: #818b98; } .third { fill: #c4cbd3; }
+.ours { fill: #0969da; } .worse { fill: #bc4c00; } .other { fill: #59636e; } .third { fill: #8c959f; }
 polyline { fill: none; stroke-width: 2.5; }
 .line-0 { stroke: #0969da; } .line-1 { stroke: #bc4c00; stroke-dasharray: 7 4; }
 @media (prefers-color-scheme: dark) {
-svg { background: #0d1117; } text { fill: #f0f6fc; } .quiet { fill: #9198a1; }
+svg { background: #0d1117; } text { fill: #f0f6fc; stroke: #0d1117; } .quiet { fill: #9198a1; }
 .grid { stroke: #3d444d; } .axis { stroke: #9198a1; } .limit { stroke: #f0f6fc; }
-.ours { fill: #4493f8; } .worse { fill: #f0883e; } .other { fill: #9198a1; } .third { fill: #59636e; }
+.ours { fill: #4493f8; } .worse { fill: #f0883e; } .other { fill: #b7bdc8; } .third { fill: #6e7681; }
 .line-0 { stroke: #4493f8; } .line-1 { stroke: #f0883e; }
 }
 """
@@ -112,8 +116,8 @@ def ends(ratios: Sequence[float]) -> tuple[int, int]:
 
 
 def place(ratio: float, low: int, high: int) -> float:
-    width = WIDTH - LEFT - RIGHT
-    return LEFT + width * (math.log10(ratio) - low) / (high - low)
+    width = WIDTH - INDENT - RIGHT
+    return INDENT + width * (math.log10(ratio) - low) / (high - low)
 
 
 def quality_plot(results: Sequence[Result]) -> str:
