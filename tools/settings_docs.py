@@ -1,6 +1,7 @@
 """Writes what the documentation repeats of the code: settings, and the weights of the ranking; --check only compares.
 
 Settings fill config.example.yml and docs/settings.md, the weights a part of docs/evaluation.md between two comments.
+The workflow that `precedent init` writes is the one that the README shows.
 """
 
 import json
@@ -12,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from bot.config import CONFIG_PATH
+from bot.doors.setup.written import workflow
 from bot.inputs import INPUTS
 from bot.ranking import CONFIDENCE, ORDER, SHOWN_FROM, shipped
 from bot.settings import Described, Value, describe
@@ -174,12 +176,19 @@ def with_weights(text: str) -> str:
     return between.sub(lambda _: f"\n{weights()}\n", text)
 
 
+def with_workflow(text: str) -> str:
+    """The README with the workflow that `precedent init` writes; as it is where it shows none."""
+    shown = re.compile(r"(?<=^```yaml\n)name: Precedent\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
+    return shown.sub(lambda _: workflow(), text, count=1)
+
+
 def pages() -> dict[Path, str]:
     """The files that are written from the code, whole or in part, as they should be."""
-    evaluation = ROOT / "docs/evaluation.md"
+    evaluation, readme = ROOT / "docs/evaluation.md", ROOT / "README.md"
     return {
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
+        readme: with_workflow(readme.read_text(encoding="utf-8")),
         evaluation: with_weights(evaluation.read_text(encoding="utf-8")),
     }
 
