@@ -163,13 +163,13 @@ class Report:
         return table_of(self.results)
 
 
-def results_of(kept: Mapping[str, Any], chosen: Iterable[str] = ()) -> list[Result]:
-    """All results that are kept, in the order of their groups; only those of some benchmarks when these are named."""
-    wanted = set(chosen)
+def results_of(kept: Mapping[str, Any], chosen: Iterable[str] | None = None) -> list[Result]:
+    """The results that are kept, in the order of their groups: all, or only those of some benchmarks."""
+    wanted = set(kept["benches"] if chosen is None else chosen)
     found = [
         Result.of_json(result)
         for name, entry in kept["benches"].items()
-        if not wanted or name in wanted
+        if name in wanted
         for result in entry.get("results", ())
     ]
     return sorted(found, key=lambda result: GROUPS.index(result.group))

@@ -60,8 +60,18 @@ def main(given: Sequence[str] | None = None) -> int:
     }  # in order, none that is gone
     code = run(benches, kept, chosen.docs / FILE)
     write_pages(kept, chosen.docs)
-    print(table_of(results_of(kept, {bench.name for bench in benches})))
+    print(told(kept, [bench.name for bench in benches] or list(kept["benches"])))
     return code
+
+
+def told(kept: Kept, chosen: Sequence[str]) -> str:
+    """The table of what these measured, and a line for each that did not."""
+    bad = {name: kept["benches"][name] for name in chosen if {"failed", "left_out"} & kept["benches"][name].keys()}
+    lines = [
+        f"{name}: failed, {entry['failed']['reason']}" if "failed" in entry else f"{name}: {entry['left_out']}"
+        for name, entry in bad.items()
+    ]
+    return "\n".join([table_of(results_of(kept, set(chosen) - bad.keys())), *lines])
 
 
 def names() -> str:
@@ -88,7 +98,8 @@ def read(path: Path) -> Kept:
 
 
 def write(kept: Kept, path: Path) -> None:
-    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    ordered = {name: value for name, value in kept.items() if name != "benches"} | {"benches": kept["benches"]}
+    path.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def run(benches: Sequence[Bench], kept: Kept, path: Path) -> int:
@@ -104,10 +115,9 @@ def run(benches: Sequence[Bench], kept: Kept, path: Path) -> int:
             say(f"    left out: {absent}")
         else:
             code |= one(bench, entry)
+        kept.update(circumstances(watch) | {"seconds": round(monotonic() - begun)})
         write(kept, path)
     if benches:
-        kept |= circumstances(watch) | {"seconds": round(monotonic() - begun)}
-        write(kept, path)
         say(f"{kept['seconds']} s; the machine was {kept['note']}")
     return code
 
