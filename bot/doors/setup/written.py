@@ -107,7 +107,7 @@ def _pattern(branch: str) -> str:
     """
     if _PLAIN.fullmatch(branch) and branch.lower() not in _WORDS:
         return branch
-    if not branch.isprintable() or len(branch) > 200:
+    if not branch.isprintable():
         raise UserError("the name of the default branch holds characters that nobody sees: rename that branch first")
     return json.dumps(re.sub(r"([]*?+!\[\\])", r"\\\1", branch), ensure_ascii=False)
 
