@@ -3,8 +3,9 @@
 python -m tests.bench.bench_event [--threads 10000] [--events 100] [--json FILE]
 
 Time and its ratios, peak memory, bytes fetched and pushed. The peer does what no event can do without: it starts
-Python, imports what the Action imports, clones the branch and pushes nothing; git alone is the clone and the push.
-Memory is beside a process that imports the libraries and does nothing.
+Python, imports what the Action imports, clones the branch and pushes nothing; git alone is the clone and the push, and
+at its least it fetches names of files and none of their content. Memory is beside a process that imports the libraries
+and does nothing.
 """
 
 from __future__ import annotations
@@ -53,10 +54,11 @@ class Figures:
 
 @dataclass(slots=True)
 class Peers:
-    """One value for each round: Python with our imports and git, git alone, and the libraries alone."""
+    """One value for each round: Python with our imports and git, git alone, git at its least, the libraries alone."""
 
     whole: Figures = field(default_factory=Figures)
     git: Figures = field(default_factory=Figures)
+    least: Figures = field(default_factory=Figures)
     libraries: Figures = field(default_factory=Figures)
 
 
@@ -98,6 +100,9 @@ def one_round(stage: Stage, launcher: Launcher, peers: Peers) -> None:
     peers.git.fetched.append(stage.git.bytes_out)
     peers.libraries.peak_mb.append(launcher.run([sys.executable, "-c", LIBRARIES], environment, ROOT).peak_mb)
     shutil.rmtree(folder)
+    thrifty = [*clone[:-2], "--filter=blob:none", "--no-checkout", *clone[-2:]]
+    peers.least.seconds.append(sum(launcher.run(command, environment, ROOT).seconds for command in (thrifty, push)))
+    shutil.rmtree(folder)
 
 
 def results(events: Figures, peers: Peers) -> Iterator[Result]:
@@ -105,8 +110,10 @@ def results(events: Figures, peers: Peers) -> Iterator[Result]:
     seconds = Spread.of(events.seconds)
     whole = Peer("imports, clone and empty push", git, Spread.of(peers.whole.seconds))
     alone = Peer("git clone and empty push", git, Spread.of(peers.git.seconds))
+    least = Peer("git clone of names only, and empty push", git, Spread.of(peers.least.seconds))
     yield Result("event", "event", "one event, as a process", "s", seconds, whole, Limit("ratio", 1.0))
     yield Result("event-git", "event", "one event, as a process", "s", seconds, alone)
+    yield Result("event-least", "event", "one event, as a process", "s", seconds, least)
     fetched = Spread.of(count / 1e6 for count in events.fetched)
     clone = Peer("git clone", git, Spread.of(count / 1e6 for count in peers.git.fetched))
     yield Result("fetched", "event", "fetched for one event", "MB", fetched, clone, Limit("most", 15.0))
