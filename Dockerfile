@@ -1,7 +1,19 @@
 # The image of the action. GitHub's runner starts it as root in /github/workspace, so there is no USER and no WORKDIR,
 # and Python runs isolated (-I): nothing that lies in the workspace, or in PYTHON* of the job, is imported.
+# It is put together from parts of Debian and Python, and not a layer over them, so that what is not needed is not there:
+# no installer, no compiler, no Perl.
 
-FROM python:3.13-slim AS build
+FROM python:3.13-slim AS system
+# The standard library comes without bytecode. It is never checked against its source: that saves two thirds of the
+# start, and the layer is read-only.
+# hadolint ignore=DL3008
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates git \
+ && rm -rf /var/lib/apt/lists/* \
+ && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash -x '/(test|tests|idlelib|tkinter|turtledemo)/' \
+    /usr/local/lib/python3.13
+
+FROM system AS libraries
 # SEMANTIC=1 adds a text model, named by commit and hashes, and what runs it (docs/semantic.md). By default nothing is added.
 ARG SEMANTIC=0
 ARG MODEL_URL=""
@@ -11,7 +23,7 @@ ARG MODEL_SHA256=""
 ARG VOCABULARY_SHA256=""
 # SERVER=1 adds what the webhook server needs (docs/self-hosting.md); it goes by words, without a model.
 ARG SERVER=0
-COPY requirements*.lock tools/fetch_model.py /build/
+COPY requirements*.lock tools/fetch_model.py tools/image_cut.py tools/image_root.py /build/
 RUN mkdir /models /data \
  && case "$SEMANTIC$SERVER" in \
       00) ln -s requirements.lock /build/chosen.lock ;; \
@@ -21,28 +33,26 @@ RUN mkdir /models /data \
     esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \
-    --require-hashes -r /build/chosen.lock
+    --require-hashes -r /build/chosen.lock \
+ && python -I /build/image_cut.py /opt/precedent/lib/python3.13/site-packages \
+ && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash /opt/precedent/lib
+RUN python -I /build/image_root.py /image /opt/precedent
+
+FROM system AS code
 COPY bot /opt/precedent/lib/python3.13/site-packages/bot
 COPY templates /opt/precedent/lib/python3.13/site-packages/templates
-# Bytecode that is never checked against its source: it saves two thirds of the start, and the layer is read-only.
 RUN python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash /opt/precedent/lib
 
-FROM python:3.13-slim
+FROM scratch
 LABEL org.opencontainers.image.title="Precedent" \
       org.opencontainers.image.description="Gives a repository a memory of its issues and of how they ended" \
       org.opencontainers.image.licenses="Apache-2.0"
-# The standard library of the base image comes without bytecode; pip is of no use here, and of use to an intruder.
-# hadolint ignore=DL3008
-RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates git \
- && rm -rf /var/lib/apt/lists/* /usr/local/bin/pip* /usr/local/bin/idle* \
-    /usr/local/lib/python3.13/site-packages/pip* /usr/local/lib/python3.13/ensurepip \
- && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash -x '/(test|tests|idlelib|tkinter|turtledemo)/' \
-    /usr/local/lib/python3.13
-COPY LICENSE /opt/precedent/
-COPY --from=build /models /models
+COPY --from=libraries /image /
+COPY --from=libraries /models /models
 # A new volume of the server takes this owner over.
-COPY --from=build --chown=10001:10001 /data /data
-COPY --from=build /opt/precedent /opt/precedent
+COPY --from=libraries --chown=10001:10001 /data /data
+COPY --from=libraries /opt/precedent /opt/precedent
+COPY LICENSE /opt/precedent/
+COPY --from=code /opt/precedent/lib /opt/precedent/lib
 ENTRYPOINT ["/opt/precedent/bin/python", "-I", "-m", "bot"]
 CMD ["action"]

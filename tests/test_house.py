@@ -99,7 +99,12 @@ def test_the_image_starts_the_same_way_wherever_it_stands() -> None:
     entry = json.loads(next(rest for name, rest in instructions if name == "ENTRYPOINT"))
     assert entry[0].startswith("/")
     assert "-I" in entry
-    assert [rest.split()[0] for name, rest in instructions if name == "FROM"] == ["python:3.13-slim"] * 2
+    stages = [rest.split(" AS ") for name, rest in instructions if name == "FROM"]
+    assert {base for base, *_ in stages} - {name for _, *names in stages for name in names} == {
+        "python:3.13-slim",
+        "scratch",
+    }
+    assert stages[-1] == ["scratch"]
     assert "--require-hashes" in text("Dockerfile")
 
 

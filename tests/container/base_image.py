@@ -1,7 +1,8 @@
 """A local `python:3.13-slim` for machines that cannot pull it: debootstrap's Debian and this machine's Python 3.13.
 
-What the machine needs to reach its package registries (certificates, pip's configuration) goes in here, so that our
-Dockerfile needs to know nothing of it.
+It is made as the official one is, without documentation, translations, debugging symbols, tests and package lists, so
+that what is measured of our image holds for both. What the machine needs to reach its package registries (certificates,
+pip's configuration) goes in here, so that our Dockerfile needs to know nothing of it.
 """
 
 import shutil
@@ -10,11 +11,35 @@ from collections.abc import Sequence
 from pathlib import Path
 
 NAME = "docker.io/library/python:3.13-slim"
-SUITE = "bookworm"
+MADE_AS = "precedent.base-image"
+VERSION = "2"
+"""What this module makes, as a label: an image that an earlier one made is made again."""
+
+SUITE = "trixie"
 LIBRARIES = (
-    *("ca-certificates", "libbz2-1.0", "libexpat1", "libffi8", "liblzma5", "libncursesw6", "libreadline8"),
-    *("libsqlite3-0", "libssl3", "libuuid1", "zlib1g"),
+    *("ca-certificates", "netbase", "tzdata", "libbz2-1.0", "libexpat1", "libffi8", "liblzma5", "libncursesw6"),
+    *("libreadline8t64", "libsqlite3-0", "libssl3t64", "libuuid1", "zlib1g"),
 )
+LEFT_OUT = """\
+path-exclude /usr/share/doc/*
+path-include /usr/share/doc/*/copyright
+path-exclude /usr/share/groff/*
+path-exclude /usr/share/info/*
+path-exclude /usr/share/lintian/*
+path-exclude /usr/share/locale/*
+path-exclude /usr/share/man/*
+"""
+"""What the slim images of Debian tell dpkg not to install."""
+
+SLIMMED = """\
+find /usr/share/doc -type f ! -name copyright -delete
+rm -rf /usr/share/groff/* /usr/share/info/* /usr/share/lintian/* /usr/share/locale/* /usr/share/man/*
+rm -rf /var/cache/apt/archives/*.deb /var/cache/apt/*.bin /var/lib/apt/lists/* /var/log/* /var/cache/ldconfig/*
+ldconfig
+python -m ensurepip
+ln -sf pip3 /usr/local/bin/pip
+find /usr/local -depth -type d -name __pycache__ -exec rm -rf {} +
+"""
 MACHINE_FILES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf")
 PATH = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -30,7 +55,9 @@ def run(command: Sequence[str | Path], timeout: float = 600) -> str:
             [str(part) for part in command], capture_output=True, text=True, timeout=timeout, check=False
         )
     except FileNotFoundError:
-        raise PartMissing(f"{command[0]} is not here: apt-get install buildah podman runc debootstrap") from None
+        raise PartMissing(
+            f"{command[0]} is not here: apt-get install buildah podman runc debootstrap binutils"
+        ) from None
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
@@ -49,17 +76,28 @@ def find_python() -> Path:
 
 
 def copy_python(prefix: Path, root: Path) -> None:
-    """Put Python where the official image has it, without what that leaves out: its tests and all bytecode."""
+    """Put Python where the official image has it, without what that leaves out: tests, bytecode, symbols."""
     for folder in ("bin", "lib"):
         (root / "usr/local" / folder).mkdir(parents=True, exist_ok=True)
     shutil.copy2(prefix / "bin/python3.13", root / "usr/local/bin")
     for library in (prefix / "lib").glob("libpython3*.so*"):
-        shutil.copy2(library, root / "usr/local/lib")
-    left_out = shutil.ignore_patterns("__pycache__", "site-packages", "test", "config-*")
+        shutil.copy2(library, root / "usr/local/lib", follow_symlinks=False)
+    left_out = shutil.ignore_patterns("__pycache__", "site-packages", "test", "tests", "idle_test", "libpython*.a")
     shutil.copytree(prefix / "lib/python3.13", root / "usr/local/lib/python3.13", ignore=left_out, symlinks=True)
     (root / "usr/local/lib/python3.13/site-packages").mkdir()
+    shutil.copytree(prefix / "include", root / "usr/local/include", dirs_exist_ok=True)
     for name in ("python", "python3"):
         (root / "usr/local/bin" / name).symlink_to("python3.13")
+    compiled = [each for each in (root / "usr/local/lib").rglob("*.so*") if each.is_file() and not each.is_symlink()]
+    run(["strip", "--strip-all", root / "usr/local/bin/python3.13", *compiled])
+
+
+def is_made() -> bool:
+    """Whether the local storage has the image, the official one or as this module makes it today."""
+    if NAME not in run(["buildah", "images", "--format", "{{.Name}}:{{.Tag}}"]).split():
+        return False
+    described = run(["podman", "image", "inspect", "--format", "{{json .Config}}", NAME])
+    return f'"{MADE_AS}":"{VERSION}"' in described or "PYTHON_VERSION=" in described
 
 
 def build(folder: Path) -> None:
@@ -67,14 +105,14 @@ def build(folder: Path) -> None:
     root = folder / "root"
     prefix = find_python()
     run(["debootstrap", "--variant=minbase", f"--include={','.join(LIBRARIES)}", SUITE, root], timeout=1200)
+    (root / "etc/dpkg/dpkg.cfg.d/docker").write_text(LEFT_OUT, encoding="ascii")
     copy_python(prefix, root)
-    inside = "ldconfig && python -m ensurepip && ln -sf pip3 /usr/local/bin/pip"
-    run(["env", "-i", f"PATH={PATH}", "chroot", root, "/bin/sh", "-c", inside])
+    run(["env", "-i", f"PATH={PATH}", "chroot", root, "/bin/sh", "-e", "-c", SLIMMED])
     for file in filter(Path.exists, map(Path, MACHINE_FILES)):
         shutil.copy2(file, root / str(file).lstrip("/"))
     archive = folder / "root.tar"
     run(["tar", "-C", root, "-cf", archive, "."])
     container = run(["buildah", "from", "scratch"]).strip()
     run(["buildah", "add", "--quiet", container, archive, "/"])
-    run(["buildah", "config", "--env", f"PATH={PATH}", container])
+    run(["buildah", "config", "--env", f"PATH={PATH}", "--label", f"{MADE_AS}={VERSION}", container])
     run(["buildah", "commit", "--quiet", "--rm", container, NAME])

@@ -96,7 +96,6 @@ class Engine:
         return done.said
 
     def _have_base(self) -> None:
-        known = run(["buildah", "images", "--format", "{{.Name}}:{{.Tag}}"])
-        if base_image.NAME not in known.split():
+        if not base_image.is_made():
             with tempfile.TemporaryDirectory(prefix="base-image-") as scratch:
                 base_image.build(Path(scratch))

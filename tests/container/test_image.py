@@ -1,5 +1,6 @@
 """The image, built and run as GitHub's runner does it."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -11,6 +12,12 @@ from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 
 pytestmark = pytest.mark.container
+
+LIMIT = 200_000_000
+"""Bytes of the unpacked image."""
+
+NOT_IN_THIS_IMAGE = {"dbos", "mcp", "mcp_types", "prometheus_client", "sqlalchemy", "starlette", "uvicorn"}
+"""What the webhook server and the tools for agents need: extras of their own."""
 
 MOUNTS = ("workspace", "home", "workflow", "file_commands", "runner_temp")
 HOSTILE = "raise SystemExit('a file of the workspace was imported')\n"
@@ -83,7 +90,7 @@ def test_the_entry_point_is_absolute_and_leaves_the_user_and_the_folder_to_the_r
 
 
 def test_there_is_git_and_neither_a_compiler_nor_an_installer(engine: Engine) -> None:
-    tools = "git pip pip3 gcc cc g++ make ld curl wget"
+    tools = "git pip pip3 gcc cc g++ make ld curl wget perl apt-get dpkg bash"
     found = engine.shell(f"for tool in {tools}; do command -v $tool || true; done")
     assert found.split() == ["/usr/bin/git"]
     asked = "for m in ('pip', 'ensurepip', 'setuptools'):\n    print(m, importlib.util.find_spec(m))"
@@ -109,15 +116,56 @@ for source in sources:
 
 
 def test_the_code_is_that_of_the_checkout(engine: Engine) -> None:
-    place = "/opt/precedent/lib/python3.13/site-packages"
-    inside = engine.shell(f"cd {place} && find bot templates -name '*.py' -o -name '*.j2' | sort | xargs sha256sum")
+    script = """
+import hashlib, pathlib
+place = pathlib.Path('/opt/precedent/lib/python3.13/site-packages')
+for top in ('bot', 'templates'):
+    for path in (place / top).rglob('*'):
+        if path.is_file() and path.suffix != '.pyc':
+            print(hashlib.sha256(path.read_bytes()).hexdigest(), path.relative_to(place))
+"""
+    inside = engine.shell(f'/opt/precedent/bin/python -I -c "{script}"')
     assert len(inside.splitlines()) > 20
-    assert {line.split()[1] for line in inside.splitlines()} == {
-        str(path.relative_to(ROOT))
+    assert {tuple(line.split(" ", 1)) for line in inside.splitlines()} == {
+        (hashlib.sha256(path.read_bytes()).hexdigest(), str(path.relative_to(ROOT)))
         for top in ("bot", "templates")
         for path in (ROOT / top).rglob("*")
-        if path.suffix in (".py", ".j2")
+        if path.is_file() and path.suffix != ".pyc"
     }
+
+
+def test_no_file_is_there_twice_and_none_may_change_who_runs_it(engine: Engine) -> None:
+    """A hard link is copied as a file of its own; no program here has any use for a user's rights but its own."""
+    script = """
+import os, pathlib, stat
+for top in ('/usr', '/opt', '/etc', '/var'):
+    for folder, _, files in os.walk(top):
+        for name in files:
+            found = os.lstat(os.path.join(folder, name))
+            if stat.S_ISREG(found.st_mode) and (found.st_nlink > 1 or found.st_mode & 0o6000):
+                print(folder, name)
+"""
+    assert engine.shell(f'/opt/precedent/bin/python -I -c "{script}"') == ""
+
+
+def test_every_module_of_ours_can_be_imported(engine: Engine) -> None:
+    """Those of the server, and what they need, are in the image that is built for it."""
+    script = """
+import importlib, pkgutil, bot
+for found in pkgutil.walk_packages(bot.__path__, 'bot.'):
+    if not found.name.endswith('__main__'):
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            print(found.name, error.name)
+"""
+    said = [line.split() for line in engine.shell(f'/opt/precedent/bin/python -I -c "{script}"').splitlines()]
+    assert {lacking for _, lacking in said} <= NOT_IN_THIS_IMAGE, said
+
+
+def test_the_image_is_small(engine: Engine) -> None:
+    """As the engine tells it, unpacked: what a runner of GitHub's has to have on its disk before a run begins."""
+    assert int(engine.inspect("{{.Size}}")) <= LIMIT
 
 
 def test_an_event_that_is_not_ours_ends_well_without_network_rights_or_a_writable_disk(runner: Runner) -> None:

@@ -106,9 +106,13 @@ def test_every_line_of_a_lock_has_a_version_and_a_hash(lock: Path) -> None:
 
 
 def test_the_image_stands_on_the_official_one_of_python_and_copies_in_only_what_is_named() -> None:
-    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["python:3.13-slim"] * 2
+    stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?$", DOCKERFILE, re.MULTILINE)
+    assert {base for base, _ in stages} == {"python:3.13-slim", "system", "scratch"}
+    assert ("python:3.13-slim", "system") in stages
+    assert stages[-1] == ("scratch", "")
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
-    assert copied == ["requirements*.lock tools/fetch_model.py", "bot", "templates", "LICENSE"]
+    tools = "tools/fetch_model.py tools/image_cut.py tools/image_root.py"
+    assert copied == [f"requirements*.lock {tools}", "bot", "templates", "LICENSE"]
 
 
 def test_a_release_names_the_image_by_its_digest() -> None:

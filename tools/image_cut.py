@@ -1,0 +1,51 @@
+"""Takes out of installed libraries what an image has no use for; run while the image is built.
+
+python -I image_cut.py SITE_PACKAGES
+
+Whatever is taken out is whole modules that nothing of ours imports, tests, and what only a compiler or a type checker
+reads. What stays has the bytes whose hashes were checked.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+UNUSED = (
+    # Models of every answer of GitHub's API, 40 MB: answers are read by bot/github itself.
+    *("githubkit_schemas/v*/models", "githubkit_schemas/v*/rest", "githubkit_schemas/v*/types"),
+    *("githubkit_schemas/latest/models.py", "githubkit_schemas/latest/types.py"),
+    # Highlighting of 500 languages: rich writes our tables with it installed, and highlights nothing.
+    *("pygments/lexers/[a-z]*.py", "pygments/lexers/_[a-z]*_builtins.py"),
+    # A compiler's front end, and what numpy tests itself with.
+    *("numpy/f2py", "numpy/_core/_simd.*.so", "numpy/_core/_*_tests.*.so"),
+    *("numpy/_core/tests/test_*.py", "numpy/_core/tests/data", "numpy/_core/tests/examples"),
+)
+"""Patterns below SITE_PACKAGES; one that fits nothing any more fails the build."""
+
+KEPT = "numpy/_core/tests"
+"""The one folder of tests that a library imports from: a file of it, for numpy.testing."""
+
+FOR_COMPILERS = frozenset({".pyi", ".pyx", ".pxd", ".h", ".a"})
+
+
+def cut(packages: Path) -> None:
+    """Take it all out. Raises SystemExit for a pattern that fits nothing."""
+    for pattern in UNUSED:
+        found = sorted(packages.glob(pattern))
+        if not found:
+            raise SystemExit(f"{pattern} fits nothing: look where the library's new version has it")
+        remove(*found)
+    remove(*(each for each in packages.rglob("tests") if each.is_dir() and each != packages / KEPT))
+    remove(*(each for each in packages.rglob("*") if each.suffix in FOR_COMPILERS and each.is_file()))
+
+
+def remove(*places: Path) -> None:
+    for place in places:
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    cut(Path(sys.argv[1]))
