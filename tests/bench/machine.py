@@ -62,10 +62,11 @@ class Load:
 
 
 class Watch:
-    """Looks at the machine from its creation to `load`."""
+    """Looks at the machine from its creation to `load`. A part of a longer watch starts with the load of the whole:
+    what there is before it is ours too."""
 
-    def __init__(self) -> None:
-        self._start, self._begun = os.getloadavg()[0], monotonic()
+    def __init__(self, whole: Watch | None = None) -> None:
+        self._start, self._begun = whole._start if whole else os.getloadavg()[0], monotonic()
         self._all, self._own = _all_seconds(), _own_seconds()
 
     def load(self) -> Load:

@@ -116,6 +116,7 @@ def absent(kept: Mapping[str, Any]) -> Iterator[str]:
         for why in (
             *([f"failed on {entry['failed']['date']}: {entry['failed']['reason']}"] if "failed" in entry else []),
             *([f"left out: {entry['left_out']}"] if "left_out" in entry else []),
+            *([] if entry else ["not measured yet"]),
         )
     ]
     rows += [(f"`{name}`", f"on demand: {why}") for name, why in ON_DEMAND.items()]

@@ -114,7 +114,7 @@ def run(benches: Sequence[Bench], kept: Kept, path: Path) -> int:
             entry["left_out"] = absent
             say(f"    left out: {absent}")
         else:
-            code |= one(bench, entry)
+            code |= one(bench, entry, Watch(watch))
         kept.update(circumstances(watch) | {"seconds": round(monotonic() - begun)})
         write(kept, path)
     if benches:
@@ -122,9 +122,9 @@ def run(benches: Sequence[Bench], kept: Kept, path: Path) -> int:
     return code
 
 
-def one(bench: Bench, entry: Kept) -> int:
+def one(bench: Bench, entry: Kept, watch: Watch) -> int:
     """Run it and put what it measured in ``entry``, or why it did not; 1 then."""
-    watch, begun = Watch(), monotonic()
+    begun = monotonic()
     try:
         report = report_of(bench)
     except Failed as error:

@@ -55,7 +55,9 @@ ON_DEMAND = {
 
 
 def missing(bench: Bench) -> str:
-    """What this machine lacks for it, in words; "" when it can run."""
+    """What it lacks here, in words; "" when it can run."""
+    if bench.module.startswith("tests.bench.") and bench.script not in scripts():
+        return f"{bench.module} is not there"
     if bench.needs == "archive" and not ARCHIVE.exists():
         return "the development archive is not beside the checkout"
     if bench.needs == "container" and not any(map(shutil.which, ("docker", "podman"))):
