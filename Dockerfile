@@ -23,7 +23,8 @@ ARG MODEL_SHA256=""
 ARG VOCABULARY_SHA256=""
 # SERVER=1 adds what the webhook server needs (docs/self-hosting.md); it goes by words, without a model.
 ARG SERVER=0
-COPY requirements*.lock tools/fetch_model.py tools/image_cut.py tools/image_root.py /build/
+COPY requirements*.lock tools/fetch_model.py tools/image_bill.py tools/image_cut.py tools/image_root.py \
+     /build/
 RUN mkdir /models /data \
  && case "$SEMANTIC$SERVER" in \
       00) ln -s requirements.lock /build/chosen.lock ;; \
@@ -36,7 +37,10 @@ RUN python -m venv --without-pip /opt/precedent \
     --require-hashes -r /build/chosen.lock \
  && python -I /build/image_cut.py /opt/precedent/lib/python3.13/site-packages \
  && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash /opt/precedent/lib
-RUN python -I /build/image_root.py /image /opt/precedent
+RUN python -I /build/image_root.py /image /opt/precedent \
+ && mkdir /image/usr/share/precedent \
+ && python -I /build/image_bill.py /image /opt/precedent/lib/python3.13/site-packages \
+    > /image/usr/share/precedent/bill.cdx.json
 
 FROM system AS code
 COPY bot /opt/precedent/lib/python3.13/site-packages/bot

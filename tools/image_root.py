@@ -72,7 +72,10 @@ class Root:
         if name in self.packages:
             return
         self.packages.add(name)
-        wanted = re.compile("|".join(PARTS.get(name, (".*",))) + r"|usr/share/doc/[^/]+/copyright")
+        licence = Path("/usr/share/doc", name)  # often a link to that of another package
+        self.take(licence)
+        self.take(licence / "copyright")
+        wanted = re.compile("|".join(PARTS.get(name, (".*",))))
         for path in listed(name):
             inside = str((path.parent.resolve() / path.name).relative_to("/"))
             if wanted.fullmatch(inside) and not LEFT_OUT.fullmatch(inside):

@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.container.engine import ROOT, Ended, Engine
+from tests.container.engine import ROOT, Engine
+from tests.container.runner import Runner
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 
@@ -18,61 +17,6 @@ LIMIT = 200_000_000
 
 NOT_IN_THIS_IMAGE = {"dbos", "mcp", "mcp_types", "prometheus_client", "sqlalchemy", "starlette", "uvicorn"}
 """What the webhook server and the tools for agents need: extras of their own."""
-
-MOUNTS = ("workspace", "home", "workflow", "file_commands", "runner_temp")
-HOSTILE = "raise SystemExit('a file of the workspace was imported')\n"
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    built = Engine(tmp_path_factory.mktemp("engine"))
-    built.build()
-    return built
-
-
-class Runner:
-    """A runner's folders and variables. https://docs.github.com/actions/reference/workflows-and-actions/variables"""
-
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        self.engine = engine
-        self.folder = folder
-        self.environ = {
-            "HOME": "/github/home",
-            "GITHUB_WORKSPACE": "/github/workspace",
-            "GITHUB_EVENT_PATH": "/github/workflow/event.json",
-            "GITHUB_OUTPUT": "/github/file_commands/output",
-            "GITHUB_STEP_SUMMARY": "/github/file_commands/summary",
-            "GITHUB_REPOSITORY": "octocat/hello-world",
-            "RUNNER_TEMP": "/github/runner_temp",
-            "PYTHONPATH": "/github/workspace",
-        }
-        inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
-        for name, given in inputs.items():
-            self.environ[f"INPUT_{name.upper().replace(' ', '_')}"] = given["default"]
-        for mount in MOUNTS:
-            (folder / mount).mkdir()
-        for name in ("output", "summary"):
-            (folder / "file_commands" / name).touch()
-        for name in ("bot", "yaml", "json"):
-            (folder / "workspace" / name).mkdir()
-            (folder / "workspace" / name / "__init__.py").write_text(HOSTILE, encoding="utf-8")
-
-    def run(self, event: str, *options: str) -> Ended:
-        mounts = [option for mount in MOUNTS for option in ("-v", f"{self.folder / mount}:/github/{mount}")]
-        variables = {**self.environ, "GITHUB_EVENT_NAME": event}
-        given = [option for name, value in variables.items() for option in ("-e", f"{name}={value}")]
-        return self.engine.run(options=["--workdir", "/github/workspace", *mounts, *given, *options])
-
-    def write_event(self, text: str) -> None:
-        (self.folder / "workflow/event.json").write_text(text, encoding="utf-8")
-
-    def file(self, name: str) -> str:
-        return (self.folder / "file_commands" / name).read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def runner(engine: Engine, tmp_path: Path) -> Runner:
-    return Runner(engine, tmp_path)
 
 
 def test_the_command_line_is_there(engine: Engine) -> None:
@@ -204,12 +148,7 @@ def test_an_issue_is_answered_from_inside_the_container(runner: Runner) -> None:
         github.close(first, "hubot")
         number = github.open_issue("octocat", "Login loops after the upgrade", f"It looks like #{first}, since 2.3.0.")
         github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
-        runner.environ |= {
-            "INPUT_TOKEN": github.token,
-            "GITHUB_API_URL": github.url,
-            "GITHUB_GRAPHQL_URL": github.graphql_url,
-            "GITHUB_SERVER_URL": server.url,
-        }
+        runner.talk_to(github, server)
         ended = runner.run("issues", "--network", "host")
         assert ended.code == 0, ended.said
         (comment,) = github.comments_by("github-actions[bot]", number)

@@ -1,0 +1,71 @@
+"""The image's bill of materials says what is in the image, and that is what the lock says."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from packaging.markers import Marker
+from packaging.utils import canonicalize_name
+
+from tests.container.engine import ROOT, Engine
+
+pytestmark = pytest.mark.container
+
+BILL = "/usr/share/precedent/bill.cdx.json"
+RUNS_ON = {
+    "platform_python_implementation": "CPython",
+    "python_full_version": "3.13.0",
+    "implementation_name": "cpython",
+}
+
+
+@pytest.fixture(scope="module")
+def bill(engine: Engine) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(engine.shell(f"cat {BILL}"))
+    return told
+
+
+def purls(bill: dict[str, Any], kind: str) -> set[str]:
+    return {each["purl"].removeprefix(f"pkg:{kind}/") for each in bill["components"] if f"pkg:{kind}/" in each["purl"]}
+
+
+def locked() -> set[str]:
+    """Name and version of each library that the lock has for CPython 3.13."""
+    rows = re.findall(
+        r"^([\w.-]+)(?:\[.*?\])?==(\S+)(?: ; (.+?))? \\$", (ROOT / "requirements.lock").read_text(), re.MULTILINE
+    )
+    return {
+        f"{canonicalize_name(name)}@{version}"
+        for name, version, marker in rows
+        if not marker or Marker(marker).evaluate(dict(RUNS_ON))
+    }
+
+
+def test_it_is_cyclonedx_and_names_each_part_once_with_its_version(bill: dict[str, Any]) -> None:
+    assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
+    refs = [each["bom-ref"] for each in bill["components"]]
+    assert len(set(refs)) == len(refs) > 60
+    for each in bill["components"]:
+        assert set(each) == {"type", "bom-ref", "name", "version", "purl"}
+        assert each["version"], each
+
+
+def test_the_libraries_are_those_of_the_lock_and_no_others(bill: dict[str, Any], engine: Engine) -> None:
+    script = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)"
+    installed = engine.shell(f'/opt/precedent/bin/python -I -c "{script}"').splitlines()
+    inside = {f"{canonicalize_name(name)}@{version}" for name, version in map(str.split, installed)}
+    assert inside == purls(bill, "pypi") == locked()
+
+
+def test_debians_packages_are_those_that_a_scanner_finds_and_have_their_licences(
+    bill: dict[str, Any], engine: Engine
+) -> None:
+    status = engine.shell("cat /var/lib/dpkg/status")
+    found = dict(re.findall(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)", status, re.MULTILINE))
+    named = {each["name"]: each["version"] for each in bill["components"] if "pkg:deb/" in each["purl"]}
+    assert named == found
+    assert {"git", "libc6", "ca-certificates", "dash"} <= set(found)
+    assert not {name for name in found if re.match(r"perl|apt|dpkg|gcc-\d|bash|util-linux", name)}
+    licences = [f"/usr/share/doc/{name}/copyright" for name in found]
+    assert engine.shell(f"ls {' '.join(licences)}").split() == sorted(licences)

@@ -1,0 +1,53 @@
+"""States what an image is made of, as CycloneDX in JSON: Debian's packages, Python, and the libraries of Python.
+
+python -I image_bill.py ROOT SITE_PACKAGES > bill.cdx.json
+
+runs while the image is built, over the file system that becomes the image's own. https://cyclonedx.org/docs/1.6/json/
+"""
+
+import json
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+from urllib.parse import quote
+
+Component = dict[str, str]
+
+
+def debian(root: Path) -> Iterator[Component]:
+    """The packages that dpkg's own file names."""
+    system = dict(
+        re.findall(r'^(\w+)="?([^"\n]*)', (root / "etc/os-release").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    for paragraph in (root / "var/lib/dpkg/status").read_text(encoding="utf-8").split("\n\n"):
+        fields = dict(re.findall(r"^(Package|Version|Architecture): (.+)$", paragraph, re.MULTILINE))
+        if fields:
+            name, version = fields["Package"], fields["Version"]
+            more = f"arch={fields['Architecture']}&distro={system['ID']}-{system['VERSION_ID']}"
+            yield component(name, version, f"pkg:deb/debian/{quote(name)}@{quote(version)}?{more}")
+
+
+def python(packages: Path) -> Iterator[Component]:
+    """The interpreter that runs this, which the image has too, and what is installed in a folder."""
+    yield component("python", platform.python_version(), f"pkg:generic/python@{platform.python_version()}")
+    for found in distributions(path=[str(packages)]):
+        name = re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower()
+        yield component(name, found.version, f"pkg:pypi/{name}@{quote(found.version)}")
+
+
+def component(name: str, version: str, purl: str) -> Component:
+    return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
+
+
+def bill(root: Path, packages: Path) -> str:
+    """The whole document, the same for the same content."""
+    listed = sorted([*debian(root), *python(packages)], key=lambda each: each["purl"])
+    told = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": listed}
+    return json.dumps(told, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(bill(*map(Path, sys.argv[1:])))
