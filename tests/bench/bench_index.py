@@ -125,7 +125,7 @@ def builds(folder: Path, threads: Sequence[Thread], rounds: int) -> Iterator[Res
     what = "size of the index of words"
     yield Result("size-whoosh", "build", what, "MB", sizes_of[0], Peer(*WHOOSH, sizes_of[1]), Limit("ratio", 0.75))
     yield Result("size-fts5", "build", what, "MB", sizes_of[0], Peer(*FTS5, sizes_of[2]))
-    what = "the same, deflated as git does"
+    what = "index of words, deflated as git does"
     yield Result("packed-fts5", "build", what, "MB", packed[0], Peer(*FTS5, packed[2]), Limit("median", 11.0))
 
 
@@ -137,7 +137,7 @@ def trained(threads: Sequence[Thread]) -> Learned:
 def sizes(folder: Path, learned: Learned) -> Iterator[Result]:
     """With the vectors of texts and titles."""
     words = b"" if learned.words is None else encode(learned.words)
-    yield plain_result("size with all vectors", "MB", size(folder) + len(words) / 1e6, 60.0)
+    yield plain_result("size of the index with all vectors", "MB", size(folder) + len(words) / 1e6, 60.0)
     opened = Spread.of(1e3 * seconds(lambda: open_index(folder).close()) for _ in range(50))
     yield Result("open", "search", "open the index", "ms", opened, limit=Limit("median", 10.0))
 
@@ -197,7 +197,7 @@ def updates(folder: Path, fts: Path, threads: Sequence[Thread], learned: Learned
         theirs.append(1e3 * seconds(partial(update_fts, table, changed)))
     table.close()
     peer = Peer(*FTS5, Spread.of(theirs))
-    return Result("update", "build", "change one thread in it", "ms", Spread.of(ours), peer, limit_ms())
+    return Result("update", "build", "change one thread in the index", "ms", Spread.of(ours), peer, limit_ms())
 
 
 def limit_ms() -> Limit:

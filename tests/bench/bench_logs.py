@@ -167,9 +167,9 @@ def results(indexed: float, more: float, slowest: tuple[list[float], list[float]
     ours, theirs = map(Spread.of, slowest)
     peer = Peer(tool, version, theirs)
     return [
-        Result("logs", "logs", "slowest search, as a process", "s", ours, peer, Limit("median", WANTED)),
-        Result("logs-index", "logs", "all of it indexed once", "s", one(indexed)),
-        Result("logs-more", "logs", "100 lines more", "s", one(more)),
+        Result("logs", "logs", "slowest search in logs, as a process", "s", ours, peer, Limit("median", WANTED)),
+        Result("logs-index", "logs", "all logs indexed once", "s", one(indexed)),
+        Result("logs-more", "logs", "100 lines more indexed", "s", one(more)),
     ]
 
 

@@ -158,7 +158,8 @@ def growth_plot(curves: Sequence[Curve]) -> str:
     for count, one in enumerate(curves):
         spots = [(60 + (WIDTH - 100) * x / right, floor - (floor - 70) * y / top) for x, y in one.points]
         parts.append(curve(spots, f"line-{count % 2}"))
-        parts.append(text(WIDTH - 40, spots[-1][1] - 10, f"{one.name}: {shown(one.points[-1][1])} MB", "end"))
+        above = min(y for x, y in spots if x > WIDTH / 2) - 10
+        parts.append(text(WIDTH - 40, above, f"{one.name}: {shown(one.points[-1][1])} MB", "end"))
     said = "; ".join(f"{one.name}: from {shown(one.points[0][1])} to {shown(one.points[-1][1])} MB" for one in curves)
     about = f"Curves of what a clone gets, after 0 to {number(right)} events. {said}."
     return whole("What a clone of the branch gets", about, parts, height)
