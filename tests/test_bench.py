@@ -14,6 +14,7 @@ import pytest
 from tests.bench import page, run
 from tests.bench.figures import GROUPS, Limit, Peer, Report, Result, Spread, one, results_of, table_of
 from tests.bench.history import history
+from tests.bench.image_report import image_report
 from tests.bench.machine import Load, Machine, Watch
 from tests.bench.plots import plots
 from tests.bench.standard import ON_DEMAND, STANDARD, Bench, missing, scripts
@@ -205,6 +206,16 @@ def test_a_choice_is_of_benchmarks_or_of_what_they_are_about(capsys: pytest.Capt
 
 def test_a_page_without_the_comments_stays_as_it_is() -> None:
     assert page.filled("# Mine\n", KEPT) == "# Mine\n"
+
+
+def test_the_image_is_told_in_the_same_shape() -> None:
+    times = {"to the first request": [30.0, 20.0], "imports done": [20.0, 10.0], "imports, to the end": [40.0, 60.0]}
+    sizes = {"image": 180_000_000, "example/python:slim": 120_000_000, "layers, packed": 60_000_000}
+    results = image_report({"ms": times | {"bare": [1.0]}, "bytes": sizes}).results
+    assert [result.ratio for result in results] == [1.667, 0.5, 1.5, None]
+    assert [result.is_within for result in results] == [False, True, None, None]
+    with pytest.raises(KeyError):
+        image_report({"ms": {}, "bytes": sizes})
 
 
 # -- figures -------------------------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def report_of(bench: Bench) -> Report:
         if code:
             raise Failed(f"ended with {code}: {last_line(said)}")
         try:
-            return Report.of_json(json.loads(told.read_text(encoding="utf-8")))
+            return bench.shape(json.loads(told.read_text(encoding="utf-8")))
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise Failed(f"wrote no report: {type(error).__name__}: {error}") from error
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tests.bench.figures import Report
 from tests.bench.history import ARCHIVE
+from tests.bench.image_report import image_report
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -16,7 +20,7 @@ class Bench:
     """A module that is run by itself and writes a report with ``--json FILE``.
 
     ``groups``: what its results are about. ``needs``: what has to be there, of NEEDS. ``seconds``: after which it is
-    ended; about five times what it takes on two idle cores.
+    ended; about five times what it takes on two idle cores. ``shape``: makes a report of what it wrote.
     """
 
     name: str
@@ -25,6 +29,7 @@ class Bench:
     arguments: tuple[str, ...] = ()
     needs: str = ""
     seconds: int = 900
+    shape: Callable[[Mapping[str, Any]], Report] = Report.of_json
 
     @property
     def script(self) -> str:
@@ -41,7 +46,7 @@ STANDARD = (
     Bench("agents", "tests.bench.bench_mcp", ("start",)),
     Bench("logs", "tests.bench.bench_logs", ("logs",)),
     Bench("server", "tests.bench.bench_queue", ("server",)),
-    Bench("image", "tests.bench.bench_image", ("image",), needs="container", seconds=1_200),
+    Bench("image", "tests.bench.bench_image", ("image",), needs="container", seconds=1_200, shape=image_report),
 )
 
 ON_DEMAND = {
