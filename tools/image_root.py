@@ -28,7 +28,9 @@ PARTS = {
     "openssl": (r"usr/lib/ssl/(certs|openssl\.cnf)",),
     "ca-certificates": (r"usr/share/ca-certificates/.*",),
 }
-LEFT_OUT = re.compile(r"usr/share/(?!doc/[^/]+/copyright$)(doc|man|locale|info|lintian|bug)/.*|usr/lib/[^/]*/gconv/.*")
+LEFT_OUT = re.compile(
+    r"usr/share/(?!doc/[^/]+/copyright$)(doc|man|locale|info|lintian|bug)/.*|usr/lib/[^/]*/gconv/.*|etc/update-motd\.d/.*"
+)
 SETTINGS = (
     *("passwd", "group", "nsswitch.conf", "os-release", "debian_version", "ca-certificates.conf", "ssl"),
     *("ld.so.conf", "ld.so.conf.d"),

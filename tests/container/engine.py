@@ -76,8 +76,11 @@ class Engine:
 
     def run(self, *arguments: str, options: list[str] | None = None) -> Ended:
         """Run the image with these arguments; ``options`` go before its name."""
-        command = [*self._program, "run", "--rm", *(options or []), self.image, *arguments]
-        return self._ended(command)
+        return self._ended(self.command(*arguments, options=options))
+
+    def command(self, *arguments: str, options: list[str] | None = None) -> list[str]:
+        """What `run` starts."""
+        return [*self._program, "run", "--rm", *(options or []), self.image, *arguments]
 
     def do(self, *words: str) -> Ended:
         """A command of the engine itself, such as ``exec``."""

@@ -54,8 +54,10 @@ class Runner:
             self.environ[f"INPUT_{name.upper().replace(' ', '_')}"] = given["default"]
         for mount in MOUNTS:
             (folder / mount).mkdir()
+            (folder / mount).chmod(0o777)  # a container without any capability is root only by its name
         for name in ("output", "summary", "env", "path", "state"):
             (folder / "file_commands" / name).touch()
+            (folder / "file_commands" / name).chmod(0o666)
         for name in ("bot", "yaml", "json"):
             (folder / "workspace" / name).mkdir()
             (folder / "workspace" / name / "__init__.py").write_text(HOSTILE, encoding="utf-8")

@@ -1,0 +1,134 @@
+"""How soon a run of the image asks GitHub for the first time, beside Python that imports what it is built on.
+
+python -m tests.bench.bench_image [--runs N] [--json FILE]
+
+Both are started by the same engine from the same image, in turn, and told by this machine's clock: ours from the start
+of the engine to the first request that the fake GitHub sees; the peer from there to the line that it prints when its
+imports are done, and to the end of the engine. The table also says how large the image is, as the engine tells it, and
+how much of it is sent: its layers, packed by gzip as they are stored in a registry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+
+from tests.container.base_image import NAME
+from tests.container.engine import Engine
+from tests.container.runner import Runner
+from tests.fakes.git_http import GitServer
+from tests.fakes.github import FakeGitHub
+
+PEER = "import github, jinja2, yaml, whoosh; print('imported', flush=True)"
+OURS, IMPORTED, ENDED, BARE = (
+    "to the first request",
+    "imports done",
+    "imports, to the end",
+    "python -c pass, to the end",
+)
+LIMIT = 1.5
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--runs", type=int, default=15)
+    options.add_argument("--json", type=Path)
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder:
+        engine = Engine(Path(folder))
+        engine.build()
+        sizes = measured_sizes(engine, Path(folder))
+        times = measured_times(engine, Path(folder), chosen.runs)
+    print(table(times, sizes))
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"ms": times, "bytes": sizes}, indent=1) + "\n", encoding="utf-8")
+
+
+def measured_times(engine: Engine, folder: Path, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of each run; the first of each, which finds a cold disk, is not among them."""
+    found: dict[str, list[float]] = {OURS: [], IMPORTED: [], ENDED: [], BARE: []}
+    (folder / "runner").mkdir()
+    runner = Runner(engine, folder / "runner")
+    with GitServer(folder / "git") as git, FakeGitHub(site=git.url, validate=False) as github:
+        git.create(github.repo.full_name)
+        runner.talk_to(github, git)
+        number = github.open_issue("octocat", "Login loops after the upgrade", "It loops since 2.3.0.")
+        github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
+        for _ in range(runs + 1):
+            found[OURS].append(first_request(runner, github))
+            imported, ended = peer(engine, runner, PEER)
+            found[IMPORTED].append(imported)
+            found[ENDED].append(ended)
+            found[BARE].append(peer(engine, runner, "print()")[1])
+    return {name: times[1:] for name, times in found.items()}
+
+
+def first_request(runner: Runner, github: FakeGitHub) -> float:
+    """Milliseconds from the engine's start to what the fake sees first."""
+    seen: list[float] = []
+    github.on_request = lambda _: seen.append(perf_counter())
+    began = perf_counter()
+    ended = runner.run("issues", "--network", "host")
+    if ended.code or not seen:
+        raise SystemExit(f"the run failed:\n{ended.said}")
+    return (seen[0] - began) * 1000
+
+
+def peer(engine: Engine, runner: Runner, script: str) -> tuple[float, float]:
+    """Milliseconds from the engine's start to the line that the script prints, and to the engine's end."""
+    python = ["--network", "host", "--entrypoint", "/opt/precedent/bin/python"]
+    command = engine.command("-I", "-c", script, options=[*runner.options("issues"), *python])
+    began = perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        imported = perf_counter()
+    if process.returncode:
+        raise SystemExit(f"{script!r} failed in the image")
+    return (imported - began) * 1000, (perf_counter() - began) * 1000
+
+
+def measured_sizes(engine: Engine, folder: Path) -> dict[str, int]:
+    """Bytes of the image and of the one that it is made of, unpacked as the engine tells it; and of our packed layers."""
+    return {
+        "image": int(engine.inspect("{{.Size}}")),
+        NAME: int(engine.do("image", "inspect", "--format", "{{.Size}}", NAME).said),
+        "layers, packed": packed(engine, folder / "saved.tar"),
+    }
+
+
+def packed(engine: Engine, archive: Path) -> int:
+    saved = engine.do("save", "--output", str(archive), engine.image)
+    if saved.code:
+        raise SystemExit(saved.said)
+    total = 0
+    with tarfile.open(archive) as whole:
+        for member in whole:
+            if member.isfile() and member.size > 100_000:
+                content = whole.extractfile(member)
+                gzip = subprocess.run(["gzip", "-6", "-c"], stdin=content, stdout=subprocess.PIPE, check=True)
+                total += len(gzip.stdout)
+    archive.unlink()
+    return total
+
+
+def table(times: Mapping[str, Sequence[float]], sizes: Mapping[str, int]) -> str:
+    half = {name: median(each) for name, each in times.items()}
+    lines = [f"{len(times[OURS])} runs; milliseconds, half and nine of ten"]
+    for name, each in times.items():
+        ninth = quantiles(each, n=10)[-1] if len(each) > 1 else each[0]
+        lines.append(f"{name:40}{half[name]:8.1f}{ninth:8.1f}")
+    lines += [f"{OURS} : {name} = {half[OURS] / half[name]:.2f} (limit {LIMIT})" for name in (IMPORTED, ENDED)]
+    lines += [f"{name:40}{size / 1e6:8.1f} MB" for name, size in sizes.items()]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
