@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 from bot.model import OutcomeKind, ThreadId
@@ -112,11 +113,12 @@ class Rule:
 
     ways: Ways
     judge: Judge
-    pattern: re.Pattern[str] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Made at its first use: all rules' together take longer than a run has until it asks GitHub."""
         # An alternative with nothing in it would match everywhere; without any the rule never fires.
-        object.__setattr__(self, "pattern", re.compile("|".join(self.ways.phrases) or r"(?!)", re.IGNORECASE))
+        return re.compile("|".join(self.ways.phrases) or r"(?!)", re.IGNORECASE)
 
     def __call__(self, sentence: str, scene: Scene) -> Verdict | None:
         if not self.ways.may_stand_in(sentence):
