@@ -1,6 +1,7 @@
 """Writes what the documentation repeats of the code: settings, and the weights of the ranking; --check only compares.
 
-Settings fill config.example.yml and docs/settings.md, the weights a part of docs/evaluation.md between two comments.
+Settings, inputs and variables fill config.example.yml and docs/settings.md; the weights a part of docs/evaluation.md,
+and the parameters of the tools for agents one of docs/mcp.md, each between two comments.
 The workflow that `precedent init` writes is the one that the README shows.
 """
 
@@ -14,9 +15,9 @@ import yaml
 
 from bot.config import CONFIG_PATH
 from bot.doors.setup.written import workflow
-from bot.inputs import INPUTS
 from bot.ranking import CONFIDENCE, ORDER, SHOWN_FROM, shipped
 from bot.settings import Described, Value, describe
+from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -57,8 +58,8 @@ Numbers, truth values, addresses of its own and file paths only: what people wro
 names, never into an output.
 """
 
-WEIGHTS_BEGIN, WEIGHTS_END = "<!-- weights -->", "<!-- /weights -->"
-"""What the tables of the weights stand between in docs/evaluation.md."""
+WEIGHTS = "weights"
+"""The mark of the two comments between which the tables of the weights stand in docs/evaluation.md."""
 
 NO_WEIGHT = "–"
 
@@ -92,12 +93,6 @@ def example() -> str:
     return EXAMPLE_HEAD + "\n".join(line for each in describe() for line in example_lines(each)) + "\n"
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A Markdown table; cells hold no line breaks, and bars in them are escaped."""
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
-
-
 def settings_table(settings: list[Described]) -> str:
     """The rows of one section."""
     rows = []
@@ -112,19 +107,7 @@ def settings_table(settings: list[Described]) -> str:
 def action_tables() -> str:
     """Inputs and outputs as action.yml declares them."""
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    inputs = [
-        (f"`{name}`", f"`{given['default']}`" if given["default"] else "", given["description"])
-        for name, given in sorted(action["inputs"].items(), key=lambda item: INPUTS.index(item[0]))
-    ]
-    outputs = [(f"`{name}`", given["description"]) for name, given in action["outputs"].items()]
-    return "\n".join(
-        [
-            INPUTS_HEAD,
-            table(("input", "default", "what it does"), inputs),
-            OUTPUTS_HEAD,
-            table(("output", "what it holds"), outputs),
-        ]
-    )
+    return "\n".join([INPUTS_HEAD, inputs(action), OUTPUTS_HEAD, outputs(action)])
 
 
 def page() -> str:
@@ -135,7 +118,7 @@ def page() -> str:
     for section in (each for each in described if each.default is None):
         inside = [each for each in described if each.path.startswith(f"{section.path}.")]
         parts += [f"## {section.path}\n", f"{section.explanation}\n", settings_table(inside)]
-    return "\n".join([*parts, action_tables()])
+    return "\n".join([*parts, action_tables(), variables()])
 
 
 def number(value: float) -> str:
@@ -170,12 +153,6 @@ def weights() -> str:
     )
 
 
-def with_weights(text: str) -> str:
-    """The page with the tables of the weights between the two comments; as it is where these are missing."""
-    between = re.compile(f"(?<={WEIGHTS_BEGIN}\n).*?(?={WEIGHTS_END})", re.DOTALL)
-    return between.sub(lambda _: f"\n{weights()}\n", text)
-
-
 def with_workflow(text: str) -> str:
     """The README with the workflow that `precedent init` writes; as it is where it shows none."""
     shown = re.compile(r"(?<=^```yaml\n)name: Precedent\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
@@ -184,12 +161,13 @@ def with_workflow(text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """The files that are written from the code, whole or in part, as they should be."""
-    evaluation, readme = ROOT / "docs/evaluation.md", ROOT / "README.md"
+    evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
     return {
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
         readme: with_workflow(readme.read_text(encoding="utf-8")),
-        evaluation: with_weights(evaluation.read_text(encoding="utf-8")),
+        evaluation: between(evaluation.read_text(encoding="utf-8"), WEIGHTS, weights()),
+        tools: between(tools.read_text(encoding="utf-8"), PARAMETERS, parameters()),
     }
 
 

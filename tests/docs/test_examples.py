@@ -1,0 +1,134 @@
+"""The examples of the documentation print what is shown: they are run, and times alone may differ."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import CODE, ROOT, blocks, prose, section
+
+DECIMAL = re.compile(r"\d+\.\d+")
+TIME = re.compile(r'(?:(?<= in )|(?<="seconds": )|(?<="ms": )|(?<=^ms_p50 {12})|(?<=^ms_p95 {12})|(?<=^seconds {11}))'
+                  r"\d+\.\d+", re.MULTILINE)  # fmt: skip
+"""What differs from run to run in an output."""
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like a checkout, with `precedent` on the PATH of what `run` starts there."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "sample").symlink_to(ROOT / "sample")
+    program = folder / "bin" / "precedent"
+    program.parent.mkdir()
+    command = shlex.join([sys.executable, "-m", "bot"])
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {command} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return folder
+
+
+def run(command: str, folder: Path) -> str:
+    """What a terminal shows of a command; times, which differ from run to run, as 0.0."""
+    environ = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return TIME.sub("0.0", done.stdout)
+
+
+def differences(shown: str, given: str) -> list[str]:
+    """Where two outputs differ in more than times and in the last digit of a figure, which another processor may round
+    in another way."""
+    shown, given = TIME.sub("0.0", shown).strip("\n"), TIME.sub("0.0", given).strip("\n")
+    if DECIMAL.sub("0.0", shown) != DECIMAL.sub("0.0", given):
+        return [f"shown: {shown}", f"given: {given}"]
+    pairs = zip(DECIMAL.findall(shown), DECIMAL.findall(given), strict=True)
+    return [f"{one} is shown, {other} given" for one, other in pairs if not is_alike(one, other)]
+
+
+def is_alike(one: str, other: str) -> bool:
+    last_digit = 10.0 ** -len(one.partition(".")[2])
+    return math.isclose(float(one), float(other), rel_tol=1e-4, abs_tol=1.5 * last_digit)
+
+
+@pytest.mark.parametrize(
+    ("shown", "given", "alike"),
+    [
+        ("auc               0.977\n", "auc               1.000\n", False),
+        ("a confidence of 0.097", "a confidence of 0.092", False),
+        ("a confidence of 0.097", "a confidence of 0.098", True),
+        (' "score": 20.4636,', ' "score": 45.4308,', False),
+        ("seconds           0.4\n", "seconds           1.9\n", True),
+        ("ms_p50            5.37\nms_p95            10.58", "ms_p50            2.45\nms_p95            2.87", True),
+        ("73 threads read in 0.5 s", "73 threads read in 0.17 s", True),
+        ("73 threads read in 0.5 s", "72 threads read in 0.5 s", False),
+    ],
+)
+def test_figures_are_compared_and_times_are_not(shown: str, given: str, alike: bool) -> None:
+    assert (differences(shown, given) == []) is alike
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["docs/command-line.md", "docs/asking.md"])
+def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path, page: str) -> None:
+    shown = "\n".join(blocks(page, "console"))
+    examples = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", shown, re.MULTILINE)
+    assert len(examples) >= 8
+    for command, expected in examples:
+        assert differences(expected, run(command, shell)) == [], command
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "eval --threads sample/history.jsonl --queries keys.jsonl",
+        "backtest --store keys --last 20",
+        "calibrate --store keys --last 20",
+    ],
+)
+def test_every_key_of_what_proves_is_explained(shell: Path, command: str) -> None:
+    (shell / "keys.jsonl").write_text('{"id": 42, "relevant": [26]}', encoding="utf-8")
+    run("precedent import sample/history.jsonl --store keys", shell)
+    run("precedent eval --threads sample/history.jsonl --queries keys.jsonl --json > before.json", shell)
+    against = " --against before.json" if command.startswith("eval") else ""
+    run(f"precedent {command}{against} --json > given.json", shell)
+    given = json.loads((shell / "given.json").read_text(encoding="utf-8"))
+    told = set(CODE.findall(section("docs/command-line.md", command.partition(" ")[0])))
+    assert {*given, *given.get("grades", ())} <= told
+
+
+def test_the_answer_as_json_is_what_is_shown(shell: Path) -> None:
+    (shown,) = (json.loads(body) for body in blocks("docs/command-line.md", "json"))
+    (command,) = (code for code in CODE.findall(prose(ROOT / "docs/command-line.md")) if "answer 42" in code)
+    run("precedent import sample/history.jsonl --store memory", shell)
+    given = json.loads(run(command, shell))
+    (hit,), (example,) = given["seen_before"], shown["seen_before"]
+    for ours, printed, field in ((shown, given, "markdown"), (example["outcome"], hit["outcome"], "quote")):
+        assert printed[field].startswith(ours.pop(field).rstrip("…").rstrip("- "))
+        del printed[field]
+    assert is_alike(str(example.pop("similarity")), str(hit.pop("similarity")))
+    del shown["ms"], given["ms"]
+    assert given == shown
+
+
+def test_an_example_finds_the_digest_where_the_readme_says_it_is(shell: Path) -> None:
+    run("precedent import sample/history.jsonl --store readme", shell)
+    shard = (shell / "readme/digests/0000.jsonl").read_text(encoding="utf-8")
+    digests = [json.loads(line) for line in shard.splitlines()]
+    assert [digest["title"] for digest in digests if digest["id"] == 48] == ["Login loop after the upgrade to 2.2"]
+    assert [digest for digest in digests if digest.get("outcome", {}).get("kind") == "workaround"]
+    assert [decision["text"] for digest in digests for decision in digest.get("decisions", [])]

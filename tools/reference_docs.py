@@ -1,0 +1,156 @@
+"""Tables of the documentation beside those of settings: inputs and outputs, parameters of tools, the environment."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from bot.doors.agents.offered import TOOLS
+from bot.inputs import INPUTS, OVERRIDES, Inputs
+from bot.settings import Described, describe, rules
+
+PARAMETERS = "parameters"
+"""Between `<!-- parameters -->` and `<!-- /parameters -->` in docs/mcp.md stand the parameters of the tools."""
+
+ONE_OF = " One of: "
+"""How a description in action.yml begins to tell what its input may be."""
+
+VARIABLES_HEAD = """\
+## Variables of the environment
+
+All that the programs look at. Those of the server, `PRECEDENT_…`, are [with it](self-hosting.md#options).
+"""
+
+VARIABLES = (
+    (("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"), "`doctor`, `try`", "A token that may only read."),
+    (
+        ("GITHUB_SERVER_URL",),
+        "the Action, commands with `--repo`, `doctor`, `try`",
+        "The server where the repository is; without it https://github.com.",
+    ),
+    (("GITHUB_API_URL",), "the Action, `try`", "The API of that server; without it https://api.github.com."),
+    (
+        ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY"),
+        "the Action",
+        "The event and the repository, as the runner sets them.",
+    ),
+    (("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"), "the Action", "The files for outputs and job summary, of the runner."),
+    (
+        ("GITHUB_WORKSPACE", "RUNNER_TEMP"),
+        "the Action",
+        "Where the files for later steps go, below `.precedent`; the second only without the first.",
+    ),
+    (("INPUT_…",), "the Action", "The inputs of the action, as the runner sets them: `INPUT_DRY-RUN`."),
+    (
+        ("XDG_CACHE_HOME",),
+        "commands, tools for agents",
+        "The folder of caches, in which `precedent` can be removed at any time; without it `~/.cache`.",
+    ),
+    (("NO_COLOR", "TERM"), "commands", "With anything in the first, or `dumb` in the second, lines without colours."),
+    (("COLUMNS",), "commands", "The width of help texts; without it that of the terminal, at most 100."),
+    (("TZ",), "`context`", "The time zone where `--timezone` names none; without it that of the machine."),
+    (
+        ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+        "all",
+        "The proxy on the way out, for the API and for git; in small letters too.",
+    ),
+    (
+        ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
+        "all",
+        "Authorities that sign the server's certificate ([which are needed](workflows.md#github-enterprise-server)).",
+    ),
+    (
+        ("PATH", "HOME", "TMPDIR", "SYSTEMROOT", "XDG_CONFIG_HOME"),
+        "all",
+        "Where git is, its settings, and files that do not stay; handed on to git.",
+    ),
+    (
+        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
+        "all",
+        "Threads that count with arrays; 1 where it is not set, so that a run gives the same digits everywhere.",
+    ),
+)
+"""Variables, what reads them, and what they are for. tests/docs/test_reference.py holds them to the code."""
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table; cells hold no line breaks, and bars in them are escaped."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def between(text: str, mark: str, content: str) -> str:
+    """The page with this content between its two comments; as it is where these are missing."""
+    place = re.compile(f"(?<=<!-- {mark} -->\n).*?(?=<!-- /{mark} -->)", re.DOTALL)
+    return place.sub(lambda _: f"\n{content}\n", text)
+
+
+def variables() -> str:
+    """The part of docs/settings.md about the environment."""
+    rows = [(", ".join(f"`{name}`" for name in names), by, told) for names, by, told in VARIABLES]
+    return f"{VARIABLES_HEAD}\n{table(('variable', 'read by', 'is'), rows)}"
+
+
+def parameters() -> str:
+    """The parameters of all tools for agents, with what each may be and its default."""
+    rows = [
+        (f"`{tool.name}` `{name}`", _allowed(shape), _default(name, shape, tool.schema), shape["description"])
+        for tool in TOOLS
+        for name, shape in tool.schema["properties"].items()
+    ]
+    return table(("parameter", "allowed", "default", "is"), rows)
+
+
+def _allowed(shape: dict[str, Any]) -> str:
+    """What a JSON Schema lets a parameter be, in a few words."""
+    match shape:
+        case {"anyOf": forms}:
+            return " or ".join(map(_allowed, forms))
+        case {"enum": choices}:
+            return ", ".join(f"`{choice}`" for choice in choices)
+        case {"type": "boolean"}:
+            return "`true` or `false`"
+        case {"minimum": low, "maximum": high}:
+            return f"{low:,} to {high:,}"
+        case {"maxLength": most}:
+            return f"a text of at most {most:,} characters"
+    return "a number"
+
+
+def _default(name: str, shape: dict[str, Any], schema: dict[str, Any]) -> str:
+    if name in schema.get("required", ()):
+        return "required"
+    return f"`{json.dumps(shape['default']).strip(chr(34))}`" if shape["default"] != "" else ""
+
+
+def inputs(action: dict[str, Any]) -> str:
+    """The inputs as action.yml declares them, with what the code takes."""
+    rows = [
+        (
+            f"`{name}`",
+            f"`{given['default']}`" if given["default"] else "",
+            _taken(name),
+            given["description"].partition(ONE_OF)[0],
+        )
+        for name, given in sorted(action["inputs"].items(), key=lambda item: INPUTS.index(item[0]))
+    ]
+    return table(("input", "default", "allowed", "what it does"), rows)
+
+
+def _taken(name: str) -> str:
+    settings: dict[str, Described] = {each.path: each for each in describe()}
+    if name in OVERRIDES:
+        return settings[OVERRIDES[name]].bounds
+    rule, default = rules(Inputs)[name.replace("-", "_")]
+    if rule.secret:
+        return "a token"
+    if isinstance(default, bool):
+        return "true or false"
+    return "a number" if isinstance(default, int) else rule.bounds.removeprefix('"", ').partition(", with ")[0]
+
+
+def outputs(action: dict[str, Any]) -> str:
+    """The outputs as action.yml declares them."""
+    rows = [(f"`{name}`", given["description"]) for name, given in action["outputs"].items()]
+    return table(("output", "what it holds"), rows)
