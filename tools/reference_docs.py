@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from bot.doors.agents.offered import TOOLS
@@ -74,7 +75,7 @@ VARIABLES = (
 """Variables, what reads them, and what they are for. tests/docs/test_reference.py holds them to the code."""
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table; cells hold no line breaks, and bars in them are escaped."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)

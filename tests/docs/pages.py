@@ -60,7 +60,9 @@ def code_of(page: Path) -> str:
 def section(page: str, heading: str) -> str:
     """The part of a page below a heading of the second level."""
     parts = re.split(r"^## (.+)$", text(page), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))[heading]
+    found = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert heading in found, f"{page} has no heading {heading!r}"
+    return found[heading]
 
 
 def rows(markdown: str) -> list[list[str]]:

@@ -1,0 +1,183 @@
+"""The commands that the README and other pages give are run: in a clone of this checkout, on a real branch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot.config import load_settings
+from bot.settings import describe
+from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, text, tracked
+
+JQ = pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not here, which the README's lines are written for")
+MAKE = pytest.mark.skipif(shutil.which("make") is None, reason="make is not here")
+SETTINGS = {each.path.partition(".")[0] for each in describe()}
+
+
+def block(page: str, first: str) -> list[str]:
+    """The commands of the block of a page that begins with this one."""
+    (found,) = (body for body in blocks(page, "", "sh") if body.startswith(first))
+    return found.splitlines()
+
+
+def run(command: str, folder: Path, program: Path | None = None) -> str:
+    """What a command prints in a shell there; it has to end well. ``program`` is a folder put before PATH."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MAKE", "MFLAGS"))}
+    path = os.pathsep.join([*([str(program)] if program else []), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-eu", "-c", command],
+        cwd=folder,
+        env=known | {"PATH": path, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}"
+    return done.stdout
+
+
+def wrapper(place: Path, python: str, before: str = "") -> None:
+    """A program at this place that is Python with these arguments, and gives on what it is given."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(f'#!/bin/sh\nexec {shlex.quote(python)} {before} "$@"\n', encoding="utf-8")
+    place.chmod(0o755)
+
+
+# -- the two commands ----------------------------------------------------------------------------------------------
+
+
+def test_the_two_commands_of_the_readme_are_those_that_every_change_has_to_pass() -> None:
+    assert block("README.md", "make demo") == ["make demo", "make test"]
+    assert {"make demo", "make test"} <= set(text(".ci/run").splitlines())
+    steps = [step.get("run") for job in yaml.safe_load(text(".github/workflows/ci.yml"))["jobs"].values()
+             for step in job["steps"]]  # fmt: skip
+    assert {"make demo", "make test"} <= set(steps)
+
+
+@MAKE
+@pytest.mark.slow
+def test_the_demo_runs_in_a_fresh_clone(tmp_path: Path) -> None:
+    """With the packages that are here: what `make` installs is what the locks name, and CI installs it each time."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this copy has no history to clone")
+    clone = tmp_path / "precedent"
+    run(f"git clone --quiet {shlex.quote(str(ROOT))} {clone}", tmp_path)
+    wrapper(clone / ".venv/bin/python", sys.executable)
+    (clone / ".venv/ready").touch()
+    assert run(".venv/bin/python -c 'import bot; print(bot.__file__)'", clone).startswith(str(clone))
+    shown = run("make demo", clone)
+    assert "Seen before" in shown
+    assert "Mentioned here" in shown
+    assert (clone / ".demo").is_dir()
+
+
+# -- a memory, read with git and jq --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a checkout, `here`, whose remote has a memory, and the program `precedent` in `bin`."""
+    folder = tmp_path_factory.mktemp("desk")
+    wrapper(folder / "bin/precedent", sys.executable, f"-c {shlex.quote(PROGRAM)}")
+    who = "-c user.name=hubot -c user.email=hubot@example.com -c commit.gpgsign=false"
+    run(f"precedent import {shlex.quote(str(ROOT / 'sample/history.jsonl'))} --store memory", folder, folder / "bin")
+    run("git init --quiet --bare --initial-branch=main server.git", folder)
+    (folder / "main/auth").mkdir(parents=True)
+    (folder / "main/auth/cookie.py").write_text("PATH = '/'\n", encoding="utf-8")
+    for branch, tree in (("precedent", "memory"), ("main", "main")):
+        run(f"git init --quiet --initial-branch={branch} . && git add --force .", folder / tree)
+        run(f"git {who} commit --quiet --message start && git push --quiet ../server.git {branch}", folder / tree)
+    run(f"git clone --quiet --single-branch {(folder / 'server.git').as_uri()} here", folder)
+    return folder
+
+
+PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from bot.__main__ import main; sys.exit(main())"
+
+
+@JQ
+def test_the_lines_of_git_and_jq_print_a_digest_and_its_decisions(desk: Path) -> None:
+    fetch, one, decided = block("README.md", "git fetch origin precedent")
+    run(fetch, desk / "here")
+    digest = json.loads(run(one, desk / "here"))
+    assert (digest["id"], digest["title"]) == (48, "Login loop after the upgrade to 2.2")
+    decisions = run(decided, desk / "here").splitlines()
+    assert decisions
+    assert all(len(line) > 10 and line != "null" for line in decisions)
+
+
+def test_what_is_asked_in_the_readme_is_answered(desk: Path) -> None:
+    what, search, related = block("README.md", "precedent what")
+    for command in (what, search, related):
+        shown = run(command, desk / "here", desk / "bin")
+        assert re.search(r"\b\d+\b", shown), command
+
+
+@pytest.mark.slow
+def test_the_memory_is_checked_out_and_replayed_as_the_page_says(desk: Path) -> None:
+    commands = block("docs/command-line.md", "git fetch origin precedent")
+    run("\n".join(commands).replace("../memory", "../checked-out"), desk / "here", desk / "bin")
+    assert (desk / "checked-out/manifest.json").is_file()
+
+
+def test_the_memory_is_removed_as_the_readme_says(desk: Path, tmp_path: Path) -> None:
+    (command,) = {code for code in CODE.findall(prose(ROOT / "README.md")) if code.startswith("git push ")}
+    server = tmp_path / "server.git"
+    shutil.copytree(desk / "server.git", server)
+    run(f"git clone --quiet {server.as_uri()} here", tmp_path)
+    assert "precedent" in run("git ls-remote --heads origin", tmp_path / "here")
+    run(command, tmp_path / "here")
+    assert run("git ls-remote --heads origin", tmp_path / "here").split("\t")[1:] == ["refs/heads/main\n"]
+
+
+# -- blocks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_of_a_page_can_be_read_as_what_it_is(page: Path) -> None:
+    for body in blocks(page, "sh", "shell", "bash"):
+        done = subprocess.run(["sh", "-n"], input=body, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{page.name}: {done.stderr}\n{body}"
+    for body in blocks(page, "json"):
+        whole = body.count("\n{") == 0
+        assert [json.loads(each) for each in ([body] if whole else body.splitlines())]
+    for body in blocks(page, "toml"):
+        tomllib.loads(body)
+    for body in blocks(page, "yaml"):
+        assert yaml.safe_load(body) is not None, f"{page.name}: {body}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_that_a_page_shows_can_be_used(page: Path) -> None:
+    for body in blocks(page, "yaml"):
+        content = yaml.safe_load(body)
+        if isinstance(content, dict) and set(content) <= SETTINGS:
+            load_settings(body, page.name)
+
+
+def test_every_extra_that_is_named_can_be_installed() -> None:
+    """`pip install 'precedent[mcp]'` stands in pages and in errors."""
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    named = {}
+    for file in (*PAGES, *(path for path in tracked("bot", "deploy", "Dockerfile") if path.suffix != ".pyc")):
+        for extras in re.findall(r"(?:'|\")(?:precedent|\.|\./precedent)\[([\w,-]+)\]", file.read_text("utf-8")):
+            named |= dict.fromkeys(extras.split(","), file.name)
+    assert {"mcp", "server"} <= set(named)
+    assert set(named) <= set(project["optional-dependencies"]), named
+
+
+def test_installing_takes_the_steps_that_there_are() -> None:
+    clone, into, program = block("docs/command-line.md", "git clone ")
+    assert re.fullmatch(r"git clone https://github\.com/OWNER/precedent && python3 -m venv p "
+                        r"&& p/bin/pip install \./precedent", clone)  # fmt: skip
+    assert into == "cd your-repo"
+    assert re.fullmatch(r"\.\./p/bin/precedent \w+", program)
