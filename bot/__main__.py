@@ -9,7 +9,15 @@ from typing import NoReturn
 
 
 def main() -> int:
-    """Run the program; returns its exit code."""
+    """Run the program; returns its exit code, and for Ctrl-C 128 and the number of the signal."""
+    try:
+        return _run()
+    except KeyboardInterrupt:
+        print("precedent: stopped", file=sys.stderr)
+        return 130
+
+
+def _run() -> int:
     gc.disable()  # while modules are loaded nothing becomes garbage, and looking for it takes a tenth of the time
     if sys.argv[1:] == ["action"]:
         from bot.doors.action import main as door

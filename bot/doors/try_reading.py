@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -15,7 +17,7 @@ from bot.github.errors import RateLimited
 from bot.github.graphql import PER_PAGE, POINTS, Glimpse, GraphQLHistory, LostPlace
 
 SECONDS = 3.0
-"""How long a request for fifty issues with all their comments may take; a guess, for what is told beforehand."""
+"""How long a request for fifty issues with all their comments may take: a guess, until one reading was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Task:
     """What there is to read: ``changed`` issues, then ``missing`` older ones, of ``issues`` in all.
 
     ``anew``: so much changed that it costs less to begin again. ``wanted``: how many of the newest are to be held.
+    ``pace``: seconds for a request.
     """
 
     wanted: int
@@ -30,6 +33,7 @@ class Task:
     missing: int
     issues: int
     anew: bool = False
+    pace: float = SECONDS
 
     @property
     def count(self) -> int:
@@ -47,7 +51,7 @@ class Task:
 
     @property
     def seconds(self) -> float:
-        return SECONDS * self.requests
+        return self.pace * self.requests
 
 
 def task_of(shelf: Shelf, seen: Glimpse, wanted: int) -> Task:
@@ -55,9 +59,21 @@ def task_of(shelf: Shelf, seen: Glimpse, wanted: int) -> Task:
     most = min(wanted or seen.issues, seen.issues)
     changed = seen.changed if shelf.upto else 0
     missing = 0 if shelf.has_all else max(0, most - shelf.size)
+    pace = float(shelf.fact("pace") or SECONDS)
     if shelf.upto and changed + missing > most:
-        return Task(most, 0, most, seen.issues, anew=True)
-    return Task(most, changed, missing, seen.issues)
+        return Task(most, 0, most, seen.issues, anew=True, pace=pace)
+    return Task(most, changed, missing, seen.issues, pace=pace)
+
+
+@contextmanager
+def paced(shelf: Shelf, history: GraphQLHistory) -> Iterator[None]:
+    """Note how long a request takes, pauses included, for what is told before the next reading."""
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        if history.requests:
+            shelf.note(pace=f"{(time.monotonic() - began) / history.requests:.3f}")
 
 
 def since(shelf: Shelf) -> datetime | None:
@@ -86,7 +102,7 @@ def read(
 
 def _go_on(history: GraphQLHistory, shelf: Shelf, task: Task, tick: Callable[[int], None]) -> None:
     if shelf.upto is None:
-        shelf.clear()
+        shelf.begin_anew()
     else:
         for news in history.since(since(shelf)):
             shelf.put(news.records, grows=False, upto=stamp(news.cursor) or shelf.fact("upto"))

@@ -39,11 +39,17 @@ class Shelf:
         self._database.close()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything; a file that is damaged is replaced too."""
+        self._database.close()
+        _lay_out(self.path)
+        self._database = sqlite3.connect(self.path, isolation_level=None)
+
+    def begin_anew(self) -> None:
+        """Forget the issues and how far they were read; what is known of the repository itself stays."""
         with self._database:
             self._database.execute("BEGIN")
             self._database.execute("DELETE FROM threads")
-            self._database.execute("DELETE FROM facts")
+            self._database.execute("DELETE FROM facts WHERE name IN ('place', 'ended', 'upto')")
 
     def fact(self, name: str) -> str:
         """What is noted under this name, "" where nothing is."""

@@ -100,9 +100,8 @@ def told(error: ForgeError, site: Site, kept: int) -> PrecedentError:
     if isinstance(error, RateLimited):
         when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
         offline = "; or see now what there is, with --offline" if kept else ""
-        return WorldError(
-            f"{error.cause}; {count(kept, 'issue')} that were read are kept", f"run the same command {when}{offline}"
-        )
+        held = f"; {count(kept, 'issue')} that were read are kept" if kept else ""
+        return WorldError(f"{error.cause}{held}", f"run the same command {when}{offline}")
     if isinstance(error, Unauthorised):
         return UserError(f"{site.variable} holds a token that is wrong or has expired (401)", site.login)
     if isinstance(error, OutOfSight):

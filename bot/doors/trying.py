@@ -7,7 +7,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from bot.config import load_settings
 from bot.doors.output import Verdict
 from bot.doors.progress import progress
 from bot.doors.try_page import Tried, figures, render_try, sentences
-from bot.doors.try_reading import Task, read, since, task_of
+from bot.doors.try_reading import Task, paced, read, since, task_of
 from bot.doors.try_shelf import Shelf
 from bot.doors.try_site import Site, site_of, told
 from bot.duty import reason_to_pass
@@ -46,6 +46,8 @@ INTERRUPTED = 130
 def run_try(given: argparse.Namespace) -> object:
     """What would have been said on the newest issues of a repository."""
     settings = _settings(given.config)
+    if missing := left_out(settings):
+        print(f"precedent try: {given.config} is tried without {missing}", file=sys.stderr)
     page = _page_file(given)
     site = site_of(given, os.environ)
     with _shelf(site) as shelf:
@@ -80,12 +82,19 @@ def _page_file(given: argparse.Namespace) -> Path:
     if given.history and given.last > given.history:
         raise UserError(f"--last {given.last} is more than is read: add --history {given.last} or more")
     name = f"precedent-{given.repository.repository.replace('/', '-')}.html"
-    path: Path = (given.out or Path(name)).absolute()
-    if path.is_dir():
-        path /= name
-    if not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UserError(f"{path} cannot be written: name another file with --out")
-    return path
+    path: Path = given.out or Path(name)
+    with suppress(OSError):  # a name that is too long, a folder that cannot be looked into
+        path = path.absolute() / name if path.is_dir() else path.absolute()
+        if _takes_a_file(path):
+            return path
+    raise UserError(f"{path} cannot be written: name another file with --out")
+
+
+def _takes_a_file(path: Path) -> bool:
+    """Whether a file can be written there. A pipe or a device is none."""
+    if path.exists():
+        return path.is_file() and os.access(path, os.W_OK)
+    return path.parent.is_dir() and os.access(path.parent, os.W_OK)
 
 
 @contextmanager
@@ -99,6 +108,17 @@ def _shelf(site: Site) -> Iterator[Shelf]:
             ) from error
         with closing(shelf):
             yield shelf
+
+
+def left_out(settings: Settings) -> str:
+    """What these settings ask for and a try does not have."""
+    asked = {"its text model (semantic.model)": settings.semantic.model, "pull requests (pulls)": settings.pulls}
+    return " and ".join(name for name, is_asked in asked.items() if is_asked)
+
+
+def _whose(config: Path | None, settings: Settings) -> str:
+    missing = left_out(settings)
+    return f"those of {config}{f', without {missing}' if missing else ''}" if config else "the defaults of the program"
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
@@ -116,24 +136,28 @@ class Seen:
 
 def _read(site: Site, shelf: Shelf, settings: Settings, given: argparse.Namespace) -> Seen:
     """Bring the shelf up to date."""
-    if given.fresh:
-        shelf.clear()
-    own = Own(settings.comment.author, marker())
-    forge = GitHubClient(site.api, site.token, site.repository)
-    history = GraphQLHistory(site.api, site.token, site.repository, own, forge)
-    found = history.glimpse(since(shelf))
-    if shelf.fact("repository") not in ("", str(found.id)):  # another one bears the name now
+    found = _asking(site, settings)[0].glimpse(None if given.fresh else since(shelf))
+    if given.fresh or shelf.fact("repository") not in ("", str(found.id)):  # another one bears the name now
         shelf.clear()
     if not found.issues:
         raise UserError(f"{site.repository} has no issue yet: there is nothing to try it on")
     task = task_of(shelf, found, given.history)
     _announce(found, task, shelf)
-    with progress("Reading issues", task.count) as tick:
+    facts = {"repository": str(found.id), "name": found.name, "private": "1" if found.is_private else "0"}
+    shelf.note(**facts, issues=str(found.issues))  # first of all: the reading may be broken off
+    history, forge = _asking(replace(site, repository=found.name), settings)
+    with progress("Reading issues", task.count) as tick, paced(shelf, history):
         read(history, shelf, task, forge.sit_out, tick)
     now = datetime.now(UTC)
-    facts = {"repository": str(found.id), "name": found.name, "private": "1" if found.is_private else ""}
-    shelf.note(**facts, issues=str(found.issues), read_at=now.isoformat())
+    shelf.note(read_at=now.isoformat())
     return Seen(found.name, found.is_private, found.issues, now)
+
+
+def _asking(site: Site, settings: Settings) -> tuple[GraphQLHistory, GitHubClient]:
+    """What asks the server about this repository."""
+    forge = GitHubClient(site.api, site.token, site.repository)
+    own = Own(settings.comment.author, marker())
+    return GraphQLHistory(site.api, site.token, site.repository, own, forge), forge
 
 
 def _known(shelf: Shelf, site: Site) -> Seen:
@@ -143,7 +167,8 @@ def _known(shelf: Shelf, site: Site) -> Seen:
     read_at = shelf.fact("read_at")
     when = datetime.fromisoformat(read_at) if read_at else shelf.upto or datetime.now(UTC)
     issues = max(int(shelf.fact("issues") or 0), shelf.size)
-    return Seen(shelf.fact("name") or site.repository, bool(shelf.fact("private")), issues, when)
+    is_private = shelf.fact("private") != "0"  # where nobody knows, it is
+    return Seen(shelf.fact("name") or site.repository, is_private, issues, when)
 
 
 def _announce(seen: Glimpse, task: Task, shelf: Shelf) -> None:
@@ -153,14 +178,16 @@ def _announce(seen: Glimpse, task: Task, shelf: Shelf) -> None:
     told = [f"{seen.name}: {which}{count(task.issues, 'issue')}; nothing is written there."]
     if held:
         told.append(f"{held:,} were read before, {count(task.changed, 'change')} since.")
-    took = f"{task.seconds / 60:.0f} min" if task.seconds >= 90 else f"{task.seconds:.0f} s"
+    took = f"{task.seconds / 60:.0f} min" if task.seconds >= 90 else f"{max(1, task.seconds):.0f} s"
     cost = f"To read: {count(task.requests, 'request')}, about {took}"
     rate = seen.rate
     if rate:
         cost += f", {task.points:,} of the {rate.left:,} points that are left of this hour"
     told.append(f"{cost}.")
     if rate and rate.anew and task.points > rate.left:
-        told.append(f"They do not suffice: what is read is kept, and after {rate.anew:%H:%M} UTC it goes on.")
+        told.append(
+            f"They do not suffice: what is read is kept, and the same command goes on after {rate.anew:%H:%M} UTC."
+        )
     print(" ".join(told), file=sys.stderr)
 
 
@@ -178,7 +205,7 @@ def _replayed(shelf: Shelf, site: Site, seen: Seen, settings: Settings, given: a
         issues=max(seen.issues, len(threads)),
         oldest=min((thread.created_at for thread in threads), default=None),
         read_at=seen.read_at,
-        settings=f"those of {given.config}" if given.config else "the defaults of the program",
+        settings=_whose(given.config, settings),
     )
     renderer = Renderer(links=tried.links, commands=settings.commands.enabled)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -45,6 +46,7 @@ FEW = 5
 RETRIES = 3
 """Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds."""
 
+_NAME = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
 _NO_PLACE = "INVALID_CURSOR_ARGUMENTS"
 _OUT_OF_SIGHT = "the token cannot see this repository's issues"
 
@@ -106,7 +108,8 @@ class GraphQLHistory:
         rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
         total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
         key, name, is_private = (repository[field] for field in ("databaseId", "nameWithOwner", "isPrivate"))
-        return Glimpse(key, name, is_private, total, changed, rate)
+        is_name = _NAME.fullmatch(str(name))  # it goes to terminals and into addresses
+        return Glimpse(key, name if is_name else self._repo, is_private, total, changed, rate)
 
     def _client(self) -> GitHub[Any]:
         """A client without the library's cache: what is posted is not kept, and the cache would never be closed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -183,6 +184,16 @@ def test_settings_that_are_tried_are_heeded(github: FakeGitHub, tries: Try) -> N
     assert "those of mine.yml" in page()
 
 
+def test_what_of_the_settings_is_not_tried_is_told(github: FakeGitHub, tries: Try) -> None:
+    fill(github, 3)
+    Path("mine.yml").write_text("pulls: true\nsemantic:\n  model: models/small\n", encoding="utf-8")
+    missing = "without its text model (semantic.model) and pull requests (pulls)"
+    assert tries("--config", "mine.yml").err.startswith(f"precedent try: mine.yml is tried {missing}\n")
+    assert f"those of mine.yml, {missing}" in page()
+    Path("mine.yml").write_text("mode: summary\n", encoding="utf-8")
+    assert "without" not in tries("--config", "mine.yml").err
+
+
 def test_a_repository_of_bots_has_nothing_to_show(github: FakeGitHub, tries: Try) -> None:
     github.open_issue("dependabot[bot]", "Bump", at=at(1))
     assert tries().out.startswith("Nobody but bots has opened an issue yet")
@@ -214,6 +225,15 @@ def test_a_private_repository_is_kept_from_others(github: FakeGitHub, tries: Try
     assert stat.S_IMODE(Path(PAGE).stat().st_mode) == 0o600
 
 
+def test_a_private_repository_is_known_for_one_however_little_of_it_was_read(github: FakeGitHub, tries: Try) -> None:
+    github.repo.private = True
+    fill(github, 2 * PER_PAGE)
+    github.limits.set(1 + POINTS, resource="graphql")
+    assert tries("--last", "3").code == 1
+    assert "keep it where that may be read" in tries("--last", "3", "--offline").out
+    assert stat.S_IMODE(Path(PAGE).stat().st_mode) == 0o600
+
+
 def test_what_was_read_is_for_its_owner_alone(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3)
     tries()
@@ -242,6 +262,26 @@ def test_a_renamed_repository_is_shown_by_its_name_now(github: FakeGitHub, tries
     github.world.names["octocat/hello"] = github.repo.id
     github.repo.name = "hello"
     assert tries("--json").data["repository"] == "octocat/hello"
+
+
+def test_what_closed_an_issue_is_known_after_its_repository_was_renamed(
+    github: FakeGitHub, tries: Try, tmp_path: Path
+) -> None:
+    number = github.open_issue("octocat", "Crash", at=at(1))
+    pull = github.add_pull("hubot", "Fix", at=at(2))
+    github.merge_pull(pull, "hubot", at=at(3))
+    github.close(number, "octocat", at=at(4))
+    fix = github.issue(pull).pull
+    assert fix is not None
+    fix.closes.append(number)  # linked by hand, which no text tells
+    github.world.names["octocat/hello"] = github.repo.id
+    github.repo.name = "hello"
+    assert tries().code == 0
+    (held,) = (tmp_path / "cache").rglob("issues.db")
+    with closing(sqlite3.connect(held)) as database:
+        (fields,) = database.execute("SELECT fields FROM threads WHERE id = ?", (number,)).fetchone()
+    (closed,) = (event for event in json.loads(fields)["events"] if event["event"] == "closed")
+    assert closed["source"] == pull
 
 
 # What it keeps
@@ -314,6 +354,31 @@ def test_ctrl_c_keeps_what_was_read(github: FakeGitHub, tmp_path: Path) -> None:
     assert queries(github) == 3, "a glimpse, what changed since, and the page that was missing"
 
 
+def test_ctrl_c_is_one_line_before_anything_begins(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
+    fill(github, 3)
+    tries()
+    (held,) = (tmp_path / "cache").rglob("lock")
+    with held.open("r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = started(github, tmp_path)
+        time.sleep(2.5)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=20)
+    assert (running.returncode, out, err) == (130, "", "precedent: stopped\n")
+
+
+def test_how_long_a_request_takes_is_learned(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
+    fill(github, 3)
+    assert "about 3 s" in tries().err
+    (held,) = (tmp_path / "cache").rglob("issues.db")
+    with closing(sqlite3.connect(held, isolation_level=None)) as database:
+        (told,) = database.execute("SELECT value FROM facts WHERE name = 'pace'").fetchone()
+        assert 0 < float(told) < 2
+        database.execute("UPDATE facts SET value = '240.0' WHERE name = 'pace'")
+    fill(github, 1, 3)
+    assert "1 request, about 4 min" in tries().err
+
+
 def test_a_place_that_github_forgot_is_looked_for_again(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3 * PER_PAGE)
     tries("--last", "3", "--history", str(PER_PAGE))
@@ -338,6 +403,26 @@ def test_a_cache_that_is_none_is_made_anew(github: FakeGitHub, tries: Try, tmp_p
     (held,) = (tmp_path / "cache").rglob("issues.db")
     held.write_bytes(b"no database" * 1000)
     assert tries("--json").data["history"] == 3
+
+
+def test_a_cache_that_is_damaged_is_told_and_fresh_mends_it(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
+    fill(github, 2 * PER_PAGE)
+    tries("--last", "3")
+    (held,) = (tmp_path / "cache").rglob("issues.db")
+    content = held.read_bytes()
+    held.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    ended = tries("--last", "3")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert "or try --fresh" in ended.err
+    assert tries("--last", "3", "--fresh", "--json").data["history"] == 2 * PER_PAGE
+
+
+def test_fresh_forgets_nothing_before_the_server_answers(github: FakeGitHub, tries: Try) -> None:
+    fill(github, 3)
+    tries()
+    github.faults.add("POST /graphql", "401", None)
+    assert tries("--fresh").code == 2
+    assert tries("--offline", "--json").data["history"] == 3
 
 
 def test_another_repository_of_the_same_name_is_another(github: FakeGitHub, tries: Try) -> None:
@@ -376,7 +461,7 @@ def test_where_more_changed_than_is_wanted_it_begins_anew(github: FakeGitHub, tr
     [
         ("401", 2, "GH_TOKEN holds a token that is wrong or has expired (401); `export GH_TOKEN=$(gh auth token)`, or"),
         ("404", 1, "has no GraphQL API (404), by which issues are read"),
-        ("limit200", 1, "0 issues that were read are kept; run the same command after"),
+        ("limit200", 1, "rate limit is reached until"),
         ("drop", 1, "could not be reached"),
         ("500", 1, "try again later"),
     ],
@@ -438,6 +523,8 @@ def test_the_token_is_the_one_that_githubs_own_command_line_takes(
         (["--last", "20", "--history", "10"], "--last 20 is more than is read: add --history 20 or more"),
         (["--offline"], f"nothing of {REPO} was read yet: leave out --offline"),
         (["--out", "absent/x.html"], "cannot be written: name another file with --out"),
+        (["--out", "/dev/null"], "/dev/null cannot be written: name another file with --out"),
+        (["--out", "x" * 300], "cannot be written: name another file with --out"),
         (["--config", "absent.yml"], "there is no file absent.yml"),
     ],
 )
