@@ -20,14 +20,26 @@ def main() -> int:
 def _run() -> int:
     gc.disable()  # while modules are loaded nothing becomes garbage, and looking for it takes a tenth of the time
     if sys.argv[1:] == ["action"]:
-        from bot.doors.action import main as door
-    else:
-        from bot.doors.cli import main as door
+        return act()
+    from bot.doors.cli import main as door
+
     gc.enable()
     code = door()
     if sys.argv[1:2] == ["search"]:
         leave(code)
     return code
+
+
+def act() -> int:
+    """The Action, which asks git for the first time before all of it is there."""
+    from bot.doors.ahead import begin
+
+    ahead = begin(os.environ)
+    from bot.doors.action import main as door
+
+    gc.freeze()  # what was loaded stays
+    gc.enable()
+    return door(ahead)
 
 
 def leave(code: int) -> NoReturn:

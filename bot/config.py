@@ -20,6 +20,12 @@ except ImportError:  # PyYAML built without libyaml
     from yaml import SafeLoader  # type: ignore[assignment]
 
 CONFIG_PATH = ".github/precedent.yml"
+TEMPLATES = tuple(
+    f".github/precedent/{name}"
+    for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "words.yml")
+)
+"""Where a repository's own templates and words are, on the default branch."""
+
 MAX_BYTES = 65_536
 MAX_DEPTH = 4
 MAX_EVENTS = 5_000

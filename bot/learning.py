@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bot.answer import Context
 from bot.comment.render import Renderer
-from bot.evaluation.backtest import Watch
-from bot.evaluation.labels import feedback_of
-from bot.evaluation.learn import REPLAYED, SECONDS, Learner, read
-from bot.evaluation.results import Backtest
+from bot.evaluation.results import REPLAYED, SECONDS, Backtest
 from bot.memory.memory import Memory
 from bot.model import Kind, Thread
 from bot.recall.mentioned import Place
 from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.evaluation.learn import Learner
 
 LEAST_THREADS = 50
 """Fewer teach nothing."""
@@ -67,6 +68,9 @@ def learner(
     trains: bool = True,
 ) -> Learner:
     """The newest MOST_THREADS of memory as a history to learn from. ``trains``: it is replayed with word vectors."""
+    from bot.evaluation.backtest import Watch  # few runs learn
+    from bot.evaluation.labels import feedback_of
+    from bot.evaluation.learn import read
 
     def rendered(thread: Thread, context: Context) -> str:
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from bot.backfill import Clock
 from bot.comment.links import Links
 from bot.comment.render import Renderer, marker
-from bot.config import load_settings
+from bot.config import TEMPLATES, load_settings
 from bot.errors import PrecedentError, UserError
 from bot.github.client import WRITE_GAP, GitHubClient
 from bot.github.fixes import FixFinder
@@ -34,12 +34,7 @@ from bot.settings import Settings, SettingsError
 from bot.sources.choice import page_sources
 
 GITHUB = "https://github.com"
-CONFIG = ".github/precedent.yml"
-TEMPLATE_FOLDER = ".github/precedent"
-TEMPLATES = tuple(
-    f"{TEMPLATE_FOLDER}/{name}"
-    for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "words.yml")
-)
+Read = Callable[[str, str, list[str]], tuple[str, dict[str, bytes]]]
 MUTED = "the settings cannot be used: what is to be said waits until they are mended"
 
 
@@ -115,12 +110,18 @@ class Ear(Protocol):
         ...
 
 
-def choose(site: Site, config: str, ear: Ear, change: Callable[[Settings], Settings] = lambda same: same) -> Chosen:
+def choose(
+    site: Site,
+    config: str,
+    ear: Ear,
+    change: Callable[[Settings], Settings] = lambda same: same,
+    read: Read = read_head,
+) -> Chosen:
     """The settings and templates of the default branch; ``change`` is made to the settings in any case.
 
     With bad settings everything is remembered, and what is owed is promised for when they are mended.
     """
-    head, files = read_head(site.url, site.token, [config, *TEMPLATES])
+    head, files = read(site.url, site.token, [config, *TEMPLATES])
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
     settings, muted = Settings(), ""
     try:

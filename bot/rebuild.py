@@ -6,9 +6,7 @@ from functools import partial
 
 from bot import learning
 from bot.backfill import FIRST_SECONDS, Pace, Read, backfill
-from bot.evaluation.learn import SECONDS
-from bot.evaluation.report import in_words
-from bot.evaluation.results import Backtest
+from bot.evaluation.results import SECONDS, Backtest
 from bot.github.errors import ForgeError, RateLimited, Unreachable
 from bot.kept import Changes, Reading
 from bot.missing import bury
@@ -46,6 +44,8 @@ def go_on(bot: Bot, *, calm: bool) -> None:
 def prove(bot: Bot) -> Backtest:
     """What would have been said on the newest issues, with what memory has learned; nothing is written."""
     backtest = learning.prove(bot.memory.open(), bot.settings, bot.renderer, bot.place)
+    from bot.evaluation.report import in_words
+
     bot.note(in_words(backtest))
     return backtest
 
@@ -54,6 +54,8 @@ def learn(bot: Bot, seconds: float) -> Backtest:
     """Learn from everything in memory, for so long beside the word vectors; staged."""
     bot.clock.tell(f"Learning from {bot.memory.size:,} threads")
     backtest = learning.learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
+    from bot.evaluation.report import in_words
+
     bot.note(in_words(backtest))
     return backtest
 

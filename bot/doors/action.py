@@ -10,19 +10,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.comment.summary import log_line
+from bot.doors.ahead import Ahead
 from bot.doors.guarded import bug
 from bot.doors.reporting import Report, say, tell
 from bot.doors.runner import Surroundings, leave, prepare_process, surroundings
 from bot.errors import PrecedentError, UserError
-from bot.evaluation.report import render_report
 from bot.flow import handle
 from bot.github.client import WRITE_GAP
 from bot.github.events import CALM, KNOWN, Event, parse_event
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
+from bot.memory.head import read_head
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.store import Store
 from bot.model import Thread, ThreadId
-from bot.outfit import Site, branch_store, choose, embedder, outfit
+from bot.outfit import Read, Site, branch_store, choose, embedder, outfit
 from bot.parts import Bot
 from bot.rebuild import go_on, prove, rebuild
 from bot.recall.conversation import Past, past
@@ -30,16 +31,19 @@ from bot.recall.library import WithoutWords
 from bot.settings import Settings
 
 
-def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP) -> int:
+def run(
+    environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP, read: Read = read_head
+) -> int:
     """One run; returns the exit code: 0 fine (silence included), 1 a fault outside, 2 a mistake of the user.
 
     ``now`` is the time of the run, for replays; None reads the clock. ``write_gap``: seconds between two writes.
+    ``read`` gives the settings and templates of the default branch.
     """
     try:
         around = replace(surroundings(environ), write_gap=write_gap)
         report = Report()
         try:
-            _run(around, given_inputs(environ), now or datetime.now(UTC), report)
+            _run(around, given_inputs(environ), now or datetime.now(UTC), report, read)
         except PrecedentError as error:
             report.meet(error)
         tell(around, report)
@@ -52,7 +56,7 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
     return report.code
 
 
-def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report) -> None:
+def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report, read: Read) -> None:
     inputs = read_inputs(given)
     if not inputs.token:
         raise UserError('input "token" is empty: leave it out, or give ${{ github.token }}')
@@ -60,11 +64,13 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
     if event.name not in KNOWN:
         report.note(f"The event {event.name} is none that Precedent listens to: nothing was done.")
         return
-    with _bot(around, inputs, given, now, report) as bot:
+    with _bot(around, inputs, given, now, report, read) as bot:
         by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
         if by_hand in ("rebuild", "backtest"):
             backtest = rebuild(bot) if by_hand == "rebuild" else prove(bot)
             if backtest:
+                from bot.evaluation.report import render_report
+
                 path = leave(around, "backtest.html", render_report(backtest))
                 are = "would be" if inputs.dry_run and by_hand == "rebuild" else "are"
                 report.note(f"{backtest.threads:,} threads {are} in memory; what it would have said: {path}")
@@ -101,7 +107,7 @@ def _event(around: Surroundings, inputs: Inputs) -> Event:
 
 @contextmanager
 def _bot(
-    around: Surroundings, inputs: Inputs, given: Mapping[str, str], now: datetime, report: Report
+    around: Surroundings, inputs: Inputs, given: Mapping[str, str], now: datetime, report: Report, read: Read
 ) -> Iterator[Bot]:
     """The parts of one run, put together and given back."""
     if inputs.dry_run:
@@ -113,7 +119,7 @@ def _bot(
         changed = with_inputs(settings, given)
         return replace(changed, mode="summary") if inputs.dry_run and changed.mode == "comment" else changed
 
-    chosen = choose(site, inputs.config, report, change)
+    chosen = choose(site, inputs.config, report, change, read)
     store: Store = branch_store(site, chosen.settings)
     if inputs.dry_run:
         store = ReadOnlyStore(store)
@@ -133,7 +139,12 @@ def _site(around: Surroundings, inputs: Inputs) -> Site:
     )
 
 
-def main() -> int:
-    """The Action's entry point."""
+def main(ahead: Ahead | None = None) -> int:
+    """The Action's entry point; ``ahead`` is what was asked for while this was being loaded."""
     prepare_process()
-    return run(os.environ)
+    if ahead is None:
+        return run(os.environ)
+    try:
+        return run(os.environ, read=ahead.read)
+    finally:
+        ahead.end()

@@ -14,20 +14,13 @@ from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, Links
 from bot.evaluation.metrics import summary
 from bot.evaluation.replay import History
-from bot.evaluation.results import Backtest
+from bot.evaluation.results import REPLAYED, SECONDS, Backtest
 from bot.memory.learned import Embedder, Lesson
 from bot.model import Thread
 from bot.ranking import Ranking, shipped
 
 Progress = Callable[[int], None]
 Calibrate = Callable[[Sequence[Seen], Ranking], Calibration]
-
-REPLAYED = 300
-"""How many of the newest issues a rebuild replays."""
-
-SECONDS = 60.0
-"""How long a rebuild learns beside the word vectors: a third of it for the order, a third for the cut, the rest for the
-comments that it shows."""
 
 
 @dataclass(frozen=True)

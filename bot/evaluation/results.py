@@ -9,6 +9,13 @@ from enum import StrEnum
 
 from bot.model import ThreadId
 
+REPLAYED = 300
+"""How many of the newest issues a rebuild replays."""
+
+SECONDS = 60.0
+"""How long a rebuild learns beside the word vectors: a third of it for the order, a third for the cut, the rest for the
+comments that it shows."""
+
 
 class Grade(StrEnum):
     """How a replayed thread went.

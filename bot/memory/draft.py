@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from bot.indexed import Entry, Hit
 from bot.kept import Changes
@@ -18,17 +18,20 @@ from bot.memory.documents import document_of
 from bot.memory.families import DIGESTS
 from bot.memory.held import CHUNK
 from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
+from bot.memory.layout import LAYOUT, PARTS_FOLDER, USUAL, Sizes
 from bot.memory.learned import Embedder, Encoder, Lesson
 from bot.memory.manifest import Manifest
 from bot.memory.notes import Notes
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
 from bot.memory.store import Snapshot, StoreError
-from bot.memory.whoosh import LAYOUT, PARTS_FOLDER, USUAL, Sizes, WhooshIndex, build, open_index
-from bot.memory.whoosh.leaf import Leaf
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
+
+if TYPE_CHECKING:
+    from bot.memory.whoosh import WhooshIndex
+    from bot.memory.whoosh.leaf import Leaf
 
 Answer = TypeVar("Answer")
 INDEX, PARTS = manifests.INDEX, manifests.PARTS
@@ -150,6 +153,8 @@ class Draft(Changed):
 
         ``embeds``: with the vectors of the downloaded model too, which takes its time.
         """
+        from bot.memory.whoosh import build, open_index
+
         if self._index:
             self._index.close()
         self._index, self._behind = None, {}
@@ -201,6 +206,8 @@ class Draft(Changed):
             fault = self._fault()
             if fault:
                 return self._rebuild(fault)
+            from bot.memory.whoosh import open_index  # a run asks GitHub before it asks the index
+
             self._index = open_index(self._index_folder(), self._fetch, self._sizes)
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]

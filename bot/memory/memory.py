@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from bot.indexed import Entry, Hit
 from bot.kept import Changes, Fix, Reading, Said, Wish
@@ -15,14 +15,16 @@ from bot.memory.changed import Progress
 from bot.memory.draft import INDEX, Draft
 from bot.memory.held import files_of
 from bot.memory.index import Narrowing, Query
+from bot.memory.layout import USUAL, Sizes
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH
 from bot.memory.notes import Notes
 from bot.memory.store import Moved, Store, StoreError
-from bot.memory.whoosh import USUAL, Sizes
-from bot.memory.whoosh.leaf import Leaf
 from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
+
+if TYPE_CHECKING:
+    from bot.memory.whoosh.leaf import Leaf
 
 PATIENCE = 120.0
 """Seconds that a write goes on trying while others write: twenty writers at once, ten times each, land within it."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from bot.config import CONFIG_PATH
 from bot.errors import PrecedentError
 from bot.flow import handle
 from bot.github.client import WRITE_GAP
@@ -15,7 +16,7 @@ from bot.github.errors import Gone, NotInstalled, NotPermitted, RateLimited, Sus
 from bot.github.events import CALM
 from bot.memory.git_errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.memory import Memory
-from bot.outfit import CONFIG, MUTED, Chosen, Site, branch_store, choose, embedder, outfit, remembering
+from bot.outfit import MUTED, Chosen, Site, branch_store, choose, embedder, outfit, remembering
 from bot.parts import Bot
 from bot.plans import BUSY, FULL
 from bot.rebuild import go_on
@@ -125,7 +126,7 @@ class Visit:
         desk.ledger.register().seen(lane, grant.name, private=grant.private)
         site = self._site(grant)
         self.hearing.watch("settings")
-        chosen = choose(site, CONFIG, self.hearing)
+        chosen = choose(site, CONFIG_PATH, self.hearing)
         chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.hearing))
         self.hearing.watch("clone")
         with desk.clones.borrowed(lane) as keep:

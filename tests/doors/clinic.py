@@ -16,10 +16,10 @@ from bot.doors.doctor import examine
 from bot.kept import Changes
 from bot.memory import manifest as manifests
 from bot.memory.branch import BranchStore
+from bot.memory.layout import Sizes
 from bot.memory.manifest import Manifest
 from bot.memory.memory import Memory
 from bot.memory.store import Edits, Snapshot
-from bot.memory.whoosh import Sizes
 from bot.model import Thread
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub

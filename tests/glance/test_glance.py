@@ -25,9 +25,9 @@ from bot.glance.fill import fill
 from bot.glance.glance import Glance
 from bot.kept import Changes
 from bot.memory.folder import FolderStore
+from bot.memory.layout import Sizes
 from bot.memory.memory import Memory
 from bot.memory.packed import pack, unpack
-from bot.memory.whoosh import Sizes
 from bot.model import Kind, Message, Thread, ThreadId, Tombstone
 from bot.reading.words import terms
 from bot.recall.query import word_query

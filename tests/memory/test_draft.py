@@ -17,11 +17,11 @@ from bot.kept import Changes, Said
 from bot.memory.draft import PARTS, part_path
 from bot.memory.families import DIGESTS
 from bot.memory.formats import FORMAT, ForeignFormat
+from bot.memory.layout import LAYOUT
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path
 from bot.memory.shards import read_lines
-from bot.memory.whoosh import LAYOUT
 from bot.model import Tombstone
 from bot.reading.digest import digest
 from tests.memory import hostile_index

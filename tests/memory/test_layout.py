@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from bot.memory.index import ARMS
-from bot.memory.whoosh import LAYOUT
+from bot.memory.layout import LAYOUT
 from bot.memory.whoosh.columns import NUMBERS
 from bot.memory.whoosh.names import KINDS, LETTERS
 from bot.memory.whoosh.writer import SCHEMA

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from bot.indexed import Hit
 from bot.memory.index import NOTES, TEXT, Blend, Document, IndexCorrupt, Query
+from bot.memory.layout import Sizes
 from bot.memory.store import StoreError
-from bot.memory.whoosh import Sizes, WhooshIndex, build, open_index
+from bot.memory.whoosh import WhooshIndex, build, open_index
 from bot.memory.whoosh.parts import Parts
 from bot.model import Kind, ThreadId
 from tests.examples import examples

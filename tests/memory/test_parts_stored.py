@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from bot.kept import Changes
+from bot.memory.layout import Sizes
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
-from bot.memory.whoosh import Sizes
 from bot.model import Tombstone
 from tests.memory.samples import Place, at, found, issue, remember, word_of
 

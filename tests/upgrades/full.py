@@ -10,9 +10,9 @@ from typing import Any
 from bot.doors.archives import read_archive
 from bot.kept import Changes, Fix, Reading, Said, Wish
 from bot.memory.folder import FolderStore
+from bot.memory.layout import Sizes
 from bot.memory.learned import Lesson
 from bot.memory.memory import Memory
-from bot.memory.whoosh import Sizes
 from bot.model import Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.ranking import shipped
 

@@ -19,10 +19,6 @@ from whoosh.columns import Column, ColumnWriter
 from bot.numeric.scores import Numbers, ends
 from bot.numeric.vectors import MAX_LENGTH
 
-LAYOUT = 1
-"""The layout of an index: one more with each change after which an index from before it cannot be read. The manifest
-has it, 0 where it was written before there was such a number."""
-
 FLIPS = ("flip1", "flip2", "flip3", "flip4")
 NUMBERS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIPS)
 """Columns of numbers of eight bytes: when a document was created, what stands for its thread, what stands for the

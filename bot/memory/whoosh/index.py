@@ -16,6 +16,7 @@ from whoosh.index import TOC, FileIndex
 
 from bot.indexed import Entry, Hit
 from bot.memory.index import Document, IndexCorrupt, Query
+from bot.memory.layout import PARTS_FOLDER, USUAL, Sizes
 from bot.memory.levels import heaviest
 from bot.memory.packed import encode_key
 from bot.memory.store import Moved, StoreError
@@ -23,8 +24,7 @@ from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
 from bot.memory.whoosh.leaf import Leaf
 from bot.memory.whoosh.names import LETTERS
 from bot.memory.whoosh.parted import is_of
-from bot.memory.whoosh.parting import USUAL, Sizes
-from bot.memory.whoosh.parts import FOLDER, MAX_PART_BYTES, PART, Fetch, Parts
+from bot.memory.whoosh.parts import MAX_PART_BYTES, PART, Fetch, Parts
 from bot.memory.whoosh.search import Corpus, Search
 from bot.memory.whoosh.writer import SCHEMA, Writer, check_vectors, open_leaf
 from bot.model import ThreadId
@@ -224,8 +224,8 @@ def check_folder(folder: Path) -> None:
     tocs = 0
     with scandir(folder) as found:
         for file in found:
-            if file.name == FOLDER and file.is_dir(follow_symlinks=False):
-                _check_parts(folder / FOLDER)
+            if file.name == PARTS_FOLDER and file.is_dir(follow_symlinks=False):
+                _check_parts(folder / PARTS_FOLDER)
                 continue
             is_toc = _TOC_FILE.fullmatch(file.name) is not None
             _check_file(file, is_toc or _SEGMENT_FILE.fullmatch(file.name), MAX_TOC_BYTES if is_toc else MAX_FILE_BYTES)

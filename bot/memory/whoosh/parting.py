@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 
 from bot.memory.index import ARMS
+from bot.memory.layout import Sizes
 from bot.memory.postings import Inversion
 from bot.memory.whoosh.columns import NUMBERS, Pieces, Rows
 from bot.memory.whoosh.core import FIELDS, Core, Lists, encode
@@ -14,26 +15,6 @@ from bot.memory.whoosh.parts import Parts
 from bot.numeric import codes, planes, scores, vectors
 
 MAX_BUCKETS = 4_096
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How large a segment in one file and a part become.
-
-    ``documents``: a segment of more is written in parts; above that, most of what an event fetched it would not read.
-    ``rows`` and ``entries``: documents whose numbers and codes, and whose entries, are in one part: the candidates of a
-    question are scattered over all of history. ``bucket``: bytes that the lists in one bucket have together, about.
-    ``heavy``: bytes of a list from which it lies alone: who wants another one of its bucket is not to fetch it.
-    """
-
-    documents: int = 16_384
-    rows: int = 8_192
-    entries: int = 64
-    bucket: int = 24_000
-    heavy: int = 8_000
-
-
-USUAL = Sizes()
 
 
 def take_apart(columns: Mapping[str, bytes], lists: Inversion, documents: int, parts: Parts, sizes: Sizes) -> bytes:

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bot.memory.index import IndexCorrupt
-
-FOLDER = "parts"
-"""Where in the folder of an index the parts lie that are here."""
+from bot.memory.layout import PARTS_FOLDER
 
 PART = re.compile(r"[0-9a-f]{32}", re.ASCII)
 DIGEST_BYTES = 16
@@ -28,7 +26,7 @@ class Parts:
     """
 
     def __init__(self, folder: Path, fetch: Fetch | None = None) -> None:
-        self._folder = folder / FOLDER
+        self._folder = folder / PARTS_FOLDER
         self._fetch = fetch
         self._held: dict[str, bytes] = {}
 

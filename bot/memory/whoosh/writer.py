@@ -19,6 +19,7 @@ from whoosh.writing import MERGE_SMALL, SegmentWriter
 
 from bot.memory import bm25f
 from bot.memory.index import ARMS, Document
+from bot.memory.layout import USUAL, Sizes
 from bot.memory.packed import encode_key
 from bot.memory.postings import Inversion
 from bot.memory.whoosh import core, stored
@@ -27,7 +28,7 @@ from bot.memory.whoosh.columns import FLIPS, NUMBERS, Pieces, Rows
 from bot.memory.whoosh.leaf import Leaf, WholeLeaf
 from bot.memory.whoosh.names import KINDS, LETTERS, id_term, stand_in
 from bot.memory.whoosh.parted import PartedLeaf
-from bot.memory.whoosh.parting import USUAL, Sizes, take_apart
+from bot.memory.whoosh.parting import take_apart
 from bot.memory.whoosh.parts import Parts
 from bot.model import ThreadId
 from bot.numeric.vectors import MAX_LENGTH
