@@ -40,8 +40,11 @@ POINTS = 2
 """What such a request costs of the 5,000 points of an hour: 201 lists, a point for a hundred.
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
 
-FEW = 5
-"""Issues that it asks for where the server could not answer for fifty: it has ten seconds for an answer."""
+SIZES = (PER_PAGE, 15, 5)
+"""Issues that it asks for: fewer where the server could not answer for more, as it has ten seconds for an answer."""
+
+STEADY = 10
+"""Answers after which more is asked for again. Each attempt that is too much costs four requests of ten seconds."""
 
 RETRIES = 3
 """Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds."""
@@ -87,6 +90,7 @@ class GraphQLHistory:
         self._own = own
         self._reader = reader
         self._query = ISSUES
+        self._step = self._answered = 0
         self.requests = 0
         """How many were sent, repeats included."""
 
@@ -129,15 +133,24 @@ class GraphQLHistory:
                     return
 
     def _batch(self, api: GitHub[Any], place: Json) -> tuple[Json, News]:
-        """The next issues: many in one answer, else a few, else each of a few by itself."""
-        for size in (PER_PAGE, FEW):
+        """The next issues: as many in one answer as were had lately, else fewer, else each of a few by itself."""
+        for step in range(self._step, len(SIZES)):
             try:
-                page = self._permitted_page(api, {**place, "first": size})
+                page = self._permitted_page(api, {**place, "first": SIZES[step]})
             except Unreachable:  # too much for one answer, or a part of it is missing, which must not count as gone
                 continue
+            self._settle(step)
             return page, read_each(_listed(page), self._thread)
-        page = self._page(api, NUMBERS, {**place, "first": FEW})
+        self._settle(len(SIZES) - 1)
+        page = self._page(api, NUMBERS, {**place, "first": SIZES[-1]})
         return page, read_each(_listed(page), lambda node: read_thread(self._reader, self._own, node["number"])[0])
+
+    def _settle(self, step: int) -> None:
+        """Stay at what the server had time for, and after a while try more."""
+        self._answered = self._answered + 1 if step == self._step else 1
+        self._step = step
+        if self._answered >= STEADY:
+            self._step, self._answered = max(0, step - 1), 0
 
     def _permitted_page(self, api: GitHub[Any], variables: Json) -> Json:
         try:

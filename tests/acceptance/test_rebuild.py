@@ -78,7 +78,7 @@ def test_a_short_pause_that_github_asks_for_is_waited_for(stage: Stage) -> None:
 
 
 def test_a_page_that_is_too_much_for_the_server_is_asked_for_in_parts(stage: Stage) -> None:
-    stage.github.faults.add("POST /graphql", "drop", 2, after=1)
+    stage.github.faults.add("POST /graphql", "drop", 3, after=1)
     assert rebuild(stage) == 0
     assert (stage.memory().size, stage.memory().reading) == (FULL, None)
 

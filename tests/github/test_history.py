@@ -8,12 +8,13 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+import httpx
 import pytest
 
 from bot.archive import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
-from bot.github.graphql import PER_PAGE, POINTS, GraphQLHistory, LostPlace, NoGraphQL, OutOfSight
+from bot.github.graphql import PER_PAGE, POINTS, SIZES, GraphQLHistory, LostPlace, NoGraphQL, OutOfSight
 from bot.github.history import History, RestHistory
 from bot.github.threads import Own
 from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent, Tombstone
@@ -265,16 +266,16 @@ def test_more_than_a_hundred_pages_are_read_on_by_the_cursor_of_the_link(github:
 def test_an_answer_that_lacks_a_part_costs_that_part_only(github: FakeGitHub, own: Own) -> None:
     for count in range(12):
         github.comment(github.open_issue("octocat", f"Crash {count}"), "hubot", "Me too")
-    github.faults.add("POST /graphql", "drop", 2)
+    github.faults.add("POST /graphql", "drop", len(SIZES))
     history = by_graphql(github, own)
     assert plain(threads(history)) == plain(as_it_was(github))
-    assert history.requests == 4
+    assert history.requests == len(SIZES) + 3
 
 
 def test_what_is_too_much_for_any_answer_is_read_one_by_one(github: FakeGitHub, own: Own) -> None:
     github.comment(github.open_issue("octocat", "Crash"), BOT, OURS)
     github.comment(github.open_issue("octocat", "Hang"), "hubot", "Me too")
-    github.faults.add("POST /graphql", "drop", 2)
+    github.faults.add("POST /graphql", "drop", len(SIZES))
     github.faults.add("GET /repos/*/issues/1", "410")
     (news,) = by_graphql(github, own).since(None)
     gone, read = news.records
@@ -292,6 +293,26 @@ def long_thread(github: FakeGitHub) -> int:
     return number
 
 
+def test_a_server_without_time_for_fifty_is_asked_for_fewer_from_then_on(github: FakeGitHub, own: Own) -> None:
+    for _ in range(15 * 14):
+        github.open_issue("octocat", "Crash")
+    asked: list[int] = []
+
+    def answer(_: str, path: str, headers: dict[str, str], body: bytes) -> Sent:
+        asked.append(json.loads(body)["variables"]["first"])
+        if asked[-1] > SIZES[1]:
+            return Sent(0, {}, b"", dropped=True)
+        sent = httpx.post(f"{github.url}{path}", content=body, headers={"Authorization": headers["Authorization"]})
+        return Sent(sent.status_code, {"Content-Type": "application/json"}, sent.content)
+
+    listener = Listener(answer)
+    try:
+        assert len(threads(by_graphql(github, own, listener.url))) == 15 * 14
+    finally:
+        listener.stop()
+    assert asked == [50, *[15] * 10, 50, *[15] * 4]
+
+
 @pytest.mark.parametrize("too_much", [False, True])
 def test_a_thread_that_cannot_be_seen_costs_no_other(
     github: FakeGitHub, own: Own, make: Make, *, too_much: bool
@@ -299,7 +320,7 @@ def test_a_thread_that_cannot_be_seen_costs_no_other(
     number, other = long_thread(github), github.open_issue("octocat", "Short")
     github.close(number, "octocat")
     github.faults.add("GET */issues/1/timeline", "404", None)
-    github.faults.add("POST /graphql", "drop", 2 if too_much else 0)
+    github.faults.add("POST /graphql", "drop", len(SIZES) if too_much else 0)
     (news,) = make(github, own).since(None)
     assert [record.id for record in news.records] == [other]
     assert (news.listed, news.unread) == ({number, other}, {number: parse_time("2026-01-01T00:00:00Z")})
