@@ -78,6 +78,10 @@ def tag(run: Run, folder: Path, version: str = "1.2.3", digest: str = ONE) -> tu
     return run(folder, "tag", "--version", version, "--image", IMAGE, "--digest", digest)
 
 
+def move(run: Run, folder: Path, version: str = "1.2.3", digest: str = ONE) -> tuple[int, str]:
+    return run(folder, "move", "--version", version, "--image", IMAGE, "--digest", digest)
+
+
 def refs(remote: Path) -> dict[str, str]:
     rows = [row.split() for row in git(remote, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()]
     return dict(map(tuple, rows))
@@ -90,7 +94,7 @@ def test_a_release_is_tagged_main_stays_and_the_major_tag_comes_last(remote: Pat
     assert (code, said) == (0, f"image={IMAGE}\ntag=v1.2.3\ndigest=\n")
     assert tag(run, folder)[0] == 0
     assert refs(remote).keys() == {"refs/heads/main", "refs/tags/v1.2.3"}
-    assert run(folder, "move", "--version", "1.2.3") == (0, "v1 is at v1.2.3 now\n")
+    assert move(run, folder) == (0, "v1 is at v1.2.3 now\n")
     after = refs(remote)
     assert after["refs/heads/main"] == before["refs/heads/main"]
     assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
@@ -120,13 +124,13 @@ def test_a_second_run_does_what_the_first_one_left_and_changes_nothing_else(
     if died_after != "nothing":
         tag(run, first)
     if died_after == "move":
-        run(first, "move", "--version", "1.2.3")
+        move(run, first)
     before = refs(remote)
     second = checkout(remote, tmp_path / "second")
     _, said = run(second, "check", "--version", "1.2.3", *CHECK)
     assert said.endswith(f"digest={ONE if died_after != 'nothing' else ''}\n")
     assert tag(run, second)[0] == 0
-    assert run(second, "move", "--version", "1.2.3")[0] == 0
+    assert move(run, second)[0] == 0
     after = refs(remote)
     assert before.items() <= after.items()
     assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
@@ -163,27 +167,37 @@ def test_a_tag_that_somebody_else_pushed_is_refused(remote: Path, tmp_path: Path
 def test_the_major_tag_does_not_go_back(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     tag(run, folder)
-    run(folder, "move", "--version", "1.2.3")
+    move(run, folder)
     for version in ("1.10.0", "2.0.0"):
         develop(tmp_path / "work", version)
         newer = checkout(remote, tmp_path / version)
         tag(run, newer, version)
-        run(newer, "move", "--version", version)
-    assert run(folder, "move", "--version", "1.2.3") == (0, "v1 is left to v1.10.0, which is later than v1.2.3\n")
+        move(run, newer, version)
+    assert move(run, folder) == (0, "v1 is left to v1.10.0, which is later than v1.2.3\n")
     after = refs(remote)
     assert after["refs/tags/v1"] == after["refs/tags/v1.10.0"]
     assert after["refs/tags/v2"] == after["refs/tags/v2.0.0"]
 
 
+def test_the_major_tag_names_nothing_but_what_was_tried(remote: Path, tmp_path: Path, run: Run) -> None:
+    folder = checkout(remote, tmp_path / "runner")
+    tag(run, folder)
+    other = "the tag v1.2.3 is not of this commit and image: v1 is left; look who moved it\n"
+    assert move(run, folder, digest=OTHER) == (1, other)
+    git(tmp_path / "work", "push", "--quiet", "--force", "origin", "HEAD:refs/tags/v1.2.3")
+    assert move(run, folder) == (1, other)
+    assert "refs/tags/v1" not in refs(remote)
+
+
 def test_the_major_tag_is_not_moved_over_somebody_elses_move(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
-    assert run(folder, "move", "--version", "1.2.3") == (1, "there is no tag v1.2.3: it comes before v1\n")
+    assert move(run, folder) == (1, "there is no tag v1.2.3: it comes before v1\n")
     tag(run, folder)
     hook = remote / "hooks" / "pre-receive"
     main = refs(remote)["refs/heads/main"]
     hook.write_text(f"#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/tags/v1 {main}\n", encoding="utf-8")
     hook.chmod(0o755)
-    code, _ = run(folder, "move", "--version", "1.2.3")
+    code, _ = move(run, folder)
     assert code == 1
     assert refs(remote)["refs/tags/v1"] == main
 
@@ -260,6 +274,7 @@ def test_the_container_tests_take_the_image_of_a_release(tmp_path: Path, monkeyp
 JOBS = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
 GH = """#!/bin/sh
 echo "$*" >> "$CALLS"
+[ "$1" != api ] || cat "$CALLS.tags"
 [ "$1 $2" != "release create" ] || touch "$CALLS.released"
 [ "$1 $2" != "release view" ] || [ -e "$CALLS.released" ]
 """
@@ -308,6 +323,31 @@ def test_the_jobs_of_the_workflow_release_once_however_often_they_run(remote: Pa
         "release create v1.2.3 --verify-tag --title v1.2.3"
     ]
     assert (tmp_path / "notes").read_text(encoding="utf-8") == "What is new in 1.2.3.\n"
+
+
+DOCKER = """#!/bin/sh
+echo "docker $*" >> "$CALLS"
+[ "$3" != inspect ] || echo '{"digest": "sha256:3"}'
+"""
+
+
+def test_an_image_keeps_its_name_once_its_tag_is_there(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "docker").write_text(DOCKER, encoding="utf-8")
+    (tmp_path / "bin" / "docker").chmod(0o755)
+    known = {"IMAGE": IMAGE, "TAG": "v1.2.3", "AMD64": ONE, "ARM64": OTHER}
+    tags = tmp_path / "calls.tags"
+    tags.write_text("refs/tags/v1.2.30\n", encoding="utf-8")
+    assert play("publish", tmp_path, tmp_path, **known) == "digest=sha256:3\n"
+    made = f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}"
+    calls = tmp_path / "calls"
+    assert calls.read_text(encoding="utf-8").splitlines()[1] == made
+    tags.write_text("refs/tags/v1.2.3\nrefs/tags/v1.2.30\n", encoding="utf-8")
+    calls.unlink()
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        play("publish", tmp_path, tmp_path, **known)
+    assert failed.value.stderr == "v1.2.3 is there already: start a new run, which goes on behind it\n"
+    assert "docker" not in calls.read_text(encoding="utf-8")
 
 
 def test_a_version_that_is_wrong_ends_the_job_before_it_says_anything(remote: Path, tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ def test_the_tag_that_most_users_name_moves_last() -> None:
     assert order["publish"] == ["check", "build", "test"]
     assert order["tag"] == ["check", "publish"]
     assert order["smoke"] == ["check", "tag"]
-    assert order["finish"] == ["check", "smoke"]
+    assert order["finish"] == ["check", "publish", "smoke"]
     said = [step.get("run", "") for step in jobs["finish"]["steps"]]
     assert "gh release create" in said[1]
     assert "tools.release move" in said[2]

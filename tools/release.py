@@ -133,12 +133,17 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def move(root: Path, version: str) -> str:
-    """Let the tag of the major version name this release, unless it names a later one; what was done."""
+def move(root: Path, version: str, image: str, digest: str) -> str:
+    """Let the tag of the major version name this release, unless it names a later one; what was done.
+
+    Its own tag must name the commit of this image: what was tried is what users get, whoever pushed in between.
+    """
     there = remote_tags(root)
     target, major = there.get(f"v{version}"), f"v{numbers(version)[0]}"
     if target is None:
         raise ReleaseError(f"there is no tag v{version}: it comes before {major}")
+    if target != commit(root, version, image, digest):
+        raise ReleaseError(f"the tag v{version} is not of this commit and image: {major} is left; look who moved it")
     mine = [name[1:] for name in there if VERSION.fullmatch(name[1:]) and name.startswith(f"{major}.")]
     newest = max(mine, key=numbers)
     if newest != version:
@@ -146,7 +151,6 @@ def move(root: Path, version: str) -> str:
     if there.get(major) == target:
         return f"{major} is at v{version} already"
     lease = f"--force-with-lease=refs/tags/{major}:{there.get(major, '')}"
-    git(root, "fetch", "--quiet", "--no-tags", "--depth=2", "origin", f"refs/tags/v{version}")
     git(root, "push", "--quiet", lease, "origin", f"{target}:refs/tags/{major}")
     return f"{major} is at v{version} now"
 
@@ -162,7 +166,12 @@ def _check(root: Path, given: argparse.Namespace) -> None:
 def _arguments(words: list[str] | None) -> argparse.Namespace:
     top = argparse.ArgumentParser(prog="python3 -m tools.release", description="The parts of a release.")
     parts = top.add_subparsers(dest="part", required=True)
-    wanted = {"check": ("registry", "repository", "ref"), "tag": ("image", "digest"), "move": (), "notes": ()}
+    wanted = {
+        "check": ("registry", "repository", "ref"),
+        "tag": ("image", "digest"),
+        "move": ("image", "digest"),
+        "notes": (),
+    }
     for part, names in wanted.items():
         one = parts.add_parser(part)
         for name in ("version", *names):
@@ -179,7 +188,7 @@ def main(words: list[str] | None = None, root: Path = ROOT) -> int:
         elif given.part == "tag":
             print(tag(root, given.version, given.image, given.digest))
         elif given.part == "move":
-            print(move(root, given.version))
+            print(move(root, given.version, given.image, given.digest))
         else:
             print(notes((root / "CHANGELOG.md").read_text(encoding="utf-8"), given.version), end="")
     except ReleaseError as error:
