@@ -127,15 +127,13 @@ def _default(name: str, shape: dict[str, Any], schema: dict[str, Any]) -> str:
 
 def inputs(action: dict[str, Any]) -> str:
     """The inputs as action.yml declares them, with what the code takes."""
-    rows = [
-        (
-            f"`{name}`",
-            f"`{given['default']}`" if given["default"] else "",
-            _taken(name),
-            given["description"].partition(ONE_OF)[0],
-        )
-        for name, given in sorted(action["inputs"].items(), key=lambda item: INPUTS.index(item[0]))
-    ]
+    if unknown := sorted(set(action["inputs"]) ^ set(INPUTS)):
+        raise ValueError(f"only one of action.yml and bot/inputs.py has {', '.join(unknown)}")
+    rows = []
+    for name in INPUTS:
+        given = action["inputs"][name]
+        default = f"`{given['default']}`" if given["default"] else ""
+        rows.append((f"`{name}`", default, _taken(name), given["description"].partition(ONE_OF)[0]))
     return table(("input", "default", "allowed", "what it does"), rows)
 
 

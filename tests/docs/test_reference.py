@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ from tests.docs.pages import CODE, PAGES, ROOT, code_of, prose, rows, section, t
 from tests.server.gallery import NOW as TODAY
 from tests.server.gallery import a_day
 from tools.reference_docs import ONE_OF, PARAMETERS, VARIABLES, parameters
-from tools.settings_docs import WEIGHTS
+from tools.settings_docs import WEIGHTS, pages
 
 SETTINGS = {each.path: each for each in describe()}
 ACTION = yaml.safe_load(text("action.yml"))
@@ -54,6 +55,14 @@ def test_a_setting_with_a_value_is_one_that_is_allowed(page: Path) -> None:
 def test_the_page_of_settings_lists_no_setting_that_is_not_there() -> None:
     listed = table(text("docs/settings.md").partition("## Inputs")[0])
     assert listed == {path for path, each in SETTINGS.items() if each.default is not None}
+
+
+def test_what_is_written_from_the_code_is_as_the_code_has_it() -> None:
+    """Settings and their example, inputs, outputs, weights, parameters of tools, variables, the README's workflow."""
+    for page, expected in pages().items():
+        there = page.read_text(encoding="utf-8").splitlines()
+        differences = list(difflib.unified_diff(there, expected.splitlines(), n=0, lineterm=""))[2:]
+        assert differences == [], f"{page.name} differs from the code, run `make docs`: {differences[:6]}"
 
 
 @pytest.mark.parametrize("name", sorted(ACTION["inputs"]))
@@ -168,7 +177,9 @@ def families() -> dict[str, tuple[str, tuple[str, ...], str]]:
 def test_every_metric_is_documented_as_it_is_and_no_other() -> None:
     listed = [cells for cells in rows(section("docs/self-hosting.md", "See what it does")) if len(cells) == 4]
     told = {cells[0].strip("`"): (cells[1], tuple(CODE.findall(cells[2])), cells[3]) for cells in listed}
-    assert told == families()
+    has = families()
+    wrong = {name: has.get(name, "there is none") for name in told.keys() | has if told.get(name) != has.get(name)}
+    assert not wrong, f"docs/self-hosting.md, metrics: {wrong}"
 
 
 def test_a_day_has_every_metric_that_there_can_be() -> None:
