@@ -55,7 +55,7 @@ image: ## Build the container image with Docker or buildah; SERVER=1 builds that
 lock: $(CHECKS)/ready ## Pin all dependencies anew, with hashes; UPGRADE=1 takes newer versions
 	$(CHECKS)/bin/python -m tools.lock $(if $(UPGRADE),--upgrade)
 
-docs: $(VENV)/ready ## Write config.example.yml, docs/settings.md and the tables of weights anew from the code
+docs: $(VENV)/ready ## Write config.example.yml, docs/settings.md and tables of other pages anew from the code
 	@$(BIN)/python -m tools.settings_docs
 
 picture: $(VENV)/ready ## Take the pictures of the README anew; needs Chromium and its fonts

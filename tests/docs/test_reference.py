@@ -6,7 +6,7 @@ import ast
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -25,7 +25,7 @@ from bot.settings import describe, rules
 from bot.voice import Spoken
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
-from tests.docs.pages import CODE, PAGES, ROOT, code_of, prose, rows, section, table, text
+from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, rows, section, table, text
 from tests.server.gallery import NOW as TODAY
 from tests.server.gallery import a_day
 from tools.reference_docs import ONE_OF, PARAMETERS, VARIABLES, parameters
@@ -115,17 +115,28 @@ def test_the_outputs_of_the_action_are_those_that_are_written() -> None:
     assert written == list(ACTION["outputs"])
 
 
-def test_outputs_that_pages_use_are_there() -> None:
-    for page in PAGES:
-        used = set(re.findall(r"steps\.precedent\.outputs\.([\w-]+)", code_of(page)))
-        assert used <= set(ACTION["outputs"]), page.name
+def steps_of_ours(page: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """Each step of a workflow of the page that uses Precedent, and the block that it is in."""
+    for body in blocks(page, "yaml"):
+        waiting = [yaml.safe_load(body)]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, dict) and re.search(r"/precedent[@:]", str(part.get("uses", ""))):
+                yield part, body
+            waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
-def test_inputs_that_workflows_of_pages_give_are_there() -> None:
+def test_workflows_of_pages_give_inputs_and_use_outputs_that_there_are() -> None:
+    met = used = 0
     for page in PAGES:
-        for given in re.findall(r"uses: \S+/precedent@\S+[^\n]*\n(?: +with:\n((?: {10,}[^\n]+\n)*))?", code_of(page)):
-            names = set(re.findall(r"^ {10}([a-z-]+):", given, re.MULTILINE))
-            assert names <= set(ACTION["inputs"]), page.name
+        for step, body in steps_of_ours(page):
+            met += 1
+            assert set(step.get("with", ())) <= set(ACTION["inputs"]), page.name
+            named = re.findall(rf"\bsteps\.{step['id']}\.outputs\.([\w-]+)", body) if "id" in step else []
+            used += len(named)
+            assert set(named) <= set(ACTION["outputs"]), page.name
+    assert met > 5
+    assert used > 5
 
 
 # -- weights -------------------------------------------------------------------------------------------------------

@@ -68,6 +68,14 @@ DRIFTS = {
     "an input in the README's workflow": Drift(
         "README.md", "          dry-run: ${{", "          dryrun: ${{", REFERENCE, "README.md"
     ),
+    "an output that a page's workflow uses": Drift(
+        "docs/context.md",
+        "CONTEXT: ${{ steps.precedent.outputs.context }}",
+        "CONTEXT: ${{ steps.precedent.outputs.contexts }}",
+        REFERENCE,
+        "context.md",
+    ),
+    "settings that a page shows": Drift("docs/semantic.md", "\n  model: ", "\n  models: ", README, "semantic.models"),
     # commands
     "a command by another name": Drift(
         "bot/doors/options.py", '"outcomes", help=', '"endings", help=', COMMANDS, "no heading 'endings'"
@@ -159,6 +167,14 @@ DRIFTS = {
     "a variable that a page names": Drift("docs/settings.md", "| `COLUMNS` |", "| `COLUMN` |", REFERENCE, "COLUMN"),
     "a server's variable that a page names": Drift(
         "docs/self-hosting.md", "`PRECEDENT_LOG=text`", "`PRECEDENT_LOGS`", REFERENCE, "PRECEDENT_LOGS"
+    ),
+    # what is installed and run
+    "an extra that an error names": Drift("bot/doors/mcp.py", "'precedent[mcp]'", "'precedent[mpc]'", README, "mpc"),
+    "a module that a page runs": Drift(
+        "CONTRIBUTING.md", "-m tests.kills --times", "-m tests.kill --times", LINKS, "tests.kill"
+    ),
+    "a site that code names": Drift(
+        "bot/doors/listing.py", "https://no-color.org", "https://no-colour.org", LINKS, "no-colour.org"
     ),
     # links, headings, pictures, files
     "a link": Drift(
