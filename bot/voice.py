@@ -194,13 +194,21 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     if plan.passed or plan.waits:
         return told
     if mode != "comment":
-        return replace(told, action="would say") if plan.text else told
+        kept = _kept(plan)
+        return replace(told, reason=kept or told.reason, action="would say" if plan.text and not kept else "silent")
     try:
         return _say(plan, told, forge, own, words)
     except CannotComment as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
         return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
+
+
+def _kept(plan: Plan) -> str:
+    """Why nothing would be written although there is something to say; "" where there is no such reason."""
+    if plan.removed:
+        return DELETED
+    return _why_left(plan.own, plan.text) if plan.own and plan.text else ""
 
 
 def unsaid(told: Spoken, error: ForgeError) -> Spoken:
@@ -234,17 +242,23 @@ def _create(told: Spoken, number: int, forge: Forge, own: Own) -> Spoken:
         return replace(told, action="created", comment=standing)
 
 
-def _update(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
-    wanted, standing = read_seal(told.text), read_seal(mine.text)
+def _why_left(mine: OwnComment, text: str) -> str:
+    """Why our comment stays as it is although this is to be said; "" where it is to be changed."""
+    wanted, standing = read_seal(text), read_seal(mine.text)
     if standing is None or not standing.untouched:
-        return replace(told, action="unchanged", reason=EDITED, comment=mine)
-    if wanted and standing.content == wanted.content:
-        return replace(told, action="unchanged", reason="it says that already", comment=mine)
+        return EDITED
+    return "it says that already" if wanted and standing.content == wanted.content else ""
+
+
+def _update(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
+    if left := _why_left(mine, told.text):
+        return replace(told, action="unchanged", reason=left, comment=mine)
+    standing = read_seal(mine.text)
     try:
         changed = forge.update_comment(mine.id, told.text)
     except Gone:
         return replace(told, reason=DELETED)
-    if standing.content == NOTHING:
+    if standing and standing.content == NOTHING:
         return _folded(replace(told, action="updated", comment=changed), mine, forge, folded=False)
     return replace(told, action="updated", comment=changed)
 

@@ -122,7 +122,7 @@ def test_the_action_builds_this_dockerfile() -> None:
 
 def test_the_outputs_of_the_action_are_those_of_the_specification() -> None:
     outputs = yaml.safe_load(text("action.yml"))["outputs"]
-    assert list(outputs) == ["matches", "context", "comment-id", "comment-url", "spoke", "reason"]
+    assert list(outputs) == ["matches", "context", "comment-id", "comment-url", "spoke", "would-speak", "reason"]
     assert all(set(given) == {"description"} for given in outputs.values())
 
 

@@ -158,6 +158,15 @@ def test_the_shadow_says_nothing_aloud(room: Room) -> None:
     assert room.github.requests == []
 
 
+def test_the_shadow_tells_only_of_what_would_be_written(room: Room) -> None:
+    plan = room.plan(OTHER, TEXT)
+    assert room.say(plan, "summary")[0] == "would say"
+    assert room.say(replace(room.plan(), removed=True), "summary") == ("silent", DELETED)
+    assert room.say(room.plan(OTHER, f"{marker()}\nMine now"), "summary") == ("silent", EDITED)
+    said = replace(plan, own=replace(plan.own, text=plan.text)) if plan.own else plan
+    assert room.say(said, "summary") == ("silent", "it says that already")
+
+
 def test_threads_from_elsewhere_have_no_comments(room: Room) -> None:
     assert room.say(replace(room.plan(), thread=replace(room.thread, id="ABC-1")))[0] == "silent"
 

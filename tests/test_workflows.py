@@ -236,17 +236,21 @@ def test_of_two_jobs_the_one_that_finds_reads_only_and_tells_whether_the_other_i
     plain = stage.github.open_issue("monalisa", "Zebra crossing", "Nobody has ever seen one.")
     before = branches(stage)
     assert run_as(stage, find, plain) == 0
-    assert stage.outputs()["context"] == ""
+    assert (stage.outputs()["context"], stage.outputs()["would-speak"]) == ("", "false")
     number = stage.github.open_issue("hubot", "Everybody is logged out", "As in #1, but worse.")
     assert run_as(stage, find, number) == 0
     told = stage.outputs()
-    assert (bool(told["context"]), told["spoke"], told["matches"]) == (True, "false", "[]")
+    assert (told["would-speak"], told["spoke"], told["matches"]) == ("true", "false", "[]")
     assert stage.github.writes == 0
     assert branches(stage) == before
     assert stage.comments(number) == []
     assert run_as(stage, post, number) == 0
-    assert stage.outputs()["spoke"] == "true"
+    assert (stage.outputs()["spoke"], stage.outputs()["would-speak"]) == ("true", "false")
     assert len(stage.comments(number)) == 1
+    assert run_as(stage, find, number) == 0
+    assert stage.outputs()["would-speak"] == "false", "it stands there already"
+    assert find["outputs"] == {"would-speak": "${{ steps.look.outputs.would-speak }}"}
+    assert "needs.find.result != 'success' || needs.find.outputs.would-speak == 'true'" in post["if"]
     assert branches(stage) != before
 
 

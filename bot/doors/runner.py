@@ -99,6 +99,7 @@ def outputs(spoken: Spoken, context: str) -> str:
         "comment-id": str(spoken.comment.id) if spoken.comment else "",
         "comment-url": spoken.comment.url if spoken.comment else "",
         "spoke": "true" if spoken.spoke else "false",
+        "would-speak": "true" if spoken.action == "would say" else "false",
         "reason": " ".join(spoken.reason.split()),
     }
     fence = f"precedent_{secrets.token_hex(16)}"

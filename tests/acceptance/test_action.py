@@ -612,7 +612,7 @@ def test_the_shadow_mode_says_it_in_the_summary_only_and_once(stage: Stage) -> N
     number = open_issue(stage)
     assert (stage.comments(number), stage.github.writes) == ([], 0)
     assert "What it would have said" in stage.summary.read_text(encoding="utf-8")
-    assert stage.outputs()["spoke"] == "false"
+    assert (stage.outputs()["spoke"], stage.outputs()["would-speak"]) == ("false", "true")
     act(stage, "issues", "opened", number)
     assert "What it would have said" not in stage.summary.read_text(encoding="utf-8")
     configure(stage, "mode: comment")
@@ -644,7 +644,7 @@ def test_outputs_hold_nothing_that_a_stranger_wrote(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", title, "As in #1.")
     act(stage, "issues", "opened", number)
     outputs = stage.outputs()
-    assert sorted(outputs) == ["comment-id", "comment-url", "context", "matches", "reason", "spoke"]
+    assert sorted(outputs) == ["comment-id", "comment-url", "context", "matches", "reason", "spoke", "would-speak"]
     assert outputs["comment-id"] == str(comment_id(stage, number))
     assert outputs["comment-url"].endswith(f"#issuecomment-{comment_id(stage, number)}")
     assert (outputs["spoke"], outputs["matches"]) == ("true", "[]")

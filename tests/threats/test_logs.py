@@ -26,7 +26,7 @@ from tests.threats.runner import ENDS, commands, hostile, runner_reads
 pytestmark = pytest.mark.slow
 
 OURS = ("error", "notice", "warning")
-NAMES = ("matches", "context", "comment-id", "comment-url", "spoke", "reason")
+NAMES = ("matches", "context", "comment-id", "comment-url", "spoke", "would-speak", "reason")
 
 
 @pytest.mark.parametrize(

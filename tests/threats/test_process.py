@@ -208,7 +208,7 @@ def test_the_log_of_the_story_holds_no_command_of_a_stranger(story: Story) -> No
 def test_the_outputs_of_the_story_are_ours(story: Story) -> None:
     for ran in story.runs:
         read = runner_reads(ran.outputs)
-        assert set(read) == {"matches", "context", "comment-id", "comment-url", "spoke", "reason"}
+        assert set(read) == {"matches", "context", "comment-id", "comment-url", "spoke", "would-speak", "reason"}
         assert re.fullmatch(r"|\.precedent/context-[0-9]+\.md", read["context"])
         assert re.fullmatch(r"[0-9]*", read["comment-id"])
         assert read["spoke"] in ("true", "false")
