@@ -1,4 +1,4 @@
-"""The options of `precedent try`, and what may be said in the place of OWNER/NAME."""
+"""The options of the command that tries a repository, and what may be said in the place of OWNER/NAME."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`precedent try`: read a repository, write nothing to it, and show in a page what would have been said there."""
+"""The command that tries a repository: it reads it, writes nothing to it, and shows in a page what would have been said."""
 
 from __future__ import annotations
 

@@ -610,4 +610,10 @@ def started(github: FakeGitHub, folder: Path, *options: str) -> subprocess.Popen
         "OPENBLAS_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "bot", "try", REPO, *options]
-    return subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Who runs in the background hears no Ctrl-C, and hands that on: these are to hear it wherever the tests run.
+    hears = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=folder, env=environ, **pipes)  # type: ignore[call-overload,no-any-return]
+    finally:
+        signal.signal(signal.SIGINT, hears)

@@ -96,7 +96,10 @@ def after(plan: Plan) -> list[str]:
 
 def _next(plan: Plan) -> Iterator[str]:
     if plan.refused or any(file.is_written for file in plan.files):
-        again = "the same command with --write" + (", once what is said below is settled" if plan.refused else "")
+        source = " --action OWNER/precedent@COMMIT" if plan.choice.action == PLACEHOLDER else ""
+        again = f"the same command with --write{source}" + (
+            ", once what is said below is settled" if plan.refused else ""
+        )
         yield from ("Nothing was written. Next:", *_numbered([again, *after(plan)]))
     else:
         yield from ("All of it is there; nothing is to be written. What comes next, where it is not done:",)
