@@ -1,4 +1,4 @@
-"""The command that tries a repository: it reads it, writes nothing to it, and shows in a page what would have been said."""
+"""The command that tries a repository: it reads, writes nothing there, and shows in a page what would have been said."""
 
 from __future__ import annotations
 
