@@ -1,4 +1,4 @@
-"""The command that tries a repository: it reads, writes nothing there, and shows in a page what would have been said."""
+"""The command that tries a repository: it reads, writes nothing there, and shows on a page what would be said."""
 
 from __future__ import annotations
 
