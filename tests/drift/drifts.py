@@ -122,6 +122,12 @@ DRIFTS = {
         "README.md", "make demo\nmake test\n", "make demo\nmake tests\n", README, "make tests"
     ),
     "what CI runs": Drift(".ci/run", "\nmake demo\n", "\nmake all\n", README, "make demo"),
+    "a number in a help text": Drift(
+        "bot/doors/questions.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
+    ),
+    "a command in a sentence": Drift(
+        "docs/evaluation.md", "`precedent calibrate --share", "`precedent adjust --share", COMMANDS, "adjust"
+    ),
     # tools for agents
     "a parameter of a tool": Drift(
         "bot/doors/agents/offered.py", '"since": Since(', '"after": Since(', REFERENCE, "after"
@@ -168,6 +174,7 @@ DRIFTS = {
     "a server's variable that a page names": Drift(
         "docs/self-hosting.md", "`PRECEDENT_LOG=text`", "`PRECEDENT_LOGS`", REFERENCE, "PRECEDENT_LOGS"
     ),
+    "a page of the sample's wiki": Drift("sample/wiki/Home.md", "](Backups)", "](Backup)", LINKS, "'Backup'"),
     # what is installed and run
     "an extra that an error names": Drift("bot/doors/mcp.py", "'precedent[mcp]'", "'precedent[mpc]'", README, "mpc"),
     "a module that a page runs": Drift(
