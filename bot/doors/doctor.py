@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +14,11 @@ from bot.doors.checkup.place import GITHUB, Place, api_of, place_of
 from bot.doors.gathering import Wanted, gather, top_of_checkout
 from bot.doors.output import Verdict
 from bot.doors.telling import as_data, tell, terminal
+from bot.doors.tokens import token_of
 from bot.errors import UserError
 from bot.memory.store import StoreError
 from bot.memory.tip import origin_of
 from bot.settings import Settings
-
-TOKENS = ("PRECEDENT_TOKEN", "GITHUB_TOKEN", "GH_TOKEN")
-"""Where a token is looked for, in this order. Never among the arguments, which every process can read."""
 
 
 def run_doctor(given: argparse.Namespace) -> Verdict:
@@ -47,7 +44,7 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wa
         return Wanted(Place(store=str(given.store), is_checkout=is_checkout), **options), []
     server, repository = (given.server or GITHUB, given.repo) if given.repo else _origin(given.server)
     place = Place(repository, server, given.api or api_of(server), branch=given.branch or Settings().branch)
-    token, refused = _token(environ), []
+    token, refused = token_of(environ).text, []
     known = given.server or given.api or place.trusts_tokens or environ.get("GITHUB_SERVER_URL", "") == server
     if token and not known:
         says = f"the one in the environment was not sent to {server}, which is not GitHub's"
@@ -56,14 +53,6 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wa
     checkout = None if given.repo else top_of_checkout()
     wanted = Wanted(place, token, given.branch or "", checkout=checkout, offline=given.offline, **options)
     return wanted, refused
-
-
-def _token(environ: Mapping[str, str]) -> str:
-    name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
-    token = environ.get(name, "").strip()
-    if not re.fullmatch(r"[\x21-\x7e]*", token):
-        raise UserError(f"{name} holds characters that no token has: copy it again")
-    return token
 
 
 def _origin(server: str | None) -> tuple[str, str]:

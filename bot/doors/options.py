@@ -137,9 +137,9 @@ def _add_doctor(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser(
         "doctor",
         help="what is wrong with a memory and the setup around it, and what mends it",
-        description="Looks at everything and writes nothing. A token is taken from PRECEDENT_TOKEN, GITHUB_TOKEN or "
-        "GH_TOKEN in the environment. Exit codes: 0 all is well, notes included; 1 there are warnings, or something "
-        "outside failed; 2 there is an error that you can mend.",
+        description="Looks at everything and writes nothing. A token is taken from PRECEDENT_TOKEN, GH_TOKEN "
+        "or GITHUB_TOKEN in the environment. Exit codes: 0 all is well, notes included; 1 there are warnings, or "
+        "something outside failed; 2 there is an error that you can mend.",
     )
     command.add_argument(
         "--repo",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -14,13 +13,11 @@ from bot.comment.wording import count
 from bot.doors.checkup.place import GITHUB, api_of
 from bot.doors.given import address
 from bot.doors.place import cache_folder, name_of
+from bot.doors.tokens import token_of
 from bot.doors.try_options import Named
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.graphql import NoGraphQL, OutOfSight
-
-TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
-"""Where a token is looked for, in the order of GitHub's own command line. Never among the arguments."""
 
 _OF_GITHUB = (".github.com", ".ghe.com")
 
@@ -34,7 +31,7 @@ class Site:
     server: str
     api: str
     token: str = field(repr=False)
-    variable: str = TOKENS[1]
+    variable: str = "GH_TOKEN"
 
     @property
     def login(self) -> str:
@@ -83,15 +80,12 @@ def _address(text: str, name: str) -> str:
 
 
 def _with_token(site: Site, environ: Mapping[str, str]) -> Site:
-    name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
-    if not name:
+    found = token_of(environ)
+    if not found.text:
         raise UserError(
             f"no token in GH_TOKEN or GITHUB_TOKEN: {site.login}; it needs no scope for a public repository"
         )
-    token = environ[name].strip()
-    if not re.fullmatch(r"[\x21-\x7e]+", token):
-        raise UserError(f"{name} holds characters that no token has: copy it again")
-    return replace(site, token=token, variable=name)
+    return replace(site, token=found.text, variable=found.variable)
 
 
 def told(error: ForgeError, site: Site, kept: int) -> PrecedentError:

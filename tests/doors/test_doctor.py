@@ -607,6 +607,14 @@ def test_a_token_goes_to_no_server_that_only_the_checkout_names(
     assert (wanted.place.repository, wanted.checkout) == (REPOSITORY, tmp_path)
 
 
+def test_a_token_is_looked_for_in_the_order_of_try() -> None:
+    given = parser().parse_args(["doctor", "--repo", REPOSITORY])
+    held = {"GITHUB_TOKEN": "third", "GH_TOKEN": "second", "PRECEDENT_TOKEN": "first"}
+    for wanted in ("first", "second", "third", ""):
+        assert wanted_of(given, held)[0].token == wanted
+        held = dict(list(held.items())[:-1])
+
+
 # What it prints
 
 

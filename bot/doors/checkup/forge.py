@@ -108,7 +108,7 @@ def rights(seen: Forge, place: Place) -> Finding:
     """What this token may write, as far as that can be told without writing. The Action has a token of its own."""
     if not seen.token:
         says = "none was given: what private repositories hold, and what a token may do, was left out"
-        return Finding("token", "note", says, "put one in PRECEDENT_TOKEN, GITHUB_TOKEN or GH_TOKEN")
+        return Finding("token", "note", says, "put one in PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN")
     if seen.token == OF_A_JOB:
         where = f"it stands in the log of each run, under Set up job, GITHUB_TOKEN Permissions: {place.page('actions')}"
         return Finding("token", "note", "accepted; what the token of a job may write cannot be asked for", where)
