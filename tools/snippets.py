@@ -127,7 +127,12 @@ def own() -> dict[str, str]:
 
 
 def main(folder: Path) -> None:
-    """Write them below ``folder``, workflows in the place where GitHub would look for them, in place of older ones."""
+    """Write them below ``folder``, workflows in the place where GitHub would look for them, in place of older ones.
+
+    SystemExit where that would be in the place of a repository's own.
+    """
+    if (folder / ".git").exists():
+        raise SystemExit(f"{folder} is a repository, whose workflows would be lost: name a folder for copies")
     shown = workflows()
     written = [script for name, text in (shown | own()).items() for script in scripts(name, text).items()]
     _fill(folder / ".github" / "workflows", shown)
@@ -144,4 +149,6 @@ def _fill(place: Path, files: Mapping[str, str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m tools.snippets FOLDER")
     main(Path(sys.argv[1]))
