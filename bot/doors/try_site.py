@@ -88,14 +88,20 @@ def _with_token(site: Site, environ: Mapping[str, str]) -> Site:
     return replace(site, token=found.text, variable=found.variable)
 
 
+def held(kept: int) -> str:
+    """What is not lost, "" for nothing."""
+    if kept == 1:
+        return "1 issue that was read is kept"
+    return f"{count(kept, 'issue')} that were read are kept" if kept else ""
+
+
 def told(error: ForgeError, site: Site, kept: int) -> PrecedentError:
     """What a fault means for who tries, and what they can do about it."""
     repository = site.repository
     if isinstance(error, RateLimited):
         when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
         offline = "; or see now what there is, with --offline" if kept else ""
-        held = f"; {count(kept, 'issue')} that were read are kept" if kept else ""
-        return WorldError(f"{error.cause}{held}", f"run the same command {when}{offline}")
+        return WorldError("; ".join(filter(None, (error.cause, held(kept)))), f"run the same command {when}{offline}")
     if isinstance(error, Unauthorised):
         return UserError(f"{site.variable} holds a token that is wrong or has expired (401)", site.login)
     if isinstance(error, OutOfSight):

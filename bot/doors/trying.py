@@ -22,7 +22,7 @@ from bot.doors.progress import progress
 from bot.doors.try_page import Tried, figures, render_try, sentences
 from bot.doors.try_reading import Task, paced, read, since, task_of
 from bot.doors.try_shelf import Shelf
-from bot.doors.try_site import Site, site_of, told
+from bot.doors.try_site import Site, held, site_of, told
 from bot.duty import reason_to_pass
 from bot.errors import UserError, WorldError
 from bot.evaluation import learn
@@ -55,8 +55,10 @@ def run_try(given: argparse.Namespace) -> object:
             seen = _known(shelf, site) if given.offline else _read(site, shelf, settings, given)
             tried = _replayed(shelf, site, seen, settings, given)
         except KeyboardInterrupt:
-            kept = f"{count(shelf.size, 'issue')} that were read are kept" if shelf.size else "nothing was read yet"
-            print(f"precedent try: stopped; {kept}, and the same command goes on", file=sys.stderr)
+            print(
+                f"precedent try: stopped; {held(shelf.size) or 'nothing was read yet'}, and the same command goes on",
+                file=sys.stderr,
+            )
             return Verdict("", INTERRUPTED)
         except ForgeError as error:
             raise told(error, site, shelf.size) from error
@@ -173,11 +175,11 @@ def _known(shelf: Shelf, site: Site) -> Seen:
 
 def _announce(seen: Glimpse, task: Task, shelf: Shelf) -> None:
     """What the reading will cost, on stderr, before it begins."""
-    held = 0 if task.anew else shelf.size
+    before = 0 if task.anew else shelf.size
     which = f"the newest {task.wanted:,} of " if task.wanted < task.issues else "all "
     told = [f"{seen.name}: {which}{count(task.issues, 'issue')}; nothing is written there."]
-    if held:
-        told.append(f"{held:,} were read before, {count(task.changed, 'change')} since.")
+    if before:
+        told.append(f"{before:,} were read before, {count(task.changed, 'change')} since.")
     took = f"{task.seconds / 60:.0f} min" if task.seconds >= 90 else f"{max(1, task.seconds):.0f} s"
     cost = f"To read: {count(task.requests, 'request')}, about {took}"
     rate = seen.rate
@@ -213,7 +215,7 @@ def _replayed(shelf: Shelf, site: Site, seen: Seen, settings: Settings, given: a
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     shown = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
-    with progress("Replaying", given.last) as tick:
+    with progress("Replaying", min(given.last, len(threads))) as tick:
         learner = learn.read(threads, Watch(shipped(), shown, place, rendered))
         backtest = learner.backtest(shipped(), given.last, None, tick)
     return replace(tried, backtest=_heeded(backtest, threads, settings))

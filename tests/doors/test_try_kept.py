@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bot.doors.try_reading import Task
+from bot.doors.try_site import held
 from bot.github.graphql import PER_PAGE, POINTS
 from tests.doors.tried import PAGE, REPO, Try, at, fill, queries, started
 from tests.fakes.github import FakeGitHub
@@ -90,13 +91,13 @@ def test_ctrl_c_keeps_what_was_read(github: FakeGitHub, tmp_path: Path) -> None:
 def test_ctrl_c_is_one_line_before_anything_begins(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3)
     tries()
-    (held,) = (tmp_path / "cache").rglob("lock")
-    with held.open("r+b") as lock:
+    (kept,) = (tmp_path / "cache").rglob("lock")
+    with kept.open("r+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         running = started(github, tmp_path)
         opened = Path(f"/proc/{running.pid}/fd")
         deadline = time.monotonic() + 30
-        while not any(os.path.realpath(one) == str(held) for one in opened.iterdir()) and time.monotonic() < deadline:
+        while not any(os.path.realpath(one) == str(kept) for one in opened.iterdir()) and time.monotonic() < deadline:
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=20)
@@ -106,8 +107,8 @@ def test_ctrl_c_is_one_line_before_anything_begins(github: FakeGitHub, tries: Tr
 def test_how_long_a_request_takes_is_learned(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3)
     assert "about 3 s" in tries().err
-    (held,) = (tmp_path / "cache").rglob("issues.db")
-    with closing(sqlite3.connect(held, isolation_level=None)) as database:
+    (kept,) = (tmp_path / "cache").rglob("issues.db")
+    with closing(sqlite3.connect(kept, isolation_level=None)) as database:
         (told,) = database.execute("SELECT value FROM facts WHERE name = 'pace'").fetchone()
         assert 0 < float(told) < 2
         database.execute("UPDATE facts SET value = '240.0' WHERE name = 'pace'")
@@ -118,8 +119,8 @@ def test_how_long_a_request_takes_is_learned(github: FakeGitHub, tries: Try, tmp
 def test_a_place_that_github_forgot_is_looked_for_again(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3 * PER_PAGE)
     tries("--last", "3", "--history", str(PER_PAGE))
-    (held,) = (tmp_path / "cache").rglob("issues.db")
-    with closing(sqlite3.connect(held, isolation_level=None)) as database:
+    (kept,) = (tmp_path / "cache").rglob("issues.db")
+    with closing(sqlite3.connect(kept, isolation_level=None)) as database:
         database.execute("UPDATE facts SET value = '/' WHERE name = 'place'")
     assert tries("--last", "3", "--json").data["history"] == 3 * PER_PAGE
 
@@ -136,17 +137,17 @@ def test_fresh_forgets(github: FakeGitHub, tries: Try) -> None:
 def test_a_cache_that_is_none_is_made_anew(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3)
     tries()
-    (held,) = (tmp_path / "cache").rglob("issues.db")
-    held.write_bytes(b"no database" * 1000)
+    (kept,) = (tmp_path / "cache").rglob("issues.db")
+    kept.write_bytes(b"no database" * 1000)
     assert tries("--json").data["history"] == 3
 
 
 def test_a_cache_that_is_damaged_is_told_and_fresh_mends_it(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 2 * PER_PAGE)
     tries("--last", "3")
-    (held,) = (tmp_path / "cache").rglob("issues.db")
-    content = held.read_bytes()
-    held.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    (kept,) = (tmp_path / "cache").rglob("issues.db")
+    content = kept.read_bytes()
+    kept.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
     ended = tries("--last", "3")
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
     assert "or try --fresh" in ended.err
@@ -187,3 +188,8 @@ def test_where_more_changed_than_is_wanted_it_begins_anew(github: FakeGitHub, tr
         github.comment(number, "octocat", "Stale", at=at(500 + number))
     assert tries("--last", "3", "--history", str(PER_PAGE), "--json").data["history"] == PER_PAGE
     assert queries(github) == 2, "a glimpse, and the newest page"
+
+
+def test_what_is_kept_is_counted_in_words() -> None:
+    told = {0: "", 1: "1 issue that was read is kept", 3_000: "3,000 issues that were read are kept"}
+    assert {count: held(count) for count in told} == told
