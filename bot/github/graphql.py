@@ -44,10 +44,10 @@ SIZES = (PER_PAGE, 15, 5)
 """Issues that it asks for: fewer where the server could not answer for more, as it has ten seconds for an answer."""
 
 STEADY = 10
-"""Answers after which more is asked for again. Each attempt that is too much costs four requests of ten seconds."""
+"""Answers after which more is asked for again. Each attempt that is too much costs two requests of ten seconds."""
 
 RETRIES = 3
-"""Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds."""
+"""Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds; one where less can be asked for instead."""
 
 _NAME = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
 _NO_PLACE = "INVALID_CURSOR_ARGUMENTS"
@@ -91,6 +91,7 @@ class GraphQLHistory:
         self._reader = reader
         self._query = ISSUES
         self._step = self._answered = 0
+        self._retries = RETRIES
         self.requests = 0
         """How many were sent, repeats included."""
 
@@ -135,6 +136,7 @@ class GraphQLHistory:
     def _batch(self, api: GitHub[Any], place: Json) -> tuple[Json, News]:
         """The next issues: as many in one answer as were had lately, else fewer, else each of a few by itself."""
         for step in range(self._step, len(SIZES)):
+            self._retries = 1 if step < len(SIZES) - 1 else RETRIES
             try:
                 page = self._permitted_page(api, {**place, "first": SIZES[step]})
             except Unreachable:  # too much for one answer, or a part of it is missing, which must not count as gone
@@ -190,7 +192,7 @@ class GraphQLHistory:
         from githubkit.retry import RetryOption
 
         is_fault = isinstance(error, RequestFailed) and error.response.status_code >= 500
-        again = is_fault and tries < RETRIES
+        again = is_fault and tries < self._retries
         self.requests += again
         return RetryOption(again, timedelta(seconds=2**tries / 2))
 

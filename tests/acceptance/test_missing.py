@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.github.graphql import SIZES
 from bot.kept import Changes, Reading
 from bot.missing import ASKED
 from bot.model import Thread, Tombstone
@@ -49,7 +50,7 @@ ALL = {1: "Crash 1", 2: "Crash 2", 3: "Crash 3"}
 
 
 def test_an_issue_that_was_listed_and_cannot_be_read_for_a_moment_stays(stage: Stage) -> None:
-    stage.github.faults.add(GRAPHQL, "drop", 2)
+    stage.github.faults.add(GRAPHQL, "drop", len(SIZES))
     stage.github.faults.add("GET */issues/2", "404")
     assert rebuild(stage) == 0
     assert stage.github.faults.injected[-1][0] == "404"
@@ -58,7 +59,7 @@ def test_an_issue_that_was_listed_and_cannot_be_read_for_a_moment_stays(stage: S
 
 
 def test_an_issue_that_is_gone_when_it_is_read_by_itself_is_a_tombstone(stage: Stage) -> None:
-    stage.github.faults.add(GRAPHQL, "drop", 2)
+    stage.github.faults.add(GRAPHQL, "drop", len(SIZES))
     stage.github.faults.add("GET */issues/2", "410")
     assert rebuild(stage) == 0
     assert held(stage) == ALL | {2: "(deleted)"}

@@ -157,6 +157,11 @@ class ServerStage:
         with self.ledger() as ledger:
             until(lambda: not any(ledger.counts()[state] for state in ("waiting", "working")), seconds, self.told)
 
+    def rest(self) -> None:
+        """Until the first look for what was missed is over, and all that came of it."""
+        until(lambda: '"message": "swept"' in self.told(), READY, self.told)
+        self.settle(READY)
+
     def told(self) -> str:
         """All that the server has logged."""
         return self.log_file.read_text(encoding="utf-8")
