@@ -142,7 +142,7 @@ def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> 
     stream: dict[int, list[Json]] = {issue["number"]: [] for issue in changed}
     for comment in found:
         number = str(comment.get("issue_url") or "").rpartition("/")[2]
-        if number.isdigit() and int(number) in stream:
+        if number.isdecimal() and int(number) in stream:
             stream[int(number)].append(comment)
     return stream
 

@@ -210,7 +210,7 @@ class Wire:
 
     def _note_rate(self, headers: Mapping[str, str]) -> None:
         left, limit = headers.get("x-ratelimit-remaining", ""), headers.get("x-ratelimit-limit", "")
-        if headers.get("x-ratelimit-resource", "core") == "core" and left.isdigit() and limit.isdigit():
+        if headers.get("x-ratelimit-resource", "core") == "core" and left.isdecimal() and limit.isdecimal():
             self.rate = Rate(int(left), int(limit), begins_anew(headers))
 
 

@@ -115,7 +115,7 @@ def ticket_numbers(branch: str) -> tuple[int, ...]:
     tokens = _TOKEN.findall(branch[:_MAX_BRANCH])
     found: dict[int, None] = {}
     for at, token in enumerate(tokens):
-        if token.isdigit() and not token.startswith("0") and len(token) <= 9 and _is_ticket(tokens, at):
+        if token.isdecimal() and not token.startswith("0") and len(token) <= 9 and _is_ticket(tokens, at):
             found[int(token)] = None
     return tuple(found)[:_MAX_TICKETS]
 

@@ -1,7 +1,7 @@
 """What the name of a branch and the messages of its commits ask for."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.recall.checkout import Checkout
@@ -125,6 +125,8 @@ def test_what_was_used_is_told() -> None:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=400), st.lists(st.text(max_size=300), max_size=6), st.lists(st.text(max_size=50), max_size=300))
+@example("¹", [], [])  # a digit, and no number
+@example("fix/²", [], [])
 def test_any_names_give_a_bounded_query(branch: str, messages: list[str], paths: list[str]) -> None:
     signs = implicit(Checkout(branch=branch, messages=tuple(messages), modified=tuple(paths), is_own=True))
     assert all(weight > 0 for weight in signs.weights.values())
