@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, Self
+from typing import IO, ClassVar, NamedTuple, Self
 
 from bot.errors import UserError
 from bot.memory.bounds import bound
 from bot.memory.disk import DiskTrouble, on_disk
-from bot.memory.git_errors import FilterRefused, GitError, RemoteUnreachable, meaning
+from bot.memory.git_errors import AuthFailed, FilterRefused, GitError, RemoteUnreachable, meaning
 from bot.memory.objects import Commit, Objects
 from bot.memory.store import StoreError
 
@@ -85,6 +85,8 @@ class Remote:
 
     url: str
     token: str | None = None
+    no_access: ClassVar[str] = AuthFailed.usual_remedy
+    """What to do where the server knows nobody, or not somebody who may."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"(?:https?://[^\x00-\x20/@]+)?/[^\x00-\x20\x7f]*", self.url):
@@ -290,7 +292,8 @@ class Git:
         return RemoteUnreachable(told, RemoteUnreachable.usual_remedy)
 
     def _meaning(self, args: Sequence[str], words: bytes) -> StoreError:
-        return meaning(args[0], self._remote.redacted(words.decode("utf-8", "replace")))
+        told = self._remote.redacted(words.decode("utf-8", "replace"))
+        return meaning(args[0], told, self._remote.no_access)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

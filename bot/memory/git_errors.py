@@ -114,10 +114,13 @@ _TELLING = (
 _LONGEST = 300
 
 
-def meaning(verb: str, words: str) -> GitError | DiskTrouble:
-    """The error that git's output ``words`` (already redacted) stands for, as one line that ends with the remedy."""
+def meaning(verb: str, words: str, no_access: str = AuthFailed.usual_remedy) -> GitError | DiskTrouble:
+    """The error that git's output ``words`` (already redacted) stands for, as one line that ends with the remedy.
+
+    ``no_access`` is the remedy where the server knows nobody, or not somebody who may.
+    """
     kind = next((kind for kind, marks in _MEANINGS if marks.search(words)), GitError)
     lines = [" ".join(line.split()) for line in words.replace("\r", "\n").splitlines() if line.strip()]
     told = next((line for sign in _TELLING for line in lines if sign.search(line)), "it gave no reason")
     sentence = "".join(char for char in told if char.isprintable())[:_LONGEST]
-    return kind(f"git {verb}: {sentence}", kind.usual_remedy)
+    return kind(f"git {verb}: {sentence}", no_access if kind is AuthFailed else kind.usual_remedy)

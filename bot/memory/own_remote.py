@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from bot.errors import UserError
 from bot.memory.git import Remote, given
@@ -43,6 +44,11 @@ class OwnRemote(Remote):
     The settings of the machine and of the person hold, such as credential helpers; those of a checkout do not, as
     whoever packed a folder may have written them.
     """
+
+    no_access: ClassVar[str] = (
+        "let your git reach it: see `git ls-remote` with this address; a password in the address of the remote, or a"
+        " setting of this checkout alone, is not used"
+    )
 
     def __post_init__(self) -> None:
         if not _ADDRESS.fullmatch(self.url):

@@ -1,12 +1,12 @@
-"""A new user's first day with the README alone: its workflow, its words, each row of its table of what switches it off."""
+"""A new user's first day with the README alone: its workflow, its words, each row of what switches it off."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -127,13 +127,23 @@ def test_it_is_watched_first_and_comments_when_the_line_is_taken_out(day: Newcom
 
 
 def test_the_checkout_answers_as_the_readme_says(
-    day: Newcomer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    day: Newcomer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    """With the git that the person has, which knows a password for the server; the address has none."""
+    home, remote = tmp_path / "home", urlsplit(day.stage.git.remote(REPOSITORY))
+    home.mkdir()
     day.opens()
+    day.git(day.clone, "remote", "set-url", "origin", remote._replace(netloc=f"127.0.0.1:{remote.port}").geturl())
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.chdir(day.clone)
-    for words in (["what"], ["search", "where", "do", "sessions", "live"], ["show", "1"]):
-        code = precedent(words); got = capsys.readouterr(); print(got.err, got.out); assert code == 0
-        assert "Where should sessions live?" in capsys.readouterr().out, words
+    assert precedent(["what"]) == 0
+    assert "let your git reach it" in capsys.readouterr().err
+    day.git(home, "config", "--global", "credential.helper", "store")
+    (home / ".git-credentials").write_text(f"{remote.scheme}://{remote.netloc}\n", encoding="utf-8")
+    for words in (["what", "--refresh"], ["search", "where", "do", "sessions", "live"], ["show", "1"]):
+        code, (out, err) = precedent(words), capsys.readouterr()
+        assert (code, "Where should sessions live?" in out) == (0, True), f"{words}: {out}{err}"
 
 
 # -- switch it off -------------------------------------------------------------------------------------------------
