@@ -15,10 +15,11 @@ from typing import Self
 
 from bot.memory.blobs import Blob, Changes, Draft, changed, differing, import_stream
 from bot.memory.disk import on_disk
-from bot.memory.git import FILE_MODE, TIP, Entry, Git, Remote, checked_branch
+from bot.memory.git import FILE_MODE, TIP, Entry, Git
 from bot.memory.git_errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
 from bot.memory.objects import Commit
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
+from bot.memory.remote import Remote, checked_branch
 from bot.memory.store import Edits, Moved, Snapshot, StoreError
 from bot.memory.trees import all_files
 

@@ -10,9 +10,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from bot.memory.disk import on_disk
-from bot.memory.git import TIP, Entry, Git, Remote
+from bot.memory.git import TIP, Entry, Git
 from bot.memory.git_errors import AuthFailed, RefMissing
 from bot.memory.paths import checked, is_fit
+from bot.memory.remote import Remote
 from bot.memory.store import StoreError
 from bot.memory.trees import FOLDER, MAX_FILES, SUBMODULE, TooMany, walk
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bot.errors import UserError
-from bot.memory.git import Remote, given
+from bot.memory.remote import Remote, given
 
 _ADDRESS = re.compile(
     r"(?:https?|ssh|git|file)://[^\x00-\x20\x7f-]?[^\x00-\x20\x7f]*"  # a URL

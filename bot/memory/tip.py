@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bot.memory.branch import Growth
 from bot.memory.disk import on_disk
-from bot.memory.git import TIP, Git, Remote, checked_branch
+from bot.memory.git import TIP, Git
 from bot.memory.git_errors import RefMissing
+from bot.memory.remote import Remote, checked_branch
 
 
 @dataclass(frozen=True, slots=True)

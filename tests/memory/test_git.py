@@ -17,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.errors import UserError
-from bot.memory.git import TIP, Git, Remote, checked_branch
+from bot.memory.git import TIP, Git
 from bot.memory.git_errors import (
     AuthFailed,
     GitError,
     RefMissing,
     RemoteUnreachable,
 )
+from bot.memory.remote import Remote, checked_branch
 from tests.examples import examples
 from tests.memory.remotes import Hosted, bare_repository, git
 

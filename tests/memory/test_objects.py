@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.git import Git, Remote
+from bot.memory.git import Git
 from bot.memory.git_errors import GitError, RemoteUnreachable
 from bot.memory.objects import Objects
+from bot.memory.remote import Remote
 from bot.memory.store import StoreError
 
 ABSENT = "0" * 40

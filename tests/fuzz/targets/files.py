@@ -12,10 +12,10 @@ from bot.errors import UserError
 from bot.memory.branch import Growth
 from bot.memory.families import FAMILIES
 from bot.memory.formats import ForeignFormat
-from bot.memory.git import checked_branch
 from bot.memory.learned import read_ranking, read_words
 from bot.memory.manifest import decode, encode
 from bot.memory.paths import checked, is_fit
+from bot.memory.remote import checked_branch
 from bot.memory.shards import Kept, edit_shards, read_lines
 from bot.memory.store import StoreError
 from bot.numeric.word_vectors import WordVectors
