@@ -52,7 +52,7 @@ def prove(bot: Bot) -> Backtest:
 
 def learn(bot: Bot, seconds: float) -> Backtest:
     """Learn from everything in memory, for so long beside the word vectors; staged."""
-    bot.clock.tell(f"Learning from {bot.memory.size:,} threads")
+    bot.clock.tell(f"Learning from {bot.memory.size:,} issues, pull requests and pages")
     backtest = learning.learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
     from bot.evaluation.report import in_words
 
@@ -125,4 +125,5 @@ def _finish(bot: Bot, started: float) -> Backtest | None:
 def _tell_end(bot: Bot, seconds: float) -> None:
     what = "The dry run of the rebuild" if bot.is_dry else "The rebuild"
     took = f"{seconds / 60:.0f} min" if seconds >= 60 else "less than a minute"
-    bot.note(f"{what} is complete: {bot.memory.size:,} threads, {took}.")
+    are = "would be" if bot.is_dry else "are"
+    bot.note(f"{what} is complete: {bot.memory.size:,} issues, pull requests and pages {are} in memory, {took}.")

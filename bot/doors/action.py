@@ -30,6 +30,9 @@ from bot.recall.conversation import Past, past
 from bot.recall.library import WithoutWords
 from bot.settings import Settings
 
+KEPT = "which goes with the job unless a step uploads it: docs/getting-started.md#what-it-learns has the step."
+"""Of the report that a rebuild leaves."""
+
 
 def run(
     environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP, read: Read = read_head
@@ -72,11 +75,12 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
                 from bot.evaluation.report import render_report
 
                 path = leave(around, "backtest.html", render_report(backtest))
-                are = "would be" if inputs.dry_run and by_hand == "rebuild" else "are"
-                report.note(f"{backtest.threads:,} threads {are} in memory; what it would have said: {path}")
+                report.note(f"What it would have said is in {path}, {KEPT}")
             return
         told = handle(event, bot)
         report.hear(told)
+        if not (told or report.failures or report.notices):
+            report.note("No answer was due." if inputs.dry_run else "No answer was due; what is new is remembered.")
         report.past = _past(told[0].id if told else event.number, bot)
         go_on(bot, calm=event.name in CALM)
 

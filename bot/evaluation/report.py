@@ -88,11 +88,14 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
     if not asked:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]
     share = percent(_share(figures["commented_share"]))
-    said = [f"Of the {asked:,} newest issues it would have commented on {spoke:,} ({share})."]
+    said = [f"Of the {asked:,} newest issues it would have shown something alike on {spoke:,} ({share})."]
     if asked == 1:
-        said = [f"On the newest issue it would have {'written a comment' if spoke else 'been silent'}."]
+        said = [f"On the newest issue it would have shown {'something' if spoke else 'nothing'} alike."]
     if spoke:
         said.append(_what_was_linked(spoke, _right(figures)))
+    if pointed := sum(1 for one in backtest.replayed if one.mentions and one.markdown and not one.shown):
+        others = f"On {count(pointed, 'other issue')} it" if asked > 1 else "It"
+        said.append(f"{others} would have told only of what the text points at.")
     if linked := _whole(figures["with_relations"]):
         first, ten = (percent(_share(figures[name])) for name in ("rr@1", "rr@10"))
         said.append(
@@ -107,8 +110,8 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
 def _what_was_linked(spoke: int, right: int) -> str:
     if spoke == 1:
         return f"{'People' if right else 'Nobody'} linked a thread that it showed to the issue later."
-    whole = f"{right:,} of these comments ({percent(right / spoke)})"
-    return f"In {whole} there is a thread that people linked to the issue themselves, later."
+    whole = f"{right:,} of these comments ({percent(right / spoke)}) there is" if right else "none of these comments is"
+    return f"In {whole} a thread that people linked to the issue themselves, later."
 
 
 def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
@@ -116,7 +119,7 @@ def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
     linked = f"of {count(_whole(figures['with_relations']), 'linked issue')}"
     right_of = f"{right:,} of {count(spoke, 'comment')}; {_between(*share_interval(right, spoke))}" if spoke else ""
     return [
-        _tile("Comments", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
+        _tile("Something alike", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
         _tile("Precision", percent(_share(figures["precision"])), right_of or "no comment"),
         _tile("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked)),
         _tile("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked)),

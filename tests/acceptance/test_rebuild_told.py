@@ -139,8 +139,8 @@ def test_a_dry_run_tells_what_would_be(stage: Stage) -> None:
     told = summary(stage).partition("**How it went**\n\n")[2].splitlines()
     assert told[0] == "- Dry run: nothing is written."
     assert f"- {FULL} threads were read, {FULL} would change." in told
-    assert f"- The dry run of the rebuild is complete: {FULL} threads, less than a minute." in told
-    assert f"{FULL} threads would be in memory;" in summary(stage)
+    kept = f"{FULL} issues, pull requests and pages would be in memory, less than a minute."
+    assert f"- The dry run of the rebuild is complete: {kept}" in told
     assert "are in memory" not in summary(stage)
 
 
@@ -170,7 +170,7 @@ def test_damage_that_a_rebuild_mended_is_told_of_as_what_was(stage: Stage) -> No
     assert "The manifest was damaged (" in told
     assert "catch up from the beginning" not in told
     assert "records/0000/7.json is damaged and was left out" in told, "it is not on GitHub any more"
-    assert f"The rebuild is complete: {FULL} threads, less than a minute." in told
+    assert f"The rebuild is complete: {FULL} issues, pull requests and pages are in memory, less than a minute." in told
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
     assert "3.json" not in summary(stage)
@@ -215,7 +215,7 @@ def test_one_run_learns_once(stage: Stage, capfd: pytest.CaptureFixture[str]) ->
     assert stage.act("schedule") == 0
     assert capfd.readouterr().out.count("Learning from") == 1
     assert summary(stage).count("newest issues it would have") == 1
-    assert f"The rebuild is complete: {FULL} threads" in summary(stage)
+    assert f"The rebuild is complete: {FULL} issues, pull requests and pages are in memory" in summary(stage)
     memory = stage.memory()
     assert (memory.reading, memory.learned_from) == (None, FULL)
     assert len(memory.entries(range(1, FULL + 1))) == FULL

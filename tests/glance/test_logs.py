@@ -11,12 +11,12 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bot.card import LEAST_PART, Passage
@@ -238,6 +238,7 @@ def test_what_is_gone_leaves_the_posting_lists_once_it_is_most_of_a_segment(plac
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([(0, "append", 0), (1, "append", 0), (0, "append", 0), (1, "append", 0), (0, "write", 1)])
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from(["append", "write", "delete"]), st.integers(0, 5)), max_size=12
@@ -257,13 +258,12 @@ def test_after_any_changes_the_logs_are_as_if_they_were_new(
         place.refresh()
     fresh = Logs(place.path.with_name("fresh"))
     fresh.refresh(find(["."], str(place.folder)))
-    assert place.logs.broken() == fresh.broken()
-    assert place.logs.sessions() == fresh.sessions()
-    for words in ("common", "word3", "widget2 word1"):
-        found, expected = ({each.text for each in logs.search(words, 99)} for logs in (place.logs, fresh))
-        assert found == expected
-    fresh.close()
-    place.logs.close()
+    with closing(fresh), closing(place.logs):
+        assert place.logs.broken() == fresh.broken()
+        assert place.logs.sessions() == fresh.sessions()
+        for words in ("common", "word3", "widget2 word1"):
+            found, expected = ({each.text for each in logs.search(words, 99)} for logs in (place.logs, fresh))
+            assert found == expected
 
 
 def test_a_file_that_cannot_be_read_costs_a_note(place: Place) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched(chec
 def test_a_file_of_another_format_under_our_name_is_made_anew(checkout: Path, home: Path) -> None:
     ours = searched(checkout)
     (cache,) = (home / "cache/precedent/repositories").iterdir()
-    with glances.made(cache / GLANCE) as database:
+    with closing(glances.made(cache / GLANCE)) as database:
         glances.note(database, "format", "2")
     (cache / FETCHED).unlink()
     assert searched(checkout) == ours

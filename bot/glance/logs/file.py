@@ -12,7 +12,7 @@ from bot.errors import WorldError
 from bot.glance.file import fact, note, writing
 from bot.reading.words import ANALYSER_VERSION
 
-FORMAT = f"1 {ANALYSER_VERSION} {sys.byteorder}"
+FORMAT = f"2 {ANALYSER_VERSION} {sys.byteorder}"
 """Of the tables, of the terms in them, and of the numbers in posting lists."""
 
 PATIENCE = 60.0
@@ -31,9 +31,11 @@ CREATE INDEX passages_of_session ON passages (session, type, at, file);
 CREATE TABLE texts (number INTEGER PRIMARY KEY, text TEXT NOT NULL, files TEXT NOT NULL);
 CREATE TABLE segments (number INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, size INTEGER NOT NULL,
                        gone INTEGER NOT NULL);
+CREATE TABLE gone (number INTEGER PRIMARY KEY);
 CREATE TABLE postings (segment INTEGER, term TEXT, list BLOB NOT NULL, PRIMARY KEY (segment, term)) WITHOUT ROWID
 """
-"""Texts lie apart from what is counted and sorted. A passage is a message; ``at`` is in microseconds since 1970."""
+"""Texts lie apart from what is counted and sorted. A passage is a message; ``at`` is in microseconds since 1970. Those
+that are ``gone`` still have postings."""
 
 _PASSING = frozenset(
     {

@@ -10,7 +10,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -91,14 +91,20 @@ def segments(database: sqlite3.Connection) -> list[Segment]:
     ]
 
 
-def postings(database: sqlite3.Connection, numbers: Iterable[int], term: str) -> array[int]:
-    """The list of a term in these segments; ``posting >> LEVEL_BITS`` is the passage, the rest its level."""
+def departed(database: sqlite3.Connection) -> frozenset[int]:
+    """The passages that are gone and still have postings: less than half of all."""
+    return frozenset(row[0] for row in database.execute("SELECT number FROM gone"))
+
+
+def postings(database: sqlite3.Connection, numbers: Iterable[int], term: str, gone: Collection[int] = ()) -> array[int]:
+    """The list of a term in these segments without those that are ``gone``; ``posting >> LEVEL_BITS`` is the passage,
+    the rest its level."""
     found = array("I")
     for number in numbers:
         row = database.execute("SELECT list FROM postings WHERE segment = ? AND term = ?", (number, term)).fetchone()
         if row:
             found.frombytes(row[0][: len(row[0]) // 4 * 4])
-    return found
+    return array("I", (posting for posting in found if posting >> LEVEL_BITS not in gone)) if gone else found
 
 
 def forget(database: sqlite3.Connection, file: int) -> None:
@@ -110,6 +116,7 @@ def forget(database: sqlite3.Connection, file: int) -> None:
         ).fetchone()[0]
         if gone:
             database.execute("UPDATE segments SET gone = gone + ? WHERE number = ?", (gone, segment.number))
+    database.execute("INSERT INTO gone SELECT number FROM passages WHERE file = ?", (file,))
     database.execute("DELETE FROM texts WHERE number IN (SELECT number FROM passages WHERE file = ?)", (file,))
     database.execute("DELETE FROM passages WHERE file = ?", (file,))
 
@@ -145,6 +152,7 @@ def _join(database: sqlite3.Connection, group: Sequence[Segment]) -> None:
     for segment in group:
         database.execute("DELETE FROM postings WHERE segment = ?", (segment.number,))
         database.execute("DELETE FROM segments WHERE number = ?", (segment.number,))
+        database.execute("DELETE FROM gone WHERE number BETWEEN ? AND ?", (segment.first, segment.last))
     live = sum(map(_live, group))
     if live:
         row = (group[0].number, group[0].first, group[-1].last, live)
@@ -158,12 +166,10 @@ def _join(database: sqlite3.Connection, group: Sequence[Segment]) -> None:
 def _lists(database: sqlite3.Connection, segment: Segment) -> Iterator[tuple[str, array[int]]]:
     """The terms of a segment with their lists, without the passages that are gone."""
     span = (segment.first, segment.last)
-    live: set[int] = set()
-    if segment.gone:
-        live = {row[0] for row in database.execute("SELECT number FROM passages WHERE number BETWEEN ? AND ?", span)}
+    gone = {row[0] for row in database.execute("SELECT number FROM gone WHERE number BETWEEN ? AND ?", span)}
     for term, data in database.execute("SELECT term, list FROM postings WHERE segment = ? ORDER BY term", segment[:1]):
         part = array("I", data[: len(data) // 4 * 4])
-        if segment.gone:
-            part = array("I", (posting for posting in part if posting >> LEVEL_BITS in live))
+        if gone:
+            part = array("I", (posting for posting in part if posting >> LEVEL_BITS not in gone))
         if part:
             yield term, part

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bot.card import LEAST_PART
-from bot.glance.logs.postings import K1, LEVEL_BITS, postings, segments
+from bot.glance.logs.postings import K1, LEVEL_BITS, departed, postings, segments
 from bot.memory.levels import LEVELS, heaviest, idf
 
 _LEVEL = (1 << LEVEL_BITS) - 1
@@ -29,11 +29,12 @@ def ranked(database: sqlite3.Connection, wanted: Sequence[str]) -> Ranking:
     held = segments(database)
     total = sum(segment.size - segment.gone for segment in held)
     numbers = [segment.number for segment in held]
+    gone = departed(database)
     scores: dict[int, float] = {}
     parts: dict[int, float] = {}
     rarity: dict[str, float] = {}
     for _, term in heaviest(dict.fromkeys(wanted, 1.0)):
-        found = postings(database, numbers, term)
+        found = postings(database, numbers, term, gone)
         weight = rarity[term] = idf(len(found), max(total, len(found)))
         gains = [weight * level * (K1 + 1) for level in LEVELS]
         for posting in found:
