@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample"
 OUT = ROOT / ".demo"
 HIDDEN = "<!-- precedent"
+FOLDED = re.compile(r"<details><summary>(.*?)</summary>.*?</details>", re.DOTALL)
 
 
 class Stage:
@@ -69,17 +71,19 @@ def play(stage: Stage) -> int:
     tell(f"A repository with {len(stage.github.repo.issues)} issues and pull requests; a new issue is opened:")
     show(f"{issue['title']}\n\n{issue['body']}")
     number = stage.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
+    tell("The Action runs, on its first event, so that it reads the history before; its log:")
     stage.act("issues", "opened", number)
     first = stage.comment(number)
-    tell("Precedent's comment:")
-    show(first)
+    tell("Precedent's comment, with what opens at a click folded (▸):")
+    show(folded(first))
     tell("The author comments, and points at another issue:")
     show(remark["body"])
     comment = stage.github.comment(number, remark["author"], remark["body"], at=remark["created_at"])
+    tell("The Action runs:")
     stage.act("issue_comment", "created", number, comment)
     second = stage.comment(number)
     tell("The same comment, brought up to date:")
-    show(second)
+    show(folded(second))
     file = write_page(stage, number, second)
     tell(f"As GitHub would show it: {file}")
     return 0 if first != second else 1
@@ -104,6 +108,11 @@ def write_page(stage: Stage, number: int, text: str) -> Path:
 def visible(text: str) -> str:
     """A comment without its hidden lines."""
     return "\n".join(line for line in text.splitlines() if not line.startswith(HIDDEN)).strip() + "\n"
+
+
+def folded(text: str) -> str:
+    """A comment as it looks before anybody clicks: of each ``details`` the summary."""
+    return FOLDED.sub(r"▸ \1", text)
 
 
 def tell(line: str) -> None:

@@ -62,7 +62,7 @@ def run_smart_search(given: argparse.Namespace) -> object:
             shown: object = {"schema": SCHEMA, "hits": hits, **_about(place, found.used, found.unused)}
         else:
             shown = listing.listed([_ranked(one, place, words) for one in found.hits])
-    return answered(shown, given, found=bool(found.hits))
+    return answered(shown, given, found=bool(found.hits), searched=not place.missing)
 
 
 def run_what(given: argparse.Namespace) -> object:
@@ -87,7 +87,8 @@ def run_what(given: argparse.Namespace) -> object:
                     Section("recent", "Decided last", [_ruled(one, place) for one in found.recent]),
                 ]
             )
-    return answered(shown, given, found=bool(found.related or found.decisions or found.tasks or found.recent))
+    is_found = bool(found.related or found.decisions or found.tasks or found.recent)
+    return answered(shown, given, found=is_found, searched=not place.missing)
 
 
 def run_related(given: argparse.Namespace) -> object:
@@ -141,9 +142,9 @@ def _about(place: Place, used: Sequence[str], unused: Sequence[str]) -> dict[str
     return {"used": used, "unused": unused, "notes": notes, "searched": place.glance.size}
 
 
-def answered(shown: object, given: argparse.Namespace, *, found: bool) -> Verdict:
-    """The answer, and the exit code that it ends with."""
-    if not found and not wants_json(given):
+def answered(shown: object, given: argparse.Namespace, *, found: bool, searched: bool = True) -> Verdict:
+    """The answer, and the exit code that it ends with. ``searched``: there is a memory to search."""
+    if searched and not found and not wants_json(given):
         print(NOTHING, file=sys.stderr)
     return Verdict(shown, 1 if getattr(given, "exit_code", False) and not found else 0)
 

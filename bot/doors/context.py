@@ -56,7 +56,7 @@ def _branch(given: argparse.Namespace) -> str:
         found = what(checkout_of(place), place.glance, now_of(given))
         tell(place, found.unused)
         text = branch_text(work_rows(found, place.home), given.format, given.chars)
-    if not text:
+    if not text and not place.missing:
         print(NOTHING, file=sys.stderr)
     return text
 

@@ -13,6 +13,7 @@ from bot.doors.checkup.judge import judge
 from bot.doors.checkup.place import GITHUB, Place, api_of, place_of
 from bot.doors.gathering import Wanted, gather, top_of_checkout
 from bot.doors.output import Verdict
+from bot.doors.remotes import at_address
 from bot.doors.telling import as_data, tell, terminal
 from bot.doors.tokens import token_of
 from bot.errors import UserError
@@ -51,7 +52,8 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wa
         remedy = f"if it is for that server, say so: `precedent doctor --repo {repository} --server {server}`"
         token, refused = "", [Finding("token", "warning", says, remedy)]
     checkout = None if given.repo else top_of_checkout()
-    wanted = Wanted(place, token, given.branch or "", checkout=checkout, offline=given.offline, **options)
+    address = "" if given.repo or given.server or not checkout else at_address(origin_of(checkout), checkout).url
+    wanted = Wanted(place, token, address, given.branch or "", checkout=checkout, offline=given.offline, **options)
     return wanted, refused
 
 

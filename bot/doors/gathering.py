@@ -35,7 +35,9 @@ from bot.memory.git_errors import AuthFailed, GitError, RemoteUnreachable
 from bot.memory.head import read_head_files
 from bot.memory.learned import FOLDER as MODEL
 from bot.memory.manifest import PATH
+from bot.memory.own_remote import OwnRemote
 from bot.memory.paths import is_fit
+from bot.memory.remote import Remote
 from bot.memory.store import Store, StoreError
 from bot.memory.tip import Tip, git_version, read_tip, top_of
 from bot.settings import SettingsError
@@ -50,15 +52,24 @@ _NO_WAY = (AuthFailed, RemoteUnreachable)
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What was asked for. ``config`` is a file here, ``branch`` empty for that of the settings; ``checkout`` is where
-    files are read when the default branch cannot be. ``token`` stays out of every text."""
+    files are read when the default branch cannot be. ``token`` stays out of every text; without one git goes to
+    ``address`` with what the person's own git has."""
 
     place: Place
     token: str = ""
+    address: str = ""
     branch: str = ""
     config: Path | None = None
     checkout: Path | None = None
     offline: bool = False
     thorough: bool = False
+
+    @property
+    def remote(self) -> Remote:
+        """What git reads from, and as whom."""
+        if self.address and not self.token:
+            return OwnRemote(self.address)
+        return Remote(self.place.remote, self.token or None)
 
 
 def gather(wanted: Wanted, now: datetime) -> Gathered:
@@ -76,11 +87,11 @@ def gather(wanted: Wanted, now: datetime) -> Gathered:
         tick(1)
         place = _place(wanted, setup)
         fault = setup.fault if isinstance(setup.fault, _NO_WAY) else None
-        tip = fault or _tip(place, wanted.token)
+        tip = fault or _tip(wanted.remote, place.branch)
         tick(1)
     held = None
     if isinstance(tip, Tip):
-        held = _held(BranchStore(place.remote, place.branch, wanted.token or None), wanted)
+        held = _held(BranchStore(wanted.remote, place.branch), wanted)
     forge = _forge(replace(wanted, place=place), held if isinstance(held, Held) else None, now)
     return Gathered(place, now, version, setup, tip, held, forge)
 
@@ -147,7 +158,7 @@ def _local(path: Path) -> bytes:
 def _files(wanted: Wanted, patterns: Iterable[str]) -> tuple[dict[str, bytes], StoreError | None, bool]:
     """These files of the default branch, else of the checkout: what was wrong with the first, and whether it is so."""
     try:
-        return read_head_files(wanted.place.remote, wanted.token or None, patterns), None, False
+        return read_head_files(wanted.remote, None, patterns), None, False
     except StoreError as error:
         if wanted.checkout is None or not isinstance(error, _NO_WAY):
             return {}, error, False
@@ -177,9 +188,9 @@ def top_of_checkout() -> Path | None:
 # -- memory --------------------------------------------------------------------------------------------------------
 
 
-def _tip(place: Place, token: str) -> Tip | StoreError | None:
+def _tip(remote: Remote, branch: str) -> Tip | StoreError | None:
     try:
-        return read_tip(place.remote, token or None, place.branch)
+        return read_tip(remote, None, branch)
     except StoreError as error:
         return error
 

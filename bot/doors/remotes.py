@@ -50,7 +50,7 @@ def of_checkout(top: Path | None) -> Remote | str:
     if named is None:
         refused = _refusal(top)
         return refused or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
-    return _remote(remotes[named], top)
+    return at_address(remotes[named], top)
 
 
 def branch_of(top: Path | None) -> str:
@@ -94,7 +94,8 @@ def _git(top: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
         raise WorldError(f"git could not be asked about {top}: {error!s:.200}") from error
 
 
-def _remote(address: str, top: Path) -> Remote:
+def at_address(address: str, top: Path) -> Remote:
+    """What a remote of the checkout at ``top`` means, in any of git's forms, without a secret in it."""
     scp = None if "://" in address else _SSH.match(address)
     if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):
         address = str((top / address).resolve())  # a path, as git takes it: from the checkout

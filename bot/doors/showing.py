@@ -45,7 +45,8 @@ def _thread(place: Place, text: str) -> Thread:
     if thread is None:
         place.demand()
         name = one_line(clean(text)[:MAX_NAME].removeprefix("#"))
-        raise UserError(f"no thread {name} in this memory: `precedent search WORDS` finds what there is")
+        lacks = ", which may lack pull requests" if name.isdecimal() else ""
+        raise UserError(f"no thread {name} in this memory{lacks}: `precedent search WORDS` finds what there is")
     return thread
 
 

@@ -19,7 +19,7 @@ from bot.memory.git import FILE_MODE, TIP, Entry, Git
 from bot.memory.git_errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
 from bot.memory.objects import Commit
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
-from bot.memory.remote import Remote, checked_branch
+from bot.memory.remote import Remote, at, checked_branch
 from bot.memory.store import Edits, Moved, Snapshot, StoreError
 from bot.memory.trees import all_files
 
@@ -119,11 +119,10 @@ class BranchStore:
         squash_bytes: int = 50_000_000,
     ) -> None:
         self._ref = f"refs/heads/{checked_branch(branch)}"
-        remote = Remote(url, token) if isinstance(url, str) else url
         self._limit = Growth(squash_after, squash_bytes)
         self._keep = keep
         self._folder = _temporary(keep)
-        self._git = Git((keep or self._folder) / CLONE, remote)
+        self._git = Git((keep or self._folder) / CLONE, at(url, token))
         if keep and self._git.exists():
             self._git.tidy()
         self._newest: BranchSnapshot | None = None

@@ -13,7 +13,7 @@ from bot.memory.disk import on_disk
 from bot.memory.git import TIP, Entry, Git
 from bot.memory.git_errors import AuthFailed, RefMissing
 from bot.memory.paths import checked, is_fit
-from bot.memory.remote import Remote
+from bot.memory.remote import Remote, at
 from bot.memory.store import StoreError
 from bot.memory.trees import FOLDER, MAX_FILES, SUBMODULE, TooMany, walk
 
@@ -83,7 +83,7 @@ class Head:
 
 
 @contextmanager
-def open_head(url: str, token: str | None, seen: str | None = None) -> Iterator[Head]:
+def open_head(url: str | Remote, token: str | None, seen: str | None = None) -> Iterator[Head]:
     """The default branch of the repository at ``url``, fetched into a temporary folder that goes with the context.
 
     ``seen``: the commit that it stood at a moment ago, which saves asking where it stands.
@@ -92,13 +92,15 @@ def open_head(url: str, token: str | None, seen: str | None = None) -> Iterator[
         yield Head(git, seen)
 
 
-def read_head_files(url: str, token: str | None, paths: Iterable[str], *, limit: int = 65_536) -> dict[str, bytes]:
+def read_head_files(
+    url: str | Remote, token: str | None, paths: Iterable[str], *, limit: int = 65_536
+) -> dict[str, bytes]:
     """The files that `read_head` finds."""
     return read_head(url, token, paths, limit=limit)[1]
 
 
 def read_head(
-    url: str, token: str | None, paths: Iterable[str], *, limit: int = 65_536
+    url: str | Remote, token: str | None, paths: Iterable[str], *, limit: int = 65_536
 ) -> tuple[str, dict[str, bytes]]:
     """The commit of HEAD, and its files that match ``paths`` (``.github/precedent/*.j2``; ``*`` is within a folder).
 
@@ -120,12 +122,12 @@ def read_head(
 
 
 @contextmanager
-def _repository(url: str, token: str | None) -> Iterator[Git]:
+def _repository(url: str | Remote, token: str | None) -> Iterator[Git]:
     """An empty one that goes with the context."""
     with (
         on_disk("make a temporary folder"),
         tempfile.TemporaryDirectory(prefix="precedent-") as folder,
-        Git(Path(folder) / "head.git", Remote(url, token)) as git,
+        Git(Path(folder) / "head.git", at(url, token)) as git,
     ):
         git.init()
         yield git

@@ -103,6 +103,11 @@ class Remote:
         return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
 
 
+def at(url: str | Remote, token: str | None) -> Remote:
+    """The remote at this address, or the one that is given, which has what it needs."""
+    return Remote(url, token) if isinstance(url, str) else url
+
+
 def given(settings: Mapping[str, str]) -> dict[str, str]:
     """These settings as git takes them from its environment. https://git-scm.com/docs/git-config#ENVIRONMENT"""
     found = {"GIT_CONFIG_COUNT": str(len(settings))}

@@ -11,7 +11,7 @@ from bot.memory.branch import Growth
 from bot.memory.disk import on_disk
 from bot.memory.git import TIP, Git
 from bot.memory.git_errors import RefMissing
-from bot.memory.remote import Remote, checked_branch
+from bot.memory.remote import Remote, at, checked_branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Tip:
     growth: Growth
 
 
-def read_tip(url: str, token: str | None, branch: str) -> Tip | None:
+def read_tip(url: str | Remote, token: str | None, branch: str) -> Tip | None:
     """The newest commit of ``branch`` at ``url``, None where there is no such branch. Two requests, nothing is kept."""
     ref = f"refs/heads/{checked_branch(branch)}"
     with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        with Git(Path(folder) / "tip.git", Remote(url, token)) as git:
+        with Git(Path(folder) / "tip.git", at(url, token)) as git:
             git.init()
             try:
                 git.fetch_tip(ref, ["tree:0", "blob:none"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,6 +145,13 @@ def test_the_checkout_answers_as_the_readme_says(
     for words in (["what", "--refresh"], ["search", "where", "do", "sessions", "live"], ["show", "1"]):
         code, (out, err) = precedent(words), capsys.readouterr()
         assert (code, "Where should sessions live?" in out) == (0, True), f"{words}: {out}{err}"
+    for name in ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    day.github.repo.private = True
+    precedent(["doctor", "--json", "--api", day.github.url])
+    told = {each["check"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert [told[check]["level"] for check in ("repository", "settings", "branch", "records")] == ["note", *3 * ["ok"]]
+    assert "without a token" in told["repository"]["says"]
 
 
 # -- switch it off -------------------------------------------------------------------------------------------------

@@ -412,6 +412,23 @@ def test_why_a_repository_cannot_be_seen_decides_whose_fault_it_is(
     assert (told.level, told.outside, bool(told.remedy)) == (level, outside, True)
 
 
+@pytest.mark.parametrize("fault", [Unauthorised("no"), Gone("no", certain=False), NotPermitted("no")])
+def test_without_a_token_no_token_is_refused(fault: ForgeError) -> None:
+    told = forge.repository(Forge(fault=fault), PLACE)
+    assert (told.check, told.level) == ("repository", "error")
+    assert "without a token: it is private, or does not exist" in told.says
+    told = forge.repository(Forge(fault=fault), PLACE, git_reads=True)
+    assert (told.level, "PRECEDENT_TOKEN" in told.remedy) == ("note", True)
+    assert forge.repository(Forge("classic", fault=fault), PLACE, git_reads=True).level == "error"
+
+
+@pytest.mark.slow
+def test_a_workflow_that_cannot_be_read_is_one_finding(clinic: Clinic) -> None:
+    clinic.put({PATH: "jobs:\n\tuses: octo-org/precedent@v1\n"})
+    (told,) = of("workflow", clinic.examine())
+    assert (told.level, "cannot be read" in told.says) == ("warning", True)
+
+
 def test_a_server_without_limits_and_one_that_tells_nonsense_are_no_problem() -> None:
     assert problems(list(forge.limits(Forge(), NOW))) == []
     for odd in ({}, {"resources": []}, {"resources": {"core": {"remaining": "1", "limit": -1, "reset": 10**30}}}):

@@ -55,8 +55,14 @@ def kind_of(token: str) -> str:
     return next((kind for start, kind in _KINDS if token.startswith(start)), "unknown" if token else "")
 
 
-def repository(seen: Forge, place: Place) -> Finding:
-    """Whether the API answers, takes the token and shows the repository, under the name that was given."""
+def repository(seen: Forge, place: Place, *, git_reads: bool = False) -> Finding:
+    """Whether the API answers, takes the token and shows the repository, under the name that was given.
+
+    ``git_reads``: git could read it, so that a private one is no wrong name.
+    """
+    if git_reads and not seen.token and isinstance(seen.fault, Gone | NotPermitted | Unauthorised):
+        says = f"the API shows nothing of {place.repository} without a token: issues, limits and changes were left out"
+        return Finding("repository", "note", says, token_remedy(place))
     if seen.fault:
         return _fault(seen, seen.fault, place)
     name = str((seen.repository or {}).get("full_name") or place.repository)
@@ -67,10 +73,10 @@ def repository(seen: Forge, place: Place) -> Finding:
 
 
 def _fault(seen: Forge, fault: ForgeError, place: Place) -> Finding:
-    if isinstance(fault, Unauthorised):
+    if isinstance(fault, Unauthorised) and seen.token:
         remedy = f"make a new token at {place.server}/settings/tokens and put it in PRECEDENT_TOKEN"
         return Finding("token", "error", fault.cause, remedy)
-    if isinstance(fault, Gone | NotPermitted):
+    if isinstance(fault, Gone | NotPermitted | Unauthorised):
         why = fault.cause if seen.token else "it is private, or does not exist"
         says = f"{place.repository} cannot be seen {'with this' if seen.token else 'without a'} token: {why}"
         return Finding("repository", "error", says, f"check the name; {token_remedy(place)}")

@@ -65,7 +65,7 @@ def _forge(seen: Gathered) -> Iterator[Finding]:
         says = "the API was not asked: what it knows of token, repository, limits and changes was left out"
         yield Finding("repository", "note", says, "leave out --offline")
         return
-    yield forge.repository(told, place)
+    yield forge.repository(told, place, git_reads=isinstance(seen.tip, Tip))
     if told.repository is not None:
         yield forge.rights(told, place)
         yield forge.issues(told, place)
@@ -101,7 +101,8 @@ def _setup(seen: Gathered) -> Iterator[Finding]:
     if not place.store:
         yield from settings.templates(setup.templates, TEMPLATES)
         comments = setup.settings.mode == "comment"
-        yield from workflow.checks(setup.steps, comments=comments, is_checkout=setup.checkout)
+        unread = any(told.check == "workflow" for told in setup.told)
+        yield from workflow.checks(setup.steps, comments=comments, is_checkout=setup.checkout, unread=unread)
 
 
 def _branch(seen: Gathered) -> Iterator[Finding]:

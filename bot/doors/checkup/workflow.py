@@ -68,10 +68,13 @@ def _steps(path: str, workflow: object, *, is_ours: bool) -> Iterator[Step]:
                 yield Step(path, top, job, uses, given, "if" in step or "if" in job)
 
 
-def checks(steps: Sequence[Step], *, comments: bool, is_checkout: bool = False) -> Iterator[Finding]:
+def checks(
+    steps: Sequence[Step], *, comments: bool, is_checkout: bool = False, unread: bool = False
+) -> Iterator[Finding]:
     """Everything about every step. ``comments``: the settings want comments, not only summaries; ``is_checkout``: a
-    checkout was looked at, which says nothing certain of the default branch."""
-    if not steps:
+    checkout was looked at, which says nothing certain of the default branch; ``unread``: a workflow that may hold one
+    could not be read, which was said."""
+    if not (steps or unread):
         where = "of this checkout" if is_checkout else "on the default branch"
         says = f"none of the files in {FOLDER} {where} uses Precedent"
         remedy = f"put the workflow of the README on the default branch, as {FOLDER}/precedent.yml"
