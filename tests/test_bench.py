@@ -129,6 +129,7 @@ def test_the_make_target_hands_the_choice_on() -> None:
 # -- the runner ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_fails_costs_the_others_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     benches = (
         fake(folder, "broken", "raise SystemExit('no \\x1bluck')"),

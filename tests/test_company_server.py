@@ -91,6 +91,7 @@ def behind_tls(url: str, certificate: Path) -> Iterator[str]:
         each.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [None, *NAMED])
 def test_rest_graphql_and_git_each_need_one_of_the_variables(
     stage: Stage, certificate: Path, monkeypatch: pytest.MonkeyPatch, missing: str | None

@@ -107,6 +107,7 @@ def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:
 # What
 
 
+@pytest.mark.slow
 def test_what_was_learned_is_kept_with_where_it_comes_from(learned: Path) -> None:
     memory = opened(learned)
     assert memory.learned_from == memory.size == SIZE
@@ -145,6 +146,7 @@ def test_nothing_is_written_before_it_is_committed(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.slow
 def test_learning_twice_makes_the_same_vectors(copied: Path) -> None:
     words = (copied / WORDS).read_bytes()
     memory = opened(copied)
@@ -199,6 +201,7 @@ def test_what_is_damaged_is_left_out_and_told(copied: Path, name: str, damage: s
     assert note.endswith("the search goes without it until the next rebuild.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [WORDS, RANKING])
 def test_learning_again_mends_what_was_damaged(copied: Path, name: str) -> None:
     (copied / name).write_bytes(b"")

@@ -156,6 +156,7 @@ def test_the_similarity_of_the_cut_is_the_same_everywhere(cut: float) -> None:
     assert model.confidence_at(SHOWN_FROM) == pytest.approx(cut)
 
 
+@pytest.mark.slow
 @given(st.floats(0.001, 0.999), st.floats(0.001, 0.999))
 def test_similarity_and_confidence_are_inverse(cut: float, value: float) -> None:
     model = Model({}, {}, 0.0, cut)

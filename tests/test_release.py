@@ -164,6 +164,7 @@ def test_a_tag_that_somebody_else_pushed_is_refused(remote: Path, tmp_path: Path
     assert tag(run, checkout(remote, tmp_path / "runner"))[0] == 1
 
 
+@pytest.mark.slow
 def test_the_major_tag_does_not_go_back(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     tag(run, folder)
@@ -304,6 +305,7 @@ def play(job: str, folder: Path, scratch: Path, **known: str) -> str:
     return output.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_jobs_of_the_workflow_release_once_however_often_they_run(remote: Path, tmp_path: Path) -> None:
     known = {"VERSION": "1.2.3", "REGISTRY": "registry.example.org", "IMAGE": IMAGE, "DIGEST": ONE, "TAG": "v1.2.3"}
     said = []

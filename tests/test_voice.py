@@ -202,6 +202,7 @@ def test_what_github_refuses_for_good_is_no_failure(room: Room) -> None:
 # -- finding -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ours_is_found_on_any_page_and_the_oldest_counts(room: Room) -> None:
     for count in range(220):
         room.github.comment(room.number, "hubot", f"{count}")

@@ -230,6 +230,7 @@ def branches(stage: Stage) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_of_two_jobs_the_one_that_finds_reads_only_and_tells_whether_the_other_is_to_start(stage: Stage) -> None:
     find, post = job_of("Look, and write nothing", "find"), job_of("Remember and answer", "post")
     assert run_as(stage, post, stage.github.open_issue("monalisa", "The first", "It is here.")) == 0
@@ -254,6 +255,7 @@ def test_of_two_jobs_the_one_that_finds_reads_only_and_tells_whether_the_other_i
     assert branches(stage) != before
 
 
+@pytest.mark.slow
 def test_shadow_mode_remembers_and_needs_no_right_to_write_issues(stage: Stage) -> None:
     shadow = job_of("Remember, and say nothing", "remember")
     assert shadow["permissions"]["issues"] == "read"

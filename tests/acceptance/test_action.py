@@ -113,6 +113,7 @@ def test_an_opened_issue_gets_one_comment_with_what_is_known(stage: Stage) -> No
     assert remembered(stage, number) is not None
 
 
+@pytest.mark.slow
 def test_the_usual_event_costs_two_reads_and_one_write_at_most(stage: Stage) -> None:
     number = open_issue(stage)
     costs = []
@@ -176,6 +177,7 @@ def test_a_comment_with_a_new_reference_updates_the_same_comment(stage: Stage) -
     assert comment_id(stage, number) == mine
 
 
+@pytest.mark.slow
 def test_a_comment_without_anything_new_is_remembered_only(stage: Stage) -> None:
     number = open_issue(stage)
     (before,) = stage.comments(number)
@@ -241,6 +243,7 @@ def test_a_comment_that_was_deleted_before_any_run_saw_it_is_not_written_weeks_l
     assert state(stage, number) == "removed"
 
 
+@pytest.mark.slow
 def test_a_comment_that_was_edited_in_the_second_in_which_it_was_read_is_read_again(stage: Stage) -> None:
     number = open_issue(stage)
     moment = stage.github.clock.now
@@ -252,6 +255,7 @@ def test_a_comment_that_was_edited_in_the_second_in_which_it_was_read_is_read_ag
     assert [comment.text for comment in held.comments] == ["Thanks, it works."]
 
 
+@pytest.mark.slow
 def test_a_comment_that_a_person_edited_is_left_alone(stage: Stage) -> None:
     number = open_issue(stage)
     mine = comment_id(stage, number)
@@ -273,6 +277,7 @@ def test_bots_and_ignored_people_are_remembered_and_not_answered(stage: Stage, a
     assert isinstance(remembered(stage, number), Thread)
 
 
+@pytest.mark.slow
 def test_an_ignored_label_silences(stage: Stage) -> None:
     configure(stage, 'ignore: {labels: ["[meta]"]}')
     number = stage.github.open_issue("hubot", "Plan", "As in #1.", labels=["[Meta]"])
@@ -280,6 +285,7 @@ def test_an_ignored_label_silences(stage: Stage) -> None:
     assert stage.comments(number) == []
 
 
+@pytest.mark.slow
 def test_people_who_want_no_quotes_are_not_quoted(stage: Stage) -> None:
     configure(stage, "ignore: {people: [OctoCat]}")
     number = open_issue(stage)
@@ -293,6 +299,7 @@ def configure(stage: Stage, settings: str, path: str = ".github/precedent.yml") 
     stage.git.commit(REPOSITORY, path, settings)
 
 
+@pytest.mark.slow
 def test_pull_requests_are_neither_remembered_nor_answered(stage: Stage) -> None:
     number = stage.github.add_pull("hubot", "Fix the sessions", "Closes #1.")
     comment = stage.github.comment(number, "monalisa", "See #2.")
@@ -409,6 +416,7 @@ def test_a_rebuild_leaves_a_report_of_what_it_would_have_said(stage: Stage) -> N
     assert "model/words.bin" not in tip(stage)
 
 
+@pytest.mark.slow
 def test_a_backtest_by_hand_shows_what_it_would_have_said_and_writes_nothing(
     stage: Stage, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -512,6 +520,7 @@ def test_an_old_issue_is_answered_though_another_run_remembered_the_news_first(s
     assert "Dark mode" in stage.comments(old)[0]
 
 
+@pytest.mark.slow
 def test_a_post_whose_answer_is_lost_makes_one_comment(stage: Stage) -> None:
     stage.github.faults.add(POST, "dup")
     number = open_issue(stage)
@@ -567,6 +576,7 @@ def test_a_comment_in_the_same_second_is_not_written_twice(stage: Stage) -> None
     assert len(stage.comments(number)) == 1
 
 
+@pytest.mark.slow
 def test_a_strangers_marker_is_not_taken_for_ours(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
     spoof = stage.github.comment(number, "monalisa", "<!-- precedent:v1 id=action -->\nHa!\n")
@@ -578,6 +588,7 @@ def test_a_strangers_marker_is_not_taken_for_ours(stage: Stage) -> None:
     assert [comment.author for comment in thread.comments] == ["monalisa"]
 
 
+@pytest.mark.slow
 def test_another_workflows_comment_that_quotes_our_marker_is_not_ours(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
     other = stage.github.comment(number, BOT, "Copied: <!-- precedent:v1 id=action --> As in #1.")
@@ -620,6 +631,7 @@ def test_the_shadow_mode_says_it_in_the_summary_only_and_once(stage: Stage) -> N
     assert stage.comments(number) == []
 
 
+@pytest.mark.slow
 def test_switched_off_it_remembers_only(stage: Stage) -> None:
     configure(stage, "mode: off")
     number = open_issue(stage)
@@ -628,6 +640,7 @@ def test_switched_off_it_remembers_only(stage: Stage) -> None:
     assert stage.outputs()["reason"] == "the mode is off"
 
 
+@pytest.mark.slow
 def test_a_dry_run_writes_nothing_and_shows_what_it_would(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
     assert act(stage, "issues", "opened", number, dry_run="true") == 0
@@ -639,6 +652,7 @@ def test_a_dry_run_writes_nothing_and_shows_what_it_would(stage: Stage) -> None:
     assert len(stage.comments(number)) == 1
 
 
+@pytest.mark.slow
 def test_outputs_hold_nothing_that_a_stranger_wrote(stage: Stage) -> None:
     title = "x\nspoke=false\nEOF\nreason<<EOF\nowned\nEOF"
     number = stage.github.open_issue("hubot", title, "As in #1.")
@@ -737,6 +751,7 @@ def begin(stage: Stage, number: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], env=dict(environment), cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 def test_the_file_for_an_agent_holds_what_was_said_on_the_issue(stage: Stage) -> None:
     number = open_issue(stage, "The form comes back at once.", "monalisa")
     assert stage.outputs()["context"] == ""
@@ -748,6 +763,7 @@ def test_the_file_for_an_agent_holds_what_was_said_on_the_issue(stage: Stage) ->
     assert "not seen" not in shown
 
 
+@pytest.mark.slow
 def test_the_file_for_an_agent_has_no_words_that_are_never_quoted(stage: Stage) -> None:
     configure(stage, "ignore: {people: [octocat]}")
     number = open_issue(stage, "The form comes back at once.", "monalisa")

@@ -71,6 +71,7 @@ def ids(rows: list[dict[str, Any]]) -> list[int | str]:
     return [row["id"] for row in rows]
 
 
+@pytest.mark.slow
 def test_what_names_the_related_issue_the_decision_and_the_open_task_each_with_its_reason(
     desk: Desk, checkout: Path
 ) -> None:
@@ -90,12 +91,14 @@ def test_what_names_the_related_issue_the_decision_and_the_open_task_each_with_i
     assert all(len(found[name]) <= 3 and len(set(ids(found[name]))) == len(found[name]) for name in sections)
 
 
+@pytest.mark.slow
 def test_what_says_it_to_a_person_too(desk: Desk, checkout: Path) -> None:
     lines = [line.split("\t") for line in desk.precedent(checkout, "what").out.splitlines()]
     assert {line[0] for line in lines} == {"related", "decision", "task", "recent"}
     assert lines[0][:2] == ["related", "26"]
 
 
+@pytest.mark.slow
 def test_search_in_the_clone_gives_what_the_store_gives(desk: Desk, checkout: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     assert desk.precedent(ROOT, "import", str(ROOT / "sample/history.jsonl"), "--store", str(store)).code == 0
@@ -118,6 +121,7 @@ def test_outside_of_git_it_works_and_says_what_it_could_not_use(desk: Desk, tmp_
     assert "this is no git checkout" in told["notes"][0]
 
 
+@pytest.mark.slow
 def test_in_an_empty_repository_it_works_and_says_what_it_could_not_use(
     desk: Desk, checkout: Path, tmp_path: Path
 ) -> None:
@@ -134,11 +138,13 @@ def test_in_an_empty_repository_it_works_and_says_what_it_could_not_use(
     assert ids(desk.precedent(empty, "ss", "login", "loop", "--json").data["hits"])[0] == 48
 
 
+@pytest.mark.slow
 def test_the_context_of_a_branch_is_what(desk: Desk, checkout: Path) -> None:
     told = desk.precedent(checkout, "context", "--branch", "--json").data
     assert told == desk.precedent(checkout, "what", "--json").data
 
 
+@pytest.mark.slow
 def test_the_context_of_a_branch_is_text_for_a_prompt_within_its_bound(desk: Desk, checkout: Path) -> None:
     whole = desk.precedent(checkout, "context", "--branch").out
     root = ET.fromstring(whole)
@@ -163,6 +169,7 @@ LINES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_transcript_that_was_committed_is_not_taken_for_the_agents_own_words(desk: Desk, checkout: Path) -> None:
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").write_text("sources: {sessions: [logs]}\n")
@@ -177,6 +184,7 @@ def test_a_transcript_that_was_committed_is_not_taken_for_the_agents_own_words(d
     assert found.data[0]["session_id"] == "s9"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["~/.secret/*.jsonl", "~root/x", "/etc/*", "../x", "a/../../b"])
 def test_settings_name_no_transcripts_outside_of_the_checkout(desk: Desk, checkout: Path, pattern: str) -> None:
     (checkout / ".github").mkdir()
@@ -185,6 +193,7 @@ def test_settings_name_no_transcripts_outside_of_the_checkout(desk: Desk, checko
     assert (told.code, "sources.sessions[0] must be paths below the repository" in told.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_settings_that_lead_to_what_has_no_end_are_none(desk: Desk, checkout: Path) -> None:
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").symlink_to("/dev/zero")

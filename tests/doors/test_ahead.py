@@ -82,6 +82,7 @@ def test_only_an_event_that_is_ours_with_a_token_and_good_inputs_begins(server: 
         assert begin(environ(server, **wrong))._thread is None, wrong
 
 
+@pytest.mark.slow
 def test_git_is_asked_before_the_index_or_arrays_are_loaded() -> None:
     script = (
         "import sys, bot.doors.ahead; early = set(sys.modules); import bot.doors.action;"

@@ -103,6 +103,7 @@ def ids(found: Any) -> list[object]:
 # -- search --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_hit_is_a_line_with_id_state_score_and_title(store: Path, call: Run) -> None:
     found = call("search", "login", "loop", "--store", store, "--limit", "1")
     assert (found.code, found.err) == (0, "")
@@ -192,6 +193,7 @@ def test_a_search_loads_nothing_heavy(store: Path, tmp_path: Path, call: Run, fo
 # -- the memory of a checkout --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_in_a_checkout_the_branch_is_asked_and_every_thread_has_its_address(hosted: Path, call: Run) -> None:
     found = call("search", "login", "loop", "--expand", "--json")
     assert (found.code, found.err) == (0, "")
@@ -204,6 +206,7 @@ def test_in_a_checkout_the_branch_is_asked_and_every_thread_has_its_address(host
     assert call("ss", "login", "loop", "--offline", "--json").data["hits"][0]["url"] == login["url"]
 
 
+@pytest.mark.slow
 def test_a_repository_is_asked_by_its_name_from_anywhere(
     hosted: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,6 +476,7 @@ def test_who_wants_no_colours_gets_what_a_program_gets(
     assert seen == call("search", "cookie", "--store", store).out
 
 
+@pytest.mark.slow
 def test_a_number_is_a_link_where_the_address_is_known(hosted: Path) -> None:
     seen = on_a_terminal(hosted, "search", "login", "loop", "--limit", "1")
     assert re.search(r"\x1b\]8;[^;]*;https://github\.com/octo-org/linkbarn/issues/48\x1b\\\x1b\[[0-9;]*m#48", seen)
@@ -499,6 +503,7 @@ def test_nothing_that_a_stranger_wrote_is_obeyed(evil: Path, call: Run, question
         assert obeyed(told.err.replace("\n", "")) == []
 
 
+@pytest.mark.slow
 def test_nothing_that_a_stranger_wrote_is_obeyed_by_the_terminal_of_a_person(evil: Path, tmp_path: Path) -> None:
     for question in (("search", "zebra", "--expand"), ("what",), ("show", "1")):
         seen = on_a_terminal(tmp_path, *question, "--store", evil)

@@ -105,6 +105,7 @@ def test_a_whole_session_from_the_shell(tmp_path: Path) -> None:
     assert (found.code, found.err, [hit["id"] for hit in found.data]) == (0, "", ["ABC-123"])
 
 
+@pytest.mark.slow
 def test_references_of_a_text_on_stdin() -> None:
     text = "Closes #4, octo-org/other#5, octo-org/hello-world#6, not `#7` nor #9."
     found = run("references", "--repo", "octo-org/hello-world", "--number", "9", text=text)
@@ -117,11 +118,13 @@ def test_references_of_a_text_on_stdin() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_references_of_a_configured_tracker() -> None:
     found = run("references", "--autolink", "JIRA-", "--autolink", "T", text="JIRA-5 and T6").data
     assert [(r["kind"], r["prefix"], r["number"]) for r in found] == [("external", "JIRA-", 5), ("external", "T", 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "\n", b"\xff\xfe\x00 #4", "#" * 65_536])
 def test_references_of_any_bytes_are_a_list(text: str | bytes) -> None:
     found = run("references", text=text)
@@ -177,6 +180,7 @@ def test_every_command_has_help(call: Run, command: str) -> None:
     assert told.out.startswith(f"usage: precedent {'smart-search' if command == 'ss' else command}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["40", "300"])
 def test_help_fits_a_hundred_columns_however_wide_the_terminal_is(columns: str) -> None:
     code = "from tests.doors.test_cli import commands; [print(one.format_help()) for one in commands().values()]"
@@ -350,6 +354,7 @@ def on_a_terminal(*arguments: str | Path) -> str:
     return seen.getvalue().decode()
 
 
+@pytest.mark.slow
 def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
     file = archive(tmp_path / "a.jsonl", HISTORY)
     assert "Reading threads" in on_a_terminal("import", file, "--store", tmp_path / "s")

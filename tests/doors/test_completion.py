@@ -117,6 +117,7 @@ def test_bash_runs_nothing_of_what_was_typed(bash: Complete, folder: Path, word:
     assert not (folder / "here/ran").exists()
 
 
+@pytest.mark.slow
 @has("zsh")
 @pytest.mark.parametrize(
     ("line", "offered"),

@@ -71,6 +71,7 @@ def of(check: str, findings: list[Finding]) -> list[Finding]:
 # The whole
 
 
+@pytest.mark.slow
 def test_where_nothing_is_wrong_nothing_is_found_and_nothing_is_written(healthy: Clinic) -> None:
     before = healthy.state()
     healthy.github.mark()
@@ -249,6 +250,7 @@ def test_digests_are_mended_when_the_index_is_made_anew(healthy: Clinic, fault: 
     assert [told.level for told in of("digests", healthy.examine())] == ["ok"]
 
 
+@pytest.mark.slow
 def test_an_index_in_parts_that_is_whole_is_fine(healthy: Clinic) -> None:
     healthy.remember_in_parts(*threads(12))
     assert [told.level for told in of("index", healthy.examine())] == ["ok"]

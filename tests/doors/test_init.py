@@ -368,6 +368,7 @@ def act_as_written(stage: Stage, number: int) -> int:
     return stage.act("issues", "opened", number, inputs={**inputs, "token": token})
 
 
+@pytest.mark.slow
 def test_from_init_by_way_of_the_summary_to_the_first_comment(stage: Stage, tmp_path: Path, call: Run) -> None:
     top = tmp_path / "clone"
     git(tmp_path, "clone", "-q", stage.git.remote(REPOSITORY), str(top))

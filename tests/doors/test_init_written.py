@@ -114,6 +114,7 @@ def test_linters_pass_all_of_them(tmp_path: Path) -> None:
 NAMES = st.text(st.characters(exclude_characters=" ~^:?*[\\\x7f", exclude_categories=("Cc", "Cs")), min_size=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(
     NAMES.filter(str.isprintable)

@@ -233,6 +233,7 @@ CALLS: dict[str, tuple[Tool, dict[str, object]]] = {
 }
 
 
+@pytest.mark.slow
 def test_the_server_says_who_it_is_and_offers_its_tools_alone(agent: Agent) -> None:
     capabilities = agent.client.server_capabilities.model_dump(exclude_none=True, by_alias=True)
     assert capabilities == {"tools": {"listChanged": False}}
@@ -325,6 +326,7 @@ def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(agent: Agent) ->
         agent.call("delete_repository")
 
 
+@pytest.mark.slow
 def test_a_newer_client_is_served_too(store: Path, tmp_path: Path) -> None:
     start = StdioServerParameters(
         command=sys.executable, args=["-c", START, "--store", str(store)], env=environment(), cwd=tmp_path
@@ -339,6 +341,7 @@ def test_a_newer_client_is_served_too(store: Path, tmp_path: Path) -> None:
 # -- where the memory is -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_a_memory_each_tool_says_in_a_line_what_to_do(tmp_path: Path) -> None:
     with session(tmp_path) as one:
         for tool, arguments in CALLS.values():
@@ -349,6 +352,7 @@ def test_without_a_memory_each_tool_says_in_a_line_what_to_do(tmp_path: Path) ->
     assert told.text.startswith(f"no store at {gone}: make one with")
 
 
+@pytest.mark.slow
 def test_a_long_lived_server_sees_what_was_remembered_since(tmp_path: Path) -> None:
     store = stored(tmp_path / "store", issue(1, "Login loop", "It loops."))
     with session(tmp_path, "--store", store) as one:
@@ -358,6 +362,7 @@ def test_a_long_lived_server_sees_what_was_remembered_since(tmp_path: Path) -> N
         assert one.data("get_conversation", id=2)["thread"]["title"] == "Crash at start"
 
 
+@pytest.mark.slow
 def test_offline_is_said_and_nothing_is_fetched(tmp_path: Path) -> None:
     checkout = remembered(tmp_path, issue(7, "Login loop", "It loops."))
     offline = Desk(Where(checkout, offline=True))
@@ -456,6 +461,7 @@ def remembered(folder: Path, *threads: Thread) -> Path:
     return folder / "checkout"
 
 
+@pytest.mark.slow
 def test_transcripts_that_the_settings_name_are_searched_and_read(tmp_path: Path) -> None:
     checkout = remembered(tmp_path, issue(7, "Login loop", "It loops."))
     (checkout / ".github").mkdir()
@@ -480,6 +486,7 @@ def test_transcripts_that_the_settings_name_are_searched_and_read(tmp_path: Path
     assert answer(desk, SEARCH, {"query": "zeppelin"}).data["nothing_relevant"]
 
 
+@pytest.mark.slow
 def test_people_who_are_not_to_be_quoted_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run) -> None:
     checkout = remembered(tmp_path, issue(7, "Login loop", "It loops.", "My secret."), issue(8, "Again", "As in #7."))
     desk = Desk(Where(checkout))
@@ -508,6 +515,7 @@ def test_people_who_are_not_to_be_quoted_are_not(tmp_path: Path, monkeypatch: py
     assert told.text.startswith(".github/precedent.yml:1: not valid YAML")
 
 
+@pytest.mark.slow
 def test_no_answer_is_longer_than_what_an_agent_can_take(tmp_path: Path) -> None:
     long = "loop " + "x\n" * 30_000
     wide = {"labels": ("b" * 5_000,) * 50}
@@ -552,6 +560,7 @@ serve(ask, wire)
 """
 
 
+@pytest.mark.slow
 def test_noise_of_any_kind_goes_to_stderr(tmp_path: Path) -> None:
     with (tmp_path / "errors").open("w+") as errors:
         with session(tmp_path, code=NOISY, errors=errors) as one:
@@ -565,6 +574,7 @@ def test_noise_of_any_kind_goes_to_stderr(tmp_path: Path) -> None:
         assert noise in told
 
 
+@pytest.mark.slow
 def test_every_line_on_stdout_is_a_message_whatever_comes_in(store: Path, tmp_path: Path) -> None:
     broken = (
         b"{",
@@ -629,6 +639,7 @@ def test_what_is_damaged_in_the_memory_is_noted(tmp_path: Path) -> None:
 # -- how it ends ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "code"),
     [
@@ -655,6 +666,7 @@ def test_it_ends_at_once_and_leaves_nothing_in_the_way(
     assert not answer(Desk(Where(tmp_path, store=store)), CONVERSATION, {"id": 48}).failed
 
 
+@pytest.mark.slow
 def test_nobody_who_reads_is_no_error(store: Path, tmp_path: Path) -> None:
     with started(tmp_path, "--store", store) as process:
         send(process, INITIALIZE)
@@ -667,6 +679,7 @@ def test_nobody_who_reads_is_no_error(store: Path, tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_without_the_extra_one_line_names_it(tmp_path: Path) -> None:
     blocked = "import sys; sys.modules['mcp'] = None; " + START
     done = subprocess.run(

@@ -108,6 +108,7 @@ def age(cache: Path, seconds: float) -> None:
 # In a checkout
 
 
+@pytest.mark.slow
 def test_in_a_checkout_the_branch_is_fetched_from_its_remote(checkout: Path, remote: Path) -> None:
     (checkout / "src").mkdir()
     with opened(Where(checkout / "src")) as place:
@@ -118,6 +119,7 @@ def test_in_a_checkout_the_branch_is_fetched_from_its_remote(checkout: Path, rem
     assert git(checkout, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_within_a_minute_nobody_fetches_again_and_after_it_what_is_new_is_there(checkout: Path, remote: Path) -> None:
     with opened(Where(checkout)):
         pass
@@ -129,6 +131,7 @@ def test_within_a_minute_nobody_fetches_again_and_after_it_what_is_new_is_there(
         assert ids(place, "zebra") == [900]
 
 
+@pytest.mark.slow
 def test_refresh_fetches_at_once_and_offline_never(checkout: Path, remote: Path) -> None:
     with opened(Where(checkout)):
         pass
@@ -140,6 +143,7 @@ def test_refresh_fetches_at_once_and_offline_never(checkout: Path, remote: Path)
         assert ids(place, "zebra") == [900]
 
 
+@pytest.mark.slow
 def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Path, remote: Path) -> None:
     with opened(Where(checkout)):
         pass
@@ -151,6 +155,7 @@ def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Pa
         assert place.note.startswith("The memory is as it was last fetched: ")  # and it still is
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [
@@ -190,6 +195,7 @@ def test_offline_before_anything_was_fetched_there_is_no_memory(checkout: Path) 
             place.demand()
 
 
+@pytest.mark.slow
 def test_the_records_are_there_without_a_network(checkout: Path, remote: Path) -> None:
     with opened(Where(checkout)) as place:
         shutil.rmtree(remote)
@@ -206,6 +212,7 @@ def test_a_repository_without_the_branch_says_what_makes_it(tmp_path: Path) -> N
         assert "there is no branch 'precedent'" in place.missing
 
 
+@pytest.mark.slow
 def test_a_branch_that_is_deleted_takes_the_memory_with_it(checkout: Path, remote: Path) -> None:
     with opened(Where(checkout)):
         pass
@@ -214,6 +221,7 @@ def test_a_branch_that_is_deleted_takes_the_memory_with_it(checkout: Path, remot
         assert (place.glance.size, "there is no branch" in place.missing) == (0, True)
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_checkout_name_the_branch(checkout: Path, remote: Path) -> None:
     git(remote, "update-ref", "refs/heads/memory", "refs/heads/precedent")
     git(remote, "update-ref", "-d", "refs/heads/precedent")
@@ -225,6 +233,7 @@ def test_the_settings_of_the_checkout_name_the_branch(checkout: Path, remote: Pa
         assert "there is no branch 'precedent'" in place.missing
 
 
+@pytest.mark.slow
 def test_a_fork_takes_the_memory_of_what_it_was_forked_from(checkout: Path, remote: Path, tmp_path: Path) -> None:
     fork = bare_repository(tmp_path / "fork.git")
     git(checkout, "remote", "set-url", "origin", str(fork))
@@ -309,6 +318,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         OwnRemote(url)
 
 
+@pytest.mark.slow
 def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) -> None:
     helper(tmp_path, served)
     checkout = tmp_path / "mine"
@@ -357,6 +367,7 @@ def test_the_ssh_program_of_the_person_is_used(tmp_path: Path, home: Path) -> No
     assert "git@git.example.com" in trace.read_text()
 
 
+@pytest.mark.slow
 def test_what_was_to_be_said_of_a_fetch_is_said_until_the_next(checkout: Path, remote: Path, tmp_path: Path) -> None:
     bare = bare_repository(tmp_path / "empty.git")
     commit(bare, {"a": ("100644", b"")}, "refs/heads/main")
@@ -375,6 +386,7 @@ def test_a_repository_that_is_named_does_not_depend_on_the_checkout(checkout: Pa
         assert "never fetched here" in place.missing
 
 
+@pytest.mark.slow
 def test_a_branch_that_cannot_be_read_leaves_what_is_here(checkout: Path, remote: Path) -> None:
     with opened(Where(checkout)):
         pass
@@ -385,6 +397,7 @@ def test_a_branch_that_cannot_be_read_leaves_what_is_here(checkout: Path, remote
             assert "a symlink" in place.note
 
 
+@pytest.mark.slow
 def test_digests_that_are_missing_are_told_of(checkout: Path, remote: Path) -> None:
     listed = git(remote, "ls-tree", "refs/heads/precedent").splitlines()
     kept = "".join(f"{line}\n" for line in listed if not line.endswith("\tdigests"))
@@ -452,6 +465,7 @@ def test_a_damaged_index_is_told_of(tmp_path: Path) -> None:
 # What is kept
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_made_anew(checkout: Path) -> None:
     with opened(Where(checkout)):
         pass
@@ -462,6 +476,7 @@ def test_a_damaged_cache_is_made_anew(checkout: Path) -> None:
             assert ids(place, "login loop cookie")[0] == 48, broken
 
 
+@pytest.mark.slow
 def test_several_at_once_get_the_same(checkout: Path) -> None:
     def ask(_: int) -> list[object]:
         with opened(Where(checkout, refresh=True)) as place, whole(place) as memory:
@@ -472,6 +487,7 @@ def test_several_at_once_get_the_same(checkout: Path) -> None:
         assert {tuple(found) for found in pool.map(ask, range(12))} == {(48, 50, 14)}
 
 
+@pytest.mark.slow
 def test_a_clone_of_many_fetches_is_made_anew(checkout: Path, remote: Path) -> None:
     with opened(Where(checkout)):
         pass

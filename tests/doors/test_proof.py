@@ -127,6 +127,7 @@ def test_folds_fit_weights_to_the_other_queries(files: tuple[str | Path, ...], c
     assert (data["n"], data["ranking"]) == (12, "3 folds")
 
 
+@pytest.mark.slow
 def test_the_difference_to_an_earlier_result(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
     before = tmp_path / "before.json"
     data = call("eval", *files, "--limit", "10", "--json").data
@@ -211,6 +212,7 @@ def test_a_replay_as_data_and_in_words(store: Path, call: Run) -> None:
     assert f"mrr               {data['mrr']:.3f}" in told
 
 
+@pytest.mark.slow
 def test_a_replay_changes_nothing_but_the_report(store: Path, tmp_path: Path, call: Run) -> None:
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
     report = tmp_path / "report.html"

@@ -121,6 +121,7 @@ def recipe(caption: str, folder: Path) -> list[str]:
     return bash(folder, GET.splitlines()[0] + "\n" + RECIPES[caption])
 
 
+@pytest.mark.slow
 @needs_tools
 @pytest.mark.parametrize("where", [".", "deep/er"])
 def test_each_recipe_finds_in_a_clone_what_it_says(checkout: Path, where: str) -> None:
@@ -164,6 +165,7 @@ def test_the_recipe_for_errors_cares_for_no_case_and_finds_nothing_where_nothing
     assert bash(checkout, first + RECIPES[CLOSED].replace("SESSION_PATH_MISMATCH", "NO_SUCH_THING")) == []
 
 
+@pytest.mark.slow
 @needs_tools
 def test_numbers_of_other_repositories_and_bare_digests_disturb_no_recipe(checkout: Path) -> None:
     bash(checkout, GET)

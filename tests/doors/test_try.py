@@ -62,6 +62,7 @@ def test_a_repository_is_read_and_shown(github: FakeGitHub, tries: Try) -> None:
     assert len(re.findall("<h3", shown)) == 4
 
 
+@pytest.mark.slow
 def test_the_command_as_a_process(github: FakeGitHub, tmp_path: Path) -> None:
     fill(github, 12)
     done = started(github, tmp_path, "--last", "10", "--json")
@@ -104,6 +105,7 @@ def test_what_people_linked_later_is_told(github: FakeGitHub, tries: Try) -> Non
     assert "✓ People linked it later to" in page()
 
 
+@pytest.mark.slow
 def test_only_so_many_of_the_newest_are_read(github: FakeGitHub, tries: Try) -> None:
     fill(github, 3 * PER_PAGE)
     ended = tries("--last", "3", "--history", str(PER_PAGE), "--json")
@@ -145,6 +147,7 @@ def test_a_repository_of_bots_has_nothing_to_show(github: FakeGitHub, tries: Try
     assert "There is none." in page()
 
 
+@pytest.mark.slow
 def test_hostile_text_is_text(github: FakeGitHub, tries: Try) -> None:
     for number, text in enumerate(PAYLOADS):
         github.open_issue("hubot", text.encode("utf-8", "replace").decode(), f"See #{number}. {BODY}", at=at(number))
@@ -201,6 +204,7 @@ def test_the_page_goes_where_it_is_wanted_and_opens(
     assert opener.with_name("browser.saw").read_text(encoding="utf-8") == (tmp_path / "x.html").as_uri()
 
 
+@pytest.mark.slow
 def test_a_renamed_repository_is_shown_by_its_name_now(github: FakeGitHub, tries: Try) -> None:
     fill(github, 3)
     tries()
@@ -232,6 +236,7 @@ def test_what_closed_an_issue_is_known_after_its_repository_was_renamed(
 # What it says when it cannot
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "code", "told"),
     [

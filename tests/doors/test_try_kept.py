@@ -21,6 +21,7 @@ from tests.doors.tried import PAGE, REPO, Try, at, fill, queries, started
 from tests.fakes.github import FakeGitHub
 
 
+@pytest.mark.slow
 def test_the_next_time_only_what_changed_is_read(github: FakeGitHub, tries: Try) -> None:
     fill(github, 2 * PER_PAGE)
     tries("--last", "3")
@@ -33,6 +34,7 @@ def test_the_next_time_only_what_changed_is_read(github: FakeGitHub, tries: Try)
     assert f"{2 * PER_PAGE} were read before" in ended.err
 
 
+@pytest.mark.slow
 def test_an_old_issue_that_changed_makes_no_gap(github: FakeGitHub, tries: Try) -> None:
     fill(github, 2 * PER_PAGE)
     tries("--last", "3", "--history", str(PER_PAGE))
@@ -42,6 +44,7 @@ def test_an_old_issue_that_changed_makes_no_gap(github: FakeGitHub, tries: Try) 
     assert tries("--last", "3", "--history", "all", "--offline", "--json").data["history"] == PER_PAGE
 
 
+@pytest.mark.slow
 def test_a_limit_ends_it_and_the_next_time_goes_on(github: FakeGitHub, tries: Try) -> None:
     fill(github, 3 * PER_PAGE)
     github.limits.set(1 + POINTS, resource="graphql")
@@ -62,12 +65,14 @@ def test_a_limit_ends_it_and_the_next_time_goes_on(github: FakeGitHub, tries: Tr
     assert queries(github) == 4, "a glimpse, what changed since, and the two pages that were missing"
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_soon_over_is_waited_for(github: FakeGitHub, tries: Try) -> None:
     fill(github, 2 * PER_PAGE)
     github.faults.add("POST /graphql", "secondary200", 1, after=2, seconds=1)
     assert tries("--last", "3", "--json").data["history"] == 2 * PER_PAGE
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_read(github: FakeGitHub, tmp_path: Path) -> None:
     fill(github, 2 * PER_PAGE)
     github.faults.add("POST /graphql", "slow", 1, after=2, seconds=15)
@@ -88,6 +93,7 @@ def test_ctrl_c_keeps_what_was_read(github: FakeGitHub, tmp_path: Path) -> None:
     assert queries(github) == 3, "a glimpse, what changed since, and the page that was missing"
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_one_line_before_anything_begins(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3)
     tries()
@@ -116,6 +122,7 @@ def test_how_long_a_request_takes_is_learned(github: FakeGitHub, tries: Try, tmp
     assert "1 request, about 4 min" in tries().err
 
 
+@pytest.mark.slow
 def test_a_place_that_github_forgot_is_looked_for_again(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3 * PER_PAGE)
     tries("--last", "3", "--history", str(PER_PAGE))
@@ -125,6 +132,7 @@ def test_a_place_that_github_forgot_is_looked_for_again(github: FakeGitHub, trie
     assert tries("--last", "3", "--json").data["history"] == 3 * PER_PAGE
 
 
+@pytest.mark.slow
 def test_fresh_forgets(github: FakeGitHub, tries: Try) -> None:
     fill(github, 2 * PER_PAGE)
     tries("--last", "3")
@@ -134,6 +142,7 @@ def test_fresh_forgets(github: FakeGitHub, tries: Try) -> None:
     assert queries(github) == 3
 
 
+@pytest.mark.slow
 def test_a_cache_that_is_none_is_made_anew(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 3)
     tries()
@@ -142,6 +151,7 @@ def test_a_cache_that_is_none_is_made_anew(github: FakeGitHub, tries: Try, tmp_p
     assert tries("--json").data["history"] == 3
 
 
+@pytest.mark.slow
 def test_a_cache_that_is_damaged_is_told_and_fresh_mends_it(github: FakeGitHub, tries: Try, tmp_path: Path) -> None:
     fill(github, 2 * PER_PAGE)
     tries("--last", "3")
@@ -162,6 +172,7 @@ def test_fresh_forgets_nothing_before_the_server_answers(github: FakeGitHub, tri
     assert tries("--offline", "--json").data["history"] == 3
 
 
+@pytest.mark.slow
 def test_another_repository_of_the_same_name_is_another(github: FakeGitHub, tries: Try) -> None:
     fill(github, 5)
     tries()
@@ -181,6 +192,7 @@ def test_the_cost_is_a_request_for_fifty(held: tuple[int, int, bool], wanted: in
     assert (task.requests, task.points) == (expected, POINTS * expected)
 
 
+@pytest.mark.slow
 def test_where_more_changed_than_is_wanted_it_begins_anew(github: FakeGitHub, tries: Try) -> None:
     fill(github, 4 * PER_PAGE)
     tries("--last", "3", "--history", str(PER_PAGE))

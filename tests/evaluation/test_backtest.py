@@ -156,6 +156,7 @@ def rendered(one: Thread, context: Context) -> str:
     return " ".join([f"{one.id}:", *(f"#{match.id}" for match in matches)])
 
 
+@pytest.mark.slow
 def test_the_comment_shows_what_is_shown() -> None:
     with_comments = replace(WATCH, render=rendered)
     seen = replayed([*lives(70), *unrelated(20, 100)], 60, with_comments)

@@ -62,6 +62,7 @@ def seen(*hits: tuple[float, bool], near: float | None = None) -> Seen:
 # By share.
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.none() | SURE, min_size=LEAST_THREADS, max_size=130, unique_by=lambda one: one or Random()), SURE)
 def test_the_cut_lets_the_wanted_share_through_within_one_thread(best: list[float | None], share: float) -> None:
@@ -137,6 +138,7 @@ def test_with_too_few_comments_the_shipped_cut_is_kept() -> None:
 HITS = st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.4, 0.6, 0.8]), st.booleans()), max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(HITS, min_size=15, max_size=50), st.sampled_from([0.1, 0.3, 0.5, 0.9]))
 def test_a_cut_by_precision_is_the_lowest_that_keeps_it(rows: list[list[tuple[float, bool]]], wanted: float) -> None:
@@ -169,6 +171,7 @@ def again(read: History, links: Links, model: Model) -> list[Seen]:
     return list(replay(read, links, newest(read, 40), watch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cut", "more"), [(0.03, 0.0), (0.6, 0.0), (0.2, 1.5)])
 def test_another_cut_gives_what_a_replay_with_it_gives(cut: float, more: float) -> None:
     first, read, links = history()

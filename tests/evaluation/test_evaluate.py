@@ -180,6 +180,7 @@ def test_a_repository_has_a_ranking_of_its_own_from_so_many_marks_on() -> None:
     assert own == own_ranking(lessons(LEAST_EXAMPLES), TEXT_ONLY, at(999))
 
 
+@pytest.mark.slow
 def test_of_many_marks_the_newest_teach() -> None:
     """Also where the questions were asked in another order than the answers came."""
     turned = [replace(one, right=(False, True)) for one in lessons(MOST_EXAMPLES)]

@@ -94,6 +94,7 @@ def test_a_cut_is_put_where_it_was_measured_with_what_it_comes_from() -> None:
     assert found.provenance == {**shipped().provenance, "cut": "10 seen", "replayed": 10}
 
 
+@pytest.mark.slow
 def test_opinions_are_learned_from_and_told() -> None:
     threads = [life.thread() for life in generated(30, Random(3))]
     watch = Watch(shipped(), Settings(), Place("octocat/linkbarn"), rendered, False)
@@ -152,6 +153,7 @@ def test_a_backtest_is_in_the_order_of_time_and_says_what_it_is_of() -> None:
     assert ticks == [1] * 12
 
 
+@pytest.mark.slow
 def test_a_backtest_goes_by_the_ranking_that_it_is_given() -> None:
     one = learner(40)
     never = Ranking(shipped().with_vectors.with_cut(0.999), shipped().by_words.with_cut(0.999))

@@ -189,6 +189,7 @@ def test_every_page_says_that_labels_understate_and_never_calls_a_hit_wrong() ->
     assert re.findall(r"(?i)\bwrong\b|false positive|\bbad\b", html.replace(NOTE, "")) == []
 
 
+@pytest.mark.slow
 def test_each_thread_has_an_entry_with_its_grade_the_newest_first() -> None:
     sample = generated(60)
     page = Page(render_report(sample))

@@ -149,6 +149,7 @@ def test_a_transferred_repository_belongs_to_the_other_installation(github: Fake
     assert told(github)[-1] == ("repository", "transferred")
 
 
+@pytest.mark.slow
 def test_every_payload_is_what_a_strict_parser_accepts(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO])
     taker = github.tenants.install("octo-org")

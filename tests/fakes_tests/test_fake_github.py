@@ -45,6 +45,7 @@ def test_pygithub_reads_an_issue_its_comments_and_its_timeline(github: FakeGitHu
     ]
 
 
+@pytest.mark.slow
 def test_githubkit_reads_the_same_with_its_strict_models(github: FakeGitHub, kit: Kit) -> None:
     number = told_story(github)
     issues = kit.rest.issues.list_for_repo("octocat", "hello-world", state="all", sort="updated").parsed_data

@@ -337,6 +337,7 @@ def test_items_of_a_timeline_that_are_no_comments_are_left_out() -> None:
 STEPS = ("open", "comment", "edit", "edit comment", "delete comment", "close", "reopen", "label", "ours", "look")
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 5)), min_size=5, max_size=40))
 def test_whatever_happens_between_two_looks_the_result_is_what_is_there(steps: list[tuple[str, int]]) -> None:

@@ -82,6 +82,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     return made
 
 
+@pytest.mark.slow
 def test_the_shipped_sample_is_read_as_it_was(github: FakeGitHub, own: Own, make: Make) -> None:
     github.load_archive(read_archive(SAMPLE))
     assert plain(threads(make(github, own))) == plain(as_it_was(github))
@@ -293,6 +294,7 @@ def long_thread(github: FakeGitHub) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_a_server_without_time_for_fifty_is_asked_for_fewer_from_then_on(github: FakeGitHub, own: Own) -> None:
     for _ in range(15 * 14):
         github.open_issue("octocat", "Crash")

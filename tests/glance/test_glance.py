@@ -100,6 +100,7 @@ def test_a_search_gives_the_same_threads_scores_and_order_as_the_index(
     ]
 
 
+@pytest.mark.slow
 def test_the_answers_are_the_same_where_the_index_has_many_segments_and_deleted_threads(tmp_path: Path) -> None:
     memory = memory_in(tmp_path / "store")
     for step in range(4):
@@ -220,6 +221,7 @@ def test_names_of_digits_and_numbers_are_two_threads(tmp_path: Path) -> None:
 # It is brought up to date
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_read_again_and_it_is_as_if_made_anew(tmp_path: Path) -> None:
     memory = memory_in(tmp_path / "store", *(issue(n, 0, f"cookie {n} in auth/f{n}.py see #1") for n in range(1, 250)))
     first = glance_of(memory, tmp_path / "glance.db")

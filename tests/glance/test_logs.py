@@ -237,6 +237,7 @@ def test_what_is_gone_leaves_the_posting_lists_once_it_is_most_of_a_segment(plac
     assert len(place.search("widget", 100)) == 40
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example([(0, "append", 0), (1, "append", 0), (0, "append", 0), (1, "append", 0), (0, "write", 1)])
 @given(
@@ -462,6 +463,7 @@ def test_a_search_imports_nothing_that_it_has_no_use_for(place: Place) -> None:
     assert run(place) == (["1", "[]"], "")
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_read_everything_once(place: Place) -> None:
     count = 7_000
     write(place.folder / "a.log", *(prompt(f"widget word{number}") for number in range(count)))
@@ -473,6 +475,7 @@ def test_two_processes_at_once_read_everything_once(place: Place) -> None:
     assert place.rows("SELECT count(*), count(DISTINCT number) FROM passages") == [(count, count)]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_costs_at_most_a_portion(place: Place) -> None:
     count = 3 * logs_feed.BATCH
     write(place.folder / "a.log", *(prompt(f"widget word{number}") for number in range(count)))

@@ -15,6 +15,7 @@ from bot.memory.store import Moved, StoreError
 from tests.memory.remotes import Hosted, bare_repository, commit, contents, git, opened
 
 
+@pytest.mark.slow
 def test_a_run_asks_for_the_tip_once_for_all_contents_once_and_pushes_once(hosted: Hosted) -> None:
     with opened(hosted) as store:
         files = {f"records/{number // 100:04d}/{number}.json": b"%d" % number for number in range(500)}

@@ -187,6 +187,7 @@ def test_an_index_that_its_manifest_vouches_for_is_not_believed_for_it(
     answers_and_mends(full, "damaged")
 
 
+@pytest.mark.slow
 def test_digests_of_another_version_are_made_anew_with_the_index(full: Place) -> None:
     """Those of threads that did not change, too; what is as it should be is not written again."""
     before = full.files("digests")

@@ -185,6 +185,7 @@ for turn in range(10):
 """
 
 
+@pytest.mark.slow
 def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(number)], cwd=ROOT) for number in range(4)

@@ -40,6 +40,7 @@ def test_the_commit_says_who_wrote_it_and_counts_what_was_added(hosted: Hosted) 
     git(hosted.repository, "fsck", "--strict")
 
 
+@pytest.mark.slow
 def test_the_branch_is_squashed_by_lease_when_it_has_too_many_commits(hosted: Hosted) -> None:
     moves = log_moves(hosted.repository)
     with opened(hosted, squash_after=3) as store:
@@ -51,6 +52,7 @@ def test_the_branch_is_squashed_by_lease_when_it_has_too_many_commits(hosted: Ho
     assert contents(hosted) == {**{f"records/{turn}": b"x" for turn in range(8)}, "turn": b"7"}
 
 
+@pytest.mark.slow
 def test_the_branch_is_squashed_when_it_took_too_many_bytes_and_little_is_sent(hosted: Hosted) -> None:
     with opened(hosted) as store:
         store.write(store.open(), {"large": random.Random(1).randbytes(500_000)}, "large")

@@ -276,6 +276,7 @@ def test_odd_pages_and_wishes_do_not_cost_the_manifest(fields: dict[str, Any], p
     assert read == replace(OLD, pages=pages)
 
 
+@pytest.mark.slow
 def test_what_a_later_version_keeps_is_left_alone_also_by_a_squash(tmp_path: Path) -> None:
     place = Place(tmp_path, "branch")
     later = {
@@ -365,6 +366,7 @@ def being_said(key: int) -> Said:
     return Said(key, "pending", at(key), text_hash="abc", trying_since=at(key))
 
 
+@pytest.mark.slow
 def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled(place: Place) -> None:
     last = MAX_PENDING + 11
     flood = [issue(key, author="mona") for key in range(2, last + 1)]
@@ -425,6 +427,7 @@ def requests(hosted: Hosted, *keys: ThreadId, expected: bool) -> list[str]:
         return hosted.asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expected", [True, False])
 def test_shards_that_are_not_there_cost_nothing_and_others_come_with_the_rest(filled: Hosted, expected: bool) -> None:
     without, beside = (requests(filled, key, expected=expected) for key in (7, 250))
@@ -432,6 +435,7 @@ def test_shards_that_are_not_there_cost_nothing_and_others_come_with_the_rest(fi
     assert len(without) == (5 if expected else 7)
 
 
+@pytest.mark.slow
 def test_all_that_is_kept_of_a_thread_can_be_brought_in_one_exchange(filled: Hosted) -> None:
     with opened(filled) as store:
         memory = Memory(store).open()

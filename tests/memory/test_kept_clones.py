@@ -33,6 +33,7 @@ def test_nothing_of_a_clone_that_is_not_kept_is_left(hosted: Hosted, tmp_path: P
     assert list(tmp_path.glob("precedent-*")) == []
 
 
+@pytest.mark.slow
 def test_a_kept_clone_goes_on_where_it_was_left_also_after_a_squash(hosted: Hosted, tmp_path: Path) -> None:
     for number in range(6):
         with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path, squash_after=3) as store:

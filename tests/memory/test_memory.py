@@ -105,6 +105,7 @@ def test_a_state_that_came_back_is_not_replaced_by_the_one_in_between() -> None:
     assert memory.records([1]) == {1: first}
 
 
+@pytest.mark.slow
 def test_a_thread_that_is_revised_after_its_tombstone_comes_back(place: Place) -> None:
     remember(place.memory(), issue(1, 1), issue(2, 1))
     remember(place.memory(), Tombstone(1, at(2)))
@@ -154,6 +155,7 @@ def test_what_was_said_is_kept_and_an_older_word_does_not_replace_it(place: Plac
     assert memory.pending == (2,)
 
 
+@pytest.mark.slow
 def test_an_index_is_made_anew_on_request_and_answers_the_same(place: Place) -> None:
     for number in (1, 2, 3, 4):
         remember(place.memory(), issue(number), issue(number + 1, 2))
@@ -211,6 +213,7 @@ def test_memory_is_the_fold_of_the_newest_revisions(
 # -- several writers ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_memories_keep_both_changes(place: Place) -> None:
     remember(place.memory(), issue(1))
     one, two = place.memory(), place.memory()
@@ -249,6 +252,7 @@ def test_a_change_that_another_writer_brought_already_is_not_written_again(place
     assert place.files() == before
 
 
+@pytest.mark.slow
 def test_a_rebuilt_index_holds_what_another_writer_brought_meanwhile(place: Place) -> None:
     remember(place.memory(), issue(1))
     remember(place.memory(), issue(2))

@@ -24,6 +24,7 @@ def folded(batches: list[list[Wish]], most: int) -> tuple[Wish, ...]:
     return held
 
 
+@pytest.mark.slow
 @given(st.lists(ANY_WISH, max_size=25), st.integers(1, 12), st.integers(0, 9**9))
 def test_wishes_are_the_same_in_whichever_order_and_parts_they_come(wishes: list[Wish], most: int, seed: int) -> None:
     chance = Random(seed)
@@ -52,6 +53,7 @@ def test_what_waits_is_recent_for_a_week_and_what_is_done_for_an_hour() -> None:
     assert recent([waits, done], [wish(2, 9, at=at(7 * 24 + 0.1))]) == (wish(2, 9, at=at(7 * 24 + 0.1)),)
 
 
+@pytest.mark.slow
 @given(st.lists(ANY_FIX, min_size=1, max_size=5))
 def test_the_fix_that_was_looked_at_last_stands_in_any_order(fixes: list) -> None:  # type: ignore[type-arg]
     fixes = [replace(one, id=1) for one in fixes]

@@ -190,6 +190,7 @@ def test_only_what_is_asked_for_is_fetched(tmp_path: Path, shelf: Shelf) -> None
     assert len(fetched) == sum(map(len, shelf.asked))
 
 
+@pytest.mark.slow
 def test_an_update_of_a_few_keeps_the_parts_as_they_are(tmp_path: Path, shelf: Shelf) -> None:
     index = open_index(tmp_path / "index", shelf.fetch, sizes=Sizes(200))
     before = index.parts()

@@ -40,6 +40,7 @@ def finds_all(memory: Memory) -> None:
         assert found(memory, word_of(number)) == [number]
 
 
+@pytest.mark.slow
 def test_what_one_run_writes_in_parts_another_one_reads(full: Place) -> None:
     memory = full.memory()
     finds_all(memory)
@@ -60,6 +61,7 @@ def test_an_update_writes_no_part_again(full: Place) -> None:
     assert memory_of(full).entries([3])[3].updated_at == at(4)
 
 
+@pytest.mark.slow
 def test_nothing_of_a_removed_thread_stays_in_any_part(full: Place) -> None:
     before = parts_of(full)
     assert any(word_of(7).encode() in data for data in before.values())
@@ -84,6 +86,7 @@ def test_parts_of_an_index_that_is_gone_go_with_it(full: Place) -> None:
     finds_all(full.memory())
 
 
+@pytest.mark.slow
 def test_of_two_runs_at_once_both_keep_what_they_remember(full: Place) -> None:
     slow, fast = memory_of(full), memory_of(full)
     slow.stage(Changes(records=(issue(20),)))
@@ -98,6 +101,7 @@ def test_of_two_runs_at_once_both_keep_what_they_remember(full: Place) -> None:
     assert memory.notes == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_reads_parts_and_writes_none(full: Place) -> None:
     before = full.files()
     memory = Memory(ReadOnlyStore(full.store()), sizes=SMALL).open()

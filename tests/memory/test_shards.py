@@ -37,6 +37,7 @@ def test_digests_and_answers_of_neighbours_share_a_file() -> None:
     assert ANSWERS.path(4242) == "answers/0042.jsonl"
 
 
+@pytest.mark.slow
 @given(SAIDS)
 def test_what_was_said_comes_back_from_its_line(said: Said) -> None:
     line = ANSWERS.line(said)
@@ -44,6 +45,7 @@ def test_what_was_said_comes_back_from_its_line(said: Said) -> None:
     assert parse_said(json.loads(line)) == said
 
 
+@pytest.mark.slow
 @given(st.lists(SAIDS, max_size=8))
 def test_a_shard_holds_the_last_line_of_each_thread_in_the_order_of_their_ids(saids: list[Said]) -> None:
     edits = edit_shards({}, [(said.id, ANSWERS.line(said)) for said in saids], lambda _: "answers/all.jsonl")

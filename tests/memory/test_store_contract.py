@@ -86,6 +86,7 @@ def test_a_snapshot_never_sees_later_writes(make: Make) -> None:
         assert copied == expected
 
 
+@pytest.mark.slow
 def test_writing_on_an_old_state_changes_nothing_and_says_moved(make: Make) -> None:
     slow, fast = make(), make()
     old = slow.open()
@@ -124,6 +125,7 @@ def test_all_files_can_be_deleted(make: Make) -> None:
     assert contents(make()) == {}
 
 
+@pytest.mark.slow
 def test_content_may_come_from_a_file(make: Make, tmp_path: Path) -> None:
     large = random.Random(1).randbytes(3_000_000)
     (tmp_path / "large").write_bytes(large)

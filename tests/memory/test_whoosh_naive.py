@@ -146,6 +146,7 @@ SEARCHED = settings(
 )
 
 
+@pytest.mark.slow
 @SEARCHED
 @given(threads=st.lists(THREAD, max_size=14), weights=WEIGHTS, fields=FIELDS, vector=VECTOR, limit=st.integers(0, 6))
 def test_hits_are_those_of_the_naive_scorer(
@@ -167,6 +168,7 @@ def test_hits_are_those_of_the_naive_scorer(
         assert_alike(found, {hit.entry.id: hit for hit in expected})
 
 
+@pytest.mark.slow
 @SEARCHED
 @given(
     threads=st.lists(THREAD, max_size=14),

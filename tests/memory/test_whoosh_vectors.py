@@ -286,6 +286,7 @@ CHANGE = st.tuples(st.integers(1, 12), VECTOR, st.one_of(st.none(), st.integers(
 HISTORY = st.lists(st.tuples(st.lists(CHANGE, max_size=6), st.lists(st.integers(1, 12), max_size=2)), max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORY)
 def test_any_history_of_updates_keeps_vectors_and_duplicates_as_one_build_of_its_result_has_them(
@@ -377,6 +378,7 @@ def seen(index: WhooshIndex, query: Query, limit: int) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lives=st.lists(LIFE, max_size=10), data=st.data(), limit=st.integers(1, 10))
 def test_nothing_that_happens_after_a_moment_changes_what_a_search_before_it_finds(

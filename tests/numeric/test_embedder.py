@@ -94,6 +94,7 @@ def test_bytes_keep_the_cosine() -> None:
     assert max(a.max(), -a.min()) == 127
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.lists(st.sampled_from([*WORDS, "zebra", "", "\0"]), max_size=12).map(" ".join), max_size=8))
 def test_the_same_text_has_the_same_bytes_beside_any_others(embedder: Embedder, texts: list[str]) -> None:

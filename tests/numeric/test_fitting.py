@@ -48,6 +48,7 @@ def close(found: dict[str, float], expected: dict[str, float], by: float) -> boo
     return all(abs(found[name] - expected[name]) <= by for name in expected)
 
 
+@pytest.mark.slow
 def test_the_weights_that_made_the_choices_are_found() -> None:
     assert close(fit_order(choices(1500), NAMES, strength=0.01), TRUTH, by=0.35)
 
@@ -70,6 +71,7 @@ def slopes(loss: fitting.Loss, at: np.ndarray, values: Sequence[float]) -> None:
     assert np.linalg.eigvalsh(loss[2]).min() >= -1e-9
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(LOSSES, st.lists(st.floats(-20, 20), min_size=2, max_size=2))
 def test_slopes_are_those_of_the_losses(questions: list[tuple[list[list[float]], int]], point: list[float]) -> None:
@@ -97,6 +99,7 @@ def test_a_hopeless_start_still_knows_the_way() -> None:
     assert found["near"] < 0
 
 
+@pytest.mark.slow
 def test_the_best_point_is_found_and_no_other_is_better() -> None:
     given_ = choices(80, seed=3)
     found = fit_order(given_, NAMES, strength=1.0)

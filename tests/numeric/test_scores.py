@@ -90,6 +90,7 @@ def test_nothing_is_strongest_where_there_is_nothing() -> None:
     assert scores.strongest(scores.zeros(2, 0), 3) == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(-3, 3))), st.lists(st.lists(st.integers(-3, 3))))
 def test_occurrences_are_counted_over_all_parts(keys: list[list[int]], within: list[list[int]]) -> None:
     counted = Counter(number for part in within for number in part)

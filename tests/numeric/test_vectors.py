@@ -17,6 +17,7 @@ def exact(one: bytes, other: bytes) -> float:
     return sum(x * y for x, y in zip(first, second, strict=True)) / sqrt(lengths) if lengths else 0.0
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size), min_size=2)))
 def test_cosines_are_exact(rows: list[bytes]) -> None:
     matrix = vectors.matrix(b"".join(rows), len(rows[0]))
@@ -45,6 +46,7 @@ def test_a_vector_of_zeros_is_like_nothing() -> None:
     assert vectors.cosines(matrix, b"\0\0").tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(min_size=5, max_size=5)), st.binary(min_size=5, max_size=5), st.integers(0, 20))
 def test_the_first_rows_are_as_near_alone_as_among_all(rows: list[bytes], asked: bytes, count: int) -> None:
     matrix = vectors.matrix(b"".join(rows), 5)

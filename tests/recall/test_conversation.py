@@ -210,6 +210,7 @@ def test_no_history_is_longer_than_its_budget(found: Past, name: str, chars: int
     assert text.endswith("\n") or not text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_no_budget_of_a_thousand_is_passed_by_a_single_character(name: str) -> None:
     talk = thread(1, *((60 - n, "x" * (n % 7)) for n in range(30)))
@@ -291,6 +292,7 @@ def test_a_summary_that_does_not_fit_ends_the_history_though_an_older_one_would_
     assert history.omitted == 2
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_messages_take_linear_time() -> None:
     comments = tuple(Message("octocat", "NONE", before(5_000 - n / 25), "x") for n in range(100_000))
     history = told(thread(1, (5_001, "a"), comments=comments))

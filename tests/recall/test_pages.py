@@ -78,6 +78,7 @@ def test_most_of_the_samples_issues_get_the_page_that_is_about_them(remember: Re
     assert all(expected[key] in told for key, told in titles.items()), titles
 
 
+@pytest.mark.slow
 def test_the_best_section_stands_for_its_page_and_the_best_pages_come_first(remember: Remember) -> None:
     text = "Saving a large gallery needs the {} worker: restart the gallery worker and save the gallery again."
     memory = remember(

@@ -124,6 +124,7 @@ def test_in_memory_a_place_is_lost_when_its_worker_dies() -> None:
     assert b.dead() == []
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_killed_is_missed_within_seconds(database_url: str, tmp_path: Path) -> None:
     clock = Clock()
     with place(database_url, tmp_path, "b", clock) as (b, _):

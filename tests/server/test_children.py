@@ -57,6 +57,7 @@ def test_as_many_run_as_there_should_and_none_after_the_end(nursery: Nursery) ->
     assert len(nursery.started) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nursery", [(["sleep", "60"], 1)], indirect=True)
 def test_one_that_was_killed_comes_back_after_a_second(nursery: Nursery) -> None:
     nursery.children.begin()
@@ -67,6 +68,7 @@ def test_one_that_was_killed_comes_back_after_a_second(nursery: Nursery) -> None
     assert 0.8 <= nursery.started[1] - nursery.started[0] <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nursery", [(["false"], 1)], indirect=True)
 def test_one_that_cannot_run_is_tried_less_and_less_often(nursery: Nursery) -> None:
     nursery.children.begin()
@@ -75,12 +77,14 @@ def test_one_that_cannot_run_is_tried_less_and_less_often(nursery: Nursery) -> N
     assert third - second >= 1.5 * (second - first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nursery", [(["/nowhere/at/all"], 1)], indirect=True)
 def test_one_that_cannot_be_started_is_tried_again(nursery: Nursery) -> None:
     nursery.children.begin()
     until(lambda: len(nursery.started) == 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nursery", [(STUBBORN, 1)], indirect=True)
 def test_one_that_does_not_end_in_time_is_killed(nursery: Nursery) -> None:
     nursery.children.begin()

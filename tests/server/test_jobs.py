@@ -45,6 +45,7 @@ def jobs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_deliveries_are_listed_newest_first(queue: Queue, tmp_path: Path) -> None:
     done = jobs(tmp_path, "list")
     assert done.returncode == 0
@@ -56,6 +57,7 @@ def test_deliveries_are_listed_newest_first(queue: Queue, tmp_path: Path) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_a_list_can_be_narrowed_and_taken_as_json(queue: Queue, tmp_path: Path) -> None:
     (dead,) = json.loads(jobs(tmp_path, "list", "--state", "dead", "--json").stdout)
     assert (dead["number"], dead["issue"], dead["reason"]) == (1, 7, "it is not permitted: issues: write")
@@ -63,6 +65,7 @@ def test_a_list_can_be_narrowed_and_taken_as_json(queue: Queue, tmp_path: Path) 
     assert [each["number"] for each in of_lane] == [2]
 
 
+@pytest.mark.slow
 def test_a_dead_one_is_tried_again(queue: Queue, tmp_path: Path) -> None:
     done = jobs(tmp_path, "retry", "1", "2")
     assert done.stdout == "1 to be tried again, 1 not: not dead, or not there\n"
@@ -72,6 +75,7 @@ def test_a_dead_one_is_tried_again(queue: Queue, tmp_path: Path) -> None:
     assert LANE.key in queue.tickets.live()
 
 
+@pytest.mark.slow
 def test_what_is_dropped_keeps_the_reason(queue: Queue, tmp_path: Path) -> None:
     done = jobs(tmp_path, "drop", "2", "--why", "archived", "--json")
     assert json.loads(done.stdout) == {"asked": 1, "done": 1}
@@ -80,6 +84,7 @@ def test_what_is_dropped_keeps_the_reason(queue: Queue, tmp_path: Path) -> None:
     assert (found[0].state, found[0].reason) == ("dropped", "archived")
 
 
+@pytest.mark.slow
 def test_all_dead_ones_at_once(queue: Queue, tmp_path: Path) -> None:
     assert json.loads(jobs(tmp_path, "retry", "--all-dead", "--json").stdout) == {"asked": 1, "done": 1}
     assert queue.ledger.counts()["waiting"] == 3
@@ -87,6 +92,7 @@ def test_all_dead_ones_at_once(queue: Queue, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
 
 
+@pytest.mark.slow
 def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Queue, tmp_path: Path) -> None:
     work = queue.ledger.begin("9:b", OTHER, NOON)
     assert work is not None
@@ -96,6 +102,7 @@ def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue:
     assert [row.state for row in queue.ledger.deliveries(lane=OTHER)] == ["working", "done"]
 
 
+@pytest.mark.slow
 def test_a_list_can_be_seen_while_nothing_can_be_written(queue: Queue, tmp_path: Path) -> None:
     """As when the disk is full: SQLite lets nobody write who was not told to."""
     queue.database.close()

@@ -87,6 +87,7 @@ def test_two_sweeps_close_to_each_other_ask_once(here: Places, door: Door) -> No
     assert [sweep(here, 2 * MINUTE).redelivered, sweep(here, MINUTE).redelivered] == [1, 0]
 
 
+@pytest.mark.slow
 def test_more_than_a_sweep_asks_for_is_left_to_the_next_one(here: Places) -> None:
     here.github.validate = False
     here.github.tenants.install("octocat", [HELLO])

@@ -61,6 +61,7 @@ def test_a_push_from_the_future_holds_nobody_up_for_long(pace: Pace, time: Time)
     assert time.now == BEGAN + 60_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_no_minute_has_more_than_six_pushes(pace: Pace, time: Time, seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

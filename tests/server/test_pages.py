@@ -241,6 +241,7 @@ def test_spans_numbers_and_lists_are_told_in_words() -> None:
     assert happened(Event("installation_repositories", "added")) == "repositories added"
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(

@@ -24,6 +24,7 @@ def test_it_is_what_the_ports_say(queue: Queue) -> None:
     assert (tickets.live(), ledger.deliveries(), dispatch.stop(0)) == (frozenset(), [], True)
 
 
+@pytest.mark.slow
 def test_a_lane_is_done_in_the_order_of_arrival_whatever_the_ids_are(queue: Queue) -> None:
     turns = Turns(queue, seconds=0.02)
     with queue.working(turns):
@@ -35,6 +36,7 @@ def test_a_lane_is_done_in_the_order_of_arrival_whatever_the_ids_are(queue: Queu
     assert len(turns.seqs) == 30
 
 
+@pytest.mark.slow
 def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) -> None:
     turns = Turns(queue, seconds=0.3)
     lanes = [Lane(7, number) for number in (1, 2, 3, 4)]
@@ -50,6 +52,7 @@ def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) ->
     assert any(one[1] < other[2] and other[1] < one[2] for one, other in others)
 
 
+@pytest.mark.slow
 def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
     turns = Turns(queue, seconds=0.3)
     with queue.working(turns, at_once=2):
@@ -63,6 +66,7 @@ def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
     assert most <= 2
 
 
+@pytest.mark.slow
 def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
     turns = Turns(queue)
     assert queue.ledger.put([arrival("a"), arrival("b"), arrival("a", number=2)]) == [True, True, False]
@@ -80,6 +84,7 @@ def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
     assert turns.seqs == sorted(row.seq for row in rows)
 
 
+@pytest.mark.slow
 def test_a_turn_takes_what_waits_and_its_tickets_are_not_needed_any_more(queue: Queue) -> None:
     turns = Turns(queue)
     names = [str(uuid.uuid4()) for _ in range(70)]
@@ -92,6 +97,7 @@ def test_a_turn_takes_what_waits_and_its_tickets_are_not_needed_any_more(queue: 
     assert len(turns.calls) <= 4
 
 
+@pytest.mark.slow
 def test_what_is_to_be_tried_again_is_tried_at_its_time_and_passed_by_younger_ones(queue: Queue) -> None:
     turns = Turns(queue)
     turns.result = lambda work: [
@@ -113,6 +119,7 @@ def test_what_is_to_be_tried_again_is_tried_at_its_time_and_passed_by_younger_on
     assert queue.ledger.deliveries()[-1].attempts == 1
 
 
+@pytest.mark.slow
 def test_a_ticket_that_is_delayed_comes_at_its_time(queue: Queue) -> None:
     came: list[tuple[str, float]] = []
     with queue.working(lambda ticket, lane: came.append((ticket, time.monotonic()))):
@@ -125,6 +132,7 @@ def test_a_ticket_that_is_delayed_comes_at_its_time(queue: Queue) -> None:
     assert came[1][1] - began >= 2.4
 
 
+@pytest.mark.slow
 def test_a_ticket_that_is_cancelled_never_comes(queue: Queue) -> None:
     came: list[str] = []
     for name in ("9:a", "9:b"):
@@ -137,6 +145,7 @@ def test_a_ticket_that_is_cancelled_never_comes(queue: Queue) -> None:
     assert came == ["9:b"]
 
 
+@pytest.mark.slow
 def test_a_ticket_that_is_being_worked_on_keeps_its_lane_when_it_is_cancelled(queue: Queue) -> None:
     begun, go_on, came = threading.Event(), threading.Event(), list[str]()
 
@@ -164,6 +173,7 @@ def test_a_delivery_and_its_ticket_are_kept_or_neither(queue: Queue) -> None:
     assert queue.ledger.put([arrival("a")]) == [True]
 
 
+@pytest.mark.slow
 def test_what_is_dead_is_left_alone_until_it_is_tried_again_or_dropped(queue: Queue) -> None:
     turns = Turns(queue)
     turns.result = lambda work: [Result(each.seq, "dead", "no permission") for each in work.deliveries]
@@ -180,6 +190,7 @@ def test_what_is_dead_is_left_alone_until_it_is_tried_again_or_dropped(queue: Qu
     assert [row.state for row in queue.ledger.deliveries()] == ["dead", "done", "dropped"]
 
 
+@pytest.mark.slow
 def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue) -> None:
     queue.ledger.put([arrival("a"), arrival("b", number=2)])
     turns = Turns(queue)
@@ -192,6 +203,7 @@ def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue) -> None:
     assert [seqs for _, _, _, seqs in turns.had] == [[1], [2]], "the oldest comes alone, as it may be what kills"
 
 
+@pytest.mark.slow
 def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
     if queue.held is None:
         pytest.skip("in memory a lane is given to one under a lock")
@@ -208,6 +220,7 @@ def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
         until(lambda: turns.calls == ["9:b", "9:a"])
 
 
+@pytest.mark.slow
 def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> None:
     begun, go_on, came = threading.Event(), threading.Event(), list[str]()
 
@@ -227,6 +240,7 @@ def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> 
     assert came == ["9:a"]
 
 
+@pytest.mark.slow
 def test_a_lane_whose_ticket_was_lost_is_found_and_called_again(queue: Queue) -> None:
     turns = Turns(queue)
     queue.ledger.put([arrival("a", received_at=100), arrival("b", Lane(7, 71), received_at=100)])
@@ -240,6 +254,7 @@ def test_a_lane_whose_ticket_was_lost_is_found_and_called_again(queue: Queue) ->
     assert [row.id for row in queue.ledger.deliveries(state="waiting")] == ["9:young"]
 
 
+@pytest.mark.slow
 def test_tickets_that_ended_are_forgotten_and_others_are_not(queue: Queue) -> None:
     turns = Turns(queue)
     queue.ledger.put([arrival(str(number)) for number in range(5)])
@@ -252,6 +267,7 @@ def test_tickets_that_ended_are_forgotten_and_others_are_not(queue: Queue) -> No
     assert queue.tickets.live() == {LANE.key}
 
 
+@pytest.mark.slow
 def test_order_holds_for_many_lanes_with_failures(queue: Queue) -> None:
     chance = random.Random(5)
     turns = Turns(queue, seconds=0.01)

@@ -79,6 +79,7 @@ def outside(
 # -- by hand -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_check_of_what_is_well_says_so_and_ends(stage: ServerStage) -> None:
     done = stage.run("serve", "--check")
     assert (done.returncode, done.stderr) == (0, "")
@@ -98,6 +99,7 @@ def test_a_check_without_any_option_names_all_that_are_needed(stage: ServerStage
     ]
 
 
+@pytest.mark.slow
 def test_several_things_that_are_wrong_are_said_at_once(stage: ServerStage) -> None:
     (stage.folder / "private-key").write_text(key_pair("another")[0], encoding="utf-8")
     with socket.create_server(("127.0.0.1", stage.port)):
@@ -107,6 +109,7 @@ def test_several_things_that_are_wrong_are_said_at_once(stage: ServerStage) -> N
     assert key_pair("another")[0][100:140] not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_server_starts_with_github_away_and_not_with_the_port_taken(stage: ServerStage) -> None:
     done = stage.run("serve", "--check", API_URL="http://127.0.0.1:9")
     assert (done.returncode, signs(done.stdout)["app"]) == (0, "!")
@@ -296,6 +299,7 @@ def test_what_somebody_else_put_in_its_place_is_not_followed(kind: str, tmp_path
     assert elsewhere.exists() == (kind == "link")
 
 
+@pytest.mark.slow
 def test_the_server_keeps_its_password_over_a_restart_and_tells_only_where_it_is(stage: ServerStage) -> None:
     stage.start(workers=0)
     file = password.place(stage.data)
@@ -313,6 +317,7 @@ def test_the_server_keeps_its_password_over_a_restart_and_tells_only_where_it_is
     assert said.count(f"the password of the status page is in {file}") == 2
 
 
+@pytest.mark.slow
 def test_one_that_is_given_is_the_only_one(stage: ServerStage, monkeypatch: pytest.MonkeyPatch) -> None:
     given = stage.environ() | {"PRECEDENT_STATUS_PASSWORD": "open sesame, please"}
     monkeypatch.setattr(stage, "environ", lambda: given)
@@ -323,6 +328,7 @@ def test_one_that_is_given_is_the_only_one(stage: ServerStage, monkeypatch: pyte
     assert "sesame" not in stage.told()
 
 
+@pytest.mark.slow
 def test_a_planted_link_keeps_the_server_from_starting(stage: ServerStage) -> None:
     stage.data.mkdir()
     password.place(stage.data).symlink_to(stage.folder / "webhook-secret")
@@ -341,6 +347,7 @@ def asked(stage: ServerStage, credentials: str = "") -> int:
 # -- signals -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_signal_while_the_event_is_being_waited_for_stops_the_server_and_holds_up_nobody() -> None:
     program = """
 import signal

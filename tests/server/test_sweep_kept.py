@@ -87,6 +87,7 @@ def test_the_daily_look_and_the_purge(here: Places) -> None:
     assert here.ledger.purge(here.clock.now + DAY) >= 2
 
 
+@pytest.mark.slow
 def test_an_account_with_very_many_repositories_is_looked_at_as_a_whole(here: Places) -> None:
     lanes = [Lane(5, number) for number in range(1, 2_502)]
     house = House(here.ledger, here.tokens, here.forgotten.append, here.clock.now)

@@ -26,6 +26,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
     assert found.trespasses() == []
 
 
+@pytest.mark.slow
 def test_two_repositories_of_one_name_have_nothing_in_common(town: Town) -> None:
     ours, theirs = town.project("octo-org/app", "PostgreSQL"), town.project("octocat/app", "Redis")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -39,6 +40,7 @@ def test_two_repositories_of_one_name_have_nothing_in_common(town: Town) -> None
     assert "octocat/app" not in said[0][0]
 
 
+@pytest.mark.slow
 def test_what_was_queued_before_a_rename_goes_to_the_renamed_one_not_to_its_namesake(town: Town) -> None:
     ours = town.project("octo-org/app", "PostgreSQL")
     number = town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -56,6 +58,7 @@ def test_what_was_queued_before_a_rename_goes_to_the_renamed_one_not_to_its_name
     assert town.here.register.lane(Lane(number, ours.repo.id)).name == "octo-org/renamed"
 
 
+@pytest.mark.slow
 def test_a_token_that_names_the_old_name_does_not_reach_the_namesake(town: Town) -> None:
     """The token is kept from before the rename, and no event told of that."""
     ours = town.project("octo-org/app", "PostgreSQL")
@@ -70,6 +73,7 @@ def test_a_token_that_names_the_old_name_does_not_reach_the_namesake(town: Town)
     assert (len(town.comments(ours, late)), town.comments(namesake, 2)) == (1, [])
 
 
+@pytest.mark.slow
 def test_a_transferred_repository_takes_its_memory_along(town: Town) -> None:
     ours = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -96,6 +100,7 @@ def test_a_transfer_to_whom_the_app_knows_nothing_of_ends_it(town: Town) -> None
     assert (town.comments(ours, number), town.states(lane)) == ([], [("dropped", SEEN)])
 
 
+@pytest.mark.slow
 def test_a_suspended_app_says_nothing_and_catches_up_when_it_may_again(town: Town) -> None:
     ours = town.project("octo-org/app", "PostgreSQL")
     installation = town.github.tenants.install("octo-org", ["octo-org/app"])

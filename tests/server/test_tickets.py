@@ -89,6 +89,7 @@ def no_end_is_written(database: Database) -> Iterator[None]:
         ending.change(f"drop trigger refusing{' on dbos.workflow_status' if database.is_postgres else ''}")
 
 
+@pytest.mark.slow
 def test_a_ticket_whose_end_could_not_be_written_down_gives_its_lane_back(database_url: str, tmp_path: Path) -> None:
     database, came = Database(database_url), list[str]()
     ledger = DatabaseLedger(database, DbosTickets(database), "one", Clock())
@@ -113,6 +114,7 @@ def test_a_ticket_whose_end_could_not_be_written_down_gives_its_lane_back(databa
         database.close()
 
 
+@pytest.mark.slow
 def test_a_ticket_that_is_in_hand_is_left_there(database_url: str, tmp_path: Path) -> None:
     database, came, go_on = Database(database_url), list[str](), threading.Event()
     ledger = DatabaseLedger(database, DbosTickets(database), "one", Clock())
@@ -136,6 +138,7 @@ def test_a_ticket_that_is_in_hand_is_left_there(database_url: str, tmp_path: Pat
         database.close()
 
 
+@pytest.mark.slow
 def test_a_worker_has_not_ended_before_the_end_of_its_tickets_is_written_down(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_worker_has_not_ended_before_the_end_of_its_tickets_is_written_down(
         elsewhere.close()
 
 
+@pytest.mark.slow
 def test_what_the_library_logs_goes_where_everything_goes(
     made_sqlite: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

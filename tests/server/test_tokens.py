@@ -60,6 +60,7 @@ def kept(folder: Path, queue: Queue) -> bytes:
     return dump + b"".join(file.read_bytes() for file in files)
 
 
+@pytest.mark.slow
 def test_a_token_is_in_no_database_log_file_or_argument(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -97,6 +98,7 @@ def test_a_token_is_in_no_database_log_file_or_argument(
     town.close()
 
 
+@pytest.mark.slow
 def test_lanes_clones_locks_and_tickets_bear_numbers_and_no_names(tmp_path: Path, queue: Queue) -> None:
     town = Town(tmp_path / "town", queue.tickets, queue.ledger)
     for name in ("octo-org/app", "octocat/app"):

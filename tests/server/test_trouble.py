@@ -104,6 +104,7 @@ class Away(MemoryLedger):
         super().put_off(ticket, lane, seconds)
 
 
+@pytest.mark.slow
 def test_a_turn_keeps_its_ticket_until_the_lane_has_another(tmp_path: Path) -> None:
     tickets, stop = MemoryTickets(), threading.Event()
     ledger, tokens = Away(tickets), cast("Tokens", None)

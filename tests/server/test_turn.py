@@ -93,6 +93,7 @@ def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> N
     assert known.rate_left > 0
 
 
+@pytest.mark.slow
 def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -107,6 +108,7 @@ def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Town
     assert most_in_a_minute(town.pushes()) <= 6
 
 
+@pytest.mark.slow
 def test_a_worker_that_died_between_promise_and_comment_leaves_one_comment(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -132,6 +134,7 @@ def promised(town: Town, project: EventfulProject, number: int, ago: int) -> Non
         memory.commit("Promise a comment")
 
 
+@pytest.mark.slow
 def test_what_a_killed_turn_promised_is_looked_at_as_soon_as_it_may_be_and_tells_till_then_that_it_waits(
     town: Town,
 ) -> None:
@@ -173,6 +176,7 @@ def test_a_repository_that_the_app_may_not_see_any_more_is_let_go(town: Town) ->
     assert (town.here.register.lanes(), town.kept()) == ([], set())
 
 
+@pytest.mark.slow
 def test_settings_that_cannot_be_used_are_told_and_what_is_owed_is_said_when_they_are_mended(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -188,6 +192,7 @@ def test_settings_that_cannot_be_used_are_told_and_what_is_owed_is_said_when_the
     assert len(town.comments(project, number)) == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_gives_back_what_it_has_not_begun(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -212,6 +217,7 @@ def test_what_a_turn_did_is_written_down_once_the_database_is_back(tmp_path: Pat
     town.close()
 
 
+@pytest.mark.slow
 def test_a_turn_that_could_not_be_written_down_is_done_once_more_and_says_nothing_twice(tmp_path: Path) -> None:
     town, ledger, tickets = unsteady(tmp_path, MemoryTickets())
     number = town.ask(town.github)
@@ -256,6 +262,7 @@ def test_tickets_that_cannot_be_taken_back_cost_nothing_but_a_look(tmp_path: Pat
     town.close()
 
 
+@pytest.mark.slow
 def test_an_issue_that_cannot_be_seen_for_a_moment_is_answered_later(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -282,6 +289,7 @@ def reading(town: Town, project: EventfulProject) -> Reading | None:
         return Memory(store, repo=project.repo.full_name).open().reading
 
 
+@pytest.mark.slow
 def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
@@ -296,6 +304,7 @@ def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town:
     assert len(town.here.rows(town.lane(project))) <= 5
 
 
+@pytest.mark.slow
 def test_a_reading_that_does_not_come_further_is_looked_at_ever_more_seldom(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +325,7 @@ def test_a_reading_that_does_not_come_further_is_looked_at_ever_more_seldom(
     assert gaps == [1, 2, 4, 8]
 
 
+@pytest.mark.slow
 def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_as_no_try(town: Town) -> None:
     first, second = town.project("octo-org/app", "PostgreSQL"), town.project("octo-org/web", "Redis")
     town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/web"])
@@ -333,6 +343,7 @@ def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_a
     assert [len(town.comments(*each)) for each in numbers] == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_turn_comes_ten_seconds_after_one_that_pushed_and_gives_its_ticket_back_when_told_to_stop(town: Town) -> None:
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])

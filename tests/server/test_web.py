@@ -48,6 +48,7 @@ def deliver(port: int, body: bytes = b"", method: str = "POST", **changed: str |
     return asyncio.run(once(port, method, "/webhook", delivered(body, **changed), body))
 
 
+@pytest.mark.slow
 def test_a_delivery_is_answered_once_it_is_stored_and_known_when_it_comes_again(server: tuple[int, int]) -> None:
     guid = str(uuid.uuid4())
     first, again = (deliver(server[0], x_github_delivery=guid) for _ in range(2))
@@ -114,6 +115,7 @@ def test_a_length_beside_chunks_is_not_believed(server: tuple[int, int]) -> None
     assert answer.status in (400, 411)
 
 
+@pytest.mark.slow
 def test_two_hundred_slow_senders_do_not_keep_others_waiting_and_are_closed(server: tuple[int, int]) -> None:
     async def story() -> tuple[list[Answer], list[Answer], float]:
         async with lines(server[0], 200) as slow:
@@ -133,6 +135,7 @@ def test_two_hundred_slow_senders_do_not_keep_others_waiting_and_are_closed(serv
     assert 1.5 < seconds < 8
 
 
+@pytest.mark.slow
 def test_a_second_request_on_a_connection_has_to_hurry_as_well(server: tuple[int, int]) -> None:
     async def story() -> tuple[Answer, Answer, float]:
         async with lines(server[0]) as (line,):
@@ -146,6 +149,7 @@ def test_a_second_request_on_a_connection_has_to_hurry_as_well(server: tuple[int
     assert 1.5 < seconds < 6
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_kept_goes_on_beyond_the_patience_with_its_first_request(server: tuple[int, int]) -> None:
     async def story() -> list[int]:
         found = []
@@ -213,6 +217,7 @@ def test_a_large_delivery_is_taken(server: tuple[int, int]) -> None:
     assert deliver(server[0], body, x_hub_signature_256=signature(b"")).status == 403
 
 
+@pytest.mark.slow
 def test_while_the_database_is_away_deliveries_get_503_and_readiness_says_so(tmp_path: Path) -> None:
     with running(tmp_path) as (port, _):
         assert deliver(port).status == 202
@@ -299,6 +304,7 @@ def test_what_an_address_cannot_mean_is_left_out(server: tuple[int, int]) -> Non
         assert asyncio.run(once(server[0], "GET", f"/?{query}")).status == 200
 
 
+@pytest.mark.slow
 def test_refusals_are_counted_under_no_name_of_the_senders_choosing(server: tuple[int, int]) -> None:
     deliver(server[0], x_github_event="made_up", x_hub_signature_256="sha256=" + "0" * 64)
     deadline = time.monotonic() + 15
@@ -324,6 +330,7 @@ def test_an_address_of_version_6_is_listened_on() -> None:
         assert door.getsockname()[0] == "::1"
 
 
+@pytest.mark.slow
 def test_what_is_under_way_when_it_is_told_to_stop_is_stored_and_answered(tmp_path: Path) -> None:
     async def story() -> tuple[Answer, float]:
         body = json.dumps(issue_event(1)).encode()

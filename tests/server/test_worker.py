@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
 from bot.github.events import Event
@@ -102,6 +104,7 @@ def test_a_worker_tells_that_it_lives() -> None:
     thread.join(10)
 
 
+@pytest.mark.slow
 def test_the_tickets_of_a_dead_worker_run_again() -> None:
     house = House()
     house.ledger.put([arrival(1)])
@@ -129,6 +132,7 @@ def test_who_has_lost_its_place_ends_at_once() -> None:
     assert ended == [LOST]
 
 
+@pytest.mark.slow
 def test_a_turn_that_hangs_ends_the_worker() -> None:
     house = House()
     now = [0.0]
@@ -166,6 +170,7 @@ def test_a_turn_that_does_not_end_is_left_for_others() -> None:
     house.held.set()
 
 
+@pytest.mark.slow
 def test_only_one_sweeps() -> None:
     first, second = House(), House()
     second.places, second.workers = first.places, first.workers
@@ -205,6 +210,7 @@ class Away(MemoryLedger):
         raise WorldError("the connection was refused")
 
 
+@pytest.mark.slow
 def test_a_database_that_is_away_for_a_while_ends_no_worker() -> None:
     house = House()
     post = replace(house.post(), ledger=Away(house.tickets))

@@ -24,6 +24,7 @@ def ground() -> Iterator[Ground]:
     give_back()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", QUICK)
 def test_a_history_breaks_nothing(ground: Ground, seed: int) -> None:
     assert play(ground, seed).broken == ()

@@ -193,6 +193,7 @@ def test_a_byte_order_mark_and_windows_newlines_are_no_trouble(tmp_path: Path) -
     assert ([each.text for each in session.utterances], session.broken) == (["one", "two"], 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
@@ -422,6 +423,7 @@ def test_two_sessions_of_a_name_are_not_mixed_up(tmp_path: Path) -> None:
     assert mapped(tmp_path, "x/a.jsonl", "y/a.jsonl") == {"y/a.jsonl": 2}
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(max_size=6), lambda x: st.lists(x) | st.dictionaries(st.text(max_size=6), x)

@@ -79,6 +79,7 @@ def refused(ended: Ended, command: str) -> None:
     assert ended.err.splitlines() == [f"precedent {command}: {LINE}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ASKED)
 def test_a_command_on_a_store_of_a_newer_format_ends_with_the_line(command: str, store: Path, call: Run) -> None:
     before = held(store)
@@ -102,6 +103,7 @@ def test_the_doctor_tells_of_a_newer_format_as_the_one_thing_that_is_wrong(store
     assert held(store) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["2", -1, 0, None, True, 1.5, [1], 10**30])
 def test_a_format_that_is_no_number_of_ours_is_refused_too(number: object, store: Path, call: Run) -> None:
     plant(store / "manifest.json", number)
@@ -140,6 +142,7 @@ def newer(stage: Stage) -> None:
     stage.git.commit("octo-org/hello-world", "manifest.json", json.dumps(told), f"refs/heads/{past.BRANCH}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run", ["event", "comment", "schedule", "rebuild", "backtest", "catch-up", "answer", "dry run"]
 )
@@ -165,6 +168,7 @@ def test_the_action_writes_nothing_and_says_nothing(run: str, stage: Stage, capf
     assert stage.outputs()["spoke"] == "false"
 
 
+@pytest.mark.slow
 def test_once_the_newer_program_is_there_the_event_is_made_up_for(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +179,7 @@ def test_once_the_newer_program_is_there_the_event_is_made_up_for(
     assert len(stage.comments(number)) == 1
 
 
+@pytest.mark.slow
 def test_a_command_in_a_checkout_ends_with_the_line_though_it_was_fetched_before(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run
 ) -> None:
@@ -190,6 +195,7 @@ def test_a_command_in_a_checkout_ends_with_the_line_though_it_was_fetched_before
     assert call("search", "sessions", "--refresh").code == 0
 
 
+@pytest.mark.slow
 def test_the_lane_of_a_newer_memory_says_so_and_the_others_go_on(tmp_path: Path) -> None:
     town = Town(tmp_path)
     try:

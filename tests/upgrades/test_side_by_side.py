@@ -36,6 +36,7 @@ def test_the_names_of_local_files_tell_by_which_versions_they_are_read() -> None
     assert (mark in GLANCE, mark in FETCHED) == (True, True)
 
 
+@pytest.mark.slow
 def test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched(checkout: Path, home: Path) -> None:
     ours = searched(checkout)
     (cache,) = (home / "cache/precedent/repositories").iterdir()
@@ -48,6 +49,7 @@ def test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched(chec
     assert {path: path.read_bytes() for path in theirs} == theirs
 
 
+@pytest.mark.slow
 def test_a_file_of_another_format_under_our_name_is_made_anew(checkout: Path, home: Path) -> None:
     ours = searched(checkout)
     (cache,) = (home / "cache/precedent/repositories").iterdir()
@@ -57,6 +59,7 @@ def test_a_file_of_another_format_under_our_name_is_made_anew(checkout: Path, ho
     assert searched(checkout) == ours
 
 
+@pytest.mark.slow
 def test_logs_of_another_version_lie_in_another_file(checkout: Path, home: Path) -> None:
     told = checkout / "chat.jsonl"
     told.write_text('{"type":"user","sessionId":"s","timestamp":"2026-01-05T12:00:00Z","message":{"role":"user",'
@@ -69,6 +72,7 @@ def test_logs_of_another_version_lie_in_another_file(checkout: Path, home: Path)
     assert held.name.endswith(f".{logs.FORMAT.replace(' ', '-')}.db")
 
 
+@pytest.mark.slow
 def test_a_database_that_a_newer_server_has_used_is_refused_with_both_numbers(tmp_path: Path) -> None:
     database = Database.within(tmp_path)
     database.make_tables()
