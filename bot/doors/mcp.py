@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NoReturn
 from bot.doors.given import login, repository
 from bot.errors import UserError
 
-EXTRA = "the library for it is missing: pip install 'precedent[mcp]'"
+EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
 

@@ -14,7 +14,7 @@ FORMATS = {1: "records, digests, answers; and wishes, fixes, pages and a layout 
 FORMAT = max(FORMATS)
 """What this version writes."""
 
-REMEDY = "raise the version in `uses:`, or run `pip install --upgrade precedent`"
+REMEDY = "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
 NO_FORMAT = "set the branch back to an older commit, or delete it and run a rebuild"
 
 _LONGEST = 20

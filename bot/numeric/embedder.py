@@ -119,7 +119,7 @@ def open_embedder(folder: Path) -> Embedder:
         import tokenizers
     except ImportError:
         raise EmbeddingsUnavailable(
-            f"embeddings need onnxruntime and tokenizers: install precedent[semantic], {_LEAVE_OUT}"
+            f"embeddings need onnxruntime and tokenizers: install the extra semantic of Precedent, {_LEAVE_OUT}"
         ) from None
     model_path, model, tokenizer = _read_folder(folder)
     read = _open_tokenizer(tokenizers, tokenizer, folder / TOKENIZER_FILE)

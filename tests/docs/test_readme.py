@@ -166,7 +166,7 @@ def test_settings_that_a_page_shows_can_be_used(page: Path) -> None:
 
 
 def test_every_extra_that_is_named_can_be_installed() -> None:
-    """`pip install 'precedent[mcp]'` stands in pages and in errors."""
+    """`pip install '.[mcp]'` stands in pages and in errors."""
     project = tomllib.loads(text("pyproject.toml"))["project"]
     named = {}
     for file in (*PAGES, *(path for path in tracked("bot", "deploy", "Dockerfile") if path.suffix != ".pyc")):
@@ -174,6 +174,13 @@ def test_every_extra_that_is_named_can_be_installed() -> None:
             named |= dict.fromkeys(extras.split(","), file.name)
     assert {"mcp", "server"} <= set(named)
     assert set(named) <= set(project["optional-dependencies"]), named
+
+
+def test_nothing_is_installed_by_a_name_that_may_be_somebody_elses() -> None:
+    """The project is on no package index: `pip install precedent` would bring another's program."""
+    for file in (*PAGES, *(path for path in tracked("bot", "deploy", "skills", "Dockerfile") if path.suffix != ".pyc")):
+        found = re.findall(r"pip3? install [^`\n]*?(?<![\w./-])precedent\b", file.read_text("utf-8", "replace"))
+        assert found == [], file.name
 
 
 def test_installing_takes_the_steps_that_there_are() -> None:

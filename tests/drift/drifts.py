@@ -176,7 +176,7 @@ DRIFTS = {
     ),
     "a page of the sample's wiki": Drift("sample/wiki/Home.md", "](Backups)", "](Backup)", LINKS, "'Backup'"),
     # what is installed and run
-    "an extra that an error names": Drift("bot/doors/mcp.py", "'precedent[mcp]'", "'precedent[mpc]'", README, "mpc"),
+    "an extra that an error names": Drift("bot/doors/mcp.py", "'.[mcp]'", "'.[mpc]'", README, "mpc"),
     "a module that a page runs": Drift(
         "CONTRIBUTING.md", "-m tests.kills --times", "-m tests.kill --times", LINKS, "tests.kill"
     ),

@@ -91,7 +91,7 @@ def test_of_a_later_format_nothing_but_its_number_is_read() -> None:
         decode(json.dumps(later).encode())
     assert str(caught.value) == (
         "the memory has format 2, which a newer Precedent wrote; this one reads up to 1; "
-        "raise the version in `uses:`, or run `pip install --upgrade precedent`"
+        "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
     )
     assert caught.value.exit_code == 2
 

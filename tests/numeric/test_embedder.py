@@ -197,7 +197,7 @@ def test_of_several_models_the_first_by_name_is_taken(tmp_path: Path) -> None:
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert refusal(write_folder(tmp_path)) == (
-        "embeddings need onnxruntime and tokenizers: install precedent[semantic], "
+        "embeddings need onnxruntime and tokenizers: install the extra semantic of Precedent, "
         "or leave the setting semantic.model empty"
     )
 

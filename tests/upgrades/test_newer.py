@@ -24,7 +24,7 @@ from tests.upgrades import past
 
 LINE = (
     "the memory has format 2, which a newer Precedent wrote; this one reads up to 1; "
-    "raise the version in `uses:`, or run `pip install --upgrade precedent`"
+    "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
 )
 SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
 ASKED: dict[str, tuple[str, ...]] = {
