@@ -556,6 +556,13 @@ def test_an_account_may_search_so_many_times_an_hour_and_is_told_once(office: Of
     assert "Session store" in office.replies(office.say(SEARCH, "stranger"))[0]
 
 
+def test_a_question_too_many_is_left_alone_and_the_next_command_is_told(office: Office) -> None:
+    with_commands(office, searches_per_hour=1)
+    asked_for = [SEARCH, "What did we decide about the session store?", SEARCH, SEARCH]
+    assert [len(office.replies(office.say(each, "stranger"))) for each in asked_for] == [1, 0, 1, 0]
+    assert words("limited_one") in office.replies()[-1]
+
+
 def test_who_may_change_nothing_is_told_so_a_few_times(office: Office) -> None:
     with_commands(office, searches_per_hour=2)
     told = [len(office.replies(office.say("/precedent off", "stranger"))) for _ in range(4)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -56,6 +56,8 @@ def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
     recent = bot.memory.recent_wishes(bot.now - HOUR)
     used = Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE)
     used.subtract(r.by.casefold() for r in requests if r.before in recent and r.before.name not in EFFECTIVE)
+    again = [request.before for request in requests]
+    warned = {wish.by.casefold() for wish in recent if wish.name == "limited" and _is_told(wish) and wish not in again}
     plans: list[ReplyPlan] = []
     for request in requests:
         full = sum(bool(plan.text) for plan in plans) >= MAX_REPLIES
@@ -65,16 +67,22 @@ def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
         if request.command and not request.before:
             react(request, "eyes", bot)
         try:
-            plan = _planned(request, used[request.by.casefold()], plans, bot)
+            plan = _planned(request, used[request.by.casefold()], warned, plans, bot)
         except ForgeError as error:
             plan = ReplyPlan(request, WAITING, waits=str(error), fault=error)
         used[request.by.casefold()] += plan.name not in EFFECTIVE
+        warned |= {request.by.casefold()} if plan.name == "limited" and plan.text else set()
         plans.append(plan)
     return plans
 
 
-def _planned(request: Request, used: int, earlier: Iterable[ReplyPlan], bot: Bot) -> ReplyPlan:
-    """``used``: how often the account has asked within the hour. ``earlier``: the requests of this run before it."""
+def _is_told(wish: Wish) -> bool:
+    return wish.reply_id is not None or wish.state == "pending"
+
+
+def _planned(request: Request, used: int, warned: Collection[str], earlier: Iterable[ReplyPlan], bot: Bot) -> ReplyPlan:
+    """``used``: how often the account has asked within the hour; ``warned``: who was told of that limit. ``earlier``:
+    the requests of this run before it."""
     key = request.thread.id
     known = (wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before)
     silent = is_off([*known, *(plan.wish for plan in earlier if plan.request.thread.id == key)])
@@ -86,7 +94,7 @@ def _planned(request: Request, used: int, earlier: Iterable[ReplyPlan], bot: Bot
             return _said(ReplyPlan(request, "refused", good=False), told, bot, silent)
         return _said(ReplyPlan(request, name), [name], bot, silent and name != "on")
     if used >= limit or silent:
-        told = ["limited"] if request.command and used == limit else []
+        told = ["limited"] if request.command and request.by.casefold() not in warned else []
         return _said(ReplyPlan(request, "limited", good=False), told, bot, silent)
     if name == "help":
         clear = request.command is not None and request.command.clear
