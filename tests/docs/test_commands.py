@@ -210,7 +210,6 @@ def codes_of(tree: ast.AST) -> set[int]:
     return {part.value for part in inside if isinstance(part, ast.Constant) and type(part.value) is int}
 
 
-@pytest.mark.slow
 def test_every_exit_code_is_documented_and_no_other() -> None:
     code = set[int]().union(*(codes_of(ast.parse(path.read_text("utf-8"))) for path in (ROOT / "bot").rglob("*.py")))
     assert code == {0, 1, 2, 130}

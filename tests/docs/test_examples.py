@@ -111,7 +111,6 @@ def test_every_key_of_what_proves_is_explained(shell: Path, command: str) -> Non
     assert {*given, *given.get("grades", ())} <= told
 
 
-@pytest.mark.slow
 def test_the_answer_as_json_is_what_is_shown(shell: Path) -> None:
     (shown,) = (json.loads(body) for body in blocks("docs/command-line.md", "json"))
     (command,) = (code for code in CODE.findall(prose(ROOT / "docs/command-line.md")) if "answer 42" in code)
@@ -126,7 +125,6 @@ def test_the_answer_as_json_is_what_is_shown(shell: Path) -> None:
     assert given == shown
 
 
-@pytest.mark.slow
 def test_an_example_finds_the_digest_where_the_readme_says_it_is(shell: Path) -> None:
     run("precedent import sample/history.jsonl --store readme", shell)
     shard = (shell / "readme/digests/0000.jsonl").read_text(encoding="utf-8")

@@ -115,7 +115,6 @@ def test_the_lines_of_git_and_jq_print_a_digest_and_its_decisions(desk: Path) ->
     assert all(len(line) > 10 and line != "null" for line in decisions)
 
 
-@pytest.mark.slow
 def test_what_is_asked_in_the_readme_is_answered(desk: Path) -> None:
     what, search, related = block("README.md", "precedent what")
     for command in (what, search, related):

@@ -276,7 +276,6 @@ BY_LIBRARIES = {"REQUESTS_CA_BUNDLE"}
 """Read by the library that speaks to GitHub (tests/test_company_server.py), and by no line of ours."""
 
 
-@pytest.mark.slow
 def test_every_variable_that_is_read_is_documented_and_no_other() -> None:
     read = set[str]().union(*(read_by(path) for path in (ROOT / "bot").rglob("*.py")))
     told = {name for names, _, _ in VARIABLES for name in names}
