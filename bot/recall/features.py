@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from math import exp, fsum, log1p
@@ -69,7 +69,7 @@ def telling(both: Shared, asked: Question) -> Shared:
     def rare(values: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(value for value in values if asked.is_rare(_rarest(terms(value), asked), TELLING))
 
-    return Shared(rare(both.errors), rare(both.files), rare(both.names))
+    return replace(both, errors=rare(both.errors), files=rare(both.files), names=rare(both.names))
 
 
 def rare_terms(hit: Hit, asked: Question) -> float:

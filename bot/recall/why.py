@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 
 from bot.model import Thread
 from bot.reading.language import stretch
@@ -50,11 +51,15 @@ _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What two texts both hold: error lines (as the first one writes them), file paths, identifiers."""
+    """What two texts both hold: error lines (as the first one writes them), file paths, identifiers.
+
+    ``quoted`` has for an error line that the other writes in another way what both have, with … between.
+    """
 
     errors: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    quoted: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def shared_signals(question: Thread, found: Thread) -> Shared:
@@ -65,12 +70,15 @@ def shared_signals(question: Thread, found: Thread) -> Shared:
     """
     here, there = read_signals(_text(question)), read_signals(_text(found))
     lines = {_error_key(line): line for line in reversed(here.errors)}
-    same = dict.fromkeys(lines[key] for line in there.errors if (key := _error_key(line)) and key in lines)
+    theirs = {key: line for line in reversed(there.errors) if (key := _error_key(line)) and key in lines}
+    same = [lines[key] for key in dict.fromkeys(map(_error_key, there.errors)) if key in theirs]
+    quoted = {lines[key]: _common(lines[key], line) for key, line in theirs.items()}
     files, names = set(there.files), set(there.identifiers)
     return Shared(
         tuple(same),
         tuple(path for path in here.files if path in files),
         tuple(name for name in here.identifiers if name in names),
+        quoted,
     )
 
 
@@ -81,7 +89,7 @@ def reasons(question: Thread, shared: Shared, terms: Iterable[str]) -> tuple[str
     """
     text = _text(question)
     errors = [line for line in shared.errors if _is_error(line, text)]
-    told = [f"same error `{_code(errors[0])}`"] if errors else []
+    told = [f"same error `{_code(shared.quoted.get(errors[0], errors[0]))}`"] if errors else []
     if shared.files:
         told.append(f"same file `{_code(shared.files[0])}`")
     others = [line for line in shared.errors if line not in errors]
@@ -131,6 +139,16 @@ def _error_key(line: str) -> str:
     if _says_what(_PLACEHOLDER.sub(" ", form)):
         return form
     return line.strip().lower() if _says_what(line.lower()) else ""
+
+
+def _common(line: str, other: str) -> str:
+    """The words of ``line`` that ``other`` has too, in their order, and … for those between."""
+    words, others = line.split(), other.split()
+    if words == others or line.lower() == other.lower():
+        return line
+    matcher = SequenceMatcher(None, [word.lower() for word in words], [word.lower() for word in others], autojunk=False)
+    parts = (words[i:j] if kind == "equal" else ["…"] for kind, i, j, *_ in matcher.get_opcodes())
+    return " ".join(word for part in parts for word in part)
 
 
 def _says_what(line: str) -> bool:

@@ -22,10 +22,18 @@ def errors(ours: str, theirs: str) -> tuple[str, ...]:
 def test_the_strongest_reason_comes_first() -> None:
     text = "error: cookie `{}` refused by read_session in auth/cookie.py, mismatch on every request"
     assert why(text.format("a"), text.format("b")) == (
-        "same error `error: cookie 'a' refused by read_session in auth/cookie.py, mismatch on every request`",
+        "same error `error: cookie … refused by read_session in auth/cookie.py, mismatch on every request`",
         "same file `auth/cookie.py`",
         "both speak of Sessions",
     )
+
+
+def test_of_an_error_line_that_differs_what_both_have_is_quoted() -> None:
+    line = "UploadTimeoutError: chunk {} of 'logs {}' timed out after 30 s"
+    assert why(line.format(3, "a b"), line.format(17, "a c"))[0] == (
+        "same error `UploadTimeoutError: chunk … of 'logs a … timed out after 30 s`"
+    )
+    assert why("PANIC: at 0x1f in Pool", "panic: at 0x1f in pool")[0] == "same error `PANIC: at 0x1f in Pool`"
 
 
 def test_three_reasons_are_enough() -> None:
