@@ -33,7 +33,8 @@ def test_of_an_error_line_that_differs_what_both_have_is_quoted() -> None:
     assert why(line.format(3, "a b"), line.format(17, "a c"))[0] == (
         "same error `UploadTimeoutError: chunk … of 'logs a … timed out after 30 s`"
     )
-    assert why("PANIC: at 0x1f in Pool", "panic: at 0x1f in pool")[0] == "same error `PANIC: at 0x1f in Pool`"
+    told = why("Error: Pool is drained", "error: pool is drained")[0]
+    assert told == "same error `Error: Pool is drained`"
 
 
 def test_three_reasons_are_enough() -> None:
