@@ -255,6 +255,15 @@ def test_who_says_what_and_what_happens(
     assert all(reply in told for told in counter.replies(comment))
 
 
+@pytest.mark.parametrize("asked_for", ["/precedent context #1", "Remember what we decided in #1?"])
+def test_what_a_reply_quotes_is_understood_when_it_is_copied(office: Office, asked_for: str) -> None:
+    (first,) = office.replies(office.say(asked_for, "stranger"))
+    quoted = first.partition("\n> ")[2].partition("\n")[0]
+    assert quoted == asked_for.replace("#", "#\u200b")
+    assert all(DECISION in reply for reply in office.replies(office.say(quoted, "stranger")))
+    assert len(office.replies()) == 2
+
+
 def test_a_private_member_counts_by_permission_not_by_association(office: Office) -> None:
     office.github.repo.roles["defunkt"] = "write"
     member = office.github.comment(3, "defunkt", "/precedent off", association="CONTRIBUTOR")

@@ -25,6 +25,9 @@ MAX_GAP = 4
 _PREFIX = "/precedent"
 _TYPED = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNORECASE)
 _LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
+_BREAK = "\u200b"
+"""What our comments have in numbers and names so that GitHub sees none: it comes along when a quotation is copied."""
+
 _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
 
 
@@ -67,7 +70,7 @@ def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHU
         return ()
     found: dict[Command, Command] = {}
     for line in _command_lines(text):
-        command = _command(line, repo, hosts)
+        command = _command(line.replace(_BREAK, ""), repo, hosts)
         found.setdefault(replace(command, line="") if command.clear else Command("help", clear=False), command)
     return tuple(found.values())[:MAX_COMMANDS]
 
@@ -166,7 +169,7 @@ def recall_question(
     contractions do not count ("didn't we" is "did we"). The phrase begins a sentence or a clause of it, outside quotes
     and code; the topic goes on to the end of the sentence.
     """
-    patterns = _patterns(tuple(phrases))
+    patterns, text = _patterns(tuple(phrases)), text.replace(_BREAK, "")
     spans = [span for span in read(text).inline_code if " " in span]
     code = [span for span in spans if any(pattern.match(_Words.of(span).text) for pattern in patterns)]
     for sentence in statements(text)[:MAX_SENTENCES]:
