@@ -24,11 +24,13 @@ from bot.lookout import look_around
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.parts import Bot
+from bot.reading.intent import NAMES
 from bot.recall.mentioned import Place
 from bot.recall.wishes import is_off, redo, wrong_for, wrong_pairs
-from bot.replies.prepared import ReplyPlan, prepare
+from bot.replies.prepared import DONE, ReplyPlan, prepare
 from bot.replies.requests import asked, unheard
 from bot.replies.spoken import answer, promises
+from bot.server.bookkeeping import REASONS
 from bot.settings import Commands, Ignore, Settings
 from bot.voice import Spoken
 from tests.comment.detector import report
@@ -563,6 +565,30 @@ def test_an_account_may_search_so_many_times_an_hour_and_is_told_once(office: Of
     assert len(office.replies(office.say(SEARCH, "hubot"))) == 1
     office.github.clock.advance(3_700)
     assert "Session store" in office.replies(office.say(SEARCH, "stranger"))[0]
+
+
+def test_the_summary_says_in_words_what_was_asked_and_why_it_was_not_done(office: Office) -> None:
+    with_commands(office, searches_per_hour=1)
+
+    def told(text: str, by: str) -> str:
+        made = office.github.comment(3, by, text)
+        office.github.clock.advance(20)
+        (spoken,) = office.run(Event("issue_comment", "created", 3, comment_id=made, comment_author=by))
+        return spoken.reason
+
+    assert told("What did we decide about the session store?", "stranger") == "asked what was said before"
+    used_up = "the account's questions of this hour are used up (commands.searches_per_hour: 1)"
+    assert told(SEARCH, "stranger") == told(SEARCH, "stranger") == used_up
+    assert told("/precedent make coffee", "hubot") == "what was asked was not understood"
+    refused = "only its author or who may write to the repository may ask for that"
+    assert told("/precedent off", "stranger") == refused
+    assert told("/precedent off", "monalisa") == "asked to say nothing more here"
+    assert told(SEARCH, "octocat") == "somebody switched it off on this issue"
+
+
+def test_every_name_of_a_request_is_told_in_words() -> None:
+    assert set(DONE) == {*NAMES, "recall"}
+    assert [reason for reason in DONE.values() if reason not in REASONS] == []
 
 
 def test_a_question_too_many_is_left_alone_and_the_next_command_is_told(office: Office) -> None:

@@ -13,6 +13,7 @@ from bot.kept import Wish
 from bot.lookout import fetch_missing
 from bot.model import GHOST
 from bot.parts import Bot
+from bot.plans import SWITCHED_OFF
 from bot.recall.asking import Desk, about, decisions_about, search_words
 from bot.recall.wishes import EFFECTIVE, is_off
 from bot.replies.requests import WAITING, Request
@@ -25,6 +26,20 @@ HOUR = timedelta(hours=1)
 WRITERS = frozenset({"admin", "maintain", "write"})
 """Permissions that come with the right to write: https://docs.github.com/rest/collaborators/collaborators"""
 
+DONE = {
+    "search": "asked to search",
+    "context": "asked about an issue",
+    "recall": "asked what was said before",
+    "help": "asked for the commands",
+    "wrong": "an issue was called wrong here",
+    "off": "asked to say nothing more here",
+    "on": "asked to speak here again",
+    "refresh": "asked for a new answer",
+}
+"""What was asked for, in the words of the job summary."""
+
+SPENT = "the account's questions of this hour are used up"
+
 LOOKED = frozenset({"search", "context", "recall"})
 """Requests for which memory is looked through."""
 
@@ -33,7 +48,8 @@ LOOKED = frozenset({"search", "context", "recall"})
 class ReplyPlan:
     """What is to be replied. ``name`` is what memory keeps of the request, ``text`` the reply, empty for none.
 
-    ``good``: what was asked for is done. ``waits``: why a later run has to look at it.
+    ``good``: what was asked for is done; ``why`` it is not, where there is more to say than what was asked for.
+    ``waits``: why a later run has to look at it.
     """
 
     request: Request
@@ -41,8 +57,14 @@ class ReplyPlan:
     context: Context = field(default_factory=Context)
     text: str = ""
     good: bool = True
+    why: str = ""
     waits: str = ""
     fault: ForgeError | None = None
+
+    @property
+    def reason(self) -> str:
+        """What happened, for the people who watch the run."""
+        return self.waits or self.why or DONE.get(self.name, self.name)
 
     @property
     def wish(self) -> Wish:
@@ -91,14 +113,19 @@ def _planned(request: Request, used: int, warned: Collection[str], earlier: Iter
     if name in EFFECTIVE:
         if not _may_change(request, bot):
             told = ["refused"] if used < limit else []
-            return _said(ReplyPlan(request, "refused", good=False), told, bot, silent)
+            why = "only its author or who may write to the repository may ask for that"
+            return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
         return _said(ReplyPlan(request, name), [name], bot, silent and name != "on")
     if used >= limit or silent:
         told = ["limited"] if request.command and request.by.casefold() not in warned else []
-        return _said(ReplyPlan(request, "limited", good=False), told, bot, silent)
+        why = SWITCHED_OFF if silent else f"{SPENT} (commands.searches_per_hour: {limit})"
+        return _said(ReplyPlan(request, "limited", good=False, why=why), told, bot, silent)
     if name == "help":
         clear = request.command is not None and request.command.clear
-        return _said(ReplyPlan(request, name, good=clear), ["help"] if clear else ["unclear", "help"], bot, silent)
+        why = "" if clear else "what was asked was not understood"
+        return _said(
+            ReplyPlan(request, name, good=clear, why=why), ["help"] if clear else ["unclear", "help"], bot, silent
+        )
     context = _found(request, bot)
     nothing = all(mention.missing for mention in context.mentioned)
     if request.question and nothing:

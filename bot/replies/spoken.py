@@ -46,7 +46,7 @@ def answer(plans: Iterable[ReplyPlan], bot: Bot) -> list[Spoken]:
 
 def _answered(plan: ReplyPlan, bot: Bot) -> Spoken:
     thread = plan.request.thread
-    told = Spoken(thread.id, thread.title, "silent", plan.waits or f"asked for: {plan.name}", plan.context, plan.text)
+    told = Spoken(thread.id, thread.title, "silent", plan.reason, plan.context, plan.text)
     told = replace(told, is_owed=bool(plan.waits))
     if plan.fault:
         return unsaid(told, plan.fault)
