@@ -567,6 +567,18 @@ def test_an_account_may_search_so_many_times_an_hour_and_is_told_once(office: Of
     assert "Session store" in office.replies(office.say(SEARCH, "stranger"))[0]
 
 
+@pytest.mark.parametrize(
+    ("phrases", "shown"),
+    [(Settings().recall_phrases, True), ((), False), (("was haben wir zu {topic} gesagt",), False)],
+)
+def test_help_shows_how_to_ask_a_question_where_it_would_be_understood(
+    office: Office, phrases: tuple[str, ...], shown: bool
+) -> None:
+    office.settings = replace(office.settings, recall_phrases=phrases)
+    (text,) = office.replies(office.say("/precedent help", "stranger"))
+    assert ("\n\nOr ask a question: `What did we decide about …?`\n" in text) is shown
+
+
 def test_the_summary_says_in_words_what_was_asked_and_why_it_was_not_done(office: Office) -> None:
     with_commands(office, searches_per_hour=1)
 

@@ -14,10 +14,11 @@ from bot.lookout import fetch_missing
 from bot.model import GHOST
 from bot.parts import Bot
 from bot.plans import SWITCHED_OFF
+from bot.reading.intent import recall_question
 from bot.recall.asking import Desk, about, decisions_about, search_words
 from bot.recall.wishes import EFFECTIVE, is_off
 from bot.replies.requests import WAITING, Request
-from bot.replies.sentences import sentence
+from bot.replies.sentences import QUESTION, sentence
 
 MAX_REPLIES = 10
 """Replies that one run writes at most; the next run takes the others."""
@@ -121,11 +122,7 @@ def _planned(request: Request, used: int, warned: Collection[str], earlier: Iter
         why = SWITCHED_OFF if silent else f"{SPENT} (commands.searches_per_hour: {limit})"
         return _said(ReplyPlan(request, "limited", good=False, why=why), told, bot, silent)
     if name == "help":
-        clear = request.command is not None and request.command.clear
-        why = "" if clear else "what was asked was not understood"
-        return _said(
-            ReplyPlan(request, name, good=clear, why=why), ["help"] if clear else ["unclear", "help"], bot, silent
-        )
+        return _helped(request, bot)
     context = _found(request, bot)
     nothing = all(mention.missing for mention in context.mentioned)
     if request.question and nothing:
@@ -133,6 +130,16 @@ def _planned(request: Request, used: int, warned: Collection[str], earlier: Iter
     is_search = request.command is not None and bool(request.command.words)
     told = ["nothing"] if nothing and is_search else []
     return _said(ReplyPlan(request, name, context, good=not nothing), told, bot, silent)
+
+
+def _helped(request: Request, bot: Bot) -> ReplyPlan:
+    """What may be asked; a question too where the settings have phrases by which it is known."""
+    clear = request.command is not None and request.command.clear
+    why = "" if clear else "what was asked was not understood"
+    told = [*([] if clear else ["unclear"]), "help"]
+    if recall_question(QUESTION.replace("…", "this topic"), bot.settings.recall_phrases):
+        told.append("ask")
+    return _said(ReplyPlan(request, "help", good=clear, why=why), told, bot, silent=False)
 
 
 def _said(plan: ReplyPlan, told: Sequence[str], bot: Bot, silent: bool) -> ReplyPlan:

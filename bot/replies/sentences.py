@@ -7,6 +7,8 @@ from bot.comment.wording import COMMANDS, Words
 from bot.reading.intent import Command
 
 WORDS_SHOWN = 80
+QUESTION = "What did we decide about …?"
+"""The question that a reply shows how to ask."""
 
 
 def sentence(name: str, command: Command | None, words: Words, per_hour: int) -> str:
@@ -17,6 +19,8 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
     match name:
         case "help":
             return _help(words)
+        case "ask":
+            return words.say("reply_ask", question=f"`{QUESTION}`")
         case "limited":
             return words.count("reply_limited", per_hour)
         case "off":

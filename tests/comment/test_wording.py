@@ -62,7 +62,7 @@ CONTEXTS = [
     ),
 ]  # fmt: skip
 
-SENTENCES = ("off", "on", "refresh", "nothing", "refused", "others_left", "unclear", "help")
+SENTENCES = ("off", "on", "refresh", "nothing", "refused", "others_left", "unclear", "help", "ask")
 
 
 def spoken(words: Words, searched: str = "x") -> str:
