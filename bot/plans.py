@@ -19,9 +19,7 @@ from bot.recall.answering import decide, recall, with_endings
 from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
 from bot.recall.wishes import is_off, redo, refreshed
-from bot.voice import UNSEEN, Plan, look_back, look_for
-
-SWITCHED_OFF = "somebody switched it off on this issue"
+from bot.voice import SWITCHED_OFF, UNSEEN, Plan, look_back, look_for
 
 BUSY = "another run is writing the comment"
 FULL = "one run answers no more, the next one does"

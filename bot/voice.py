@@ -27,6 +27,7 @@ SKEW = timedelta(minutes=1)
 """By how much the runner's clock, which dates a promise, may be ahead of GitHub's, which dates everything else."""
 
 EDITED = "a person edited the comment: it is left as it is"
+SWITCHED_OFF = "somebody switched it off on this issue"
 UNSEEN = "it cannot be seen now"
 DELETED = "a person deleted the comment: it is not written again"
 
@@ -268,8 +269,9 @@ def _withdraw(told: Spoken, mine: OwnComment, forge: Forge, words: Words | None)
     standing = read_seal(mine.text)
     if standing is None or not standing.untouched or standing.content == NOTHING:
         return told
+    text = withdrawn(own_instance(mine.text), words, off=told.reason == SWITCHED_OFF)
     try:
-        changed = forge.update_comment(mine.id, seal(withdrawn(own_instance(mine.text), words), NOTHING))
+        changed = forge.update_comment(mine.id, seal(text, NOTHING))
     except Gone:
         return told
     return _folded(replace(told, action="withdrawn", comment=changed), mine, forge, folded=True)

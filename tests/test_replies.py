@@ -568,6 +568,24 @@ def test_an_account_may_search_so_many_times_an_hour_and_is_told_once(office: Of
 
 
 @pytest.mark.parametrize(
+    ("text", "by", "offers"),
+    [
+        (SEARCH, "stranger", True),
+        ("/precedent search flux capacitor", "stranger", False),
+        ("/precedent help", "stranger", False),
+        ("/precedent make coffee", "stranger", False),
+        ("/precedent off", "stranger", False),
+        ("/precedent off", "monalisa", False),
+    ],
+)
+def test_only_what_was_found_is_offered_to_be_called_wrong(office: Office, text: str, by: str, offers: bool) -> None:
+    (reply,) = office.replies(office.say(text, by))
+    footer = reply.strip().rpartition("\n<sub>")[2]
+    assert footer.startswith("Precedent, a bot, ")
+    assert ("Not helpful?" in footer) is ("/precedent off" in footer) is offers
+
+
+@pytest.mark.parametrize(
     ("phrases", "shown"),
     [(Settings().recall_phrases, True), ((), False), (("was haben wir zu {topic} gesagt",), False)],
 )

@@ -16,7 +16,19 @@ from bot.github.errors import Unreachable
 from bot.github.threads import Own, OwnComment, own_comment
 from bot.kept import Said
 from bot.model import Thread
-from bot.voice import DELETED, EDITED, NOTHING, Plan, look_back, look_for, own_instance, promise, settle, speak
+from bot.voice import (
+    DELETED,
+    EDITED,
+    NOTHING,
+    SWITCHED_OFF,
+    Plan,
+    look_back,
+    look_for,
+    own_instance,
+    promise,
+    settle,
+    speak,
+)
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
 
@@ -99,6 +111,17 @@ def test_what_is_true_no_more_is_taken_back_and_folded(room: Room) -> None:
     assert comment.body.startswith(f"{marker()}\n<sub>")
     assert comment.minimized == "OUTDATED"
     assert room.client.writes == 2
+
+
+def test_what_was_switched_off_is_taken_back_as_such_and_once(room: Room) -> None:
+    off = replace(room.plan(None, TEXT), answer=Silent(SWITCHED_OFF))
+    assert room.say(off) == ("withdrawn", SWITCHED_OFF)
+    (comment,) = room.github.comments_by(BOT, room.number)
+    assert "no longer applies" not in comment.body
+    assert "switched notes off here" in comment.body
+    room.github.mark()
+    again = replace(off, own=OwnComment(comment.id, comment.body))
+    assert (room.say(again)[0], room.github.writes) == ("silent", 0)
 
 
 def test_what_was_taken_back_is_not_taken_back_again(room: Room) -> None:

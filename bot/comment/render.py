@@ -46,9 +46,7 @@ SHIPPED = next(
     (folder for up in (1, 2) if (folder := Path(__file__).resolve().parents[up] / "templates").is_dir()),
     Path(__file__).resolve().parents[2] / "templates",
 )
-"""In a wheel inside the package, in a checkout and in the image beside it."""
-
-"""The templates that come with this program."""
+"""The templates that come with this program: in a wheel inside the package, else beside it."""
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
 WORDS = "words.yml"
@@ -93,9 +91,10 @@ def find_marker(text: str, instance: str = "action", reply_to: int | None = None
     return first.rstrip() == marker(instance, reply_to)
 
 
-def withdrawn(instance: str = "action", words: Words | None = None) -> str:
-    """What a comment shrinks to when nothing that it said is true any more. ``words``: None for the shipped ones."""
-    return f"{marker(instance)}\n<sub>{(words or shipped_words()).texts['withdrawn']}</sub>\n"
+def withdrawn(instance: str = "action", words: Words | None = None, *, off: bool = False) -> str:
+    """What a comment shrinks to that is not true any more or was switched ``off``; ``words``: None for ours."""
+    text = (words or shipped_words()).texts["withdrawn_off" if off else "withdrawn"]
+    return f"{marker(instance)}\n<sub>{text}</sub>\n"
 
 
 def shipped_words() -> Words:

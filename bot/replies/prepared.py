@@ -13,12 +13,12 @@ from bot.kept import Wish
 from bot.lookout import fetch_missing
 from bot.model import GHOST
 from bot.parts import Bot
-from bot.plans import SWITCHED_OFF
 from bot.reading.intent import recall_question
 from bot.recall.asking import Desk, about, decisions_about, search_words
 from bot.recall.wishes import EFFECTIVE, is_off
 from bot.replies.requests import WAITING, Request
 from bot.replies.sentences import QUESTION, sentence
+from bot.voice import SWITCHED_OFF
 
 MAX_REPLIES = 10
 """Replies that one run writes at most; the next run takes the others."""
