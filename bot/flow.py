@@ -47,6 +47,8 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.watch("push")
     bot.memory.commit(_message(event))
+    if look.is_first:
+        _tell_beginning(bot)
     bot.watch("say")
     told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]
     _release(told, bot)
@@ -64,6 +66,12 @@ def _remember(look: Look, bot: Bot) -> None:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
     if learning.is_due(memory, calm=event.name in CALM):
         learn(bot, EVENT_SECONDS)
+
+
+def _tell_beginning(bot: Bot) -> None:
+    why, are = "There was no memory to go on from", "would be" if bot.is_dry else "are now"
+    held = f"{bot.memory.size:,} issues, pull requests and pages {are} on the branch {bot.settings.branch}"
+    bot.note(f"{why}, so the history was read from its beginning: {held}.")
 
 
 def _still_ours(plans: Iterable[Plan], bot: Bot) -> list[Plan]:

@@ -126,4 +126,4 @@ def _tell_end(bot: Bot, seconds: float) -> None:
     what = "The dry run of the rebuild" if bot.is_dry else "The rebuild"
     took = f"{seconds / 60:.0f} min" if seconds >= 60 else "less than a minute"
     are = "would be" if bot.is_dry else "are"
-    bot.note(f"{what} is complete: {bot.memory.size:,} issues, pull requests and pages {are} in memory, {took}.")
+    bot.note(f"{what} is complete after {took}: {bot.memory.size:,} issues, pull requests and pages {are} in memory.")

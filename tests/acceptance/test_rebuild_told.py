@@ -27,6 +27,18 @@ def spoil(stage: Stage, path: str, content: str = "{") -> None:
     stage.git.commit(REPOSITORY, path, content, "refs/heads/precedent")
 
 
+def test_the_first_run_tells_what_it_read_and_the_next_ones_do_not(stage: Stage) -> None:
+    began = "There was no memory to go on from, so the history was read from its beginning: "
+    held = f"{FULL} issues, pull requests and pages"
+    assert stage.act("schedule", inputs={"dry-run": "true"}) == 0
+    assert f"{began}{held} would be on the branch precedent." in summary(stage)
+    assert stage.act("schedule") == 0
+    assert f"{began}{held} are now on the branch precedent." in summary(stage)
+    stage.github.clock.advance(3600)
+    assert stage.act("schedule") == 0
+    assert began not in summary(stage)
+
+
 # At an outage
 
 
@@ -139,8 +151,8 @@ def test_a_dry_run_tells_what_would_be(stage: Stage) -> None:
     told = summary(stage).partition("**How it went**\n\n")[2].splitlines()
     assert told[0] == "- Dry run: nothing is written."
     assert f"- {FULL} threads were read, {FULL} would change." in told
-    kept = f"{FULL} issues, pull requests and pages would be in memory, less than a minute."
-    assert f"- The dry run of the rebuild is complete: {kept}" in told
+    kept = f"{FULL} issues, pull requests and pages would be in memory."
+    assert f"- The dry run of the rebuild is complete after less than a minute: {kept}" in told
     assert "are in memory" not in summary(stage)
 
 
@@ -170,7 +182,8 @@ def test_damage_that_a_rebuild_mended_is_told_of_as_what_was(stage: Stage) -> No
     assert "The manifest was damaged (" in told
     assert "catch up from the beginning" not in told
     assert "records/0000/7.json is damaged and was left out" in told, "it is not on GitHub any more"
-    assert f"The rebuild is complete: {FULL} issues, pull requests and pages are in memory, less than a minute." in told
+    kept = f"{FULL} issues, pull requests and pages are in memory."
+    assert f"The rebuild is complete after less than a minute: {kept}" in told
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
     assert "3.json" not in summary(stage)
@@ -215,7 +228,7 @@ def test_one_run_learns_once(stage: Stage, capfd: pytest.CaptureFixture[str]) ->
     assert stage.act("schedule") == 0
     assert capfd.readouterr().out.count("Learning from") == 1
     assert summary(stage).count("newest issues it would have") == 1
-    assert f"The rebuild is complete: {FULL} issues, pull requests and pages are in memory" in summary(stage)
+    assert f": {FULL} issues, pull requests and pages are in memory." in summary(stage)
     memory = stage.memory()
     assert (memory.reading, memory.learned_from) == (None, FULL)
     assert len(memory.entries(range(1, FULL + 1))) == FULL
