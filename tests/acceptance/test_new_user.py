@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from bot.config import TEMPLATES
 from bot.doors.cli import main as precedent
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_past
 from tests.docs.pages import CODE, blocks, section, text
@@ -213,8 +214,11 @@ def stop_it(day: Newcomer) -> None:
 
 def remove_it(day: Newcomer) -> None:
     day.opens()
-    (push,) = CODE.findall(rows()["remove it"])
-    day.git(day.clone, "rm", "-q", PLACE)
+    *left, push = CODE.findall(rows()["remove it"])
+    day.put(".github/precedent/words.yml", 'why: "Because"\n')
+    assert all(path.startswith(tuple(left)) for path in (SETTINGS, *TEMPLATES))
+    day.git(day.clone, "rm", "-q", "-r", "--ignore-unmatch", PLACE, *left)
+    assert day.git(day.clone, "ls-files", ".github") == ""
     day.git(day.clone, "commit", "-q", "-m", "No precedent any more")
     day.git(day.clone, "push", "-q", "origin", "HEAD:main")
     assert push.startswith("git push ")

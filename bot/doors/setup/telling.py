@@ -151,7 +151,8 @@ def _about_action(plan: Plan) -> Iterator[str]:
     if not plan.is_named:
         yield (
             f"{PLACEHOLDER} is a placeholder, and no release is tagged yet: name the account that you use it from and "
-            "the full id of a commit with --action OWNER/precedent@COMMIT; git ls-remote prints the newest one"
+            "the full id of a commit with --action OWNER/precedent@COMMIT; the newest one is printed by "
+            "git ls-remote https://github.com/OWNER/precedent HEAD"
         )
 
 
