@@ -28,6 +28,9 @@ TEMPLATES = tuple(
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 4
+MAX_FAULTS = 5
+"""Mistakes of a file that are told at once."""
+
 MAX_EVENTS = 5_000
 MAX_PLAIN_DEPTH = 20
 
@@ -62,12 +65,17 @@ class Placed(NamedTuple):
 def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings:
     """The settings in ``text``, the content of the file ``name``; the defaults where it is None or empty.
 
-    Raises SettingsError with file and line for everything that is not understood: a typo never changes a meaning.
+    Raises SettingsError with file and line for everything that is not understood, the first five of it: a typo never
+    changes a meaning.
     """
     root = _parse(_decoded(text, name), name) if text else None
     if root is None or _is_null(root):
         return Settings()
-    built: Settings = _section(root, Settings, "", name)
+    faults: list[str] = []
+    built: Settings = _section(root, Settings, "", name, faults)
+    if faults:
+        more = len(faults) - MAX_FAULTS
+        raise SettingsError("; ".join([*faults[:MAX_FAULTS], *([f"and {more} more"] if more > 0 else [])]))
     return built
 
 
@@ -140,10 +148,16 @@ def _parse(text: str, name: str, most: int = MAX_DEPTH) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 1  # the end may count as a line of its own
-        raise SettingsError(f"{name}:{line}: not valid YAML: {error.problem or error.context}") from None
+        remedy = "; indent with spaces, not tabs" if mark and _stands_at(text, mark) == "\t" else ""
+        raise SettingsError(f"{name}:{line}: not valid YAML: {error.problem or error.context}{remedy}") from None
     except (yaml.YAMLError, UnicodeError):
         raise SettingsError(f"{name}: not valid YAML: it holds a character that YAML does not allow") from None
     return root
+
+
+def _stands_at(text: str, mark: yaml.Mark) -> str:
+    rows = text.splitlines()
+    return rows[mark.line][mark.column : mark.column + 1] if mark.line < len(rows) else ""
 
 
 def _check_events(text: str, name: str, most: int) -> None:
@@ -170,8 +184,9 @@ def _is_null(node: yaml.Node) -> bool:
     return bool(node.tag == _TAG + "null")
 
 
-def _section(node: yaml.Node, kind: type, prefix: str, name: str) -> Any:
-    """An instance of the dataclass ``kind`` from a mapping; what is absent or empty keeps its default."""
+def _section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[str]) -> Any:
+    """An instance of the dataclass ``kind`` from a mapping; what is absent or empty keeps its default. What is wrong
+    with one setting is put to ``faults``."""
     if not isinstance(node, yaml.MappingNode):
         what = prefix.rstrip(".") or "the file"
         raise SettingsError(
@@ -181,21 +196,24 @@ def _section(node: yaml.Node, kind: type, prefix: str, name: str) -> Any:
     given: dict[str, Any] = {}
     seen: set[str] = set()
     for key_node, value_node in node.value:
-        key = _key(key_node, known, prefix, name)
-        if key in seen:
-            raise SettingsError(
-                f"{_place(name, key_node)}: {prefix}{key} stands here a second time; keep one of the two"
-            )
-        seen.add(key)
-        if not _is_null(value_node):
-            given[key] = _entry(value_node, known[key], prefix + key, name)
+        try:
+            key = _key(key_node, known, prefix, name)
+            if key in seen:
+                raise SettingsError(
+                    f"{_place(name, key_node)}: {prefix}{key} stands here a second time; keep one of the two"
+                )
+            seen.add(key)
+            if not _is_null(value_node):
+                given[key] = _entry(value_node, known[key], prefix + key, name, faults)
+        except SettingsError as fault:
+            faults.append(str(fault))
     return kind(**given)
 
 
-def _entry(node: yaml.Node, known: tuple[Any, Any], path: str, name: str) -> Any:
+def _entry(node: yaml.Node, known: tuple[Any, Any], path: str, name: str, faults: list[str]) -> Any:
     rule, default = known
     if isinstance(default, type):
-        return _section(node, default, f"{path}.", name)
+        return _section(node, default, f"{path}.", name, faults)
     return checked(f"{_place(name, node)}: {path}", _value(node), rule, default)
 
 

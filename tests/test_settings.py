@@ -142,7 +142,12 @@ def test_a_whole_number_will_do_where_a_fraction_is_expected() -> None:
         ("mode: !!python/object/apply:os.system [id]", "p.yml:1: tags are not supported"),
         ("mode: off\n---\nmode: off", "p.yml:2: not valid YAML"),
         ("mode: {", "not valid YAML"),
-        ("\tmode: off", "p.yml:1: not valid YAML"),
+        (
+            "\tmode: off",
+            "p.yml:1: not valid YAML: found character that cannot start any token; indent with spaces, not",
+        ),
+        ("pages:\n\twiki: true", "p.yml:2: not valid YAML: found character that cannot start any token; indent with"),
+        ("mode: off\r\tpulls: true", "; indent with spaces, not tabs"),
         ("mode: \0", "not valid YAML: it holds a character that YAML does not allow"),
         ("mode: \ud800", "not valid YAML"),
         (b"mode: off\nbranch: \xff", "p.yml:2: not UTF-8; save the file as UTF-8"),
@@ -153,6 +158,14 @@ def test_a_whole_number_will_do_where_a_fraction_is_expected() -> None:
 )
 def test_what_is_wrong_is_said_in_one_line_with_its_place_and_remedy(text: str | bytes, expected: str) -> None:
     assert expected in refusal(text)
+
+
+def test_all_mistakes_of_a_file_are_told_at_once_up_to_five() -> None:
+    text = "modes: off\ncommands:\n  enabled: 3\n  foo: 1\nmode: loud\npulls: true\npulls: false\n"
+    told = refusal(text)
+    assert [part.partition(" ")[0] for part in told.split("; p.yml")] == ["p.yml:1:", ":3:", ":4:", ":5:", ":7:"]
+    assert "more" not in told
+    assert refusal(text + "zzz: 1\nyyy: 1\n").startswith(f"{told}; and 2 more")
 
 
 @pytest.mark.parametrize(
