@@ -586,6 +586,21 @@ def test_only_what_was_found_is_offered_to_be_called_wrong(office: Office, text:
 
 
 @pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("/precedent serach session store", "`/precedent search WORDS`"),
+        ("/Precedent HLEP", "`/precedent help`"),
+        ("/precedent wrong", "`/precedent wrong #N`"),
+        ("/precedent sing", ""),
+        ("/precedent", ""),
+    ],
+)
+def test_what_is_nearly_a_command_is_asked_whether_it_was_meant(office: Office, text: str, meant: str) -> None:
+    (reply,) = office.replies(office.say(text, "stranger"))
+    assert f"\n{words('unclear')}{f' Did you mean {meant}?' if meant else ''}\n" in reply
+
+
+@pytest.mark.parametrize(
     ("phrases", "shown"),
     [(Settings().recall_phrases, True), ((), False), (("was haben wir zu {topic} gesagt",), False)],
 )

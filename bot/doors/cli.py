@@ -89,6 +89,18 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, formatter_class=_Help, **options)  # type: ignore[arg-type,misc]
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """A word that is nearly one of those that may stand there is told which."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as fault:
+            from difflib import get_close_matches  # a command that is spelled right has no use for it
+
+            if close := get_close_matches(str(value), [str(choice) for choice in action.choices or ()], n=1):
+                meant = f"invalid choice: {value!r}; did you mean {close[0]!r}?"
+                raise argparse.ArgumentError(action, meant) from fault
+            raise
+
 
 def parser(only: str = "") -> argparse.ArgumentParser:
     """All commands with their options; with the name of one, that one alone, which is there sooner."""

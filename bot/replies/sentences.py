@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from difflib import get_close_matches
+
 from bot.comment.defang import inline
 from bot.comment.wording import COMMANDS, Words
-from bot.reading.intent import Command
+from bot.reading.intent import NAMES, Command
 
 WORDS_SHOWN = 80
+LONGEST_NAME = 20
+"""Characters of what was typed in which the name of a command is looked for."""
+
 QUESTION = "What did we decide about …?"
 """The question that a reply shows how to ask."""
 
@@ -25,6 +31,8 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
             return words.count("reply_limited", per_hour)
         case "off":
             return words.say("reply_off", command=COMMANDS["on"])
+        case "unclear":
+            return " ".join([words.say("reply_unclear"), *_meant(command, words)])
         case "wrong":
             return _wrong(command.about if command else (), words)
         case "nothing":
@@ -35,6 +43,13 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
 def _help(words: Words) -> str:
     lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in COMMANDS.items())
     return "\n".join([words.say("reply_help"), "", *lines])
+
+
+def _meant(command: Command | None, words: Words) -> Iterator[str]:
+    """Which command was nearly given, or given without what it needs; none where none is near."""
+    typed = command.line.split()[1:2] if command else []
+    for name in get_close_matches("".join(typed).lower()[:LONGEST_NAME], NAMES, n=1):
+        yield words.say("reply_meant", command=COMMANDS.get(name, f"`/precedent {name}`"))
 
 
 def _wrong(about: tuple[int, ...], words: Words) -> str:

@@ -67,7 +67,7 @@ SENTENCES = ("off", "on", "refresh", "nothing", "refused", "others_left", "uncle
 
 def spoken(words: Words, searched: str = "x") -> str:
     """Everything that a reply may say beside its findings, to somebody who searched for ``searched``."""
-    told = [sentence(name, Command("search", searched), words, 5) for name in SENTENCES]
+    told = [sentence(name, Command("search", searched, line="/precedent serach"), words, 5) for name in SENTENCES]
     told += [sentence("limited", None, words, often) for often in (1, 2)]
     return "\n\n".join(
         [*told, *(sentence("wrong", Command("wrong", about=about), words, 5) for about in ((5,), (5, 6)))]

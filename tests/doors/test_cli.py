@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bot.doors.cli import parser
+from bot.doors.cli import main, parser
 from tests.doors.console import Ended, Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,6 +130,22 @@ def test_references_of_any_bytes_are_a_list(text: str | bytes) -> None:
     found = run("references", text=text)
     assert (found.code, found.err) == (0, "")
     assert isinstance(found.data, list)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("serach", "cookie"), "argument COMMAND: invalid choice: 'serach'; did you mean 'search'?\n"),
+        (("answer", "1", "--store", "x", "--as-of", "create"), "'create'; did you mean 'created'?\n"),
+        (("zzzzzz",), "invalid choice: 'zzzzzz' (choose from "),
+    ],
+)
+def test_a_word_that_is_nearly_right_is_told_which_is_meant(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert told in capsys.readouterr().err
 
 
 def test_nothing_but_data_goes_to_stdout(tmp_path: Path) -> None:
