@@ -28,7 +28,8 @@ _REMEMBERED = 1 << 14
 class Question:
     """A thread as it is looked for: its analysed terms, and how rare each is among the threads before ``at``.
 
-    ``length`` counts characters; ``rarest`` is the rarity of a word that stands nowhere.
+    ``length`` counts characters; ``rarest`` is the rarity of a word that stands nowhere. ``repeats``: how many older
+    threads beyond the first say the same, word for word or nearly; they make none of its words common.
     """
 
     title: frozenset[str]
@@ -38,15 +39,17 @@ class Question:
     length: int
     author: str
     at: datetime
+    repeats: int = 0
 
     @property
     def words(self) -> int:
         return len(self.title | self.body)
 
     def is_rare(self, rarity: float, share: float) -> bool:
-        """Whether this is such a share of the rarest word's rarity; what at most FEW threads hold is rare anyhow."""
+        """Whether this is such a share of the rarest word's rarity; what FEW threads hold beside repeats is."""
         threads = (exp(self.rarest) - 1) / 2 - 0.5
-        few = log1p(max(0.0, threads - FEW + 0.5) / (FEW + 0.5))
+        held_by = FEW + self.repeats
+        few = log1p(max(0.0, threads - held_by + 0.5) / (held_by + 0.5))
         return rarity >= min(share * self.rarest, few)
 
 

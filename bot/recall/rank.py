@@ -19,6 +19,12 @@ LEAST_TERMS = 3
 FIELD = 10
 """A hit is compared with the one after the ten best: what stands out from its field is more than a shared subject."""
 
+COPY_LENGTH = 0.1
+"""A copy has the question's words in its title, and a length that differs by no more than this in its logarithm."""
+
+COPY_SCORE = 0.9
+"""And at least this share of the best score of all hits."""
+
 CIRCUMSTANCES = frozenset({"open", "age", "closed"})
 """Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
 
@@ -113,8 +119,24 @@ def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Ques
         found = Candidate(entry, hit, sum(weighed.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(found)
     candidates = in_order(map(_folded, groups.values()))
-    alike = sorted((candidate.likeness for candidate in candidates), reverse=True)
-    return Ranked(tuple(candidates), asked, model, alike[min(FIELD, len(alike) - 1)] if alike else 0.0)
+    copies = sum(_is_copy(one) for group in groups.values() for one in group)
+    asked = replace(asked, repeats=max(0, copies - 1))
+    return Ranked(tuple(candidates), asked, model, _rival(candidates))
+
+
+def _is_copy(candidate: Candidate) -> bool:
+    """Whether it says what the question says, so that it is no rival to other copies."""
+    told = candidate.features
+    is_named_so = told["title_overlap"] >= 1.0 and told["length_ratio"] <= COPY_LENGTH
+    return is_named_so and told["text"] >= COPY_SCORE
+
+
+def _rival(candidates: Sequence[Candidate]) -> float:
+    """The likeness after the FIELD most alike. However many copies of the question there are, they count as one."""
+    copies = [one.likeness for one in candidates if _is_copy(one)]
+    others = [one.likeness for one in candidates if not _is_copy(one)]
+    alike = sorted([*others, *sorted(copies)[-1:]], reverse=True)
+    return alike[min(FIELD, len(alike) - 1)] if alike else 0.0
 
 
 def _folded(group: Sequence[Candidate]) -> Candidate:
