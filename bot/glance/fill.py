@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
 from array import array
@@ -9,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from operator import ge
 
-from bot.card import Card
+from bot.card import Card, CardId
 from bot.glance.cards import card_of, name_of
 from bot.glance.file import note, writing
+from bot.kept import Fix
 from bot.memory.families import DIGESTS
 from bot.memory.levels import LEVELS
 from bot.memory.memory import Memory
@@ -22,6 +24,8 @@ from bot.memory.whoosh.leaf import Leaf
 from bot.reading.words import ANALYSER_VERSION
 
 Progress = Callable[[int], None]
+Releases = dict[CardId, tuple[str, str]]
+"""For threads what fixed them, as their ending has it, and the first release with it."""
 
 _LETTERS = (b"n", b"t")
 
@@ -33,7 +37,7 @@ def fill(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progres
     """
     with writing(database):
         _bring_segments(database, memory.segments(), tick)
-        _bring_digests(database, memory.digest_shards(), tick)
+        _bring_digests(database, memory.digest_shards(), _releases(memory.every_fix()), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "notes", "\n".join([*memory.notes, *_lacking(database, memory)]))
@@ -86,13 +90,29 @@ def _packed(documents: list[int], levels: bytes) -> bytes:
     return pack(array("I", documents), levels)
 
 
-def _bring_digests(database: sqlite3.Connection, shards: Iterable[tuple[str, bytes]], tick: Progress) -> None:
+def _releases(fixes: Iterable[Fix]) -> dict[str, Releases]:
+    """The releases with the fixes that are merged, by the shard of the thread's digest."""
+    found: dict[str, Releases] = {}
+    for fix in fixes:
+        if fix.commit and fix.release:
+            found.setdefault(DIGESTS.path(fix.id), {})[fix.id] = (fix.ref, fix.release)
+    return found
+
+
+def _bring_digests(
+    database: sqlite3.Connection,
+    shards: Iterable[tuple[str, bytes]],
+    releases: Mapping[str, Releases],
+    tick: Progress,
+) -> None:
     known = dict(database.execute("SELECT path, mark FROM shards"))
     for path, data in shards:
-        mark = blake2b(data, digest_size=16).hexdigest()
+        released = releases.get(path, {})
+        told = repr(sorted((str(key), *fix) for key, fix in released.items())).encode("utf-8", "replace")
+        mark = blake2b(b"\0".join((data, told)), digest_size=16).hexdigest()
         if known.pop(path, "") != mark:
             _forget(database, path)
-            _bring_shard(database, path, data)
+            _bring_shard(database, path, data, released)
             database.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (path, mark))
         tick(1)
     for path in known:
@@ -107,20 +127,28 @@ def _forget(database: sqlite3.Connection, shard: str) -> None:
     database.execute("DELETE FROM threads WHERE shard = ?", (shard,))
 
 
-def _bring_shard(database: sqlite3.Connection, path: str, data: bytes) -> None:
+def _bring_shard(database: sqlite3.Connection, path: str, data: bytes, released: Releases) -> None:
     for key, line in read_texts(data):
         card = card_of(line)
         if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:
             continue
+        fix, release = released.get(card.id, ("", ""))
+        is_told = not fix or fix != card.ending.fix or bool(card.ending.release)
         name = name_of(key)
         for table, column in (("files", "thread"), ("links", "source")):  # of another line for the same thread
             database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
         decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
-        row = (name, path, line, card.updated_at.isoformat(), decided)
+        row = (name, path, line if is_told else _with_release(line, release), card.updated_at.isoformat(), decided)
         database.execute("INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?)", row)
         files = {(file.replace("\\", "/").casefold().rpartition("/")[2], name, file) for file in card.files}
         database.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?)", files)
         database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card))
+
+
+def _with_release(line: str, release: str) -> str:
+    """A digest as it would be if somebody had named the release that has the fix."""
+    fields = json.loads(line)
+    return json.dumps(fields | {"outcome": fields["outcome"] | {"release": release}}, ensure_ascii=False)
 
 
 def _links(card: Card) -> set[tuple[str, str, str]]:

@@ -75,6 +75,11 @@ class Changed(Held):
         for key, wishes in (dict(self._every(WISHES)) | self._wishes).items():
             yield from () if self._is_gone(key) else wishes
 
+    def every_fix(self) -> Iterator[Fix]:
+        """Where the fixes of all threads are, in no order."""
+        for key, fix in (dict(self._every(FIXES)) | self._fixes).items():
+            yield from () if self._is_gone(key) else (fix,)
+
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
         paths = in_order({*self.snapshot.paths(FOLDER), *map(record_path, self._written)})

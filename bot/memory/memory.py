@@ -177,6 +177,10 @@ class Memory:
         """What was asked for on all threads, in no order. Reads all shards of wishes, in one go."""
         return self.draft.every_wish()
 
+    def every_fix(self) -> Iterator[Fix]:
+        """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
+        return self.draft.every_fix()
+
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)
 

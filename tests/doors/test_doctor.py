@@ -19,6 +19,7 @@ from bot.doors.checkup import forge, memory, settings, workflow
 from bot.doors.checkup.finding import Finding, exit_code
 from bot.doors.checkup.forge import Forge
 from bot.doors.checkup.held import Held, chosen_records
+from bot.doors.checkup.judge import Gathered, judge
 from bot.doors.checkup.place import Place, api_of, place_of
 from bot.doors.checkup.runs import Runs
 from bot.doors.cli import parser
@@ -165,7 +166,13 @@ FAULTS: dict[str, Fault] = {
     "limit": (_limited, "rate limit", "warning", "graphql: 0 of 12", "after 2026-01-05 13:00 UTC"),
     "manifest lost": (_files({MANIFEST: None}), "manifest", "error", "missing", "rebuild"),
     "manifest damaged": (_files({MANIFEST: b"{"}), "manifest", "error", "damaged", "rebuild"),
-    "newer format": (_newer, "format", "error", "format 2, which a newer Precedent wrote; this one", "pip install"),
+    "newer format": (
+        _newer,
+        "format",
+        "error",
+        "format 2, which a newer Precedent wrote; this one",
+        "`git pull` there",
+    ),
     "index damaged": (_lost_index, "index", "warning", "damaged: index/", "rebuild"),
     "index that cannot be opened": (
         lambda c: c.with_index({"MAIN_1.toc": b"of nobody"}),
@@ -422,6 +429,13 @@ def test_without_a_token_no_token_is_refused(fault: ForgeError) -> None:
     told = forge.repository(Forge(fault=fault), PLACE, git_reads=True)
     assert (told.level, "PRECEDENT_TOKEN" in told.remedy) == ("note", True)
     assert forge.repository(Forge("classic", fault=fault), PLACE, git_reads=True).level == "error"
+
+
+def test_what_git_reads_is_no_wrong_name_though_there_is_no_branch_yet() -> None:
+    unseen = Forge(fault=Gone("no", certain=False))
+    for tip, git, level in ((None, "git 2", "note"), (None, None, "error"), (StoreError("no"), "git 2", "error")):
+        told = judge(Gathered(PLACE, NOW, git=git, tip=tip, forge=unseen))
+        assert of("repository", told)[0].level == level
 
 
 @pytest.mark.slow

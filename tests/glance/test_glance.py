@@ -23,7 +23,7 @@ from bot.glance.cards import card_of, key_of, name_of
 from bot.glance.file import TABLES, Damaged, fact, writing
 from bot.glance.fill import fill
 from bot.glance.glance import Glance
-from bot.kept import Changes
+from bot.kept import Changes, Fix
 from bot.memory.folder import FolderStore
 from bot.memory.layout import Sizes
 from bot.memory.memory import Memory
@@ -81,6 +81,29 @@ def memory_in(folder: Path, *threads: Thread, sizes: Sizes | None = None) -> Mem
     if threads:
         remember(memory, *threads)
     return memory
+
+
+# What it knows of a thread
+
+
+def test_an_ending_has_the_release_with_the_fix_as_soon_as_that_is_known(tmp_path: Path) -> None:
+    said = Message("octocat", "OWNER", at(1), "Fixed by #9.", 1)
+    thread = issue(7, state="closed", closed_at=at(2), closed_by="octocat", comments=(said,))
+    memory = memory_in(tmp_path / "store", thread)
+
+    def ending() -> tuple[str, str]:
+        told = glance_of(memory, tmp_path / "glance.db").cards([7])[7].ending
+        return told.fix, told.release
+
+    fix = Fix(7, "#9", at(3), is_pull=True, commit="a" * 40, merged_at=at(1))
+    for known, release in ((fix, ""), (replace(fix, looked_at=at(4), release="v1.2.0", released_at=at(4)), "v1.2.0")):
+        memory.stage(Changes(fixes=(known,)))
+        memory.commit("fix")
+        assert ending() == ("#9", release)
+    other = replace(fix, ref="#10", looked_at=at(5), release="v9")
+    memory.stage(Changes(fixes=(other,)))
+    memory.commit("another fix than the ending names")
+    assert ending() == ("#9", "")
 
 
 # It answers as the memory does

@@ -65,7 +65,7 @@ def _forge(seen: Gathered) -> Iterator[Finding]:
         says = "the API was not asked: what it knows of token, repository, limits and changes was left out"
         yield Finding("repository", "note", says, "leave out --offline")
         return
-    yield forge.repository(told, place, git_reads=isinstance(seen.tip, Tip))
+    yield forge.repository(told, place, git_reads=seen.git is not None and not isinstance(seen.tip, StoreError))
     if told.repository is not None:
         yield forge.rights(told, place)
         yield forge.issues(told, place)
