@@ -39,10 +39,11 @@ def outage(remember: Remember) -> Memory:
 
 @pytest.mark.slow
 def test_the_fixed_one_is_shown_to_the_thirtieth_repeat_as_to_the_first(outage: Memory) -> None:
-    shown, reports = {}, threads(outage, range(FIRST, FIRST + REPEATS + 1), None)
-    for number in reports:
-        seen, still_open = similar(reports[number], outage, None, (), LIMITS)
-        shown[number] = ([match.id for match in seen], seen[0].why[0] if seen else "", len(still_open))
-    told = ([FIXED], "same error `SESSION_PATH_MISMATCH`")
-    assert {number: one[:2] for number, one in shown.items()} == dict.fromkeys(shown, told)
-    assert all(one[2] == min(number - FIRST, LIMITS.open) for number, one in shown.items() if number > FIRST), shown
+    reports = threads(outage, range(FIRST, FIRST + REPEATS + 1), None)
+    shown = {}
+    for before, (number, one) in enumerate(reports.items()):
+        seen, still_open = similar(one, outage, None, (), LIMITS)
+        reason = seen[0].why[0] if seen else ""
+        shown[number] = ([match.id for match in seen], reason, len(still_open) == min(before, LIMITS.open))
+    assert list(reports) == list(range(FIRST, FIRST + REPEATS + 1))
+    assert shown == dict.fromkeys(reports, ([FIXED], "same error `SESSION_PATH_MISMATCH`", True))
