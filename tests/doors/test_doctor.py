@@ -482,6 +482,7 @@ def test_a_token_that_is_refused_is_told_and_never_shown(healthy: Clinic) -> Non
     findings = healthy.examine(token="ghp_canary_0123456789")
     assert exit_code(findings) == 2
     assert of("token", findings)[0].level == "error"
+    assert "without a token" not in of("branch", findings)[0].says
     assert "canary" not in str(findings)
 
 

@@ -107,7 +107,8 @@ def _setup(seen: Gathered) -> Iterator[Finding]:
 
 def _branch(seen: Gathered) -> Iterator[Finding]:
     used = seen.setup.settings if seen.setup else Settings()
-    yield memory.branch(seen.tip, seen.place, used, seen.now)
+    has_token = seen.forge is not None and bool(seen.forge.token)
+    yield memory.branch(seen.tip, seen.place, used, seen.now, token=has_token)
 
 
 def _memory(seen: Gathered) -> Iterator[Finding]:

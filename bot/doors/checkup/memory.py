@@ -28,13 +28,15 @@ GRACE = timedelta(hours=1)
 """A change as young as this may be read by a run that waits for its turn."""
 
 
-def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: datetime) -> Finding:
-    """Whether the branch is there, when it was last written, and how far it has grown."""
+def branch(
+    tip: Tip | StoreError | None, place: Place, settings: Settings, now: datetime, *, token: bool = False
+) -> Finding:
+    """Whether the branch is there, when it was last written, and how far it has grown. ``token``: git had one."""
     if isinstance(tip, RemoteUnreachable):
         says = f"git cannot reach the server: {tip.cause}"
         return Finding("branch", "error", says, "run it again later", outside=True)
     if isinstance(tip, AuthFailed):
-        return Finding("branch", "error", _no_entry(tip, place), token_remedy(place))
+        return Finding("branch", "error", _no_entry(tip, place, token=token), token_remedy(place))
     if isinstance(tip, StoreError):
         return Finding("branch", "error", f"{place.branch} cannot be read: {tip.cause}", place.by_hand("rebuild"))
     if tip is None:
@@ -51,8 +53,10 @@ def branch(tip: Tip | StoreError | None, place: Place, settings: Settings, now: 
     return Finding("branch", "ok", says)
 
 
-def _no_entry(refusal: AuthFailed, place: Place) -> str:
+def _no_entry(refusal: AuthFailed, place: Place, *, token: bool) -> str:
     if "could not read Username" in str(refusal):  # git was about to ask for one, as there is no token
+        if token:
+            return f"git may not read {place.repository} with this token: the server does not know it"
         return f"git may not read {place.repository} without a token: it is private, or does not exist"
     return f"git may not read {place.repository}: {refusal.cause}"
 
