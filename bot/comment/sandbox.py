@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined, TemplateError, Undefined, nodes, pass_context
-from jinja2.exceptions import SecurityError
+from jinja2.exceptions import SecurityError, TemplateSyntaxError
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -76,8 +76,7 @@ class Sandbox:
 
         Raises TooLong as soon as the output passes ``limit`` characters, TemplateFault for every other failure.
         """
-        pieces: list[str] = []
-        length = 0
+        pieces, length = list[str](), 0
         try:
             template = self._environment.get_template(name)
             for piece in template.generate({**view, _PURSE: _Purse(BUDGET)}):
@@ -86,7 +85,7 @@ class Sandbox:
                 if length > limit:
                     raise TooLong(f"its text is longer than {limit:,} characters")
         except _FAULTS as fault:
-            raise TemplateFault(_reason(fault)) from fault
+            raise TemplateFault(_reason(fault, name)) from fault
         return "".join(pieces)
 
 
@@ -290,11 +289,12 @@ def _listed(values: Any) -> list[Any] | tuple[Any, ...]:
     return values
 
 
-def _reason(fault: BaseException) -> str:
-    """One line about a fault, without memory addresses or paths."""
+def _reason(fault: BaseException, name: str) -> str:
+    """One line about a fault in this template, or in one that it builds on; without memory addresses or paths."""
     if isinstance(fault, RecursionError):
         return "it calls itself, or is nested too deeply"
     words = " ".join(str(fault).split()) or type(fault).__name__
     line = getattr(fault, "lineno", None)
-    where = f"line {line}: " if isinstance(line, int) and isinstance(fault, TemplateError) else ""
+    place = f" of {fault.name}" if isinstance(fault, TemplateSyntaxError) and fault.name not in (None, name) else ""
+    where = f"line {line}{place}: " if isinstance(line, int) and isinstance(fault, TemplateError) else ""
     return f"{where}{words}"[:300]

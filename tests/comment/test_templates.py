@@ -160,6 +160,16 @@ def test_a_broken_base_gives_way_too() -> None:
     assert "nobody" in problem
 
 
+def test_the_file_that_is_broken_is_named() -> None:
+    for broken, named in (
+        ({"base.md.j2": "\n{{ }}"}, "line 2 of base.md.j2: "),
+        ({"context.md.j2": "{{ }}"}, ": line 1: "),
+    ):
+        problem = render(broken)[1]
+        assert problem is not None
+        assert named in problem
+
+
 def test_the_costliest_template_within_the_budget_takes_far_less_than_two_seconds() -> None:
     body = "{% if words.why == words.decided and words.why != words.pages %}{% endif %}" * 40
     loops = "".join(f"{{% for x{n} in [1,2,3,4,5,6,7,8,9] %}}" for n in range(6)) + body + "{% endfor %}" * 6
