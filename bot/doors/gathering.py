@@ -133,6 +133,8 @@ def _setup(wanted: Wanted) -> Setup:
         data = _files(wanted, (name,))[0].get(name)
     settings, finding = checks.read_config(data, name)
     told += [finding] if data is not None or not fault or here else []
+    if wanted.checkout and not (wanted.config or fault) and is_fit(name):
+        told += checks.unlike(data, _checked_out(wanted.checkout, (name,)).get(name), name)
     try:
         settings = with_inputs(settings, given)
     except SettingsError as error:

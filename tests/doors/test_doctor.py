@@ -478,6 +478,31 @@ def test_where_the_default_branch_cannot_be_reached_the_checkout_is_read(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("here", "level", "says"),
+    [
+        ("mode: summary\r\n", "", ""),
+        ("mode: off\n", "note", "is another: what counts is that of the default branch"),
+        ("modes: off\n", "warning", "is another, and broken: "),
+    ],
+)
+def test_settings_that_are_not_pushed_yet_are_told_of(
+    clinic: Clinic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, level: str, says: str
+) -> None:
+    clinic.put({PATH: WORKFLOW, CONFIG: "mode: summary\n"})
+    checkout = tmp_path / "checkout"
+    subprocess.run(["git", "init", "--quiet", checkout], check=True)
+    subprocess.run(["git", "-C", checkout, "remote", "add", "origin", clinic.remote], check=True)
+    (checkout / CONFIG).parent.mkdir(parents=True)
+    (checkout / CONFIG).write_bytes(here.encode())
+    monkeypatch.chdir(checkout)
+    asked = parser().parse_args(["doctor", "--api", clinic.github.url])
+    first, *others = of("settings", examine(asked, {"PRECEDENT_TOKEN": clinic.github.token}, NOW))
+    assert (first.level, first.says) == ("ok", f"{CONFIG} is valid")
+    assert [(each.level, says in each.says) for each in others] == ([(level, True)] if level else [])
+
+
+@pytest.mark.slow
 def test_a_token_that_is_refused_is_told_and_never_shown(healthy: Clinic) -> None:
     findings = healthy.examine(token="ghp_canary_0123456789")
     assert exit_code(findings) == 2

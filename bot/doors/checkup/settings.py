@@ -45,6 +45,19 @@ def read_config(data: bytes | None, name: str) -> tuple[Settings, Finding]:
         return Settings(), Finding("settings", "error", str(error), remedy)
 
 
+def unlike(data: bytes | None, here: bytes | None, name: str) -> Iterator[Finding]:
+    """What to know of the file in the checkout where it is another than that of the default branch, which counts."""
+    if here is None or here.replace(b"\r\n", b"\n") == (data or b"").replace(b"\r\n", b"\n"):
+        return
+    told = read_config(here, name)[1]
+    if told.is_problem:
+        says = f"the one in this checkout is another, and broken: {told.says}"
+        yield Finding("settings", "warning", says, "mend that line before it is pushed")
+    else:
+        says = "the one in this checkout is another: what counts is that of the default branch, and was looked at"
+        yield Finding("settings", "note", says, f"to look at it: `precedent doctor --config {_file(name)}`")
+
+
 def _file(name: str) -> str:
     return name if re.fullmatch(r"[\w./-]{1,200}", name, re.ASCII) and not name.startswith("-") else "FILE"
 
