@@ -35,7 +35,8 @@ BUGS = (
     Bug(
         "the comment comes before memory",
         "bot/flow.py",
-        f'    bot.memory.commit(_message(event))\n    bot.watch("say")\n{SPEAKING}',
+        "    bot.memory.commit(_message(event))\n    if look.is_first:\n        _tell_beginning(bot)\n"
+        f'    bot.watch("say")\n{SPEAKING}',
         f"{SPEAKING}    bot.memory.commit(_message(event))\n",
     ),
     Bug(
