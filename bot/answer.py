@@ -10,10 +10,20 @@ from bot.model import Decision, Kind, Outcome, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
+class Earlier:
+    """How an issue that is open again had been closed, and when somebody reopened it."""
+
+    closed_at: datetime
+    reopened_at: datetime
+    outcome: Outcome = field(default_factory=Outcome)
+
+
+@dataclass(frozen=True, slots=True)
 class Mention:
     """A reference in the text, resolved. ``chain`` holds the duplicates that led to ``id``, the referenced one first.
 
-    ``missing`` says why there is nothing to tell; the other fields are empty then.
+    ``missing`` says why there is nothing to tell; the other fields are empty then. ``earlier`` is told of an issue that
+    was closed and is open again.
     """
 
     id: ThreadId
@@ -33,6 +43,7 @@ class Mention:
     chain: tuple[ThreadId, ...] = ()
     missing: str = ""
     fix: Fix | None = None
+    earlier: Earlier | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,7 @@ class Match:
 
     ``fix`` is the change that ended it, where that is known. ``asked_on`` is the version that the question names, empty
     unless it can be compared with the release of the fix; ``may_be_back`` says that it is that release or a later one.
+    ``earlier`` is as in Mention.
     """
 
     id: ThreadId
@@ -59,6 +71,7 @@ class Match:
     fix: Fix | None = None
     asked_on: str = ""
     may_be_back: bool = False
+    earlier: Earlier | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bot.answer import Match, Mention
@@ -30,11 +31,21 @@ _ELSEWHERE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-9a-
 def ending(hit: Hit, scene: Scene) -> str:
     """How the thread ended, when and by whom, or since when it is open."""
     if hit.state != "closed":
-        return _still_open(hit, scene)
+        return reopening(hit, scene) or _still_open(hit, scene)
     told = _pull(hit, scene) if isinstance(hit, Mention) and hit.kind is Kind.PULL else _how(hit, scene)
     if when := _ended_at(hit):
         told = scene.words.say("dated", what=told, day=scene.day(when))
     return _by_whom(_or_waiting(told, hit, scene), hit, scene)
+
+
+def reopening(hit: Hit, scene: Scene) -> str:
+    """Since when it is open again, and how it had ended before; empty for what was never closed."""
+    earlier = hit.earlier
+    if hit.state == "closed" or earlier is None:
+        return ""
+    ended = replace(hit, state_reason=None, closed_at=earlier.closed_at, outcome=earlier.outcome, fix=None)
+    what = scene.words.say("dated", what=_how(ended, scene), day=scene.day(earlier.closed_at))
+    return scene.words.say("reopened", what=what, day=scene.day(earlier.reopened_at))
 
 
 def first_release(mention: Mention, scene: Scene) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from bot.answer import Context, Match, Mention, PageHit
+from bot.answer import Context, Earlier, Match, Mention, PageHit
 from bot.comment import wording
 from bot.comment.visible import clean
 from bot.kept import Fix
@@ -101,8 +101,16 @@ def _match_xml(match: Match) -> str:
 
 def _thread_xml(attributes: str, hit: Mention | Match, middle: str) -> str:
     files = "".join(element("file", path) for path in hit.files)
-    text = f"{element('title', hit.title)}{_outcome_xml(hit.outcome)}{_fix_xml(hit.fix)}{middle}{files}"
+    ended = f"{_outcome_xml(hit.outcome)}{_earlier_xml(hit.earlier)}{_fix_xml(hit.fix)}"
+    text = f"{element('title', hit.title)}{ended}{middle}{files}"
     return f"<thread{attributes}>\n{text}{element('conversation', hit.conversation)}</thread>\n"
+
+
+def _earlier_xml(earlier: Earlier | None) -> str:
+    if earlier is None:
+        return ""
+    attributes = attributes_of(closed=_stamp(earlier.closed_at), reopened=_stamp(earlier.reopened_at))
+    return f"<earlier{attributes}>{_outcome_xml(earlier.outcome).strip()}</earlier>\n"
 
 
 def _outcome_xml(outcome: Outcome) -> str:
@@ -169,6 +177,11 @@ def _facts(hit: Mention | Match) -> Iterator[str]:
         yield f"opened: {wording.day(hit.created_at)}"
     if hit.closed_at:
         yield f"closed: {wording.day(hit.closed_at)}"
+    if hit.earlier:
+        ended = hit.earlier.outcome
+        how = f" ({ended.kind.value}{f', by {bare(ended.fix)}' if ended.fix else ''})"
+        yield f"closed: {wording.day(hit.earlier.closed_at)}{how if ended.kind is not OutcomeKind.UNKNOWN else ''}"
+        yield f"reopened: {wording.day(hit.earlier.reopened_at)}"
     yield from _own_facts(hit)
     if hit.outcome.kind is not OutcomeKind.UNKNOWN:
         yield f"outcome: {hit.outcome.kind.value}{f', by {bare(hit.outcome.fix)}' if hit.outcome.fix else ''}"

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from bot.answer import Context, Match, Mention, PageHit
 from bot.comment.defang import block, code_span
-from bot.comment.ending import ELSEWHERE_CHARS, ending, ending_quote, first_release, shown_files, version
+from bot.comment.ending import ELSEWHERE_CHARS, ending, ending_quote, first_release, reopening, shown_files, version
 from bot.comment.links import Links
 from bot.comment.reasons import why
 from bot.comment.scene import Hit, Scene
@@ -91,7 +91,7 @@ def _seen_before(match: Match, scene: Scene) -> Item:
 def _open_now(match: Match, scene: Scene) -> Item:
     comments = max(match.turn_count - 1, 0)
     count = scene.words.count("comments", comments) if comments else scene.words.texts["comments_none"]
-    facts = [f"{scene.words.age(match.created_at, scene.now)}, {count}"]
+    facts = [f"{scene.words.age(match.created_at, scene.now)}, {count}", reopening(match, scene)]
     return _item(link=scene.thread(match.id), facts=facts, why=why(match.why, (), scene))
 
 

@@ -12,7 +12,9 @@ from bot.reading.verdict import Verdict
 SLACK = timedelta(minutes=2)
 """So late may come what belongs to a closing: many close first and then say why."""
 
-_FLIP = timedelta(minutes=10)
+FLIP = timedelta(minutes=10)
+"""Closed, reopened and closed again within this time is one closing by a slip of the hand."""
+
 _COMMIT_BEFORE = timedelta(days=3)
 _COMMIT_AFTER = timedelta(hours=1)
 _PULL_BEFORE = timedelta(days=7)
@@ -36,8 +38,7 @@ def closing_of(thread: Thread) -> Closing | None:
     at = thread.closed_at
     events = [event for event in thread.events if event.at <= at + SLACK]
     closed = next((event for event in reversed(events) if event.name == "closed"), None)
-    # Closed, reopened and closed again within minutes is one closing by a slip of the hand.
-    reopened = [event.at for event in events if event.name == "reopened" and at - event.at > _FLIP]
+    reopened = [event.at for event in events if event.name == "reopened" and at - event.at > FLIP]
     by = thread.closed_by or (closed.actor if closed else None)
     return Closing(at, by, max(reopened, default=None), closed)
 

@@ -18,6 +18,7 @@ from bot.reading.words import terms
 from bot.recall.condense import condense
 from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
+from bot.recall.reopened import earlier_ending
 
 MAX_CHAIN = 10
 MAX_LISTED = 10
@@ -149,6 +150,7 @@ def _mention(
         files=telling_files(digest.files),
         conversation="" if _tells_all(summary, thread) else condense(thread, question, chars),
         chain=tuple(chain[:-1]),
+        earlier=earlier_ending(thread, repo),
     )
 
 

@@ -21,6 +21,7 @@ from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
 from bot.recall.rank import LEAST_TERMS, Candidate, Ranked, ranked, surest_first
+from bot.recall.reopened import earlier_ending
 from bot.recall.strangers import few_of_each_stranger
 from bot.recall.why import Shared, reasons, shared_signals
 
@@ -133,6 +134,7 @@ class Found:
             outcome=digest.outcome,
             why=self.why,
             files=telling_files(digest.files),
+            earlier=earlier_ending(self.thread, repo),
         )
 
 

@@ -1,8 +1,9 @@
 """What memory might have to say: one sample for each shape that a comment can take."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from bot.answer import Context, Match, Mention, PageHit
+from bot.answer import Context, Earlier, Match, Mention, PageHit
 from bot.comment.links import Links
 from bot.model import Decision, Kind, Outcome, OutcomeKind
 
@@ -53,6 +54,9 @@ def quoted(kind: OutcomeKind, quote: str = "The cookie path changed; clear it or
         "at": day(5, 3),
     }  # fmt: skip
     return Outcome(**(values | rest))  # type: ignore[arg-type]
+
+
+REOPENED = Earlier(day(5, 3), day(5, 9), quoted(OutcomeKind.FIXED, fix="#30"))
 
 
 def seen(outcome: Outcome, **rest: object) -> Context:
@@ -165,6 +169,13 @@ CASES: dict[str, tuple[Context, Links]] = {
         Links(),
     ),
     "enterprise": (Context(mentioned=(MENTION,), seen_before=(ended(FIXED),), open_now=(OPEN,)), ENTERPRISE),
+    "reopened": (
+        Context(
+            mentioned=(Mention(5, "Cookies are lost", "open", created_at=day(4, 1), earlier=REOPENED),),
+            open_now=(replace(OPEN, earlier=REOPENED),),
+        ),
+        GITHUB,
+    ),
     "open_only": (Context(open_now=(OPEN,)), GITHUB),
     "pages_only": (Context(pages=(PAGE, PageHit("", "https://docs.example.com/a_(b)", "", 0.6))), GITHUB),
     "cjk": (

@@ -10,7 +10,7 @@ from bot.comment.render import shipped_words
 from bot.comment.view import view_of
 from bot.kept import Fix
 from bot.model import Kind, Outcome, OutcomeKind
-from tests.comment.contexts import GITHUB, NOW, day, ended, quoted
+from tests.comment.contexts import GITHUB, NOW, REOPENED, day, ended, quoted
 from tests.comment.detector import report
 
 FIX = Fix(7, "#30", NOW, is_pull=True, commit="9c1d2e3", merged_at=day(5, 2), files=("a.py", "b.py"), release="v2.3.0")
@@ -71,6 +71,14 @@ def told(hit: Match | Mention) -> str:
         (replace(PULL, state="open"), "pull request, still open since 1 May 2025"),
         (replace(PULL, state="open", draft=True), "draft pull request, still open since 1 May 2025"),
         (Mention(5, "Cookies", "open"), "still open"),
+        (
+            Mention(5, "Cookies", "open", created_at=day(4, 1), earlier=REOPENED),
+            "open again since 9 May 2025, after it was fixed by change 30, 3 May 2025",
+        ),
+        (
+            Mention(5, "Cookies", "open", earlier=replace(REOPENED, outcome=Outcome())),
+            "open again since 9 May 2025, after it was closed, 3 May 2025",
+        ),
         (
             Mention(5, "Cookies", "open", created_at=day(5, 1), chain=(4,)),
             "still open since 1 May 2025 · issue 4 was closed as a duplicate of this one",

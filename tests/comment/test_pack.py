@@ -65,6 +65,14 @@ def test_a_fix_comes_with_its_release_and_files() -> None:
     assert "- first release with the fix: none on 3 November 2026\n" in as_markdown(GALLERY["not-released-yet"].context)
 
 
+def test_what_is_open_again_comes_with_how_it_had_ended() -> None:
+    earlier = ET.fromstring(as_xml(CASES["reopened"][0])).find("open-now/thread/earlier")
+    assert earlier is not None
+    assert earlier.get("reopened") == "2025-05-09T09:30:00+00:00"
+    assert earlier[0].attrib["kind"] == "fixed"
+    assert "- closed: 3 May 2025 (fixed, by #30)\n- reopened: 9 May 2025\n" in as_markdown(CASES["reopened"][0])
+
+
 def test_pull_requests_come_with_their_state_and_other_repositories_by_name() -> None:
     context = GALLERY["pull-requests"].context
     merged, draft, _ = ET.fromstring(as_xml(context)).findall("mentioned/thread")
