@@ -88,7 +88,8 @@ class PageHit:
 class Context:
     """Everything that memory has to say about one thread.
 
-    ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``.
+    ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched``: how many
+    threads were looked through, 0 where that is not told. ``is_first``: memory holds no other thread.
     """
 
     mentioned: tuple[Mention, ...] = ()
@@ -98,6 +99,7 @@ class Context:
     pages: tuple[PageHit, ...] = ()
     elsewhere: tuple[str, ...] = ()
     searched: int = 0
+    is_first: bool = False
 
     @property
     def is_empty(self) -> bool:

@@ -16,6 +16,7 @@ from bot.recall.wishes import wrong_for
 from bot.settings import Settings, Troubleshooting
 
 NOTHING_RELATED = "nothing in memory is close enough"
+NOTHING_YET = "memory holds no other issue yet"
 
 
 def recall(
@@ -42,6 +43,7 @@ def recall(
         pages=() if seen or still_open else find_pages(thread, library, settings.pages, place, before),
         elsewhere=elsewhere(thread, place),
         searched=0 if before else library.size,
+        is_first=library.size <= 1 and library.size == len(library.records([thread.id])),
     )
     return with_endings(context, thread, library, place, before)
 
@@ -80,4 +82,4 @@ def decide(context: Context) -> Answer:
     resolved = any(not mention.missing for mention in context.mentioned)
     if resolved or context.seen_before or context.open_now or context.pages:
         return Speak(context)
-    return Silent(NOTHING_RELATED)
+    return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED)

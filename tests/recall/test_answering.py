@@ -7,7 +7,7 @@ import pytest
 
 from bot.answer import Context, Match, Mention, PageHit, Silent, Speak
 from bot.kept import Changes, Wish
-from bot.recall.answering import NOTHING_RELATED, decide, recall
+from bot.recall.answering import NOTHING_RELATED, NOTHING_YET, decide, recall
 from bot.recall.mentioned import NO_RECORD, Place
 from bot.settings import Settings
 from tests.recall.conftest import Remember
@@ -38,6 +38,13 @@ def test_it_speaks_when_there_is_something_to_tell(context: Context) -> None:
 @pytest.mark.parametrize("context", [Context(), Context(searched=9), Context(mentioned=(UNKNOWN, UNKNOWN))])
 def test_it_is_silent_when_there_is_nothing_or_a_reference_to_nothing_known(context: Context) -> None:
     assert decide(context) == Silent(NOTHING_RELATED)
+
+
+def test_of_the_first_issue_it_says_that_there_is_no_other(remember: Remember) -> None:
+    first, second = thread(1, TITLE, BODY), thread(2, "Dark mode")
+    assert decide(recall(first, remember(), SETTINGS, PLACE)) == Silent(NOTHING_YET)
+    assert decide(recall(first, remember(first), SETTINGS, PLACE)) == Silent(NOTHING_YET)
+    assert decide(recall(second, remember(first), SETTINGS, PLACE)) == Silent(NOTHING_RELATED)
 
 
 def test_what_is_mentioned_is_not_shown_as_seen_before(remember: Remember) -> None:
