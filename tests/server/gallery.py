@@ -52,7 +52,7 @@ DAY = (
     Past(83, 2, opened(65), "failed", AWAY, state="dead"),
     Past(71, 0, commented(4131), "updated", FOUND, ((3870, 0.93), (4002, 0.71), (2204, 0.61))),
     Past(52, 3, opened(212), "silent", "it is locked"),
-    Past(40, 1, commented(877), "replied", "asked for: similar", ((640, 0.58),)),
+    Past(40, 1, commented(877), "replied", "asked to search", ((640, 0.58),)),
     Past(22, 0, Event("issues", "edited", 4129), "unchanged", FOUND, ((1999, 0.77),)),
     Past(13, 2, opened(66), "silent", NOTHING),
     Past(5, 3, commented(212), "silent", "somebody switched it off on this issue"),

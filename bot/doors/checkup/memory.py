@@ -212,6 +212,6 @@ def _calibrated(held: Held, place: Place) -> Finding:
     if RANKING in held.manifest.model:
         return Finding("learned", "ok", "the cut was set from its own history")
     if size < LEAST_REPLAYED:
-        return Finding("learned", "ok", f"nothing yet from its {size:,} threads: it begins with {LEAST_REPLAYED}")
+        return Finding("learned", "ok", f"nothing yet from its {size:,} threads: calibrating needs {LEAST_REPLAYED}")
     remedy = f"where {LEAST_REPLAYED} of them can be replayed: `precedent calibrate --store {quote(place.store)}`"
     return Finding("learned", "note", f"nothing yet from its {size:,} threads", remedy)
