@@ -85,7 +85,7 @@ def _rarest(words: Iterable[str], asked: Question) -> float:
 
 
 def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:
-    """The features of `bot.ranking.ORDER`. ``best`` is the highest score of all hits.
+    """The features of `bot.ranking.ORDER`. ``best`` is the highest score of those that it is measured by.
 
     ``text`` is the score as a share of it; arms are cosines; ``age`` and ``closed`` are ln(1 + days) since creation and
     since closing (0 while open); ``length`` and ``duplicates`` are logarithms too, ``length_ratio`` the distance of the
@@ -96,7 +96,7 @@ def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:
     entry = hit.entry
     closed_at = entry.closed_since(asked.at)
     length = log1p(entry.length)
-    found, covered, overlap = _titles(_words(entry.title), asked)
+    found, covered, overlap = _titles(title_terms(entry.title), asked)
     return {
         "text": hit.score / best if best > 0 else 0.0,
         **hit.near,
@@ -114,7 +114,8 @@ def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _words(title: str) -> frozenset[str]:
+def title_terms(title: str) -> frozenset[str]:
+    """The analysed terms of a title."""
     # Remembered, because the titles of a history come up again with every question.
     return frozenset(terms(title))
 

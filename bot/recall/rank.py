@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import log1p
@@ -11,7 +11,7 @@ from math import log1p
 from bot.indexed import Entry, Hit
 from bot.model import ThreadId
 from bot.ranking import Model
-from bot.recall.features import Question, order_features
+from bot.recall.features import Question, order_features, title_terms
 
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
@@ -110,32 +110,36 @@ def _place(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
 def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Question, model: Model) -> Ranked:
     """One candidate for each thread; a duplicate counts for the thread that ``canonical`` names for it."""
     best = max((hit.score for hit in hits), default=0.0)
+    copies = {hit.entry.id for hit in hits if _is_copy(hit, asked, best)}
+    best_other = max((hit.score for hit in hits if hit.entry.id not in copies), default=best)
     groups: dict[ThreadId, list[Candidate]] = {}
     for hit in hits:
-        features = order_features(hit, asked, best)
+        features = order_features(hit, asked, best if hit.entry.id in copies else best_other)
         weighed = {name: weight * features[name] for name, weight in model.order.items() if name in features}
         likeness = sum([part for name, part in weighed.items() if name not in CIRCUMSTANCES])
         entry = canonical.get(hit.entry.id, hit.entry)
         found = Candidate(entry, hit, sum(weighed.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(found)
     candidates = in_order(map(_folded, groups.values()))
-    copies = sum(_is_copy(one) for group in groups.values() for one in group)
-    asked = replace(asked, repeats=max(0, copies - 1))
-    return Ranked(tuple(candidates), asked, model, _rival(candidates))
+    asked = replace(asked, repeats=max(0, len(copies) - 1))
+    return Ranked(tuple(candidates), asked, model, _rival(candidates, copies))
 
 
-def _is_copy(candidate: Candidate) -> bool:
-    """Whether it says what the question says, so that it is no rival to other copies."""
-    told = candidate.features
-    is_named_so = told["title_overlap"] >= 1.0 and told["length_ratio"] <= COPY_LENGTH
-    return is_named_so and told["text"] >= COPY_SCORE
+def _is_copy(hit: Hit, asked: Question, best: float) -> bool:
+    """Whether it says what the question says, so that it is no rival to others and no measure for them.
+
+    ``best`` is the highest score of all hits.
+    """
+    is_named_so = title_terms(hit.entry.title) == asked.title
+    length_ratio = abs(log1p(hit.entry.length) - log1p(asked.length))
+    return is_named_so and length_ratio <= COPY_LENGTH and hit.score >= COPY_SCORE * best
 
 
-def _rival(candidates: Sequence[Candidate]) -> float:
+def _rival(candidates: Sequence[Candidate], copies: Container[ThreadId]) -> float:
     """The likeness after the FIELD most alike. However many copies of the question there are, they count as one."""
-    copies = [one.likeness for one in candidates if _is_copy(one)]
-    others = [one.likeness for one in candidates if not _is_copy(one)]
-    alike = sorted([*others, *sorted(copies)[-1:]], reverse=True)
+    alike_most = [one.likeness for one in candidates if one.found_as in copies]
+    others = [one.likeness for one in candidates if one.found_as not in copies]
+    alike = sorted([*others, *sorted(alike_most)[-1:]], reverse=True)
     return alike[min(FIELD, len(alike) - 1)] if alike else 0.0
 
 

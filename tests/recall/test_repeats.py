@@ -10,7 +10,7 @@ from bot.memory.memory import Memory
 from bot.recall.library import threads
 from bot.recall.troubleshoot import Limits, similar
 from tests.recall.conftest import Remember
-from tests.recall.samples import thread
+from tests.recall.samples import closed, said, thread
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 LIMITS = Limits(floor=0.65, closed=3, open=2, budget=12_000)
@@ -47,3 +47,36 @@ def test_the_fixed_one_is_shown_to_the_thirtieth_repeat_as_to_the_first(outage: 
         shown[number] = ([match.id for match in seen], reason, len(still_open) == min(before, LIMITS.open))
     assert list(reports) == list(range(FIRST, FIRST + REPEATS + 1))
     assert shown == dict.fromkeys(reports, ([FIXED], "same error `SESSION_PATH_MISMATCH`", True))
+
+
+OTHERS = (
+    ("Dark mode for the settings page", "It is too bright at night, please add a dark theme."),
+    ("Import from a browser fails", "The export has 12,000 bookmarks and the import stops at 10,000 with a timeout."),
+    ("Docker image for arm64", "Would be nice to run it on a Raspberry Pi."),
+    ("Search does not find umlauts", "Searching for `über` finds nothing although a bookmark has it in its title."),
+    ("Tags with spaces are split", "A tag `to read` becomes two tags `to` and `read`."),
+    ("API token cannot be revoked", "There is no button to revoke a token in the profile page."),
+    ("Favicon is not fetched behind a proxy", "With HTTP_PROXY set the favicon fetcher does not use it."),
+)
+ERROR = "SESSION_PATH_MISMATCH cookie path / != /bm"
+
+
+def test_one_open_copy_takes_nothing_from_the_fixed_one(remember: Remember) -> None:
+    """In a memory of a few threads, where the best of them is what all others are measured by."""
+    told = f"After the upgrade I am sent back to the login page every time. The log has `{ERROR}`."
+    fix = said("Fixed in 2.3 by #30.", 1.4, "hubot", "MEMBER")
+    fixed = closed(1, "Login loop after the upgrade to 2.2", told, comments=(fix,))
+    others = [thread(number, *texts) for number, texts in enumerate(OTHERS, start=2)]
+    again = f"I log in and land on the login page again, since I did the upgrade to 2.2.1. I see `{ERROR}` in the log."
+    asked = thread(12, "Login loops since the update to 2.2", again)
+
+    def shown() -> list[list[float]]:
+        return [[one.similarity for one in part] for part in similar(asked, memory, None, (), LIMITS)]
+
+    memory = remember(fixed, *others)
+    [alone], nothing = shown()
+    memory = remember(thread(10, asked.title, asked.body, author="octocat"))
+    [beside], [copy] = shown()
+    assert nothing == []
+    assert beside == pytest.approx(alone, abs=0.03)
+    assert copy > beside
