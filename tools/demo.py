@@ -68,7 +68,8 @@ def main() -> int:
 
 def play(stage: Stage) -> int:
     issue, remark = stage.story["issue"], stage.story["comment"]
-    tell(f"A repository with {len(stage.github.repo.issues)} issues and pull requests; a new issue is opened:")
+    pulls = sum(one.pull is not None for one in stage.github.repo.issues.values())
+    tell(f"A repository with {len(stage.github.repo.issues) - pulls} issues and {pulls} pull requests; a new issue comes:")
     show(f"{issue['title']}\n\n{issue['body']}")
     number = stage.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
     tell("The Action runs, on its first event, so that it reads the history before; its log:")
