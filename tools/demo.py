@@ -68,8 +68,8 @@ def main() -> int:
 
 def play(stage: Stage) -> int:
     issue, remark = stage.story["issue"], stage.story["comment"]
-    pulls = sum(one.pull is not None for one in stage.github.repo.issues.values())
-    tell(f"A repository with {len(stage.github.repo.issues) - pulls} issues and {pulls} pull requests; a new issue comes:")
+    kinds = [one.pull is not None for one in stage.github.repo.issues.values()]
+    tell(f"A repository with {kinds.count(False)} issues and {kinds.count(True)} pull requests; a new issue is opened:")
     show(f"{issue['title']}\n\n{issue['body']}")
     number = stage.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
     tell("The Action runs, on its first event, so that it reads the history before; its log:")
