@@ -29,7 +29,7 @@ class Question:
     """A thread as it is looked for: its analysed terms, and how rare each is among the threads before ``at``.
 
     ``length`` counts characters; ``rarest`` is the rarity of a word that stands nowhere. ``repeats``: how many older
-    threads beyond the first say the same, word for word or nearly; they make none of its words common.
+    threads beyond the first say the same, word for word or at the same time; they make none of its words common.
     """
 
     title: frozenset[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import log1p
 
 from bot.indexed import Entry, Hit
@@ -24,6 +24,12 @@ COPY_LENGTH = 0.1
 
 COPY_SCORE = 0.9
 """And at least this share of the best score of all hits."""
+
+NEWS = timedelta(days=2)
+ECHO_SCORE = 0.5
+SEVERAL = 2
+"""Reports of an outage are the issues of the last two days that are open and have half of the best score, when several
+people wrote them. On 1,653 issues of the development data that changes next to nothing: outages are rare."""
 
 CIRCUMSTANCES = frozenset({"open", "age", "closed"})
 """Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
@@ -110,36 +116,50 @@ def _place(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
 def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Question, model: Model) -> Ranked:
     """One candidate for each thread; a duplicate counts for the thread that ``canonical`` names for it."""
     best = max((hit.score for hit in hits), default=0.0)
-    copies = {hit.entry.id for hit in hits if _is_copy(hit, asked, best)}
-    best_other = max((hit.score for hit in hits if hit.entry.id not in copies), default=best)
+    echoes = _echoes(hits, asked, best)
+    best_other = max((hit.score for hit in hits if hit.entry.id not in echoes), default=best)
     groups: dict[ThreadId, list[Candidate]] = {}
     for hit in hits:
-        features = order_features(hit, asked, best if hit.entry.id in copies else best_other)
+        features = order_features(hit, asked, best if hit.entry.id in echoes else best_other)
         weighed = {name: weight * features[name] for name, weight in model.order.items() if name in features}
         likeness = sum([part for name, part in weighed.items() if name not in CIRCUMSTANCES])
         entry = canonical.get(hit.entry.id, hit.entry)
         found = Candidate(entry, hit, sum(weighed.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(found)
     candidates = in_order(map(_folded, groups.values()))
-    asked = replace(asked, repeats=max(0, len(copies) - 1))
-    return Ranked(tuple(candidates), asked, model, _rival(candidates, copies))
+    asked = replace(asked, repeats=max(0, len(echoes) - 1))
+    return Ranked(tuple(candidates), asked, model, _rival(candidates, echoes))
+
+
+def _echoes(hits: Sequence[Hit], asked: Question, best: float) -> set[ThreadId]:
+    """What says the same as the question: copies, and what others report of an outage while it lasts.
+
+    Echoes are no rivals of the others and no measure for them: these are judged as if there were one of them at most.
+    ``best`` is the highest score of all hits.
+    """
+    near = [hit for hit in hits if hit.score >= ECHO_SCORE * best and _is_news(hit.entry, asked)]
+    is_outage = len({hit.entry.author for hit in near} - {asked.author}) >= SEVERAL
+    copies = [hit for hit in hits if _is_copy(hit, asked, best)]
+    return {hit.entry.id for hit in (*copies, *(near if is_outage else ()))}
+
+
+def _is_news(entry: Entry, asked: Question) -> bool:
+    """Whether it was opened shortly before the question, and was still open then."""
+    return entry.closed_since(asked.at) is None and asked.at - entry.created_at <= NEWS
 
 
 def _is_copy(hit: Hit, asked: Question, best: float) -> bool:
-    """Whether it says what the question says, so that it is no rival to others and no measure for them.
-
-    ``best`` is the highest score of all hits.
-    """
+    """Whether it has the words of the question: those of its title, and about as many."""
     is_named_so = title_terms(hit.entry.title) == asked.title
     length_ratio = abs(log1p(hit.entry.length) - log1p(asked.length))
     return is_named_so and length_ratio <= COPY_LENGTH and hit.score >= COPY_SCORE * best
 
 
-def _rival(candidates: Sequence[Candidate], copies: Container[ThreadId]) -> float:
-    """The likeness after the FIELD most alike. However many copies of the question there are, they count as one."""
-    alike_most = [one.likeness for one in candidates if one.found_as in copies]
-    others = [one.likeness for one in candidates if one.found_as not in copies]
-    alike = sorted([*others, *sorted(alike_most)[-1:]], reverse=True)
+def _rival(candidates: Sequence[Candidate], echoes: Container[ThreadId]) -> float:
+    """The likeness after the FIELD most alike. However many echoes of the question there are, they count as one."""
+    said_again = [one.likeness for one in candidates if one.found_as in echoes]
+    others = [one.likeness for one in candidates if one.found_as not in echoes]
+    alike = sorted([*others, *sorted(said_again)[-1:]], reverse=True)
     return alike[min(FIELD, len(alike) - 1)] if alike else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The day on which everybody reports the same: repeats of one report do not hide how it was fixed."""
+"""The day on which everybody reports the same: what says it again does not hide how it was fixed."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -47,6 +47,33 @@ def test_the_fixed_one_is_shown_to_the_thirtieth_repeat_as_to_the_first(outage: 
         shown[number] = ([match.id for match in seen], reason, len(still_open) == min(before, LIMITS.open))
     assert list(reports) == list(range(FIRST, FIRST + REPEATS + 1))
     assert shown == dict.fromkeys(reports, ([FIXED], "same error `SESSION_PATH_MISMATCH`", True))
+
+
+IN_OTHER_WORDS = (
+    ("Login sends me back to the form after upgrading to 2.2.1", "Worked yesterday, today it throws me out at once."),
+    ("Sign-in loops since 2.2", "Nobody here can get in any more. We run it with compose and nginx in front."),
+    ("Authentication loops behind a path", "It takes the password, then asks for it again. My whole team has this."),
+    ("Login is broken since 2.2", "Two browsers, the same result. A wrong password is refused."),
+)
+LINE = "linkbarn.auth WARNING SESSION_PATH_MISMATCH cookie path '/' but base path '/links'"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("writers", "shown"), [(len(IN_OTHER_WORDS), 4), (1, 3)])
+def test_the_first_reports_of_an_outage_do_not_hide_the_fixed_one(remember: Remember, writers: int, shown: int) -> None:
+    """But where one person wrote them all they are a subject, and not an outage."""
+    history = list(read_archive(SAMPLE))
+    last = max(one.created_at for one in history)
+    reports = [
+        thread(
+            FIRST + n, title, f"{body}\n\n```\n{LINE}\n```", author=f"user-{n % writers}",
+            created_at=last + timedelta(hours=1 + n),
+        )
+        for n, (title, body) in enumerate(IN_OTHER_WORDS)
+    ]  # fmt: skip
+    memory = remember(*history, *reports)
+    seen = [similar(one, memory, None, (), LIMITS)[0] for one in reports]
+    assert [match.id for part in seen for match in part] == [FIXED] * shown
 
 
 OTHERS = (
