@@ -85,7 +85,7 @@ def _rarest(words: Iterable[str], asked: Question) -> float:
 
 
 def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:
-    """The features of `bot.ranking.ORDER`. ``best`` is the highest score of those that it is measured by.
+    """The features of `bot.ranking.ORDER`. ``best`` is the highest score of all hits.
 
     ``text`` is the score as a share of it; arms are cosines; ``age`` and ``closed`` are ln(1 + days) since creation and
     since closing (0 while open); ``length`` and ``duplicates`` are logarithms too, ``length_ratio`` the distance of the

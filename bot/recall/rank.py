@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import log1p
@@ -64,13 +64,18 @@ class Candidate:
 class Ranked:
     """All candidates, best first, with what is needed to tell how one stands out among them.
 
-    ``rival`` is the likeness after the FIELD most alike.
+    ``rival`` is the likeness after the FIELD most alike, with one echo among them at most. ``echoes`` say the same as
+    the question. All others are judged as if there were none: a unit of their score is worth ``lift`` log-odds more,
+    and ``others_rival`` is the rival among them.
     """
 
     candidates: tuple[Candidate, ...]
     asked: Question
     model: Model
     rival: float = 0.0
+    echoes: frozenset[ThreadId] = frozenset()
+    lift: float = 0.0
+    others_rival: float = 0.0
 
     def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
         """The candidate with its confidence and similarity. ``signals``: `same_error`, `same_file`, `names`."""
@@ -86,9 +91,11 @@ class Ranked:
         the query's weight, ``words`` ln(1 + terms of the question), ``title_covered`` as in `bot.recall.features`.
         ``closed`` is 1 for what was closed, however long ago: the age of a candidate has no part in it.
         """
+        is_echo = candidate.found_as in self.echoes
+        likeness = candidate.likeness if is_echo else _lifted(candidate, self.lift)
         return {
-            "likeness": candidate.likeness,
-            "lead": candidate.likeness - self.rival,
+            "likeness": likeness,
+            "lead": likeness - (self.rival if is_echo else self.others_rival),
             "share": candidate.hit.share,
             "words": log1p(self.asked.words),
             "title_covered": candidate.features["title_covered"],
@@ -116,31 +123,51 @@ def _place(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
 def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Question, model: Model) -> Ranked:
     """One candidate for each thread; a duplicate counts for the thread that ``canonical`` names for it."""
     best = max((hit.score for hit in hits), default=0.0)
-    echoes = _echoes(hits, asked, best)
-    best_other = max((hit.score for hit in hits if hit.entry.id not in echoes), default=best)
     groups: dict[ThreadId, list[Candidate]] = {}
     for hit in hits:
-        features = order_features(hit, asked, best if hit.entry.id in echoes else best_other)
+        features = order_features(hit, asked, best)
         weighed = {name: weight * features[name] for name, weight in model.order.items() if name in features}
         likeness = sum([part for name, part in weighed.items() if name not in CIRCUMSTANCES])
         entry = canonical.get(hit.entry.id, hit.entry)
         found = Candidate(entry, hit, sum(weighed.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(found)
-    candidates = in_order(map(_folded, groups.values()))
-    asked = replace(asked, repeats=max(0, len(echoes) - 1))
-    return Ranked(tuple(candidates), asked, model, _rival(candidates, echoes))
+    return _measured(tuple(in_order(map(_folded, groups.values()))), hits, asked, model)
 
 
-def _echoes(hits: Sequence[Hit], asked: Question, best: float) -> set[ThreadId]:
+def _measured(candidates: tuple[Candidate, ...], hits: Sequence[Hit], asked: Question, model: Model) -> Ranked:
+    """The candidates with what they are measured by. However many echoes there are, they are one rival."""
+    best = max((hit.score for hit in hits), default=0.0)
+    echoes = _echoes(hits, asked, best)
+    best_other = max((hit.score for hit in hits if hit.entry.id not in echoes), default=0.0)
+    lift = model.order.get("text", 0.0) * (1 / best_other - 1 / best) if best_other > 0 else 0.0
+    others = [one for one in candidates if one.found_as not in echoes]
+    said_again = sorted(one.likeness for one in candidates if one.found_as in echoes)
+    return Ranked(
+        candidates,
+        replace(asked, repeats=max(0, len(echoes) - 1)),
+        model,
+        rival=_rival([*(one.likeness for one in others), *said_again[-1:]]),
+        echoes=echoes,
+        lift=lift,
+        others_rival=_rival([_lifted(one, lift) for one in others]),
+    )
+
+
+def _lifted(candidate: Candidate, lift: float) -> float:
+    """The likeness of a candidate where a unit of its score is worth so many log-odds more."""
+    return candidate.likeness + lift * candidate.hit.score
+
+
+def _echoes(hits: Sequence[Hit], asked: Question, best: float) -> frozenset[ThreadId]:
     """What says the same as the question: copies, and what others report of an outage while it lasts.
 
-    Echoes are no rivals of the others and no measure for them: these are judged as if there were one of them at most.
+    Echoes are no rivals of the others and no measure for them: these are judged as if there were none.
     ``best`` is the highest score of all hits.
     """
     near = [hit for hit in hits if hit.score >= ECHO_SCORE * best and _is_news(hit.entry, asked)]
     is_outage = len({hit.entry.author for hit in near} - {asked.author}) >= SEVERAL
     copies = [hit for hit in hits if _is_copy(hit, asked, best)]
-    return {hit.entry.id for hit in (*copies, *(near if is_outage else ()))}
+    return frozenset(hit.entry.id for hit in (*copies, *(near if is_outage else ())))
 
 
 def _is_news(entry: Entry, asked: Question) -> bool:
@@ -155,11 +182,9 @@ def _is_copy(hit: Hit, asked: Question, best: float) -> bool:
     return is_named_so and length_ratio <= COPY_LENGTH and hit.score >= COPY_SCORE * best
 
 
-def _rival(candidates: Sequence[Candidate], echoes: Container[ThreadId]) -> float:
-    """The likeness after the FIELD most alike. However many echoes of the question there are, they count as one."""
-    said_again = [one.likeness for one in candidates if one.found_as in echoes]
-    others = [one.likeness for one in candidates if one.found_as not in echoes]
-    alike = sorted([*others, *sorted(said_again)[-1:]], reverse=True)
+def _rival(likenesses: Iterable[float]) -> float:
+    """The likeness after the FIELD most alike."""
+    alike = sorted(likenesses, reverse=True)
     return alike[min(FIELD, len(alike) - 1)] if alike else 0.0
 
 
