@@ -5,31 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import log1p
 
 from bot.indexed import Entry, Hit
 from bot.model import ThreadId
 from bot.ranking import Model
-from bot.recall.features import Question, order_features, title_terms
+from bot.recall.echoes import echoes
+from bot.recall.features import Question, order_features
 
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
 
 FIELD = 10
 """A hit is compared with the one after the ten best: what stands out from its field is more than a shared subject."""
-
-COPY_LENGTH = 0.1
-"""A copy has the question's words in its title, and a length that differs by no more than this in its logarithm."""
-
-COPY_SCORE = 0.9
-"""And at least this share of the best score of all hits."""
-
-NEWS = timedelta(days=2)
-ECHO_SCORE = 0.5
-SEVERAL = 2
-"""Reports of an outage are the issues of the last two days that are open and have half of the best score, when several
-people wrote them. On 1,653 issues of the development data that changes next to nothing: outages are rare."""
 
 CIRCUMSTANCES = frozenset({"open", "age", "closed"})
 """Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
@@ -136,18 +125,18 @@ def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Ques
 
 def _measured(candidates: tuple[Candidate, ...], hits: Sequence[Hit], asked: Question, model: Model) -> Ranked:
     """The candidates with what they are measured by. However many echoes there are, they are one rival."""
+    again = echoes(hits, asked)
     best = max((hit.score for hit in hits), default=0.0)
-    echoes = _echoes(hits, asked, best)
-    best_other = max((hit.score for hit in hits if hit.entry.id not in echoes), default=0.0)
+    best_other = max((hit.score for hit in hits if hit.entry.id not in again), default=0.0)
     lift = model.order.get("text", 0.0) * (1 / best_other - 1 / best) if best_other > 0 else 0.0
-    others = [one for one in candidates if one.found_as not in echoes]
-    said_again = sorted(one.likeness for one in candidates if one.found_as in echoes)
+    others = [one for one in candidates if one.found_as not in again]
+    said_again = sorted(one.likeness for one in candidates if one.found_as in again)
     return Ranked(
         candidates,
-        replace(asked, repeats=max(0, len(echoes) - 1)),
+        replace(asked, repeats=max(0, len(again) - 1)),
         model,
         rival=_rival([*(one.likeness for one in others), *said_again[-1:]]),
-        echoes=echoes,
+        echoes=again,
         lift=lift,
         others_rival=_rival([_lifted(one, lift) for one in others]),
     )
@@ -156,30 +145,6 @@ def _measured(candidates: tuple[Candidate, ...], hits: Sequence[Hit], asked: Que
 def _lifted(candidate: Candidate, lift: float) -> float:
     """The likeness of a candidate where a unit of its score is worth so many log-odds more."""
     return candidate.likeness + lift * candidate.hit.score
-
-
-def _echoes(hits: Sequence[Hit], asked: Question, best: float) -> frozenset[ThreadId]:
-    """What says the same as the question: copies, and what others report of an outage while it lasts.
-
-    Echoes are no rivals of the others and no measure for them: these are judged as if there were none.
-    ``best`` is the highest score of all hits.
-    """
-    near = [hit for hit in hits if hit.score >= ECHO_SCORE * best and _is_news(hit.entry, asked)]
-    is_outage = len({hit.entry.author for hit in near} - {asked.author}) >= SEVERAL
-    copies = [hit for hit in hits if _is_copy(hit, asked, best)]
-    return frozenset(hit.entry.id for hit in (*copies, *(near if is_outage else ())))
-
-
-def _is_news(entry: Entry, asked: Question) -> bool:
-    """Whether it was opened shortly before the question, and was still open then."""
-    return entry.closed_since(asked.at) is None and asked.at - entry.created_at <= NEWS
-
-
-def _is_copy(hit: Hit, asked: Question, best: float) -> bool:
-    """Whether it has the words of the question: those of its title, and about as many."""
-    is_named_so = title_terms(hit.entry.title) == asked.title
-    length_ratio = abs(log1p(hit.entry.length) - log1p(asked.length))
-    return is_named_so and length_ratio <= COPY_LENGTH and hit.score >= COPY_SCORE * best
 
 
 def _rival(likenesses: Iterable[float]) -> float:
