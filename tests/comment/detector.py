@@ -22,7 +22,8 @@ ADDRESS = re.compile(
     r"https?://|ftp://|\bwww\.[a-z0-9]|[a-z0-9._-]{1,100}@[a-z0-9-]{1,100}\.[a-z]", re.ASCII | re.IGNORECASE
 )
 FORMULA = re.compile(r"\$\S[^$]*?(?<=\S)\$", re.DOTALL)
-SHORTCODE = re.compile(r":(?:\+1|-1|100|[a-z][a-z0-9_+-]*):", re.IGNORECASE | re.ASCII)
+SHORTCODE = re.compile(r":(?:\+1|-1|100|[a-z][a-z0-9_+-]{0,99}):", re.IGNORECASE | re.ASCII)
+"""No emoji's name is half as long: the longest that GitHub lists have about 45 characters."""
 OPAQUE = {"a", "code", "pre", "style", "script", "tt"}
 VOID = {"br", "hr", "img", "input", "wbr"}
 
