@@ -89,7 +89,7 @@ class Context:
     """Everything that memory has to say about one thread.
 
     ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched``: how many
-    threads were looked through, 0 where that is not told. ``is_first``: memory holds no other thread.
+    threads were looked through, 0 where that is not told. ``is_first``: no older issue is known.
     """
 
     mentioned: tuple[Mention, ...] = ()

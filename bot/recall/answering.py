@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from bot.answer import Answer, Context, Match, Silent, Speak
-from bot.model import Thread, ThreadId
+from bot.model import Kind, Thread, ThreadId
 from bot.reading.asked import asked_version
 from bot.recall.fixes import with_fixes, with_version
 from bot.recall.library import Library, WithoutWords
@@ -16,7 +16,9 @@ from bot.recall.wishes import wrong_for
 from bot.settings import Settings, Troubleshooting
 
 NOTHING_RELATED = "nothing in memory is close enough"
-NOTHING_YET = "memory holds no other issue yet"
+NOTHING_YET = "memory holds no older issue yet"
+EARLY = 20
+"""The numbers of the issues and pull requests that are the first of a repository."""
 
 
 def recall(
@@ -43,7 +45,7 @@ def recall(
         pages=() if seen or still_open else find_pages(thread, library, settings.pages, place, before),
         elsewhere=elsewhere(thread, place),
         searched=0 if before else library.size,
-        is_first=library.size <= 1 and library.size == len(library.records([thread.id])),
+        is_first=_is_first(thread, library),
     )
     return with_endings(context, thread, library, place, before)
 
@@ -75,6 +77,13 @@ def _alike(
         if not named:
             return seen, still_open
         left_out |= named
+
+
+def _is_first(thread: Thread, library: Library) -> bool:
+    """Whether no issue is remembered with a smaller number. Nobody wonders at the silence of a later one."""
+    if not isinstance(thread.id, int) or thread.id > EARLY:
+        return False
+    return not any(entry.kind is Kind.ISSUE for entry in library.entries(range(1, thread.id)).values())
 
 
 def decide(context: Context) -> Answer:

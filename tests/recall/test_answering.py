@@ -7,6 +7,7 @@ import pytest
 
 from bot.answer import Context, Match, Mention, PageHit, Silent, Speak
 from bot.kept import Changes, Wish
+from bot.model import Kind
 from bot.recall.answering import NOTHING_RELATED, NOTHING_YET, decide, recall
 from bot.recall.mentioned import NO_RECORD, Place
 from bot.settings import Settings
@@ -40,9 +41,11 @@ def test_it_is_silent_when_there_is_nothing_or_a_reference_to_nothing_known(cont
     assert decide(context) == Silent(NOTHING_RELATED)
 
 
-def test_of_the_first_issue_it_says_that_there_is_no_other(remember: Remember) -> None:
-    first, second = thread(1, TITLE, BODY), thread(2, "Dark mode")
-    assert decide(recall(first, remember(), SETTINGS, PLACE)) == Silent(NOTHING_YET)
+def test_of_the_first_issue_it_says_that_there_is_none_before(remember: Remember) -> None:
+    first, second, pull = thread(1, TITLE, BODY), thread(3, "Dark mode"), thread(2, TITLE, kind=Kind.PULL)
+    page = thread("docs/a.md", "Cookies", "Other words.", kind=Kind.PAGE)
+    assert decide(recall(first, remember(page), SETTINGS, PLACE)) == Silent(NOTHING_YET)
+    assert decide(recall(second, remember(second, pull), SETTINGS, PLACE)) == Silent(NOTHING_YET)
     assert decide(recall(first, remember(first), SETTINGS, PLACE)) == Silent(NOTHING_YET)
     assert decide(recall(second, remember(first), SETTINGS, PLACE)) == Silent(NOTHING_RELATED)
 
