@@ -34,6 +34,14 @@ _NOT_IT = re.compile(
 )
 """Words right before a version that is not the reporter's: one that works, one before, one that is needed."""
 
+_I_USE = re.compile(
+    r"\b(?:I|we)(?: am|['’]m| are|['’]re)?(?: (?:currently|still|now))? (?:on|run|running|use|using) \Z",
+    re.ASCII | re.IGNORECASE,
+)
+"""Words right before a version of three numbers that is the reporter's. One of two may be that of a system."""
+
+_IN_FULL = 2
+
 _OTHER_PRODUCTS = """
 alpine android apache api arch babel bash bun cargo centos chrome chromium clang cmake composer conda cuda debian
 deno django docker edge electron eslint expo fedora firefox flask gcc git github gitlab glibc go golang gradle helm
@@ -66,8 +74,9 @@ _OF_OTHER = re.compile(r"\W{1,2}of (?:the )?(?P<what>[a-z][\w.+#-]{0,40})", re.A
 def asked_version(thread: Thread, repo: str | None = None) -> str:
     """The version that the thread's author is on, as written (``2.2.4``, ``nightly 2014-11-02``), else empty.
 
-    It counts only where the text calls it a version, or behind the name of the project, which ``repo`` (``owner/name``)
-    gives. Versions of other products, and those that are named as working or as the one before, do not count.
+    It counts only where the text calls it a version, behind the name of the project, which ``repo`` (``owner/name``)
+    gives, and behind "I use". Versions of other products, and those that are named as working or as the one before, do
+    not count.
     """
     name = _plain((repo or "").rpartition("/")[2])
     own = (comment for comment in thread.comments if _is_own(comment, thread))
@@ -107,6 +116,8 @@ def _in_line(line: str, above: list[str], name: str) -> str:
             or (after and not _is_name(_plain(after["what"]), name))
         ):
             continue
+        if _I_USE.search(before[-80:]) and found["version"].count(".") == _IN_FULL:
+            return found["version"]
         said = [word.lower() for word in _WORD.findall(before[-80:])]
         if said and _is_ours(said, name, marked=bool(found["v"])) and not _is_field_of_other(said, above):
             return found["version"]

@@ -15,6 +15,9 @@ from bot.reading.words import token_terms, tokens
 
 MAX_REASONS = 3
 MAX_TERMS = 4
+LEAST_WORDS = 2
+"""One word adds nothing where a better reason is told."""
+
 MAX_WORD = 40
 """Longest word that is told, in characters: what is longer is generated."""
 
@@ -39,6 +42,7 @@ january february march april may june july august september october november dec
 monday tuesday wednesday thursday friday saturday sunday
 """
 _CALENDAR = frozenset(_CALENDAR_WORDS.split())
+_POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
 _GENERATED = re.compile(r"\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _LOOKS_FAILED = re.compile(
@@ -97,7 +101,8 @@ def reasons(question: Thread, shared: Shared, terms: Iterable[str]) -> tuple[str
     names = [name for name in named if not _is_told(name, told)]
     if names and len(told) < MAX_REASONS:
         told.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
-    if len(told) < MAX_REASONS and (words := _words(text, list(terms), told)):
+    words = _words(text, list(terms), told) if len(told) < MAX_REASONS else []
+    if len(words) >= (LEAST_WORDS if told else 1):
         told.append("both speak of " + ", ".join(words))
     return tuple(told[:MAX_REASONS])
 
@@ -119,7 +124,8 @@ def surface_forms(text: str, wanted: Sequence[str]) -> list[str]:
 
 def _words(text: str, terms: Sequence[str], told: Sequence[str]) -> list[str]:
     """The most telling words, at most four; any word rather than none where no other reason is known."""
-    forms = [word for word in surface_forms(without_addresses(text), terms) if not _is_told(word, told)]
+    found = surface_forms(without_addresses(text), terms)
+    forms = [word for word in found if not _is_told(_POSITION.sub("", word), told)]
     telling = [word for word in forms if _is_telling(word)]
     if not telling and not told:
         telling = [word for word in forms if len(word) <= MAX_WORD]

@@ -36,6 +36,9 @@ def report(body: str = "", title: str = "It is slow", *said: Message) -> Thread:
         ("It is broken on v2.2.4.", "2.2.4"),
         ("Version 2024.10.1", "2024.10.1"),
         ("It fails with nightly 2014-11-02.", "nightly 2014-11-02"),
+        ("Since yesterday it loops. I use 2.2.4.", "2.2.4"),
+        ("I'm on 2.2.4 and it loops", "2.2.4"),
+        ("we are still running 2.2.4", "2.2.4"),
     ],
 )
 def test_a_version_that_is_called_one_or_stands_behind_the_name_counts(body: str, version: str) -> None:
@@ -64,6 +67,8 @@ def test_a_version_that_is_called_one_or_stands_behind_the_name_counts(body: str
         "see https://example.org/hello-world-2.2.4.zip",
         "/usr/lib/hello-world/2.2.4/x.so: current version 0.0.0",
         "Section 2.2.4 and 127.0.0.1",
+        "we run 127.0.0.1 there, and I am on 10.15",
+        "I use 2.2.4 of Node",
         "rustup toolchain install nightly-2024-01-01",
         "rustc 1.77.0-nightly (abcdefabc 2024-01-01)",
         "",
