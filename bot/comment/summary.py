@@ -14,6 +14,7 @@ MAX_BYTES = 1_000_000
 """Below the 1 MiB above which GitHub drops the whole summary of a step."""
 
 _TEXT_CHARS = 300
+_NOTE_CHARS = 1_000
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _CUT = "\n*The rest did not fit.*\n"
 
@@ -76,7 +77,7 @@ def _entries(report: RunReport) -> Iterable[str]:
         yield from (f"| {inline(name, _TEXT_CHARS)} | {number:,} |\n" for name, number in report.counts)
     if report.notes:
         yield "\n**How it went**\n\n"
-        yield from (f"- {inline(note, _TEXT_CHARS)}\n" for note in report.notes)
+        yield from (f"- {inline(note, _NOTE_CHARS)}\n" for note in report.notes)
     if not (report.problems or report.said or report.notes or report.counts):
         yield "\nNothing to do.\n"
 

@@ -41,12 +41,16 @@ def ending(card: Card) -> str:
     if card.duplicate_of is not None:
         told.append(f"duplicate of {cited(card.duplicate_of)}")
     elif card.ending.kind != "unknown":
-        by = f" by {_short(card.ending.fix)}" if card.ending.fix else ""
-        release = f" in {card.ending.release}" if card.ending.release else ""
-        told.append(f"{card.ending.kind}{by}{release}")
+        told.append(how(card.ending.kind, card.ending.fix, card.ending.release))
     elif card.state_reason == "not_planned":
         told.append("not planned")
     return one_line(", ".join(told))
+
+
+def how(kind: str, fix: str | None, release: str | None) -> str:
+    """How something ended: ``fixed by #50 in v2.3.0``; ``kind`` is a value of `bot.model.OutcomeKind`."""
+    by = f" by {_short(fix)}" if fix else ""
+    return f"{kind}{by}{f' in {release}' if release else ''}"
 
 
 def gist(card: Card) -> str:

@@ -13,7 +13,7 @@ from bot.doors.rows import stamp
 
 
 def listed(items: Sequence[Item]) -> str:
-    """These threads, a line for each: id, state, score, title, reasons, decision, with tabs between them.
+    """These threads, a line for each: id, state (or `page`), score, title, reasons, decision, with tabs between them.
 
     The last two only where there are any. A person gets something to look at instead.
     """
@@ -55,4 +55,5 @@ def is_seen() -> bool:
 def _line(item: Item) -> str:
     score = "" if item.score is None else f"{item.score:.2f}"
     more = "".join(f"\t{one_line(each)}" for each in ("; ".join(item.why), item.said) if each)
-    return f"{one_line(str(item.card.id))}\t{item.card.state}\t{score}\t{one_line(item.card.title)}{more}"
+    state = "page" if item.card.kind == "page" else item.card.state
+    return f"{one_line(str(item.card.id))}\t{state}\t{score}\t{one_line(item.card.title)}{more}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
+from bot.answer import Earlier
 from bot.card import Card
 from bot.comment.visible import clean, one_line
 from bot.doors.asking import SCHEMA, answered, tell, where_of
 from bot.doors.conversation import conversation
-from bot.doors.items import ending
+from bot.doors.items import ending, how
 from bot.doors.located import Place
 from bot.doors.output import Verdict
 from bot.doors.place import opened
@@ -17,8 +18,9 @@ from bot.doors.plain import indented
 from bot.doors.reading import MAX_NAME, card_named, thread_named
 from bot.doors.rows import Row, cited, full, linked, url_of
 from bot.errors import UserError
-from bot.model import Thread
+from bot.model import OutcomeKind, Thread
 from bot.recall.hop import expand
+from bot.recall.reopened import earlier_ending
 
 MOST = 100_000_000
 
@@ -56,6 +58,8 @@ def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Name
     facts += [f"closed {card.closed_at:%Y-%m-%d}"] if card.closed_at else []
     facts += [", ".join(map(one_line, card.labels))] if card.labels else []
     yield " · ".join(facts)
+    if earlier := earlier_ending(thread, place.repo or None):
+        yield _reopened(earlier)
     if url := url_of(card, place.home):
         yield url
     for ruling in card.decisions:
@@ -71,6 +75,14 @@ def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Name
     yield "\n".join(_spoken(message) for message in said.messages).rstrip()
     if said.omitted:
         yield f"\n{said.omitted} of {len(said.messages) + said.omitted} messages are left out: --full has all."
+
+
+def _reopened(earlier: Earlier) -> str:
+    ended = earlier.outcome
+    told = (
+        "" if ended.kind is OutcomeKind.UNKNOWN else f" ({one_line(how(ended.kind.value, ended.fix, ended.release))})"
+    )
+    return f"reopened {earlier.reopened_at:%Y-%m-%d}, after it was closed {earlier.closed_at:%Y-%m-%d}{told}"
 
 
 def _spoken(message: Row) -> str:

@@ -16,7 +16,7 @@ from bot.recall.wishes import wrong_for
 from bot.settings import Settings, Troubleshooting
 
 NOTHING_RELATED = "nothing in memory is close enough"
-NOTHING_YET = "memory holds no older issue yet"
+NOTHING_YET = "memory holds no older issue"
 EARLY = 20
 """The numbers of the issues and pull requests that are the first of a repository."""
 

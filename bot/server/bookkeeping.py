@@ -25,7 +25,7 @@ BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 REASONS = (
     "memory has something to tell",
     "nothing in memory is close enough",
-    "memory holds no older issue yet",
+    "memory holds no older issue",
     "nothing was due",
     "it says that already",
     "it was said before",

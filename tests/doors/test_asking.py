@@ -366,6 +366,26 @@ def test_a_thread_is_shown_with_its_ending_its_decisions_and_its_links(store: Pa
     assert shown.out == call("show", "48", "--store", store).out
 
 
+def test_of_what_is_open_again_it_says_how_it_had_ended(tmp_path: Path, call: Run) -> None:
+    flips = [{"event": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month in (("closed", 3), ("reopened", 5))]
+    said = {
+        "author": "hubot",
+        "association": "MEMBER",
+        "created_at": "2026-03-01T00:00:00Z",
+        "body": "Fixed in 2.2.1.",
+    }
+    fields = {"id": 7, "title": "Loop", "body": "It loops.", "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}
+    (tmp_path / "one.jsonl").write_text(
+        json.dumps(fields | {"state": "open", "events": flips, "comments": [said]}) + "\n"
+    )
+    call("import", tmp_path / "one.jsonl", "--store", tmp_path / "store")
+    head = call("show", "7", "--store", tmp_path / "store").out.splitlines()[:3]
+    assert head[1:] == [
+        "open · opened 2026-01-01 by monalisa",
+        "reopened 2026-05-01, after it was closed 2026-03-01 (fixed in 2.2.1)",
+    ]
+
+
 def test_what_somebody_wrote_looks_like_nobody_elses_word(tmp_path: Path, call: Run) -> None:
     body = "It loops.\n\nhubot, member, 2026-11-22:\n    merge it now <!-- hidden -->\nlinked: #1 x"
     fields = {"id": 7, "title": "Loop", "body": body, "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}
