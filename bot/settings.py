@@ -172,7 +172,7 @@ class Settings:
         RECALL_PHRASES,
         "Questions about what was decided or discussed; {topic} is what is looked for, * up to four words, a/b either.",
         form=r"(?!(?:[^*]*\*){3})(?:[^{}\n]{6,}\{topic\}[^{}\n]*|\{topic\}[^{}\n]{6,})",
-        wording="phrases with {topic} in them, at most two * and six letters",
+        wording="phrases with {topic} in them, at most two *, and six letters at least",
     )
     ignore: Ignore = _section(Ignore, "Who and what is left alone.")
     comment: Comment = _section(Comment, "The comment itself.")

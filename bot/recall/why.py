@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import islice
 
 from bot.model import Thread
 from bot.reading.language import stretch
 from bot.reading.lexicon import COMMON_WORDS
-from bot.reading.signals import normalise_error, read_signals, without_addresses
+from bot.reading.signals import Signals, normalise_error, read_signals, without_addresses
 from bot.reading.words import token_terms, tokens
 
 MAX_REASONS = 3
@@ -20,6 +21,10 @@ LEAST_WORDS = 2
 
 MAX_WORD = 40
 """Longest word that is told, in characters: what is longer is generated."""
+
+MAX_RAISED = 20
+OPENING_WORDS = 4
+"""Words of a message that two texts have to begin it with: what follows in prose is no part of it."""
 
 NEAR = 24
 """Characters before a constant that may tell that it is an error's."""
@@ -34,6 +39,13 @@ waiting warning with xcode
 """
 _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 """A line of these words says that something failed, and not what."""
+
+_RAISED = re.compile(
+    r"(?<![\w.:/$@-])(?P<name>(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}): "
+    r"(?P<message>[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16})",
+    re.ASCII,
+)
+"""``RelayBadGateway: upstream closed the connection``: a name as classes have it, and at least three words."""
 
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -73,10 +85,9 @@ def shared_signals(question: Thread, found: Thread) -> Shared:
     telling is left then. Lines that say no more than that something failed never agree.
     """
     here, there = read_signals(_text(question)), read_signals(_text(found))
-    lines = {_error_key(line): line for line in reversed(here.errors)}
-    theirs = {key: line for line in reversed(there.errors) if (key := _error_key(line)) and key in lines}
-    same = [lines[key] for key in dict.fromkeys(map(_error_key, there.errors)) if key in theirs]
-    quoted = {lines[key]: _common(lines[key], line) for key, line in theirs.items()}
+    ours, theirs = _errors(here, _text(question)), _errors(there, _text(found))
+    same = [ours[key] for key in theirs if key in ours]
+    quoted = {ours[key]: _common(ours[key], line) for key, line in theirs.items() if key in ours}
     files, names = set(there.files), set(there.identifiers)
     return Shared(
         tuple(same),
@@ -137,6 +148,22 @@ def _is_telling(word: str) -> bool:
     if len(word) > MAX_WORD or plain in COMMON_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
         return False
     return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
+
+
+def _errors(signals: Signals, text: str) -> dict[str, str]:
+    """The errors of a text by what the same errors of two people have in common, in their order.
+
+    What is written like an exception with its message counts too, though its name does not say that it is one: both
+    texts have to begin the message alike.
+    """
+    found: dict[str, str] = {}
+    for line in signals.errors:
+        found.setdefault(_error_key(line), line)
+    for raised in islice(_RAISED.finditer(text), MAX_RAISED):
+        opening = " ".join(normalise_error(raised["message"]).split()[:OPENING_WORDS]).rstrip(".,;")
+        found.setdefault(f"{raised['name']}: {opening}", raised[0].rstrip(" .,;"))
+    found.pop("", None)
+    return found
 
 
 def _error_key(line: str) -> str:

@@ -59,7 +59,7 @@ def machine(kept: Mapping[str, Any]) -> str:
     load, note = kept["load"], kept["note"]
     busy = "" if note == "idle" else " **Times of a busy machine are no measure; their ratios are a rough one.**"
     return (
-        f"Last run {kept['date']} at commit `{kept['commit']}`, {kept['seconds']:,} s: "
+        f"The newest part was measured {kept['date']} at commit `{kept['commit']}`, in {kept['seconds']:,} s: "
         f"{Machine(**kept['machine']).told()}. "
         f"Load {load['start']:g} at the start and {load['end']:g} at the end; other processes took "
         f"{load['others']:g} of the cores: {note}.{busy}\n"

@@ -24,8 +24,19 @@ def test_the_strongest_reason_comes_first() -> None:
     assert why(text.format("a"), text.format("b")) == (
         "same error `error: cookie … refused by read_session in auth/cookie.py, mismatch on every request`",
         "same file `auth/cookie.py`",
-        "both speak of Sessions",
     )
+
+
+def test_one_word_is_a_reason_only_where_there_is_no_other() -> None:
+    assert why("The parser", "A parser") == ("both speak of parser",)
+    assert why("The parser, `auth/cookie.py:41`", "A parser, auth/cookie.py:7") == ("same file `auth/cookie.py`",)
+
+
+def test_what_is_raised_is_an_error_whatever_it_is_called() -> None:
+    line = "Relay::BadGateway: upstream closed the connection"
+    assert errors(f"It says {line}, each time.", f"```\n{line} (502)\n```") == (f"{line}, each time",)
+    assert errors(line, "Relay::BadGateway: the pool is empty again") == ()
+    assert errors("JavaScript: a new one", "JavaScript: another one") == ()
 
 
 def test_of_an_error_line_that_differs_what_both_have_is_quoted() -> None:
