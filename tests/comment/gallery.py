@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bot.answer import Context, Match, Mention, PageHit
+from bot.answer import Context, Earlier, Match, Mention, PageHit
 from bot.comment.links import Links
 from bot.comment.render import Renderer
 from bot.kept import Fix
@@ -171,6 +171,16 @@ GALLERY: dict[str, Shown] = {
                 ),
             ),
             open_now=(PROXY,),
+        ),
+    ),
+    "reopened": Shown(
+        "An issue that was fixed once, and is open again.",
+        Context(
+            open_now=(
+                replace(
+                    PROXY, created_at=at(2026, 5, 20), earlier=Earlier(at(2026, 6, 2), at(2026, 10, 30), LOGIN)
+                ),
+            )
         ),
     ),
     "declined": Shown(
