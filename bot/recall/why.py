@@ -41,12 +41,13 @@ _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 """A line of these words says that something failed, and not what."""
 
 _RAISED = re.compile(
-    r"(?<![\w.:/$@-])(?P<name>(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}): "
-    r"(?P<message>[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16})",
+    r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
+    r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
     re.ASCII,
 )
 """``RelayBadGateway: upstream closed the connection``: a name as classes have it, and at least three words."""
 
+_CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CALENDAR_WORDS = """
@@ -160,8 +161,9 @@ def _errors(signals: Signals, text: str) -> dict[str, str]:
     for line in signals.errors:
         found.setdefault(_error_key(line), line)
     for raised in islice(_RAISED.finditer(text), MAX_RAISED):
-        opening = " ".join(normalise_error(raised["message"]).split()[:OPENING_WORDS]).rstrip(".,;")
-        found.setdefault(f"{raised['name']}: {opening}", raised[0].rstrip(" .,;"))
+        line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
+        opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
+        found.setdefault(" ".join(opening), line)
     found.pop("", None)
     return found
 

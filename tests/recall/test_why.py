@@ -34,7 +34,8 @@ def test_one_word_is_a_reason_only_where_there_is_no_other() -> None:
 
 def test_what_is_raised_is_an_error_whatever_it_is_called() -> None:
     line = "Relay::BadGateway: upstream closed the connection"
-    assert errors(f"It says {line}, each time.", f"```\n{line} (502)\n```") == (f"{line}, each time",)
+    assert errors(f"It says {line}. Each time.", f"```\n{line}\n```") == (line,)
+    assert why(f"It says {line}, each time.", f"```\n{line} (502)\n```") == (f"same error `{line} …`",)
     assert errors(line, "Relay::BadGateway: the pool is empty again") == ()
     assert errors("JavaScript: a new one", "JavaScript: another one") == ()
 
