@@ -39,6 +39,12 @@ on:
       run:
         description: What to do
         type: string
+      issue:
+        description: The issue to answer
+        type: string
+      dry-run:
+        description: Whether to write nothing
+        type: boolean
 concurrency:
   group: precedent
 """
