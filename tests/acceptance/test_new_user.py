@@ -180,7 +180,7 @@ def silence_one_issue(day: Newcomer) -> None:
 
 
 def keep_one_out(day: Newcomer) -> None:
-    (wrong,) = CODE.findall(rows()["keep one issue from being shown"])
+    (wrong,) = CODE.findall(rows()["keep one issue from being shown on another"])
     number = day.opens("As in #1 and in #2.")
     assert DECISION in day.comment(number)
     day.says(number, wrong.replace("#N", "#1"))
@@ -229,7 +229,7 @@ def remove_it(day: Newcomer) -> None:
 PLAYED: dict[str, Callable[[Newcomer], None]] = {
     "get rid of one comment": delete_it,
     "silence it on one issue": silence_one_issue,
-    "keep one issue from being shown": keep_one_out,
+    "keep one issue from being shown on another": keep_one_out,
     "leave some issues alone": leave_some_alone,
     "keep it silent but remembering": keep_it_silent,
     "stop it": stop_it,
