@@ -19,7 +19,7 @@ def is_taken_back(thread: Thread, closed_at: datetime) -> bool:
     """
     complaining: set[str] = set()
     for message in thread.comments:
-        if message.created_at <= closed_at or message.is_bot or not _may_count(message.text):
+        if message.created_at <= closed_at or message.is_bot:
             continue
         said = statements(message.text)
         if any(map(phrases.RETRACTS.search, said)):
@@ -27,10 +27,6 @@ def is_taken_back(thread: Thread, closed_at: datetime) -> bool:
         elif _complains(said):
             complaining.add(message.author)
     return thread.author in complaining or len(complaining) >= _SEVERAL
-
-
-def _may_count(text: str) -> bool:
-    return bool(phrases.STILL.search(text) or phrases.RETRACTS.search(text))
 
 
 def _complains(said: tuple[str, ...]) -> bool:

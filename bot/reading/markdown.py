@@ -16,6 +16,9 @@ from bot.reading import tags
 from bot.reading.page import ALERT, Heading, Link, Page, Parts
 from bot.reading.runs import Run
 
+MAX_SENTENCE = 2_000
+"""Characters of one sentence that are read: phrases are looked for in sentences, and no sentence is this long."""
+
 MAX_CHARS = 65_536
 """Texts are read up to here, the longest comment that GitHub promises to take; what is beyond is cut off."""
 
@@ -194,7 +197,8 @@ def sentences(paragraph: str) -> list[str]:
     """The sentences of one plain paragraph in order, white space collapsed, none of them empty.
 
     A full stop ends one only before white space, and not after an abbreviation ("e.g."), an initial or a list number;
-    so versions, file names and addresses stay whole. CJK stops need no space after them.
+    so versions, file names and addresses stay whole. CJK stops need no space after them. Of a sentence longer than
+    2,000 characters only the beginning is given.
     """
     text = _SPACE.sub(" ", paragraph).strip()
     found, start = [], 0
@@ -203,7 +207,7 @@ def sentences(paragraph: str) -> list[str]:
             found.append(text[start : end.end()].strip())
             start = end.end()
     found.append(text[start:].strip())
-    return [sentence for sentence in found if sentence]
+    return [sentence[:MAX_SENTENCE].rstrip() for sentence in found if sentence]
 
 
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:

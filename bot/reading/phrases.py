@@ -82,14 +82,14 @@ INTENT = _any(r"(?:\bi'll|\bwill) (?:try|look|check|test|investigate|see|report|
 
 INVITATION = _any(
     (
-        r"(?:[,;:.(\u2013\u2014-]+ ?)?\b(?:(?:and|so|but) )?(?:please |just |do |kindly )?"
+        r"(?:[,;:.(\u2013\u2014-] ?)?\b(?:(?:and|so|but) )?(?:please |just |do |kindly )?"
         r"(?:if not,? (?:please |then )?(?=re-?open|let|tell|comment)|if (?:not|i'm|i am|it's|it is"
         r"|it|this|that|you|there|anyone|someone|something)\b[^,;]{0,80}[,;] ?"
         r"|feel free to |(?:please |kindly )(?:do )?(?=re-?open|let|comment|file|open|shout)"
-        r"|re-?open (?:if|otherwise|should|when)|let (?:me|us) know).*$"
+        r"|re-?open (?:if|otherwise|should|when)|let (?:me|us) know)"
     ),
 )
-"""How a sentence ends that bids others to come back; what it supposes takes nothing from what it says."""
+"""How an invitation to come back begins. What it supposes takes nothing from what the sentence says before it."""
 
 CLOSING = _any(r"\bclos(?:e|ed|ing)\b")
 
@@ -174,7 +174,7 @@ STILL = _any(
     r"\b(?:happen|occur|appear|reproduc|fail|crash|break)\w{0,4} again\b",
     (
         r"\b(?:is|was|isn't|not|hasn't been|does not seem|doesn't seem)(?: \w{1,20})? (?:not |really |actually "
-        r"|to be )*(?:fixed|resolved|solved)(?: for me| here| yet| in \S{1,20})?[.!]*$"
+        r"|to be ){0,3}(?:fixed|resolved|solved)(?: for me| here| yet| in \S{1,20})?[.!]*$"
     ),
     r"\b(?:regressed|regression)\b",
     r"\b(?:can|should|could|please)(?: \w{1,10}){0,2} re-?open\w{0,3}\b",

@@ -142,7 +142,7 @@ NOT_PLANNED = Ways(
         (
             r"\b(?:lack of|no(?:t (?:enough|much))?|little|insufficient)(?: \w{1,20})? (?:interest|support|demand"
             r"|consensus|motivation|appetite|traction|enthusiasm|impetus)\b"
-            r"(?!.*\b(?:chosen|chose|picked|went with|instead)\b)"
+            r"(?!.{0,160}\b(?:chosen|chose|picked|went with|instead)\b)"
         ),
         r"(?:\bnot|n't) (?:see|seeing|seen|hear|hearing|heard)(?: \w{1,20})? (?:enthusiasm|interest|support|demand)\b",
         (

@@ -84,7 +84,9 @@ class Found:
     @property
     def after(self) -> str:
         """What follows, without the invitation to come back that many end with."""
-        return phrases.INVITATION.sub("", self.sentence[len(self.before) + len(self.text) :])
+        rest = self.sentence[len(self.before) + len(self.text) :]
+        invitation = phrases.INVITATION.search(rest)
+        return rest[: invitation.start()] if invitation else rest
 
     @property
     def is_supposed(self) -> bool:

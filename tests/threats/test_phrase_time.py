@@ -1,0 +1,88 @@
+"""No phrase that reading goes by takes more than linear time, whatever follows its beginning."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from bot.reading.markdown import MAX_SENTENCE, sentences
+from tests.threats.phrases import RUNS, TABLES, Phrase, all_phrases, beginning
+
+SMALL, LARGE = 3_000, 12_000
+RATIO = 8
+FLOOR = 0.004
+"""Seconds below which a time says nothing."""
+
+THREADS, LONGEST = 20, 65_536
+
+
+def seconds(phrase: Phrase, text: str) -> float:
+    began = process_time()
+    phrase.fits(text)
+    return process_time() - began
+
+
+def is_quadratic(phrase: Phrase, prefix: str, run: str) -> bool:
+    def took(length: int) -> float:
+        text = (prefix + run * length)[:length] + "\0x"
+        return min(seconds(phrase, text) for _ in range(3))
+
+    if seconds(phrase, (prefix + run * LARGE)[:LARGE] + "\0x") < FLOOR * RATIO:
+        return False
+    return took(LARGE) > RATIO * max(took(SMALL), FLOOR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [table.__name__ for table in TABLES])
+def test_four_times_the_run_takes_a_phrase_four_times_as_long(table: str) -> None:
+    found = []
+    for phrase in all_phrases():
+        if phrase.name.partition(".")[0] != table.rpartition(".")[2]:
+            continue
+        begins = beginning(phrase)
+        runs = [*RUNS, f"{begins} ", *(f"{word} " for word in begins.split())]
+        found += [(phrase.name, begins, run) for run in runs if is_quadratic(phrase, begins, run)]
+    assert found == []
+
+
+@pytest.mark.parametrize("run", ["-", "a ", "。a", "word, "])
+def test_no_phrase_sees_more_of_a_sentence_than_the_limit(run: str) -> None:
+    assert max(map(len, sentences(f"Fixed in 1.2.3 {run * 20_000}"))) <= MAX_SENTENCE
+
+
+def hostile(number: int) -> dict[str, object]:
+    """A closed thread of 64 KB in two comments, the one it was closed with and a complaint a day later.
+
+    After the beginnings of many phrases, and of one that names a release, stand runs of every character.
+    """
+    begins = [beginning(phrase) for phrase in all_phrases()]
+    lines = [f"{text} {run * (60 // len(run))}" for text in begins for run in RUNS]
+    many = "\n\n".join(lines[number::THREADS])[: LONGEST // 4]
+    text = f"{many}\n\nFixed in 1.2.3 {RUNS[number] * LONGEST}"[: LONGEST // 2]
+    said = [
+        {"author": who, "association": role, "created_at": f"2024-05-0{day}T11:59:00Z", "body": text}
+        for who, role, day in (("monalisa", "MEMBER", 3), ("octocat", "NONE", 4))
+    ]
+    return {
+        "id": number + 1, "title": "It loops", "body": "It loops.", "state": "closed", "author": "octocat",
+        "created_at": "2024-05-01T12:00:00Z", "closed_at": "2024-05-03T12:00:00Z", "closed_by": "monalisa",
+        "comments": said,
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_hostile_threads_are_imported_and_their_endings_told_in_seconds(tmp_path: Path) -> None:
+    archive, store = tmp_path / "hostile.jsonl.gz", tmp_path / "store"
+    archive.write_bytes(gzip.compress("\n".join(json.dumps(hostile(n)) for n in range(THREADS)).encode()))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for command in (["import", "--store", store, archive], ["outcomes", "--store", store]):
+        subprocess.run([sys.executable, "-m", "bot", *map(str, command)], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 10
