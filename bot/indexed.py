@@ -44,7 +44,8 @@ class Entry:
 
     ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to be a duplicate
     of ``duplicate_of``; ``alone_until``: until when nobody stood behind it but a stranger who opened it
-    (`bot.reading.standing`), FOREVER where nobody does yet, None where it never was so.
+    (`bot.reading.standing`), FOREVER where nobody does yet, None where it never was so, or where nobody is a stranger
+    as no role is known.
     """
 
     id: ThreadId
@@ -80,9 +81,12 @@ class Entry:
         return past[-1] if len(past) % 2 else None
 
     def duplicate_of_at(self, moment: datetime | None) -> ThreadId | None:
-        """What the thread was known to be a duplicate of at ``moment`` (None: now)."""
+        """What the thread was known to be a duplicate of at ``moment`` (None: now).
+
+        By the word of strangers alone nothing is a duplicate, as how many duplicates a thread has counts for it.
+        """
         known = moment is None or (self.duplicate_at is not None and self.duplicate_at <= moment)
-        return self.duplicate_of if known else None
+        return self.duplicate_of if known and not self.is_lone_at(moment) else None
 
 
 @dataclass(frozen=True, slots=True)

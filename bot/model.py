@@ -80,6 +80,7 @@ class TimelineEvent:
 class Thread:
     """A conversation: an opening text and the messages after it, oldest first.
 
+    ``role`` is what the author is to the repository: ``NONE`` is a role too, and "" stands where nobody told.
     ``draft`` and ``merged_at`` are told of pull requests only.
     """
 

@@ -51,8 +51,17 @@ def comment(hour: int = 1, **fields: object) -> dict[str, object]:
 def test_the_least_line_is_an_open_issue_of_a_ghost() -> None:
     found = thread_from_archive(LEAST)
     assert (found.id, found.kind, found.title, found.body) == (7, Kind.ISSUE, "It crashes", "")
-    assert (found.author, found.role, found.state) == (GHOST, "NONE", "open")
+    assert (found.author, found.role, found.state) == (GHOST, "", "open")
     assert found.created_at == found.revised_at == datetime(2015, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("told", "role"), [({}, ""), (None, ""), ("", ""), ("NONE", "NONE"), ("OWNER", "OWNER")])
+def test_a_role_that_nobody_told_is_another_than_none(told: object, role: str) -> None:
+    given = {} if told == {} else {"author_association": told}
+    said_by = {} if told == {} else {"association": told}
+    found = thread(**given, comments=[comment(**said_by)])
+    assert (found.role, found.comments[0].role) == (role, role)
+    assert thread_from_archive(archive_fields(found)) == found
 
 
 def test_null_bodies_authors_comments_and_labels_are_empty() -> None:

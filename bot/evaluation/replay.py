@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Unpack
 from bot.evaluation.labels import first_original
 from bot.indexed import Entry, Hit
 from bot.kept import Fix, Wish
-from bot.memory.documents import as_duplicate, bare_document
+from bot.memory.documents import bare_document
 from bot.memory.index import Document, Index, Narrowing, Query
 from bot.memory.learned import Embedder, Learned, embedded
 from bot.memory.whoosh import build, open_index
@@ -181,8 +181,7 @@ def _document(thread: Thread) -> Document:
     """What the index holds of a thread, with what it was first known to be a duplicate of: that holds from then on."""
     found = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
-    plain = replace(found.entry, duplicate_of=None, duplicate_at=None)
-    return replace(found, entry=as_duplicate(plain, target, at))
+    return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))
 
 
 def _encoded(history: History, number: int, learned: Learned) -> Document:

@@ -83,7 +83,7 @@ def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()
             "title": issue.get("title"),
             "body": issue.get("body"),
             "author": user.get("login"),
-            "author_association": issue.get("author_association"),
+            "author_association": issue.get("author_association") or "NONE",
             "is_bot": user.get("type") == "Bot",
             "created_at": issue["created_at"],
             "updated_at": issue.get("updated_at"),
@@ -108,7 +108,7 @@ def message_fields(comment: Json) -> dict[str, object]:
     return {
         "id": comment["id"],
         "author": user.get("login"),
-        "association": comment.get("author_association"),
+        "association": comment.get("author_association") or "NONE",
         "is_bot": user.get("type") == "Bot",
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),

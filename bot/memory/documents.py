@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from bot.indexed import FOREVER, Digest, Entry
+from bot.indexed import Digest, Entry
 from bot.memory.index import Document
-from bot.model import Outcome, Thread, ThreadId
+from bot.model import Outcome, Thread
 from bot.reading.digest import digest as read_digest
 from bot.reading.outcome import outcome as read_outcome
 from bot.reading.standing import alone_until
@@ -36,12 +36,13 @@ def bare_document(
         title=terms(thread.title),
         body=body_terms(thread.body),
         vectors=vectors or {},
+        has_role=bool(thread.role),
     )
 
 
 def entry_of(thread: Thread, ending: Outcome) -> Entry:
     """What ranking needs to know of a thread without opening its record."""
-    entry = Entry(
+    return Entry(
         id=thread.id,
         kind=thread.kind,
         title=thread.title,
@@ -54,21 +55,11 @@ def entry_of(thread: Thread, ending: Outcome) -> Entry:
         labels=thread.labels,
         turn_count=1 + len(thread.comments),
         length=len(thread.title) + len(thread.body),
+        duplicate_of=ending.duplicate_of,
+        duplicate_at=_duplicate_since(thread, ending),
         flips=thread.flips,
         alone_until=alone_until(thread),
     )
-    return as_duplicate(entry, ending.duplicate_of, _duplicate_since(thread, ending))
-
-
-def as_duplicate(entry: Entry, target: ThreadId | None, at: datetime | None) -> Entry:
-    """The entry of a thread that was said at a moment to be a duplicate of ``target``.
-
-    That holds from when somebody stands behind the thread: by the word of strangers alone nothing is a duplicate, as
-    how many duplicates a thread has counts for it.
-    """
-    if target is None or entry.alone_until == FOREVER:
-        return entry
-    return replace(entry, duplicate_of=target, duplicate_at=at and max(at, entry.alone_until or at))
 
 
 def _duplicate_since(thread: Thread, ending: Outcome) -> datetime | None:

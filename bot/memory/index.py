@@ -37,6 +37,7 @@ class Document:
 
     ``notes`` maps a section (``decisions``, ``keywords``, ``files``, ``summary``; others count least) to its terms.
     ``vectors`` maps an arm to a vector of signed bytes; all of one arm in an index have one length, at most 1,024.
+    ``has_role``: the thread tells what its author is to the repository, be it nothing.
     """
 
     entry: Entry
@@ -44,6 +45,7 @@ class Document:
     body: Sequence[str] = ()
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     vectors: Mapping[str, bytes] = field(default_factory=dict)
+    has_role: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,10 @@ class Index(Protocol):
         strings. Without a blend only threads that share a term are found; a blend needs ``before``, else ValueError.
         With ``before``, threads that were created then or later do not exist: they are neither found nor counted in
         term statistics, and duplicates that became known after it are not counted. Nor do lone threads exist
-        (`Entry.is_lone_at`) that were closed then, or whose account had more than FLOOD of them. ``keep`` leaves
-        threads out after they were scored; it is asked about each once, the best first. A vector whose length is not
-        that of its arm is near to nothing. Raises IndexCorrupt.
+        (`Entry.is_lone_at`) that were closed then, or whose account had more than FLOOD of them. But where no issue has
+        a role (`Document.has_role`), none is lone, as nobody knows who is a stranger. ``keep`` leaves threads out after
+        they were scored; it is asked about each once, the best first. A vector whose length is not that of its arm is
+        near to nothing. Raises IndexCorrupt.
         """
         ...
 

@@ -24,7 +24,7 @@ from bot.evaluation.evaluate import masked
 from bot.evaluation.labels import first_original
 from bot.evaluation.metrics import RankMetrics, percentile
 from bot.evaluation.replay import History, Past
-from bot.memory.documents import as_duplicate, bare_document
+from bot.memory.documents import bare_document
 from bot.memory.index import Document
 from bot.memory.learned import Learned
 from bot.memory.whoosh import build, open_index
@@ -122,8 +122,7 @@ def _answered(history: History, flood: Sequence[Thread], asked: Sequence[Asked])
     words = train([(one.title, one.body) for one in before])
     learned = Learned(shipped(), words, None)
     encoded = [replace(one, vectors=learned.term_vectors(one.title, one.body)) for one in poisoned.documents]
-    by_id = {one.id: one for one in threads}
-    for name, held in (("without", [_open_to_all(one, by_id) for one in encoded]), ("with", encoded)):
+    for name, held in (("without", list(map(_open_to_all, encoded))), ("with", encoded)):
         with _library(poisoned, held, learned) as past:
             yield name, [_answer(one, past) for one in asked]
 
@@ -142,17 +141,12 @@ def _library(history: History, documents: Sequence[Document], learned: Learned) 
 def _document(thread: Thread) -> Document:
     found = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
-    return replace(found, entry=as_duplicate(found.entry, target, at))
+    return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))
 
 
-def _open_to_all(document: Document, threads: Mapping[ThreadId, Thread]) -> Document:
+def _open_to_all(document: Document) -> Document:
     """The document as if its author were known: whatever the thread says counts from its beginning on."""
-    entry = document.entry
-    if entry.alone_until is None:
-        return document
-    target, at = first_original(threads[entry.id]) or (None, None)
-    plain = replace(entry, alone_until=None, duplicate_of=None, duplicate_at=None)
-    return replace(document, entry=as_duplicate(plain, target, at))
+    return replace(document, entry=replace(document.entry, alone_until=None))
 
 
 def _answer(one: Asked, library: Past) -> Answer:

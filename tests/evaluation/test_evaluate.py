@@ -13,6 +13,7 @@ import pytest
 from bot.archive import thread_from_archive
 from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate, masked
 from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, own_ranking
+from bot.evaluation.metrics import RankMetrics
 from bot.evaluation.replay import History, epochs, pasts
 from bot.model import Thread, ThreadId, TimelineEvent
 from bot.ranking import Model, Ranking, shipped
@@ -377,3 +378,20 @@ def test_real_questions_are_answered_without_knowing_the_future(real: list[Threa
 @pytest.mark.slow
 def test_real_marks_teach_nobody_before_they_were_made(real: list[Thread], shared: Path) -> None:
     undisturbed(real, shared, (20,), learns=True)
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+def test_as_much_is_found_where_nobody_told_a_role(real: list[Thread], shared: Path) -> None:
+    lines = (shared / "rust_pre2015" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    known = [Query(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)]
+    history = History.read(real)
+    last = {each.id for each in epochs(history, real)[-1].asked}
+    queries = [query for query in known if query.id in last]
+    assert len(queries) > 100
+    untold = [replace(each, role="", comments=tuple(replace(c, role="") for c in each.comments)) for each in real]
+    by_shipped = Trial({query.id: shipped() for query in queries})
+    found = [evaluate(threads, queries, by_shipped)[0] for threads in (history, History.read(untold))]
+    told, without = (RankMetrics.of([one.rank for one in each]).figures["rr@10"].value for each in found)
+    assert told > 0.7
+    assert abs(told - without) <= 0.01

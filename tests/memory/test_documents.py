@@ -63,6 +63,17 @@ def test_the_ending_is_read_where_none_is_given() -> None:
     assert (entry.duplicate_of, entry.duplicate_at) == (3, at(5))
 
 
+@pytest.mark.parametrize(("role", "has_role"), [("", False), ("NONE", True), ("MEMBER", True)])
+def test_a_document_tells_whether_its_author_has_a_role(role: str, has_role: bool) -> None:
+    assert bare_document(issue(7, role=role)).has_role is has_role
+
+
+@pytest.mark.parametrize(("role", "known"), [("NONE", None), ("", None), ("MEMBER", 3)])
+def test_a_stranger_alone_makes_no_duplicate(role: str, known: int | None) -> None:
+    entry = entry_of(closed(role=role, closed_by="octocat", comments=(), events=()), stated(3))
+    assert (entry.duplicate_of, entry.duplicate_of_at(at(9)), entry.duplicate_of_at(None)) == (3, known, known)
+
+
 def test_a_bare_document_is_the_document_without_notes() -> None:
     thread = closed(
         comments=(Message("hubot", "MEMBER", at(5), "We decided to use Postgres. See src/login.py.", id=1),)

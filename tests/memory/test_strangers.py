@@ -1,5 +1,6 @@
 """What nobody stands behind but a stranger: for a search as of a moment it is there only while it is open and rare."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -64,3 +65,54 @@ def test_a_flood_counts_over_all_segments(tmp_path: Path) -> None:
     assert ids(index, at(5)) == []
     index.update([lone(900, closed=None, until=at(2))])
     assert ids(index, at(5)) == [*range(1, FLOOD + 1), 900]
+
+
+# A history that tells no roles
+
+
+def untold(document: Document) -> Document:
+    """The document of an issue that does not tell what its author is to the repository."""
+    return replace(document, has_role=False)
+
+
+@pytest.mark.parametrize("closed", [None, 2], ids=["open", "closed"])
+def test_where_nobody_told_a_role_nobody_is_a_stranger(tmp_path: Path, closed: float | None) -> None:
+    keys = range(1, FLOOD + 6)
+    index = index_of(tmp_path, *(untold(lone(key, closed=closed)) for key in keys))
+    assert ids(index, at(5)) == [*keys]
+    assert not any(hit.entry.is_lone_at(at(5)) for hit in index.search(ASKED, before=at(5)))
+    assert not any(entry.is_lone_at(None) for entry in index.entries(keys).values())
+
+
+def test_the_first_role_that_is_told_makes_strangers_of_those_without_one(tmp_path: Path) -> None:
+    index = index_of(tmp_path, *(untold(lone(n, closed=None)) for n in range(1, FLOOD + 2)), untold(lone(99, closed=2)))
+    assert len(ids(index, at(5))) == FLOOD + 2
+    index.update([lone(500, closed=None, author="octocat")])
+    assert ids(index, at(5)) == [500]
+    assert all(entry.is_lone_at(at(5)) for entry in index.entries([1, 99, 500]).values())
+    index.update([], remove=[500])
+    assert len(ids(index, at(5))) == FLOOD + 2
+
+
+@pytest.mark.parametrize("role_of", [Kind.PULL, Kind.PAGE, Kind.SESSION])
+def test_only_an_issue_tells_whether_a_history_has_roles(tmp_path: Path, role_of: Kind) -> None:
+    other = Document(Entry(7, role_of, "Other", "octocat", "open", START, START), ["other"])
+    assert ids(index_of(tmp_path, untold(lone(1, closed=2)), other), at(5)) == [1]
+
+
+def test_a_role_that_was_told_later_makes_nobody_a_stranger_before_it(tmp_path: Path) -> None:
+    later = Document(Entry(7, Kind.ISSUE, "Slow", "octocat", "open", at(8), at(8)), ["slow"])
+    index = index_of(tmp_path, untold(lone(1, closed=2)), later)
+    assert [ids(index, at(days)) for days in (5, 9)] == [[1], []]
+
+
+@pytest.mark.parametrize(("has_role", "counted"), [(True, 0), (False, 2)])
+def test_duplicates_by_the_word_of_one_person_count_where_nobody_is_a_stranger(
+    tmp_path: Path, has_role: bool, counted: int
+) -> None:
+    original = replace(lone(1, closed=None), has_role=has_role)
+    held = [replace(lone(key, closed=2), has_role=has_role) for key in (2, 3)]
+    copies = [replace(one, entry=replace(one.entry, duplicate_of=1, duplicate_at=at(2))) for one in held]
+    index = index_of(tmp_path, original, *copies)
+    assert {hit.entry.id: hit.duplicates for hit in index.search(ASKED, before=at(5))}[1] == counted
+    assert index.entries([2])[2].duplicate_of_at(at(5)) == (None if has_role else 1)

@@ -1,6 +1,7 @@
 """A flood by one account: what nobody stands behind but the stranger who opened it is no answer."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,3 +109,23 @@ def test_what_nobody_had_answered_then_is_judged_as_it_stood_then(remember: Reme
     late = said("The proxy was it: fixed in 2.3.", 300, "hubot", "MEMBER")
     memory = remember(lone(FIRST, comments=(late,)), *FILLER)
     assert [ids(ask(memory, thread(500, TITLE, BODY, days=days)))[0] for days in (299, 301)] == [[], [FIRST]]
+
+
+# A tracker without roles
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+@pytest.mark.parametrize(("role", "there"), [("", True), ("NONE", False)])
+def test_a_busy_author_is_no_flood_where_nobody_told_a_role(
+    remember: Remember, state: str, role: str, there: bool
+) -> None:
+    others = [replace(one, role=role) for one in (TRUE, *FILLER)]
+    alike = lone(FIRST, author="octocat", closed_by="octocat", days=120, role=role)
+    busy = [lone(400 + n, f"Subject {n}", author="octocat", closed_by="octocat", role=role) for n in range(60)]
+    if state == "open":
+        alike, *busy = (
+            thread(one.id, one.title, one.body, author="octocat", role=role, days=120) for one in [alike, *busy]
+        )
+    memory = remember(*others, alike, *busy)
+    assert (FIRST in [c.entry.id for c in found(memory)]) is there
+    assert (FIRST in [key for part in ids(ask(memory)) for key in part]) is there

@@ -23,9 +23,9 @@ FLIPS = ("flip1", "flip2", "flip3", "flip4")
 NUMBERS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIPS)
 """Columns of numbers of eight bytes: when a document was created, what stands for its thread, what stands for the
 thread that it is a duplicate of, since when that is known (0 for none), how many characters it has, of which kind it is
-(`names.py`), until when nobody stood behind it but a stranger (0 for never) and what stands for their account, and when
-it was closed, reopened, closed and reopened again (0 for never). Times are seconds since 1970, rounded up: what a
-search ``before`` a moment sees was before it."""
+(`names.py`), until when nobody stood behind it but a stranger (0 for never; negative where nobody told what its author
+is to the repository) and what stands for their account, and when it was closed, reopened, closed and reopened again (0
+for never). Times are seconds since 1970, rounded up: what a search ``before`` a moment sees was before it."""
 
 _WIDTH = struct.Struct("<I")
 _LENGTH = struct.Struct("<I")

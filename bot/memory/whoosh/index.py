@@ -89,10 +89,11 @@ class WhooshIndex:
             places = [(key, leaf, document) for key in ids for leaf, document in self._find(key)]
             wanted = {leaf: [document for _, one, document in places if one is leaf] for leaf in self._leaves}
             self._parts.bring(name for leaf in wanted for name in leaf.parts_of_entries(wanted[leaf]))
+            corpus = Corpus(self._leaves if places else (), None, self._parts)
             for key, leaf, document in places:
                 entry = leaf.entry(document)
                 if is_of(entry, key):
-                    found[key] = entry
+                    found[key] = corpus.judged(entry)
         return found
 
     def update(self, documents: Iterable[Document], remove: Iterable[ThreadId] = ()) -> None:

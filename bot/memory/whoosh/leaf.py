@@ -8,13 +8,13 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from bot.indexed import Entry
+from bot.indexed import LATE, Entry
 from bot.memory.index import ARMS
 from bot.memory.postings import Postings
 from bot.memory.whoosh import stored
 from bot.memory.whoosh.columns import FLIPS, NUMBERS, Pieces, Rows
-from bot.memory.whoosh.names import id_key
-from bot.model import ThreadId
+from bot.memory.whoosh.names import KINDS, id_key
+from bot.model import Kind, ThreadId
 from bot.numeric import scores, vectors
 from bot.numeric.scores import Flags, Numbers, Scores
 from bot.numeric.vectors import Matrix, Squares
@@ -199,9 +199,14 @@ class View:
         """A number for each of its documents."""
         return self.leaf.numbers(column)[: self.end]
 
-    def lone(self, at: datetime) -> Flags:
-        """A flag for each that exists and behind which nobody stood at that moment but a stranger who opened it."""
-        found: Flags = (self.numbers("alone") > at.timestamp()) & ~self.hidden
+    def has_roles(self) -> bool:
+        """Whether any issue that exists tells what its author is to the repository."""
+        told = (self.numbers("kind") == KINDS[Kind.ISSUE]) & (self.numbers("alone") >= 0) & ~self.hidden
+        return bool(told.any())
+
+    def lone(self, at: datetime | None) -> Flags:
+        """A flag for each that exists and behind which nobody stood at that moment but its author, if a stranger."""
+        found: Flags = (abs(self.numbers("alone")) > (at or LATE).timestamp()) & ~self.hidden
         return found
 
     def hide(self, more: Flags) -> None:
@@ -213,10 +218,11 @@ class View:
         """Since when each document was closed at that moment, in seconds, 0 for those that were open."""
         return scores.last_odd([self.numbers(column) for column in FLIPS], at.timestamp())
 
-    def targets(self, until: datetime | None) -> Numbers:
-        """Which threads its documents were known at this moment to be duplicates of, each as often as it is."""
+    def targets(self, until: datetime | None, lone: Flags) -> Numbers:
+        """Which threads its documents were known at this moment to be duplicates of, each as often as it is; but not
+        by the word of those that are ``lone``."""
         at, targets = self.numbers("target_at"), self.numbers("target")
-        known = (targets != 0) & ~self.hidden
+        known = (targets != 0) & ~self.hidden & ~lone
         if until is not None:
             known &= (at != 0) & (at <= until.timestamp())
         found: Numbers = targets[known]

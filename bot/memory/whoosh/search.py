@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate, pairwise
 from math import inf
@@ -19,7 +20,7 @@ from bot.memory.whoosh.names import KINDS, LETTERS
 from bot.memory.whoosh.parts import Parts
 from bot.model import Kind
 from bot.numeric import scores
-from bot.numeric.scores import Numbers, Scores
+from bot.numeric.scores import Flags, Numbers, Scores
 
 _CHAIN = 3
 """Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
@@ -42,6 +43,7 @@ class Corpus:
         self.before = before
         self._parts = parts
         self.views = [View(leaf, before) for leaf in leaves]
+        self._has_roles = any(view.has_roles() for view in self.views)
         if before is not None:
             self._hide_strangers(before)
         self.count = sum(view.count for view in self.views)
@@ -50,13 +52,21 @@ class Corpus:
 
     def _hide_strangers(self, now: datetime) -> None:
         """What a stranger closed alone does not exist, nor does anything lone of an account that floods."""
-        lone = [view.lone(now) for view in self.views]
+        lone = self._lone()
         if not any(flags.any() for flags in lone):
             return
         accounts = [view.numbers("account") for view in self.views]
         many = scores.more_than(FLOOD, [found[flags] for found, flags in zip(accounts, lone, strict=True)])
         for view, found, flags in zip(self.views, accounts, lone, strict=True):
             view.hide(flags & ((view.closed(now) != 0) | scores.is_any_of(found, many)))
+
+    def _lone(self) -> list[Flags]:
+        """For each view a flag for what nobody stands behind but a stranger. Without roles nobody is a stranger."""
+        return [view.lone(self.before) if self._has_roles else scores.flags(view.end, ()) for view in self.views]
+
+    def judged(self, entry: Entry) -> Entry:
+        """The entry of a thread, which is never lone where nobody is a stranger."""
+        return entry if self._has_roles or entry.alone_until is None else replace(entry, alone_until=None)
 
     def lists(self, field: str, term: str) -> Lists:
         key = encode_key(LETTERS[field], term)
@@ -99,7 +109,11 @@ class Corpus:
 
     def entry(self, number: int) -> Entry:
         view = bisect_right(self.borders, number) - 1
-        return self.views[view].leaf.entry(number - self.borders[view])
+        return self.judged(self.views[view].leaf.entry(number - self.borders[view]))
+
+    def targets(self) -> list[Numbers]:
+        """For each view the threads that documents were known to be duplicates of, each as often as it is."""
+        return [view.targets(self.before, lone) for view, lone in zip(self.views, self._lone(), strict=True)]
 
     def _frequency(self, term: str) -> int:
         known = self._frequencies.get((TEXT, term))
@@ -211,9 +225,8 @@ class Search:
 
     def _count_duplicates(self) -> Numbers:
         """For each document how many were known to be duplicates of its thread."""
-        views = self._corpus.views
-        keys = [view.numbers("key") for view in views]
-        return scores.occurrences(keys, [view.targets(self._corpus.before) for view in views])
+        keys = [view.numbers("key") for view in self._corpus.views]
+        return scores.occurrences(keys, self._corpus.targets())
 
     def _blended(self, blend: Blend, moment: datetime) -> Ranking:
         """The sum that the blend makes of all that is known of each document at that moment."""

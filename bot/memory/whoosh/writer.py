@@ -119,7 +119,7 @@ class Writer(SegmentWriter):  # type: ignore[misc]
             target_at=_seconds(entry.duplicate_at),
             length=_NUMBER.pack(entry.length),
             kind=_NUMBER.pack(KINDS[entry.kind]),
-            alone=_seconds(entry.alone_until),
+            alone=_seconds(entry.alone_until, 1 if document.has_role else -1),
             account=_NUMBER.pack(stand_in(entry.author.casefold()) if entry.alone_until else 0),
             **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
             entry=stored.pack(entry),
@@ -264,8 +264,8 @@ def check_vectors(documents: Iterable[Document], widths: dict[str, int]) -> None
                 raise ValueError(f"a vector of {len(vector)} numbers for {arm}, where others have {widths[arm]}")
 
 
-def _seconds(moment: datetime | None) -> bytes:
-    return _NUMBER.pack(0 if moment is None else math.ceil(moment.timestamp()))
+def _seconds(moment: datetime | None, sign: int = 1) -> bytes:
+    return _NUMBER.pack(0 if moment is None else sign * math.ceil(moment.timestamp()))
 
 
 def merge(writer: Writer, segments: list[Segment]) -> list[Segment]:
