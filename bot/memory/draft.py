@@ -144,7 +144,8 @@ class Draft(Changed):
         self._files |= {path: data or None for path, data in self._lesson.items()}
         known = self.manifest.model | {path: manifests.bytes_hash(data) for path, data in self._lesson.items()}
         model = {path: digest for path, digest in known.items() if self._lesson.get(path) != b""}
-        self.manifest = replace(self.manifest, model=model, learned_from=lesson.threads)
+        learned_from = min(lesson.threads, self.manifest.threads)  # the branch may have gone back meanwhile
+        self.manifest = replace(self.manifest, model=model, learned_from=learned_from)
         self.__dict__.pop("encoder", None)
 
     def rebuild_index(self, tick: Progress = lambda _: None, *, embeds: bool = False) -> Index:

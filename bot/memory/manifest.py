@@ -73,6 +73,19 @@ class Manifest:
         pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
         return replace(self, pages=pages)
 
+    def lacks(self, known: Manifest) -> bool:
+        """Whether this state is not one that came after ``known``: what was read up to there is not all here."""
+        if known.cursor and (self.cursor is None or self.cursor < known.cursor):
+            return True
+        if known.reading is None:
+            return False
+        began = (self.reading and self.reading.began, self.read_whole)
+        return not any(moment and moment >= known.reading.began for moment in began)
+
+    def fit_pages(self, states: Iterable[tuple[str, str]], known: Manifest) -> tuple[tuple[str, str], ...]:
+        """Those of these states that hold here too. Of each source only that was read which ``known`` had not."""
+        return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
+
     def with_index(self, folder: Path, analyser: str, layout: int) -> Manifest:
         """The manifest with the hashes of the index files in ``folder``; known files are not read again."""
         names = sorted(path.name for path in folder.iterdir() if not path.is_dir())

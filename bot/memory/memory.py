@@ -17,9 +17,9 @@ from bot.memory.held import files_of
 from bot.memory.index import Narrowing, Query
 from bot.memory.layout import USUAL, Sizes
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
-from bot.memory.manifest import PATH
+from bot.memory.manifest import PATH, Manifest
 from bot.memory.notes import Notes
-from bot.memory.store import Moved, Store, StoreError
+from bot.memory.store import Moved, Snapshot, Store, StoreError
 from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
 
@@ -67,18 +67,17 @@ class Memory:
         """Whether it was taught by this run."""
         self.notes = Notes()
         self._draft: Draft | None = None
-        self._from: datetime | None = None
+        self._from = Manifest()
+        self._went_back = False
 
     def open(self, want: Iterable[ThreadId] = ()) -> Memory:
         """Take the newest state; ``want`` names threads that will be read or changed.
 
         Raises ForeignFormat for a memory that this version does not read, StoreError where it cannot be had.
         """
+        self._went_back = False
         paths = files_of(want)
-        snapshot = self._store.open([PATH, INDEX, FOLDER, *paths])
-        self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
-        self._staged, self._made_anew, self._lesson = [], False, None
-        self._from = self.cursor
+        self._go_on_from(self._store.open([PATH, INDEX, FOLDER, *paths]), paths)
         return self
 
     @property
@@ -187,8 +186,11 @@ class Memory:
     def stage(self, changes: Changes, tick: Progress = lambda _: None) -> list[Record]:
         """Put changes on top of this state, so that searches see them. Nothing is durable yet.
 
-        Returns the records that replaced what was held.
+        Returns the records that replaced what was held. Once the branch went back, how far this run has read says
+        nothing of what memory holds, until it is opened again.
         """
+        if self._went_back:
+            changes = replace(changes, cursor=None, reading=None, read_whole=None)
         self._staged.append(changes)
         return self.draft.apply(changes, tick)
 
@@ -212,9 +214,7 @@ class Memory:
                 wait = min(LONGEST_WAIT, wait * 2)
                 self._reapply()
                 continue
-            self._staged, self._made_anew, self._lesson = [], False, None
-            self._draft = Draft(written, self.notes, (), self.embedder, self._repo, self._sizes)
-            self._from = self.cursor
+            self._go_on_from(written)
             return True
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
@@ -250,17 +250,24 @@ class Memory:
     def close(self) -> None:
         self._store.close()
 
+    def _go_on_from(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
+        """Have this state with nothing staged; ``paths`` will be read."""
+        self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
+        self._staged, self._made_anew, self._lesson = [], False, None
+        self._from = self._draft.manifest
+
     def _reapply(self) -> None:
-        """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile."""
+        """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile, and
+        for what was read if that does not hold there."""
         staged, made_anew, lesson = self._staged, self._made_anew, self._lesson
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
         wished = {w.comment_id: w.id for changes in staged for w in changes.wishes if w.state == "pending"}
         before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
-        known = self._from
+        known, went_back = self._from, self._went_back
         self.open(_touched(staged))
-        if known and (self.cursor is None or self.cursor < known):  # what was known up to there is not known here
+        self._went_back = went_back or self._from.lacks(known)
+        if self._went_back:
             self.notes.add(WENT_BACK)
-            staged = [replace(changes, cursor=None, reading=None, read_whole=None) for changes in staged]
         self.taken |= {key for key, said in self.draft.said_before(promised).items() if said != before.get(key)}
         now = self.draft.wishes_before(wished.values())
         self.taken_wishes |= {
@@ -270,6 +277,7 @@ class Memory:
             self.stage(
                 replace(
                     changes,
+                    pages=self._from.fit_pages(changes.pages, known),
                     said=tuple(said for said in changes.said if said.id not in self.taken),
                     wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
                 )
