@@ -136,6 +136,33 @@ def test_each_recipe_finds_in_a_clone_what_it_says(checkout: Path, where: str) -
 
 
 @needs_tools
+@pytest.mark.parametrize("where", [".", "deep/er", "../tree"])
+def test_the_memory_is_got_from_a_remote_that_is_named_from_here(checkout: Path, where: str) -> None:
+    git(checkout, "remote", "set-url", "origin", "../server.git")
+    git(checkout, "worktree", "add", "--quiet", "--detach", "../tree")
+    try:
+        bash(checkout / where, GET)
+        assert recipe("Duplicates of #48:", checkout / where) == EXPECTED["Duplicates of #48:"]
+    finally:
+        git(checkout, "worktree", "remove", "../tree")
+        git(checkout, "remote", "set-url", "origin", (checkout.parent / "server.git").as_uri())
+
+
+@needs_tools
+@pytest.mark.parametrize("caption", ["Open issues with a word:", "Threads that name a file:", "Duplicates of #48:"])
+def test_a_recipe_lists_by_number(checkout: Path, caption: str) -> None:
+    bash(checkout, GET)
+    known = {"kind": "issue", "state": "open", "updated_at": "2026-08-14T00:00:00Z", "title": "A proxy"}
+    for shard in range(1, 200):
+        more = [known | {"id": 100 * shard + n, "files": ["cookie.py"], "duplicate_of": 48} for n in range(20)]
+        file = checkout / f".git/precedent-memory/digests/{shard:04}.jsonl"
+        file.write_text("".join(json.dumps(digest) + "\n" for digest in more), encoding="utf-8")
+    numbers = [int(line.split()[0][1:]) for line in recipe(caption, checkout)]
+    assert len(numbers) > 199 * 20
+    assert numbers == sorted(numbers)
+
+
+@needs_tools
 def test_the_recipe_for_a_conversation_shows_all_of_it(checkout: Path) -> None:
     bash(checkout, GET)
     lines = recipe("One conversation:", checkout)
