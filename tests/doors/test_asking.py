@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +342,36 @@ def test_outside_of_git_and_in_an_empty_repository_it_is_said_what_is_missing(
     assert (told.code, told.out) == (0, "")
     assert "has no remote: name a repository" in told.err
     assert call(command, "--store", store).code == 0
+
+
+@pytest.mark.parametrize(("branch", "found"), [("work", [48]), ("main", [])])
+def test_a_commit_counts_where_it_is_the_branchs_own(
+    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, branch: str, found: list[int]
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    git(tmp_path / "here", "init", "--quiet", "--initial-branch=main")
+    git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Begin")
+    git(tmp_path / "here", "checkout", "--quiet", "-B", branch)
+    git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Expire the old one (#48)")
+    assert ids(call("ss", "--store", store, "--json").data["hits"]) == found
+
+
+def test_age_counts_in_a_checkout_and_not_outside_of_git(
+    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    ages = {1: timedelta(minutes=5), 2: timedelta(days=400)}
+    lines = [{"id": key, "title": "Login loop", "created_at": (now - age).isoformat()} for key, age in ages.items()]
+    (tmp_path / "two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    store = tmp_path / "two"
+    assert call("import", tmp_path / "two.jsonl", "--store", store).code == 0
+    outside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
+    assert outside[1] == outside[2]
+    working_on_cookies(tmp_path / "linkbarn")
+    monkeypatch.chdir(tmp_path / "linkbarn")
+    inside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
+    assert inside[1] == pytest.approx(1.5 * inside[2])
 
 
 # -- show ----------------------------------------------------------------------------------------------------------
