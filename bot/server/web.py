@@ -21,11 +21,12 @@ from starlette.types import Receive, Scope, Send
 
 from bot.errors import WorldError
 from bot.server import metrics
-from bot.server.body import SMALL, Room, read
+from bot.server.body import SMALL, Room
 from bot.server.health import Glance, checks
 from bot.server.nouns import Arrival, Dropped, Instant, Lane, Refused, State
 from bot.server.options import Options
 from bot.server.pages import Wanted, delivery_page, policy, status_page
+from bot.server.peers import peer_of
 from bot.server.ports import Full, Ledger
 from bot.server.receive import EVENTS, Rules, before_body, receive
 from bot.server.writer import Writer
@@ -85,7 +86,7 @@ class Webhook:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, request = time.perf_counter(), uuid.uuid4().hex[:16]
         headers = dict(scope["headers"])
-        heard = await self._heard(scope["method"], headers, receive, request)
+        heard = await self._heard(scope, headers, receive, request)
         status, said = await self._outcome(heard, request)
         self._count(headers, status, said)
         log.info("%s %s", status, said, extra={"request": request, **_about(heard)})
@@ -107,15 +108,13 @@ class Webhook:
             return 503, "it cannot be stored now"
 
     async def _heard(
-        self, method: str, headers: Mapping[bytes, bytes], more: Receive, request: str
+        self, scope: Scope, headers: Mapping[bytes, bytes], more: Receive, request: str
     ) -> Arrival | Dropped | Refused:
+        method = scope["method"]
         length = before_body(method, headers)
         if isinstance(length, Refused):
             return length
-        with self._room.holding(length) as fits:
-            if not fits:
-                return Refused(503, "too many deliveries come at once")
-            body = await read(length, more)
+        async with self._room.body(length, peer_of(scope["client"]), more) as body:
             if isinstance(body, Refused):
                 return body
             whole = (method, headers, body, self._door.rules, self._door.clock(), request)
