@@ -23,9 +23,14 @@ def peer_of(client: tuple[str, int] | None) -> str:
         address = ip_address(client[0].partition("%")[0]) if client else None
     except ValueError:
         address = None
-    if isinstance(address, IPv6Address):
+    if isinstance(address, IPv6Address) and not address.is_loopback:
         address = address.ipv4_mapped or IPv6Address(int(address) >> CUSTOMER << CUSTOMER)
     return str(address) if address else NAMELESS
+
+
+def is_near(peer: str) -> bool:
+    """Whether that is this machine."""
+    return peer == NAMELESS or ip_address(peer).is_loopback
 
 
 @dataclass(slots=True, eq=False)

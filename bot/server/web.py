@@ -22,11 +22,12 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import WorldError
 from bot.server import metrics
 from bot.server.body import SMALL, Room
+from bot.server.brake import Brake
 from bot.server.health import Glance, checks
 from bot.server.nouns import Arrival, Dropped, Instant, Lane, Refused, State
 from bot.server.options import Options
 from bot.server.pages import Wanted, delivery_page, policy, status_page
-from bot.server.peers import peer_of
+from bot.server.peers import is_near, peer_of
 from bot.server.ports import Full, Ledger
 from bot.server.receive import EVENTS, Rules, before_body, receive
 from bot.server.writer import Writer
@@ -44,6 +45,9 @@ PRIVATE = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
 }
+
+FORWARDED = ("x-forwarded-for", "forwarded", "via")
+"""What a proxy adds. For whom it asks is not believed, only that it asks for somebody."""
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +137,7 @@ class Shown:
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
+        self._brake = Brake()
         self._glance = Glance(lambda now: checks(door.ledger, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
@@ -166,10 +171,21 @@ class Shown:
 
     def _refusal(self, request: Request) -> Response | None:
         """None for who may see names of repositories: with the password, wherever they come from."""
-        options = self._door.options
-        if knows(request.headers.get("authorization", ""), options.status_user, options.status_password):
+        options, given = self._door.options, request.headers.get("authorization", "")
+        if not given:
+            return _locked(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
+        peer, is_forwarded = peer_of(request.client), any(name in request.headers for name in FORWARDED)
+        tried = self._brake.tried(
+            f"{peer} for others" if is_forwarded else peer,
+            lambda: knows(given, options.status_user, options.status_password),
+            near=is_near(peer) and not is_forwarded,
+        )
+        if tried.is_right:
             return None
-        return PlainTextResponse("the status page asks for a password\n", 401, PRIVATE | {"WWW-Authenticate": REALM})
+        if tried.wait:
+            return _locked(429, f"too many wrong passwords: wait {tried.wait} s", {"Retry-After": str(tried.wait)})
+        log.warning("a wrong password for the status page", extra={"peer": peer})
+        return _locked(401, "that is not the password", {"WWW-Authenticate": REALM})
 
 
 def knows(authorization: str, user: str, password: str) -> bool:
@@ -183,6 +199,10 @@ def knows(authorization: str, user: str, password: str) -> bool:
     except ValueError:
         given = b""
     return hmac.compare_digest(given, f"{user}:{password}".encode()) and bool(password)
+
+
+def _locked(status: int, why: str, headers: Mapping[str, str]) -> Response:
+    return PlainTextResponse(f"{why}\n", status, {**PRIVATE, **headers})
 
 
 def _page(html: str, status: int = 200) -> Response:

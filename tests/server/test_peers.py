@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.server.peers import Share, Shares, peer_of
+from bot.server.peers import Share, Shares, is_near, peer_of
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from bot.server.peers import Share, Shares, peer_of
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
         ("2001:db8:1:2:ffff::1", "2001:db8:1:2::"),
         ("fe80::1%eth0", "fe80::"),
-        ("::1", "::"),
+        ("::1", "::1"),
         ("", "local"),
         ("/run/socket", "local"),
     ],
@@ -26,6 +26,11 @@ def test_a_peer_is_an_address_or_the_network_of_one_customer(address: str, peer:
 
 def test_a_connection_without_an_address_is_of_this_machine() -> None:
     assert peer_of(None) == "local"
+
+
+def test_this_machine_is_known_by_its_address() -> None:
+    assert all(map(is_near, ("127.0.0.1", "127.9.9.9", "::1", "local")))
+    assert not any(map(is_near, ("192.0.2.7", "2001:db8::", "::")))
 
 
 class Holders:
