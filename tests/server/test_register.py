@@ -59,7 +59,7 @@ def test_what_was_said_last_replaces_what_was_said_before(queue: Queue) -> None:
 def test_an_installation_is_active_until_something_else_is_said(queue: Queue) -> None:
     register = queue.ledger.register()
     assert register.state(7) == "active"
-    register.pause(7, 1)
+    register.pause(7, "core", 1)
     assert register.state(7) == "active"
     register.installed(7, "octo-org", "suspended")
     assert register.state(7) == "suspended"
