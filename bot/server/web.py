@@ -38,6 +38,9 @@ LATER = "60"
 CLOSING = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, as what follows on it may be the rest of a body."""
 
+STORING = ("queue", "disk")
+"""Checks of what is needed to store a delivery."""
+
 REALM = 'Basic realm="precedent", charset="UTF-8"'
 PRIVATE = {
     "Cache-Control": "no-store",
@@ -71,6 +74,7 @@ def app(door: WebDoor) -> Starlette:
         Route("/webhook", endpoint=Webhook(door)),
         Route("/healthz", endpoint=_healthz),
         Route("/readyz", endpoint=shown.readyz),
+        Route("/status.json", endpoint=shown.state),
         Route("/metrics", endpoint=shown.metrics),
         Route("/", endpoint=shown.status),
         Route("/deliveries/{seq}", endpoint=shown.delivery),
@@ -141,10 +145,13 @@ class Shown:
         self._glance = Glance(lambda now: checks(door.ledger, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
-        """Open to all, so it says no more than what is well."""
-        found = self._glance.now()
-        body = {"ready": all(check.ok for check in found), **{check.name: check.ok for check in found}}
-        return JSONResponse(body, 200 if body["ready"] else 503, PRIVATE)
+        """Whether deliveries can be stored, and so may be sent here. Whatever else is wrong, they wait."""
+        found = [check for check in self._glance.now() if check.name in STORING]
+        return _told("ready", {check.name: check.stores for check in found})
+
+    def state(self, _: Request) -> Response:
+        """How the whole system is. Open to all, so it says no more than what is well."""
+        return _told("well", {check.name: check.ok for check in self._glance.now()})
 
     def metrics(self, request: Request) -> Response:
         """Prometheus text."""
@@ -201,6 +208,11 @@ def knows(authorization: str, user: str, password: str) -> bool:
     return hmac.compare_digest(given, f"{user}:{password}".encode()) and bool(password)
 
 
+def _told(name: str, parts: Mapping[str, bool]) -> Response:
+    whole = all(parts.values())
+    return JSONResponse({name: whole, **parts}, 200 if whole else 503, PRIVATE)
+
+
 def _locked(status: int, why: str, headers: Mapping[str, str]) -> Response:
     return PlainTextResponse(f"{why}\n", status, {**PRIVATE, **headers})
 
@@ -229,7 +241,7 @@ async def _healthz(_: Request) -> Response:
 
 async def _away(_: Request, error: Exception) -> Response:
     log.warning("not shown: %s", error)
-    return PlainTextResponse("the database does not answer: see /readyz and the log\n", 503, PRIVATE)
+    return PlainTextResponse("the database does not answer: see /status.json and the log\n", 503, PRIVATE)
 
 
 def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:

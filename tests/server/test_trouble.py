@@ -181,7 +181,7 @@ def test_a_server_whose_postgresql_is_away_for_a_while_says_so_and_loses_nothing
         said = [str(line["message"]) for line in stage.lines()]
         assert any(line.startswith("not stored: the queue's database does not answer (") for line in said)
         assert "this worker has lost its place: it ends" in said
-        assert any(line.startswith("not ready: queue: the database does not answer") for line in said)
+        assert any(line.startswith("not well: queue: the database does not answer") for line in said)
 
 
 @contextlib.contextmanager
@@ -229,4 +229,4 @@ def test_a_server_whose_disk_is_full_takes_nothing_more_and_goes_on_when_there_i
         said = [str(line["message"]) for line in stage.lines()]
         assert "deliveries are refused: disk: only 0.1 GB free: make room" in said
         assert "deliveries are taken again" in said
-        assert any(line.startswith("not ready: disk: only 0.1 GB free") for line in said)
+        assert any(line.startswith("not well: disk: only 0.1 GB free") for line in said)

@@ -222,16 +222,19 @@ def test_while_the_database_is_away_deliveries_get_503_and_readiness_says_so(tmp
         time.sleep(2.1)
         ready = asyncio.run(once(port, "GET", "/readyz"))
         assert (ready.status, json.loads(ready.body)["queue"]) == (503, False)
+        assert asyncio.run(once(port, "GET", "/status.json")).status == 503
         assert asyncio.run(once(port, "GET", "/")).status == 503
         assert asyncio.run(once(port, "GET", "/healthz")).status == 200
         (tmp_path / "away").unlink()
         assert deliver(port).status == 202
 
 
-def test_readiness_names_what_is_well_and_no_more(server: tuple[int, int]) -> None:
-    answer = asyncio.run(once(server[0], "GET", "/readyz", {"Host": "bot.example.org"}))
-    well = {"ready": True, "queue": True, "disk": True, "clock": True, "token": True, "workers": True}
+def test_the_state_names_what_is_well_and_no_more(server: tuple[int, int]) -> None:
+    answer = asyncio.run(once(server[0], "GET", "/status.json", {"Host": "bot.example.org"}))
+    well = {"well": True, "queue": True, "disk": True, "clock": True, "token": True, "workers": True}
     assert (answer.status, json.loads(answer.body)) == (200, well)
+    ready = asyncio.run(once(server[0], "GET", "/readyz", {"Host": "bot.example.org"}))
+    assert (ready.status, json.loads(ready.body)) == (200, {"ready": True, "queue": True, "disk": True})
 
 
 PAGES = ["/", "/deliveries/1", "/metrics", "/?state=dead&repository=1-17&before=9"]
