@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.server import password
+from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.nouns import Delivery
-from bot.server.shop import clock
 from bot.server.tickets import DbosTickets
 from tests.fakes import hooks
 from tests.fakes.git_http import GitServer

@@ -15,6 +15,7 @@ from starlette.requests import Request
 
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
+from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
 from bot.server.health import APP, WORKER, Glance, checks
 from bot.server.ledger import DatabaseLedger
@@ -23,7 +24,6 @@ from bot.server.memory_queue import MemoryTickets
 from bot.server.options import Options
 from bot.server.ports import COUNTED, STATES, Ledger
 from bot.server.receive import Rules
-from bot.server.shop import clock
 from bot.server.web import Shown, WebDoor
 from bot.server.writer import Writer
 from tests.server.queues import arrival

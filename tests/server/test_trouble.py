@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
+from bot.server.clock import machine_clock as clock
 from bot.server.clones import Clones
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
@@ -27,7 +28,7 @@ from bot.server.nouns import Lane
 from bot.server.options import Options
 from bot.server.pace import Pace
 from bot.server.ports import Tokens
-from bot.server.shop import Shop, clock
+from bot.server.shop import Shop
 from bot.server.slots import Slots
 from bot.server.tickets import DbosTickets, prepare
 from bot.server.turn import turn
