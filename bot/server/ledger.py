@@ -182,6 +182,7 @@ class DatabaseLedger(Accounts):
             workers = "delete from pulses where name like :workers and said_at < :before"
             purging.change(workers, workers=f"{WORKER}%", before=before)
             within(purging, self.now).purge(before)
+        self.add_up()
         return purged
 
     def _purge(self, state: State, before: Instant) -> int:

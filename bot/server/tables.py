@@ -38,6 +38,7 @@ create table if not exists pauses (
   installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
+create table if not exists tallied (seq {serial}, counted text not null);
 create table if not exists pulses (name text primary key, said_at {big} not null, note text not null);
 create table if not exists workers (id text primary key, since {big} not null, dead_since {big} not null default 0)
 """
