@@ -106,7 +106,7 @@ class Database:
             yield
         except (sa.exc.ProgrammingError, sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedError):
             raise
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError) as error:  # the last: it broke off
             said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
             raise WorldError(f"the queue's database does not answer ({said}): see that it runs and has room") from error
 

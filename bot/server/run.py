@@ -31,7 +31,7 @@ from bot.server.date import ahead
 from bot.server.health import APP
 from bot.server.identity import KeptTokens
 from bot.server.ledger import DatabaseLedger
-from bot.server.locks import locks
+from bot.server.locks import Lead, locks
 from bot.server.logs import write_logs
 from bot.server.options import Options
 from bot.server.ports import Ledger
@@ -52,6 +52,9 @@ GENTLE = 10
 
 WRITTEN = 3.0
 """Seconds that what waits to be stored has, once no request is answered any more."""
+
+TELLS = "metrics"
+"""The lock of the web process that tells of all processes."""
 
 LAST = 9.2
 """Seconds after the signal at which workers that still run are killed."""
@@ -112,7 +115,8 @@ def serve(options: Options, guarded: Guarded, start: Callable[[Options], Child] 
     with opened(options, "web", hurry=True) as queue:
         writer = Writer(queue.ledger, guarded, lambda: health.shut(queue.ledger, options))
         rules = Rules(options.app_id, options.secrets, _login(options, queue.ledger))
-        door = web.WebDoor(rules, writer, queue.ledger, options, queue.clock)
+        leads = Lead(locks(queue.database, _places(options)), TELLS)
+        door = web.WebDoor(rules, writer, queue.ledger, options, queue.clock, leads)
         with _kept_running(Children(partial(start, options), options.workers), stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})

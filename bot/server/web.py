@@ -57,13 +57,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WebDoor:
-    """What the web side is made of. ``clock`` gives milliseconds since 1970."""
+    """What the web side is made of. ``clock`` gives milliseconds since 1970.
+
+    ``leads``: whether this is the one web process of those with this database that tells of all of them.
+    """
 
     rules: Rules
     writer: Writer
     ledger: Ledger
     options: Options
     clock: Callable[[], Instant]
+    leads: Callable[[], bool] = lambda: True
     answered: metrics.Answered = field(default_factory=metrics.Answered)
 
 
@@ -157,7 +161,8 @@ class Shown:
         """Prometheus text."""
         if refusal := self._refusal(request):
             return refusal
-        page = metrics.text(self._door.ledger, self._door.answered, self._door.clock())
+        door = self._door
+        page = metrics.text(door.ledger, door.answered, door.clock(), for_all=door.leads())
         return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
 
     def status(self, request: Request) -> Response:
