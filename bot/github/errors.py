@@ -62,18 +62,34 @@ class Invalid(ForgeError):
     """422: GitHub does not take what was sent, and will not take it later either."""
 
 
+CORE, GRAPHQL, SEARCH = "core", "graphql", "search"
+"""What GitHub counts apart, as ``x-ratelimit-resource`` names it.
+https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#checking-the-status-of-your-rate-limit"""
+
+SECONDARY = "secondary"
+"""The limit on how fast is asked, which holds for every kind of request."""
+
+HISTORY = "history"
+"""A bound of our own: what a reading of history by REST may use, so that the rest is left to new issues."""
+
+OF_ALL = (CORE, SECONDARY)
+"""Limits at which nothing can be done about an event."""
+
+OF_HISTORY = (GRAPHQL, HISTORY)
+"""Limits at which only history is not read on."""
+
+
 class RateLimited(ForgeError):
-    """The primary or a secondary limit was reached. ``until`` is when it can go on, if GitHub said so.
+    """A limit was reached, of this ``resource``. ``until`` is when it can go on, if GitHub said so."""
 
-    ``is_secondary``: it is about how fast was asked, and holds for every kind of request.
-    """
-
-    def __init__(
-        self, cause: str, remedy: str = "", *, until: datetime | None = None, is_secondary: bool = False
-    ) -> None:
+    def __init__(self, cause: str, remedy: str = "", *, until: datetime | None = None, resource: str = CORE) -> None:
         super().__init__(cause, remedy)
         self.until = until
-        self.is_secondary = is_secondary
+        self.resource = resource
+
+    @property
+    def is_secondary(self) -> bool:
+        return self.resource == SECONDARY
 
 
 class Unreachable(ForgeError):

@@ -236,7 +236,7 @@ def _meaning(error: GitHubException | ValueError) -> ForgeError:
         told = answer.json()
     except ValueError:  # a page of a server in between
         told = None
-    return _for_reading(meaning_of(answer.status_code, answer.headers, told))
+    return _for_reading(meaning_of(answer.status_code, answer.headers, told, "/graphql"))
 
 
 def _data(answer: Any, headers: Mapping[str, str]) -> Json:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from bot.archive import parse_time
 from bot.github.batch import Listed, read_each
 from bot.github.catch_up import News, comments_of, has_ended
-from bot.github.errors import RateLimited
+from bot.github.errors import HISTORY, RateLimited
 from bot.github.forge import Reader
 from bot.github.graphql import NoGraphQL
 from bot.github.threads import Own, split_own, thread_of
@@ -39,6 +39,17 @@ class EitherHistory:
         except NoGraphQL:
             self._note("This server has no GraphQL: history is read issue by issue, which takes longer.")
             yield from self._rest.since(moment)
+
+
+class RestingHistory:
+    """History that is not asked for, as it is known that ``limit`` is not over."""
+
+    def __init__(self, limit: RateLimited) -> None:
+        self._limit = limit
+
+    def since(self, moment: datetime | None) -> Iterator[News]:  # noqa: ARG002 - none is asked for
+        """Raises RateLimited."""
+        raise self._limit
 
 
 class RestHistory:
@@ -70,7 +81,8 @@ def keep_some(reader: Reader) -> None:
     """Raise RateLimited before the hour's requests are used up: an event of this hour wants to be answered."""
     rate = reader.rate
     if rate and rate.left < min(KEPT, rate.limit // 2):
-        raise RateLimited("most of this hour's requests are used, the rest is left to new issues", until=rate.anew)
+        told = "most of this hour's requests are used, the rest is left to new issues"
+        raise RateLimited(told, until=rate.anew, resource=HISTORY)
 
 
 def _issues(listed: list[dict[str, Any]]) -> dict[Listed, dict[str, Any]]:

@@ -10,7 +10,11 @@ from typing import Any
 
 from bot.github.errors import (
     CATCHES_UP,
+    CORE,
     GOES_ON,
+    GRAPHQL,
+    SEARCH,
+    SECONDARY,
     CannotComment,
     ForgeError,
     Gone,
@@ -46,6 +50,7 @@ _CLOSED_DOORS = (
     "interaction limit",
 )
 _NEEDS = re.compile(r"([a-z][a-z_]{1,40})=(read|write|admin)\b", re.ASCII)
+_RESOURCE = re.compile(r"[a-z_]{1,40}")
 _READS_OF = (("/pulls", "pull-requests: read"), ("/releases", "contents: read"), ("/commits", "contents: read"),
              ("/compare", "contents: read"), ("/tags", "contents: read"))  # fmt: skip
 
@@ -54,7 +59,7 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
     """The meaning of an error status of the REST API; ``headers`` by lower-case names, ``path`` as it was asked for."""
     message = _message(data)
     if status == 429 or (status in (403, 422) and _is_limit(status, headers, message)):
-        return limit_of(headers, message)
+        return limit_of(headers, message, _resource(path))
     if status == 401:
         return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
     if status in (403, 422) and any(words in message.lower() for words in _CLOSED_DOORS):
@@ -81,7 +86,7 @@ def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
     words = "; ".join(str(error.get("message") or "") for error in listed) or "nothing that can be read"
     kinds = {str(error.get("type") or "") for error in listed}
     if "RATE_LIMITED" in kinds or _is_limit(200, headers, words):
-        return limit_of(headers, words)
+        return limit_of(headers, words, GRAPHQL, is_spent="RATE_LIMITED" in kinds)
     if "FORBIDDEN" in kinds or "not accessible" in words.lower():
         return NotPermitted(f"the token may not do this ({words:.120})", gives("issues: write"))
     if "NOT_FOUND" in kinds:
@@ -89,13 +94,21 @@ def meaning_of_errors(errors: Any, headers: Mapping[str, str]) -> ForgeError:
     return ForgeError(f"GitHub's GraphQL API answered: {words:.160}")
 
 
-def limit_of(headers: Mapping[str, str], message: str = "") -> RateLimited:
-    """The limit that was reached, with the time from which it can go on."""
-    is_primary = headers.get("x-ratelimit-remaining") == "0" and "secondary" not in message.lower()
+def limit_of(
+    headers: Mapping[str, str], message: str = "", resource: str = CORE, *, is_spent: bool = False
+) -> RateLimited:
+    """The limit that was reached, with the time from which it can go on; of this resource where GitHub names none.
+
+    ``is_spent``: too little was left for the request, though it may not be nothing.
+    """
+    is_spent = is_spent or headers.get("x-ratelimit-remaining") == "0"
+    is_primary = is_spent and "secondary" not in message.lower()
     until = _goes_on_at(headers, is_primary=is_primary)
     which = "rate limit" if is_primary else "secondary rate limit"
     told = f"GitHub's {which} is reached until {until:%H:%M} UTC"
-    return RateLimited(told, GOES_ON, until=until, is_secondary=not is_primary)
+    named = headers.get("x-ratelimit-resource", "")
+    counted = named if _RESOURCE.fullmatch(named) else resource
+    return RateLimited(told, GOES_ON, until=until, resource=counted if is_primary else SECONDARY)
 
 
 def begins_anew(headers: Mapping[str, str]) -> datetime | None:
@@ -123,6 +136,11 @@ def _answered_at(headers: Mapping[str, str]) -> datetime:
 def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
     spent = headers.get("x-ratelimit-remaining") == "0" and status == 403
     return spent or "retry-after" in headers or any(words in message.lower() for words in _LIMIT_WORDS)
+
+
+def _resource(path: str) -> str:
+    """What a request is counted against, by its path."""
+    return GRAPHQL if path.endswith("/graphql") else SEARCH if path.startswith("/search/") else CORE
 
 
 def _needed(headers: Mapping[str, str], path: str) -> str:

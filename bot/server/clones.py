@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,9 @@ from bot.server.nouns import Lane
 MOST_PACKS = 50
 MOST_FILES = 2_000
 """A clone that has more is made anew next time, in a second: fetches leave packs, writes files."""
+
+SLACK = 20
+"""A look at all clones leaves the room free by one part in so many, and the next look comes when that may be used."""
 
 _USED = "used"
 _GONE = ".gone-"
@@ -33,6 +37,9 @@ class Clones:
     def __init__(self, folder: Path, megabytes: int) -> None:
         self._folder = folder
         self._limit = megabytes * _MEGABYTE
+        self._slack = self._limit // SLACK
+        self._grown = self._slack  # as nobody has looked yet
+        self._alone = threading.Lock()
         with on_disk("make the folder for clones"):
             folder.mkdir(parents=True, exist_ok=True)
             long_ago = time.time() - _LEFT
@@ -60,8 +67,8 @@ class Clones:
             try:
                 yield place
             finally:
-                self._used(place)
-        self._shrink()
+                grown = self._used(place)
+        self._make_room(grown)
 
     def forget(self, lane: Lane) -> None:
         """Remove what is kept of a lane, unless somebody is at work with it."""
@@ -84,24 +91,36 @@ class Clones:
         finally:
             os.close(descriptor)
 
-    def _used(self, place: Path) -> None:
-        """Note when it was used and how large it is; remove it when a fresh one is better."""
+    def _used(self, place: Path) -> int:
+        """Note when it was used and how large it is; remove it when a fresh one is better. How much it has grown."""
+        _, before, _ = _noted(place) if (place / _USED).exists() else (0.0, 0, place)
         files = [file for file in place.rglob("*") if file.is_file()]
         packs = sum(file.suffix == ".pack" for file in files)
         if packs > MOST_PACKS or len(files) > MOST_FILES:
             self._remove(place)
-            return
+            return 0
+        size = _size(files)
         with suppress(OSError):  # a full disk is met by the next turn
-            (place / _USED).write_text(str(_size(files)), encoding="ascii")
+            (place / _USED).write_text(str(size), encoding="ascii")
+        return max(0, size - before)
+
+    def _make_room(self, grown: int) -> None:
+        """Look at all clones, which takes half a second for 10,000, once those used here have grown by the slack."""
+        with self._alone:
+            self._grown += grown
+            if self._grown < self._slack:
+                return
+            self._grown = 0
+        self._shrink()
 
     def _shrink(self) -> None:
-        """Remove those that were not used for longest, until all fit."""
+        """Remove those that were not used for longest, until all fit and leave the slack."""
         kept = sorted(
             (_noted(place) for place in self._folder.glob("[0-9]*-*") if place.is_dir()), key=lambda one: one[0]
         )
         total = sum(size for _, size, _ in kept)
         for _, size, place in kept:
-            if total <= self._limit:
+            if total <= self._limit - self._slack:
                 return
             with self._locked(place.name) as is_ours:
                 if is_ours:

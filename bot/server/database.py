@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
-from bot.server.tables import OURS, SCHEMA, VERSION, statements
+from bot.server.tables import MOVES, OURS, SCHEMA, VERSION, statements
 
 BUSY, HURRY = 30.0, 6.0
 """Seconds that a writer waits for another one of the same SQLite file; less where somebody waits for an answer."""
@@ -106,7 +106,7 @@ class Database:
             yield
         except (sa.exc.ProgrammingError, sa.exc.IntegrityError, sa.exc.DataError, sa.exc.NotSupportedError):
             raise
-        except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError) as error:  # the last: it broke off
             said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
             raise WorldError(f"the queue's database does not answer ({said}): see that it runs and has room") from error
 
@@ -121,6 +121,9 @@ class Database:
                 raise UserError(f"{cause} {VERSION}", "take that release, or a backup from before it")
             if found and found["said_at"] == VERSION:
                 return  # who only looks can, though nothing may be written
+            for version in sorted(MOVES):
+                if found and found["said_at"] < version:
+                    made.change(MOVES[version])
             made.change(
                 "insert into pulses (name, said_at, note) values (:name, :version, '{}')"
                 " on conflict (name) do update set said_at = excluded.said_at",

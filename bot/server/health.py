@@ -1,4 +1,7 @@
-"""Whether the server is ready: its queue, disk, clock, token and workers, each well or with a line that says why."""
+"""How the server is: its queue, disk, clock, token and workers, each well or with a line that says why.
+
+It is ready while it can store what comes in: what is stored waits for everything else.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from bot.server.ports import Ledger, Note
 
 WORKER = "worker:"
 """What the names of the pulses of workers begin with; theirs come every five seconds."""
+
+RECEIVER = "receiver"
+"""The pulse of whoever last saw that the database can be written to."""
 
 APP = "app"
 """The pulse of whoever asked GitHub who we are: ``ahead``, seconds of its clock before ours; ``fault``, or none."""
@@ -40,11 +46,15 @@ Pulses = Mapping[str, tuple[Instant, Note]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. ``line`` says in a few words how it is, and what to do where it is not ``ok``."""
+    """One thing that was looked at. ``line`` says in a few words how it is, and what to do where it is not ``ok``.
+
+    ``stores``: False where nothing can be stored as long as it is so.
+    """
 
     name: str
     ok: bool
     line: str
+    stores: bool = True
 
 
 def checks(ledger: Ledger, options: Options, now: Instant) -> list[Check]:
@@ -81,10 +91,12 @@ def _waiting(ledger: Ledger, options: Options) -> int:
 def _queue(ledger: Ledger, options: Options, now: Instant) -> Check:
     try:
         waiting, oldest = _waiting(ledger, options), ledger.oldest_waiting()
+        ledger.pulse(RECEIVER, {})
     except WorldError as error:
-        return Check("queue", False, f"the database does not answer: {error}")
+        return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
-        return Check("queue", False, f"{waiting:,} deliveries wait and no more are taken: are the workers running?")
+        full = f"{waiting:,} deliveries wait and no more are taken: are the workers running?"
+        return Check("queue", False, full, stores=False)
     minutes = (now - oldest) // 60_000
     if oldest and now - oldest > LATE:
         return Check(
@@ -104,9 +116,9 @@ def _disk(options: Options) -> Check:
     try:
         free = shutil.disk_usage(options.data).free
     except OSError as error:
-        return Check("disk", False, f"{options.data} cannot be read ({error.strerror}): is it mounted?")
+        return Check("disk", False, f"{options.data} cannot be read ({error.strerror}): is it mounted?", stores=False)
     line = f"{free / 1e9:,.1f} GB free"
-    return Check("disk", True, line) if free >= SPARE else Check("disk", False, f"only {line}: make room")
+    return Check("disk", True, line) if free >= SPARE else Check("disk", False, f"only {line}: make room", stores=False)
 
 
 def _clock(pulses: Pulses) -> Check:
@@ -170,7 +182,7 @@ class Glance:
     def _tell(self, bad: dict[str, str]) -> None:
         for name, line in bad.items():
             if name not in self._told:
-                log.warning("not ready: %s: %s", name, line)
+                log.warning("not well: %s: %s", name, line)
         for name in self._told.keys() - bad.keys():
-            log.warning("ready again: %s", name)
+            log.warning("well again: %s", name)
         self._told = bad

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
+from bot.github.errors import NotInstalled, NotPermitted, Suspended
 from bot.github.events import Event
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, Result, Work
 from bot.server.ports import Ledger, Tokens
@@ -16,9 +18,13 @@ DELETED = "the repository was deleted"
 MOVED = "the repository went to another account"
 
 NOTHING = "nothing to do"
+OVER = "it is over: GitHub says that the App is at work there"
 
 PLACES = "installations"
 """The pulse of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
+
+ASKED = 3
+"""Repositories of an installation that are asked about before its suspension is believed."""
 
 _MOST = 1_000
 _AT_ONCE = 500
@@ -28,7 +34,8 @@ _AT_ONCE = 500
 def keep(work: Work, ledger: Ledger, tokens: Tokens, forget: Callable[[Lane], None]) -> list[Result]:
     """Do what the events of an installation's lane ask for; ``forget`` removes what is on disk of a repository.
 
-    Twice is the same as once. Raises WorldError when the database is away.
+    Twice is the same as once, and one that comes late takes nothing away that GitHub has given back. Raises WorldError
+    when the database is away, or GitHub has to be asked and cannot be.
     """
     house = House(ledger, tokens, forget, work.began_at)
     return [Result(each.seq, "done", house.hears(each)) for each in work.deliveries]
@@ -57,6 +64,8 @@ class House:
                 self.receives(installation, account)
                 return _looked(self.looks({*known, *_named(delivery, "added")}, f"{_app(delivery)}:{delivery.seq}"))
             case "suspend":
+                if not self._rests(known):
+                    return OVER
                 self.ledger.register().installed(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
                 return _dropped(SUSPENDED, sum(self._rest(lane) for lane in known))
@@ -70,7 +79,7 @@ class House:
         added, removed = _named(delivery, "added"), _named(delivery, "removed")
         if added:
             self.receives(delivery.lane.installation, dict(delivery.extra).get("account", ""))
-        dropped = sum(self.loses(lane, REMOVED) for lane in removed)
+        dropped = self.leaves(removed, REMOVED)
         looked = self.looks(added, f"{_app(delivery)}:{delivery.seq}")
         told = [*([_looked(looked)] if added else []), *([_dropped(REMOVED, dropped)] if removed else [])]
         return "; ".join(told) or NOTHING
@@ -83,11 +92,11 @@ class House:
         self.tokens.forget(lane)
         match delivery.event.action:
             case "deleted":
-                return _dropped(DELETED, self.loses(lane, DELETED))
+                return _dropped(DELETED, self.leaves([lane], DELETED))
             case "transferred":
                 rows = self.ledger.register().lanes()
                 former = [row.lane for row in rows if row.lane.repository == lane.repository and row.lane != lane]
-                dropped = sum(self.loses(each, MOVED) for each in former)
+                dropped = self.leaves(former, MOVED)
                 return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
         return "what is known of it is asked for again"
 
@@ -96,6 +105,33 @@ class House:
         self.ledger.register().installed(installation, account, "active")
         self.tokens.forget(installation=installation)
         self.ledger.pulse(PLACES, {"day": 0})
+
+    def leaves(self, lanes: Iterable[Lane], why: str) -> int:
+        """Let go of those that GitHub gives no token for: an event may come late, and a list lack what is there.
+
+        Returns how many of their deliveries were dropped. Raises ForgeError.
+        """
+        return sum(self.loses(lane, why) for lane in lanes if self._is_gone(lane))
+
+    def _is_gone(self, lane: Lane) -> bool:
+        """A suspended installation rests, and may come back."""
+        refusal = self._refusal(lane)
+        return refusal is not None and not isinstance(refusal, Suspended)
+
+    def _rests(self, lanes: Iterable[Lane]) -> bool:
+        """Whether the installation of these is suspended: where GitHub gives a token for any, it is not."""
+        return all(self._refusal(lane) for lane in islice(lanes, ASKED))
+
+    def _refusal(self, lane: Lane) -> NotInstalled | None:
+        """Why GitHub gives no token for a repository, None where it does."""
+        self.tokens.forget(lane)
+        try:
+            self.tokens.grant(lane, self.now)
+        except NotInstalled as error:
+            return error
+        except NotPermitted:  # it is there, and whoever installed us has something to accept
+            return None
+        return None
 
     def loses(self, lane: Lane, why: str) -> int:
         """A repository is none of ours any more; how many of its deliveries were dropped."""

@@ -100,7 +100,7 @@ class Lagging:
             return 0
         except RateLimited as error:
             until = round(error.until.timestamp() * 1000) if error.until else now + MINUTE
-            self._ledger.register().pause(row.lane.installation, until)
+            self._ledger.register().pause(row.lane.installation, error.resource, until)
             limited.add(row.lane.installation)
             return 0
         except Unauthorised:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from bot.github.errors import OF_ALL
 from bot.server import bookkeeping, rows
 from bot.server.accounts import Accounts
 from bot.server.database import Database, Transaction
@@ -58,7 +59,7 @@ class DatabaseLedger(Accounts):
         with self.database.transaction() as beginning:
             register = within(beginning, self.now)
             register.turned(lane, name)
-            paused = register.paused_until(lane.installation)
+            paused = register.paused_until(lane.installation, OF_ALL)
             due = _due(beginning, lane, now) if paused <= now else []
             taken = [
                 replace(each, state="working", begun=each.begun + 1, turn=name) for each in bookkeeping.picked(due)
@@ -181,6 +182,7 @@ class DatabaseLedger(Accounts):
             workers = "delete from pulses where name like :workers and said_at < :before"
             purging.change(workers, workers=f"{WORKER}%", before=before)
             within(purging, self.now).purge(before)
+        self.add_up()
         return purged
 
     def _purge(self, state: State, before: Instant) -> int:

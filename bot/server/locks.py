@@ -160,6 +160,25 @@ class ServerLocks:
         return {row["pid"] for row in found}
 
 
+class Lead:
+    """Whether this process is the one of several that does something: whoever asks first, until it ends.
+
+    ``held`` are for this lock alone, as what is lost with a connection is taken again on another one.
+    """
+
+    def __init__(self, held: Locks, name: str) -> None:
+        self._held = held
+        self._name = name
+        self._alone = threading.Lock()
+
+    def __call__(self) -> bool:
+        with self._alone:
+            if self._held.holds(self._name):
+                return True
+            self._held.close()
+            return self._held.take(self._name)
+
+
 def locks(database: Database, folder: Path) -> Locks:
     """Those that belong to the database; ``folder`` is for those in files."""
     return ServerLocks(database) if database.is_postgres else FileLocks(folder)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from bot.github.errors import OF_ALL
 from bot.server import bookkeeping
 from bot.server.health import WORKER
 from bot.server.memory_queue import MemoryTickets, Ticket
@@ -33,7 +34,7 @@ class MemoryRegister:
         self.known: dict[Lane, LaneRow] = {}
         self.lost: dict[Lane, Instant] = {}
         self.accounts: dict[int, tuple[str, str, Instant]] = {}
-        self.paused: dict[int, Instant] = {}
+        self.paused: dict[tuple[int, str], Instant] = {}
 
     def installed(self, installation: int, account: str, state: Literal["active", "suspended", "gone"]) -> None:
         before = self.accounts.get(installation, ("", "", 0))[1]
@@ -42,8 +43,11 @@ class MemoryRegister:
     def state(self, installation: int) -> str:
         return self.accounts.get(installation, ("active", "", 0))[0]
 
-    def pause(self, installation: int, until: Instant) -> None:
-        self.paused[installation] = max(until, self.paused.get(installation, 0))
+    def pause(self, installation: int, resource: str, until: Instant) -> None:
+        self.paused[installation, resource] = max(until, self.paused.get((installation, resource), 0))
+
+    def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
+        return max(self.paused.get((installation, resource), 0) for resource in resources)
 
     def seen(self, lane: Lane, name: str, *, private: bool) -> None:
         with self.lock:
@@ -117,7 +121,7 @@ class MemoryLedger:
 
     def begin(self, ticket: str, lane: Lane, now: Instant) -> Work | None:
         with self.lock:
-            paused = self.places.paused.get(lane.installation, 0)
+            paused = self.places.paused_until(lane.installation, OF_ALL)
             due = self._due(lane, now) if paused <= now else []
             if not due:
                 self._wake(lane, ticket, max(now, paused))

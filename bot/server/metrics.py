@@ -59,10 +59,15 @@ class Answered:
         return found
 
 
-def text(ledger: Ledger, answered: Answered, now: Instant) -> bytes:
-    """The page of all metrics. Raises WorldError when the database is away."""
+def text(ledger: Ledger, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
+    """The page of metrics: of this process, and ``for_all`` processes together. Raises WorldError when the database is
+    away.
+
+    One process of those that share a database tells for all, so that sums over processes count nothing twice.
+    """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Page([*_families(ledger, now), answered.family()]))
+    tells = _gauge("tells_for_all", "1 where this process tells what is of all processes, else 0", int(for_all))
+    registry.register(_Page([*(_families(ledger, now) if for_all else ()), tells, answered.family()]))
     return generate_latest(registry)
 
 

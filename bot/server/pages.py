@@ -103,7 +103,7 @@ def _frame(now: Instant) -> Values:
 
 def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
     if bad := [check.name for check in checks if not check.ok]:
-        return f"Not ready: {listed(bad)}"
+        return f"Not well: {listed(bad)}"
     dead = counts.get("dead", 0)
     return f"All is well, but {counted(dead, 'delivery was', 'deliveries were')} put aside" if dead else "All is well"
 

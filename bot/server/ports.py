@@ -195,8 +195,12 @@ class Register(Protocol):
         """What became of it last; "active" for one never heard of."""
         ...
 
-    def pause(self, installation: int, until: Instant) -> None:
-        """Its lanes begin nothing before then: a rate limit."""
+    def pause(self, installation: int, resource: str, until: Instant) -> None:
+        """A rate limit of this resource holds for its lanes until then; one of `OF_ALL` has them begin nothing."""
+        ...
+
+    def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
+        """Until when a limit of any of these holds, 0 where none ever did."""
         ...
 
     def seen(self, lane: Lane, name: str, *, private: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
@@ -35,23 +35,22 @@ class DatabaseRegister:
             row = asking.row("select state from installations where id = :id", id=installation)
         return row["state"] if row else "active"
 
-    def pause(self, installation: int, until: Instant) -> None:
+    def pause(self, installation: int, resource: str, until: Instant) -> None:
         with self._opened() as keeping:
             keeping.change(
-                "insert into installations (id, changed, paused_until) values (:id, :now, :until)"
-                " on conflict (id) do update set paused_until = case"
-                " when excluded.paused_until > installations.paused_until"
-                " then excluded.paused_until else installations.paused_until end",
+                "insert into pauses (installation, resource, until) values (:id, :resource, :until)"
+                " on conflict (installation, resource) do update set until = case"
+                " when excluded.until > pauses.until then excluded.until else pauses.until end",
                 id=installation,
-                now=self._now(),
+                resource=resource,
                 until=until,
             )
 
-    def paused_until(self, installation: int) -> Instant:
-        """Until when its lanes begin nothing, 0 where they may."""
+    def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
+        sql = "select max(until) as until from pauses where installation = :id and resource in :resources"
         with self._opened() as asking:
-            row = asking.row("select paused_until from installations where id = :id", id=installation)
-        return row["paused_until"] if row else 0
+            row = asking.row(sql, id=installation, resources=list(resources))
+        return int(row["until"] or 0) if row else 0
 
     def seen(self, lane: Lane, name: str, *, private: bool) -> None:
         with self._opened() as keeping:
@@ -143,6 +142,7 @@ class DatabaseRegister:
                     f"delete from {table} where state = 'gone' and changed < :before",  # noqa: S608 (names of ours)
                     before=before,
                 )
+            purging.change("delete from pauses where until < :before", before=before)
 
 
 def within(transaction: Transaction, now: Callable[[], Instant]) -> DatabaseRegister:

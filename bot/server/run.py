@@ -25,17 +25,18 @@ from bot.github.installed import AppInfo
 from bot.server import health, listen, password, web
 from bot.server.alive import Places
 from bot.server.children import Child, Children, spawn
+from bot.server.clock import DatabaseClock
 from bot.server.database import Database
 from bot.server.date import ahead
 from bot.server.health import APP
 from bot.server.identity import KeptTokens
 from bot.server.ledger import DatabaseLedger
-from bot.server.locks import locks
+from bot.server.locks import Lead, locks
 from bot.server.logs import write_logs
 from bot.server.options import Options
 from bot.server.ports import Ledger
 from bot.server.receive import Rules
-from bot.server.shop import Shop, Turns, clock
+from bot.server.shop import Shop, Turns
 from bot.server.slots import Slots
 from bot.server.startup import Finding, Outside, examine, refuse
 from bot.server.sweep import Sweep
@@ -52,6 +53,9 @@ GENTLE = 10
 WRITTEN = 3.0
 """Seconds that what waits to be stored has, once no request is answered any more."""
 
+TELLS = "metrics"
+"""The lock of the web process that tells of all processes."""
+
 LAST = 9.2
 """Seconds after the signal at which workers that still run are killed."""
 
@@ -63,6 +67,7 @@ class Queue:
     """The queue, opened by one process under a name of its own."""
 
     database: Database
+    clock: DatabaseClock
     tickets: DbosTickets
     ledger: DatabaseLedger
 
@@ -73,8 +78,9 @@ def opened(options: Options, name: str, *, hurry: bool = False) -> Iterator[Queu
     database = _database(options, hurry=hurry)
     try:
         prepare(database, _places(options))
-        tickets = DbosTickets(database)
-        yield Queue(database, tickets, DatabaseLedger(database, tickets, name, clock))
+        tickets, clock = DbosTickets(database), DatabaseClock(database)
+        with clock.kept():
+            yield Queue(database, clock, tickets, DatabaseLedger(database, tickets, name, clock))
     finally:
         database.close()
 
@@ -109,7 +115,8 @@ def serve(options: Options, guarded: Guarded, start: Callable[[Options], Child] 
     with opened(options, "web", hurry=True) as queue:
         writer = Writer(queue.ledger, guarded, lambda: health.shut(queue.ledger, options))
         rules = Rules(options.app_id, options.secrets, _login(options, queue.ledger))
-        door = web.WebDoor(rules, writer, queue.ledger, options, clock)
+        leads = Lead(locks(queue.database, _places(options)), TELLS)
+        door = web.WebDoor(rules, writer, queue.ledger, options, queue.clock, leads)
         with _kept_running(Children(partial(start, options), options.workers), stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
@@ -162,13 +169,13 @@ def _worked(options: Options, guarded: Guarded, turns: Turns, parent: int) -> in
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
         tokens = KeptTokens(app)
-        turning = turns(Shop(options, queue.ledger, queue.tickets, tokens, login, slots, stop, guarded))
+        turning = turns(Shop(options, queue.ledger, queue.tickets, tokens, login, slots, stop, guarded, queue.clock))
         sweep = Sweep(app, queue.ledger, queue.tickets, options, tokens, turning.forget)
         held = locks(queue.database, _places(options))
-        guard = Places(name, queue.database, held, clock)
+        guard = Places(name, queue.database, held, queue.clock)
         dispatch = DbosDispatch(queue.database, name, held, HOLD * options.jobs)
         post = Post(guard, dispatch, queue.ledger, turning.turn, slots, guarded)
-        rounds = Rounds(lambda: sweep.once(clock()), options.sweep_minutes, guarded)
+        rounds = Rounds(lambda: sweep.once(queue.clock()), options.sweep_minutes, guarded)
         try:
             Worker(post, rounds, stop, parent).live()
         except Ended as error:

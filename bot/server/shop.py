@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot.server.clock import machine_clock
 from bot.server.nouns import Instant, Lane
 from bot.server.options import Options
 from bot.server.ports import Ledger, Tickets, Tokens
@@ -26,6 +26,7 @@ class Shop:
     slots: Slots
     stop: threading.Event
     guarded: Guarded
+    clock: Callable[[], Instant] = machine_clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,3 @@ class Turning:
 
 
 Turns = Callable[[Shop], Turning]
-
-
-def clock() -> Instant:
-    """Now."""
-    return time.time_ns() // 1_000_000

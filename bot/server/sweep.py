@@ -149,15 +149,10 @@ class Sweep:
 
     def _leave(self, unlisted: Collection[Lane], now: Instant) -> None:
         """A lane that GitHub does not list is ours no more, if a token for it is refused as well."""
-        house = self._house(now)
-        for lane in unlisted:
-            self._tokens.forget(lane)
-            try:
-                self._tokens.grant(lane, now)
-            except NotInstalled:
-                house.loses(lane, UNINSTALLED)
-            except ForgeError as error:
-                raise WorldError(f"it was not found out where the App is installed: {error}") from error
+        try:
+            self._house(now).leaves(unlisted, UNINSTALLED)
+        except ForgeError as error:
+            raise WorldError(f"it was not found out where the App is installed: {error}") from error
 
     def _house(self, now: Instant) -> House:
         return House(self._ledger, self._tokens, self._forget, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 OURS = "precedent"
 """Where they are within a PostgreSQL database."""
 
-VERSION = 1
+VERSION = 2
 SCHEMA = "schema"
 """The pulse that has the version in place of a time."""
 
@@ -34,11 +34,21 @@ create table if not exists repositories (
 create table if not exists installations (
   id {big} primary key, account text not null default '', state text not null default 'active',
   changed {big} not null, paused_until {big} not null default 0);
+create table if not exists pauses (
+  installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
 create table if not exists tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
+create table if not exists tallied (seq {serial}, counted text not null);
 create table if not exists pulses (name text primary key, said_at {big} not null, note text not null);
 create table if not exists workers (id text primary key, since {big} not null, dead_since {big} not null default 0)
 """
+
+
+MOVES = {
+    2: "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
+    " where paused_until > 0 on conflict (installation, resource) do nothing",
+}
+"""What brings the rows of an older version to each newer one, once. Columns that nobody reads any more stay."""
 
 
 def statements(*, postgres: bool) -> list[str]:

@@ -16,7 +16,7 @@ from bot.server.clones import Clones
 from bot.server.logs import request_id
 from bot.server.nouns import Lane, Result, Told, Work
 from bot.server.pace import Pace
-from bot.server.shop import Shop, Turning, clock
+from bot.server.shop import Shop, Turning
 from bot.server.verdicts import judge
 from bot.server.visit import Desk, Visit, Where
 
@@ -40,10 +40,10 @@ def turns(shop: Shop) -> Turning:
         ledger=shop.ledger,
         tokens=shop.tokens,
         clones=Clones(options.data / "clones", options.clones_mb),
-        pace=Pace(options.pushes_per_minute, clock),
+        pace=Pace(options.pushes_per_minute, shop.clock),
         where=where,
         stop=shop.stop,
-        now=clock,
+        now=shop.clock,
         guarded=shop.guarded,
     )
     return Turning(partial(turn, shop=shop, desk=desk), desk.clones.forget)

@@ -12,8 +12,19 @@ from bot.config import CONFIG_PATH
 from bot.errors import PrecedentError
 from bot.flow import handle
 from bot.github.client import WRITE_GAP
-from bot.github.errors import Gone, NotInstalled, NotPermitted, RateLimited, Suspended, Unauthorised
+from bot.github.errors import (
+    GOES_ON,
+    GRAPHQL,
+    OF_HISTORY,
+    Gone,
+    NotInstalled,
+    NotPermitted,
+    RateLimited,
+    Suspended,
+    Unauthorised,
+)
 from bot.github.events import CALM
+from bot.github.history import RestingHistory
 from bot.memory.git_errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.memory.memory import Memory
 from bot.outfit import MUTED, Chosen, Site, branch_store, choose, embedder, outfit, remembering
@@ -93,6 +104,8 @@ class Visit:
     name: str = ""
     store: PacedStore | None = None
     told: Told = field(default_factory=Told)
+    known_limit: RateLimited | None = None
+    """Why history is not asked for in this turn, as another one was told."""
 
     def make(self) -> tuple[list[Result], Told]:
         """Do all there is to do; never raises what is to be expected, nor a bug."""
@@ -133,7 +146,17 @@ class Visit:
             self.store = desk.pace.store(branch_store(site, chosen.settings, keep), row.pushes, desk.stop)
             now = datetime.fromtimestamp(desk.now() / 1000, UTC)
             with outfit(site, chosen, self.store, now, self.hearing) as bot:
-                self._work_on(replace(bot, watch=self.hearing.watch), site, chosen, row)
+                self._work_on(replace(self._resting(bot), watch=self.hearing.watch), site, chosen, row)
+
+    def _resting(self, bot: Bot) -> Bot:
+        """One that reads no history while a limit of that is known not to be over."""
+        until = self.desk.ledger.register().paused_until(self.work.lane.installation, OF_HISTORY)
+        if until <= self.desk.now():
+            return bot
+        over = datetime.fromtimestamp(until / 1000, UTC)
+        told = f"GitHub's limit of GraphQL is reached until {over:%H:%M} UTC"
+        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=GRAPHQL)
+        return replace(bot, history=RestingHistory(self.known_limit))
 
     def _look_twice(self) -> None:
         """What failed as the repository went elsewhere is tried again at once; one that is ours no more is let go."""
@@ -249,8 +272,8 @@ class Visit:
             House(desk.ledger, desk.tokens, desk.clones.forget, desk.now()).loses(lane, str(error))
         elif isinstance(error, (Unauthorised, AuthFailed)):
             desk.tokens.forget(lane)
-        elif isinstance(error, RateLimited):
-            desk.ledger.register().pause(lane.installation, limit_over(error, desk.now()))
+        elif isinstance(error, RateLimited) and error is not self.known_limit:
+            desk.ledger.register().pause(lane.installation, error.resource, limit_over(error, desk.now()))
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
             desk.clones.forget(lane)
 
@@ -263,6 +286,9 @@ class Visit:
         now = self.desk.now()
         if any(each.state == "waiting" for each in self.results.values()):
             return Told(cursor=cursor)
+        limits = [each for each in self.hearing.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
+        if limits:
+            return Told(cursor=cursor, again_at=max(limit_over(each, now) for each in limits))
         is_reading = memory.reading is not None and not bot.forge.troubles
         if is_reading and reads_on:
             return Told(cursor=cursor, again_at=now)

@@ -21,11 +21,13 @@ from starlette.types import Receive, Scope, Send
 
 from bot.errors import WorldError
 from bot.server import metrics
-from bot.server.body import SMALL, Room, read
+from bot.server.body import SMALL, Room
+from bot.server.brake import Brake
 from bot.server.health import Glance, checks
 from bot.server.nouns import Arrival, Dropped, Instant, Lane, Refused, State
 from bot.server.options import Options
 from bot.server.pages import Wanted, delivery_page, policy, status_page
+from bot.server.peers import is_near, peer_of
 from bot.server.ports import Full, Ledger
 from bot.server.receive import EVENTS, Rules, before_body, receive
 from bot.server.writer import Writer
@@ -36,6 +38,9 @@ LATER = "60"
 CLOSING = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, as what follows on it may be the rest of a body."""
 
+STORING = ("queue", "disk")
+"""Checks of what is needed to store a delivery."""
+
 REALM = 'Basic realm="precedent", charset="UTF-8"'
 PRIVATE = {
     "Cache-Control": "no-store",
@@ -44,18 +49,25 @@ PRIVATE = {
     "Referrer-Policy": "no-referrer",
 }
 
+FORWARDED = ("x-forwarded-for", "forwarded", "via")
+"""What a proxy adds. For whom it asks is not believed, only that it asks for somebody."""
+
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class WebDoor:
-    """What the web side is made of. ``clock`` gives milliseconds since 1970."""
+    """What the web side is made of. ``clock`` gives milliseconds since 1970.
+
+    ``leads``: whether this is the one web process of those with this database that tells of all of them.
+    """
 
     rules: Rules
     writer: Writer
     ledger: Ledger
     options: Options
     clock: Callable[[], Instant]
+    leads: Callable[[], bool] = lambda: True
     answered: metrics.Answered = field(default_factory=metrics.Answered)
 
 
@@ -66,6 +78,7 @@ def app(door: WebDoor) -> Starlette:
         Route("/webhook", endpoint=Webhook(door)),
         Route("/healthz", endpoint=_healthz),
         Route("/readyz", endpoint=shown.readyz),
+        Route("/status.json", endpoint=shown.state),
         Route("/metrics", endpoint=shown.metrics),
         Route("/", endpoint=shown.status),
         Route("/deliveries/{seq}", endpoint=shown.delivery),
@@ -85,7 +98,7 @@ class Webhook:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, request = time.perf_counter(), uuid.uuid4().hex[:16]
         headers = dict(scope["headers"])
-        heard = await self._heard(scope["method"], headers, receive, request)
+        heard = await self._heard(scope, headers, receive, request)
         status, said = await self._outcome(heard, request)
         self._count(headers, status, said)
         log.info("%s %s", status, said, extra={"request": request, **_about(heard)})
@@ -107,15 +120,13 @@ class Webhook:
             return 503, "it cannot be stored now"
 
     async def _heard(
-        self, method: str, headers: Mapping[bytes, bytes], more: Receive, request: str
+        self, scope: Scope, headers: Mapping[bytes, bytes], more: Receive, request: str
     ) -> Arrival | Dropped | Refused:
+        method = scope["method"]
         length = before_body(method, headers)
         if isinstance(length, Refused):
             return length
-        with self._room.holding(length) as fits:
-            if not fits:
-                return Refused(503, "too many deliveries come at once")
-            body = await read(length, more)
+        async with self._room.body(length, peer_of(scope["client"]), more) as body:
             if isinstance(body, Refused):
                 return body
             whole = (method, headers, body, self._door.rules, self._door.clock(), request)
@@ -134,19 +145,24 @@ class Shown:
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
+        self._brake = Brake()
         self._glance = Glance(lambda now: checks(door.ledger, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
-        """Open to all, so it says no more than what is well."""
-        found = self._glance.now()
-        body = {"ready": all(check.ok for check in found), **{check.name: check.ok for check in found}}
-        return JSONResponse(body, 200 if body["ready"] else 503, PRIVATE)
+        """Whether deliveries can be stored, and so may be sent here. Whatever else is wrong, they wait."""
+        found = [check for check in self._glance.now() if check.name in STORING]
+        return _told("ready", {check.name: check.stores for check in found})
+
+    def state(self, _: Request) -> Response:
+        """How the whole system is. Open to all, so it says no more than what is well."""
+        return _told("well", {check.name: check.ok for check in self._glance.now()})
 
     def metrics(self, request: Request) -> Response:
         """Prometheus text."""
         if refusal := self._refusal(request):
             return refusal
-        page = metrics.text(self._door.ledger, self._door.answered, self._door.clock())
+        door = self._door
+        page = metrics.text(door.ledger, door.answered, door.clock(), for_all=door.leads())
         return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
 
     def status(self, request: Request) -> Response:
@@ -167,10 +183,21 @@ class Shown:
 
     def _refusal(self, request: Request) -> Response | None:
         """None for who may see names of repositories: with the password, wherever they come from."""
-        options = self._door.options
-        if knows(request.headers.get("authorization", ""), options.status_user, options.status_password):
+        options, given = self._door.options, request.headers.get("authorization", "")
+        if not given:
+            return _locked(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
+        peer, is_forwarded = peer_of(request.client), any(name in request.headers for name in FORWARDED)
+        tried = self._brake.tried(
+            f"{peer} for others" if is_forwarded else peer,
+            lambda: knows(given, options.status_user, options.status_password),
+            near=is_near(peer) and not is_forwarded,
+        )
+        if tried.is_right:
             return None
-        return PlainTextResponse("the status page asks for a password\n", 401, PRIVATE | {"WWW-Authenticate": REALM})
+        if tried.wait:
+            return _locked(429, f"too many wrong passwords: wait {tried.wait} s", {"Retry-After": str(tried.wait)})
+        log.warning("a wrong password for the status page", extra={"peer": peer})
+        return _locked(401, "that is not the password", {"WWW-Authenticate": REALM})
 
 
 def knows(authorization: str, user: str, password: str) -> bool:
@@ -184,6 +211,15 @@ def knows(authorization: str, user: str, password: str) -> bool:
     except ValueError:
         given = b""
     return hmac.compare_digest(given, f"{user}:{password}".encode()) and bool(password)
+
+
+def _told(name: str, parts: Mapping[str, bool]) -> Response:
+    whole = all(parts.values())
+    return JSONResponse({name: whole, **parts}, 200 if whole else 503, PRIVATE)
+
+
+def _locked(status: int, why: str, headers: Mapping[str, str]) -> Response:
+    return PlainTextResponse(f"{why}\n", status, {**PRIVATE, **headers})
 
 
 def _page(html: str, status: int = 200) -> Response:
@@ -210,7 +246,7 @@ async def _healthz(_: Request) -> Response:
 
 async def _away(_: Request, error: Exception) -> Response:
     log.warning("not shown: %s", error)
-    return PlainTextResponse("the database does not answer: see /readyz and the log\n", 503, PRIVATE)
+    return PlainTextResponse("the database does not answer: see /status.json and the log\n", 503, PRIVATE)
 
 
 def _about(heard: Arrival | Dropped | Refused) -> dict[str, str]:

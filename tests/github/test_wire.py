@@ -91,6 +91,7 @@ def test_graphql_says_with_a_status_of_200_that_it_has_had_enough(
         with pytest.raises(RateLimited, match="until") as limited:
             client.fold(made.node_id, folded=True)
     assert limited.value.is_secondary is (kind == "secondary200")
+    assert limited.value.resource == ("secondary" if kind == "secondary200" else "graphql")
     assert len(github.faults.injected) == 1
 
 

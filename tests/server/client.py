@@ -86,8 +86,8 @@ class Line:
         self.writer = writer
 
     @classmethod
-    async def to(cls, port: int) -> Line:
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
+    async def to(cls, port: int, source: str = "127.0.0.1") -> Line:
+        return cls(*await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0)))
 
     async def say(self, data: bytes) -> bool:
         """Whether the other side still listened."""
@@ -124,9 +124,10 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def lines(port: int, count: int = 1) -> AsyncIterator[list[Line]]:
-    """So many connections, closed with the block."""
-    opened = [await Line.to(port) for _ in range(count)]
+async def lines(port: int, count: int = 1, peers: int = 1) -> AsyncIterator[list[Line]]:
+    """So many connections from so many addresses of this machine, closed with the block."""
+    sources = [f"127.0.{place // 250}.{place % 250 + 1}" for place in range(peers)]
+    opened = [await Line.to(port, sources[place % peers]) for place in range(count)]
     try:
         yield opened
     finally:

@@ -60,7 +60,7 @@ class Contained(ServerStage):
         ran = self.engine.do("run", "--detach", "--name", self.name, *self.options(), self.engine.image, *command)
         assert ran.code == 0, ran.said
         if wait:
-            until(lambda: self.get("/readyz")[0] == 200, 90, self.told)
+            until(lambda: self.get("/status.json")[0] == 200, 90, self.told)
 
     def inside(self, *words: str) -> Ended:
         """A command in the container that runs."""

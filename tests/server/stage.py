@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.server import password
+from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.nouns import Delivery
-from bot.server.shop import clock
 from bot.server.tickets import DbosTickets
 from tests.fakes import hooks
 from tests.fakes.git_http import GitServer
@@ -101,7 +101,7 @@ class ServerStage:
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(self.command("serve"), cwd=ROOT, env=environ, stdout=log, stderr=log)
         if wait:
-            until(lambda: self.get("/readyz" if workers else "/healthz")[0] == 200, READY, self.told)
+            until(lambda: self.get("/status.json" if workers else "/readyz")[0] == 200, READY, self.told)
 
     def worker(self, place: int) -> subprocess.Popen[bytes]:
         """Start a worker without a web part, as on the machine of this number: it shares the database alone."""

@@ -17,7 +17,7 @@ from bot.errors import WorldError
 from bot.server.alive import LINGER, Places
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
-from bot.server.locks import FileLocks, Locks, locks
+from bot.server.locks import FileLocks, Lead, Locks, locks
 from bot.server.memory_queue import MemoryGuard
 from bot.server.nouns import Lane
 from bot.server.ports import Guard
@@ -250,3 +250,33 @@ def test_overlaps_and_disorder_are_seen() -> None:
     assert overlaps(diary) == ["a at 1.5"]
     assert disorder(diary) == ["a"]
     assert overlaps(diary[:2]) == []
+
+
+def test_one_of_several_leads_and_another_once_it_is_gone(database_url: str, tmp_path: Path) -> None:
+    databases = [Database(database_url) for _ in range(3)]
+    helds = [locks(each, tmp_path / "workers") for each in databases]
+    leads = [Lead(held, "metrics") for held in helds]
+    for _ in range(2):
+        assert [lead() for lead in leads] == [True, False, False]
+    helds[0].close()
+    assert [lead() for lead in leads[1:]] == [True, False]
+    helds[1].close()
+    assert [lead() for lead in (leads[2], leads[0])] == [True, False]
+    for held, database in zip(helds, databases, strict=True):
+        held.close()
+        database.close()
+
+
+@pytest.mark.postgres
+def test_one_leads_again_after_the_database_was_away(tmp_path: Path) -> None:
+    server = postgres.start()
+    with server.database() as url:
+        database = Database(url)
+        held = locks(database, tmp_path)
+        lead = Lead(held, "metrics")
+        assert lead()
+        server.restart()
+        assert lead()
+        held.close()
+        database.close()
+    server.stop()

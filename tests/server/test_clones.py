@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,61 @@ def test_a_turn_that_fails_leaves_its_clone_and_gives_it_back(clones: Clones) ->
     with clones.borrowed(LANES[0]) as again:
         assert again == folder
         assert (again / "pack").exists()
+
+
+OPENED: list[list[str]] = []
+
+
+def hear(event: str, given: tuple[object, ...]) -> None:
+    """A hook for good, that does nothing while nobody listens."""
+    if OPENED and event == "open":
+        OPENED[-1].append(str(given[0]))
+
+
+sys.addaudithook(hear)
+
+
+def looked_at(call: Callable[[], object]) -> int:
+    """How many notes of clones were opened meanwhile."""
+    OPENED.append([])
+    try:
+        call()
+    finally:
+        opened = OPENED.pop()
+    return sum(name.endswith("/used") for name in opened)
+
+
+def many(folder: Path, count: int, size: int = 100_000) -> None:
+    """Clones that were used long ago, without the work of making them."""
+    for number in range(1, count + 1):
+        place = folder / f"9-{number}"
+        place.mkdir()
+        (place / "used").write_text(str(size), encoding="ascii")
+        os.utime(place / "used", (number, number))
+
+
+def test_a_turn_that_lets_nothing_grow_looks_at_no_other_clone(tmp_path: Path) -> None:
+    many(tmp_path, 500)
+    clones = Clones(tmp_path, 100)
+    assert looked_at(lambda: fill(clones, LANES[0], 1)) > 500, "the first one cannot know what there is"
+    for _ in range(20):
+        assert looked_at(lambda: fill(clones, LANES[0], 1)) < 5
+
+
+def test_looks_at_all_clones_become_no_more_frequent_when_the_room_is_used_up(tmp_path: Path) -> None:
+    many(tmp_path, 500)
+    clones = Clones(tmp_path, 51)
+    fill(clones, LANES[0], 1)
+    lanes = [Lane(7, number) for number in range(1, 31)]
+    looks = [looked_at(lambda lane=lane: fill(clones, lane, 1)) > 5 for lane in lanes]  # type: ignore[misc]
+    assert 5 <= sum(looks) <= 15, "each 2.5 MB, which three turns bring"
+    total = sum(int((place / "used").read_text()) for place in tmp_path.glob("[0-9]*-*") if place.is_dir())
+    assert total <= 51_000_000
+    assert (tmp_path / "9-500").exists()
+    assert not (tmp_path / "9-100").exists()
+
+
+def test_the_room_is_kept_by_a_process_that_found_it_overfull(tmp_path: Path) -> None:
+    many(tmp_path, 500)
+    fill(Clones(tmp_path, 50), LANES[0], 1)
+    assert not (tmp_path / "9-1").exists()

@@ -1,4 +1,4 @@
-"""What is not well makes the server not ready, and the log says in one line why; that it lives depends on nothing."""
+"""What is not well is told, and in one line of the log why. The server is ready as long as it can store."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+import sqlalchemy as sa
 from starlette.requests import Request
 
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
+from bot.server.clock import machine_clock as clock
+from bot.server.database import Database
 from bot.server.health import APP, WORKER, Glance, checks
+from bot.server.ledger import DatabaseLedger
 from bot.server.memory_ledger import MemoryLedger
 from bot.server.memory_queue import MemoryTickets
 from bot.server.options import Options
 from bot.server.ports import COUNTED, STATES, Ledger
 from bot.server.receive import Rules
-from bot.server.shop import clock
 from bot.server.web import Shown, WebDoor
 from bot.server.writer import Writer
 from tests.server.queues import arrival
@@ -37,16 +40,53 @@ def well(folder: Path) -> tuple[MemoryLedger, Options]:
     return ledger, Options(data=folder, app_id=7)
 
 
-def asked(ledger: Ledger, options: Options) -> tuple[int, dict[str, bool]]:
-    """What `/readyz` answers."""
+def asked(ledger: Ledger, options: Options, page: str = "state") -> tuple[int, dict[str, bool]]:
+    """What `/status.json` answers, or ``readyz``."""
     door = WebDoor(Rules(7, (b"x" * 16,), ""), Writer(ledger, guarded), ledger, options, clock)
-    answer = Shown(door).readyz(cast("Request", None))
+    answer = getattr(Shown(door), page)(cast("Request", None))
     return answer.status_code, json.loads(bytes(answer.body))
 
 
-def test_a_server_with_nothing_wrong_is_ready(tmp_path: Path) -> None:
+def test_a_server_with_nothing_wrong_is_well_and_ready(tmp_path: Path) -> None:
     status, body = asked(*well(tmp_path))
     assert (status, set(body.values())) == (200, {True})
+    assert asked(*well(tmp_path), "readyz") == (200, {"ready": True, "queue": True, "disk": True})
+
+
+def test_what_keeps_work_from_being_done_does_not_keep_deliveries_away(tmp_path: Path) -> None:
+    ledger, options = well(tmp_path)
+    ledger.said.clear()
+    ledger.put([arrival("a", received_at=clock() - 3 * 3_600_000)])
+    status, body = asked(ledger, options)
+    assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "queue", "token", "workers"])
+    assert asked(ledger, options, "readyz") == (200, {"ready": True, "queue": True, "disk": True})
+
+
+def test_a_disk_without_room_is_not_ready(tmp_path: Path) -> None:
+    ledger, options = well(tmp_path)
+    gone = replace(options, data=tmp_path / "gone")
+    assert asked(ledger, gone, "readyz") == (503, {"ready": False, "queue": True, "disk": False})
+
+
+def test_a_database_that_can_only_be_read_is_not_ready(database_url: str, tmp_path: Path) -> None:
+    _, options = well(tmp_path)
+    made = Database(database_url, hurry=True)
+    ledger = DatabaseLedger(made, MemoryTickets(), "web", clock)
+    assert asked(ledger, options, "readyz")[0] == 200
+    _make_read_only(made)
+    assert asked(ledger, options, "readyz") == (503, {"ready": False, "queue": False, "disk": True})
+    made.close()
+
+
+def _make_read_only(database: Database) -> None:
+    if not database.is_postgres:
+        database.close()
+        sa.event.listen(database.engine, "connect", lambda connection, _: connection.execute("pragma query_only = on"))
+        return
+    with database.session() as changing:
+        name = database.engine.url.database
+        changing.change(f'alter database "{name}" set default_transaction_read_only = on')
+    database.close()
 
 
 def test_a_fault_of_the_app_makes_it_not_ready_and_is_one_line_in_the_log(
@@ -55,8 +95,8 @@ def test_a_fault_of_the_app_makes_it_not_ready_and_is_one_line_in_the_log(
     ledger, options = well(tmp_path)
     ledger.pulse(APP, {**SOUND, "fault": FAULT})
     status, body = asked(ledger, options)
-    assert (status, [name for name, ok in body.items() if not ok]) == (503, ["ready", "token"])
-    assert caplog.messages == [f"not ready: token: {FAULT}"]
+    assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "token"])
+    assert caplog.messages == [f"not well: token: {FAULT}"]
     assert FAULT not in json.dumps(body), "whoever asks is not always the operator"
     ledger.pulse(APP, SOUND)
     assert asked(ledger, options)[0] == 200
@@ -71,7 +111,7 @@ def test_the_log_says_it_once_and_that_it_is_over(tmp_path: Path, caplog: pytest
         ledger.pulse(APP, {**SOUND, "fault": fault})
         now[0] += 100
         glance.now()
-    assert caplog.messages == [f"not ready: token: {FAULT}", "ready again: token"]
+    assert caplog.messages == [f"not well: token: {FAULT}", "well again: token"]
 
 
 def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> None:
@@ -88,12 +128,13 @@ def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> Non
     assert found["queue"].line == "the database does not answer: the connection was refused"
 
 
+@pytest.mark.parametrize("page", ["state", "readyz"])
 @pytest.mark.parametrize(("many", "ready"), [(2, True), (3, False)])
-def test_a_full_queue_is_not_ready(tmp_path: Path, many: int, ready: bool) -> None:
+def test_a_full_queue_is_not_ready(tmp_path: Path, many: int, ready: bool, page: str) -> None:
     ledger, options = well(tmp_path)
     now = time.time_ns() // 1_000_000
     ledger.put([arrival(str(number), received_at=now) for number in range(many)])
-    status, body = asked(ledger, replace(options, backlog=3))
+    status, body = asked(ledger, replace(options, backlog=3), page)
     assert (status == 200, body["queue"]) == (ready, ready)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.errors import WorldError
-from bot.github.errors import NotInstalled
+from bot.github.errors import ForgeError, NotInstalled
 from bot.server.house import PLACES, keep
 from bot.server.nouns import Lane, Told
 from tests.fakes.github import FakeGitHub
@@ -110,6 +110,74 @@ def test_repositories_are_added_and_taken_away(here: Places) -> None:
     here.github.tenants.add(number, [HELLO])
     assert hear(here) == ["the App is at work: repositories to look at: 1"]
     assert here.waiting(lane) == ["catch-up"]
+
+
+def late(here: Places, before: int = 1) -> list[str]:
+    """The last deliveries are heard, and those of before them after these."""
+    sent = here.github.hooks.deliveries
+    told = []
+    for each in (*sent[-before:], *sent[-2 * before : -before]):
+        here.ledger.put([heard(here, each)])
+        told += work(here, Lane(each.payload["installation"]["id"], 0))
+    return told
+
+
+def test_a_removal_that_comes_late_drops_nothing(here: Places) -> None:
+    number = here.github.tenants.install("octocat", [HELLO])
+    lane = lane_of(here, number)
+    here.know(lane)
+    here.github.tenants.remove(number, [HELLO])
+    here.github.tenants.add(number, [HELLO])
+    here.arrive(lane)
+    assert late(here)[-1] == "the App may not see this repository any more"
+    assert here.waiting(lane) == ["issues", "catch-up"]
+    assert here.forgotten == []
+    assert lane in [row.lane for row in here.register.lanes()]
+
+
+def test_a_suspension_that_comes_late_drops_nothing(here: Places) -> None:
+    number = here.github.tenants.install("octocat", [HELLO])
+    lane = lane_of(here, number)
+    here.know(lane)
+    here.github.tenants.suspend(number)
+    here.github.tenants.unsuspend(number)
+    here.arrive(lane)
+    assert late(here)[-1] == "it is over: GitHub says that the App is at work there"
+    assert here.waiting(lane) == ["issues", "catch-up"]
+    assert (here.register.state(number), here.forgotten) == ("active", [])
+
+
+def test_a_deletion_of_a_repository_that_is_there_again_drops_nothing(here: Places) -> None:
+    number = here.github.tenants.install("octocat", [HELLO])
+    lane = lane_of(here, number)
+    here.know(lane)
+    here.arrive(lane)
+    here.arrive(Lane(number, 0), "repository", "deleted", repository=str(lane.repository))
+    assert work(here, Lane(number, 0)) == ["the repository was deleted"]
+    assert (here.waiting(lane), here.forgotten) == (["issues"], [])
+
+
+def test_a_transfer_that_came_back_meanwhile_drops_nothing(here: Places) -> None:
+    giver = here.github.tenants.install("octocat", [HELLO])
+    taker = here.github.tenants.install("octo-org")
+    lane, there = lane_of(here, giver), Lane(taker, lane_of(here, giver).repository)
+    here.know(lane, there)
+    here.arrive(lane)
+    here.arrive(Lane(taker, 0), "repository", "transferred", repository=str(lane.repository))
+    work(here, Lane(taker, 0))
+    assert here.waiting(lane) == ["issues"]
+
+
+def test_a_removal_waits_where_github_cannot_be_asked(here: Places) -> None:
+    number = here.github.tenants.install("octocat", [HELLO])
+    lane = lane_of(here, number)
+    here.know(lane)
+    here.arrive(lane)
+    here.github.faults.add("POST */access_tokens", "500", times=None)
+    here.github.tenants.remove(number, [HELLO])
+    with pytest.raises(ForgeError):
+        hear(here)
+    assert here.waiting(lane) == ["issues"]
 
 
 def test_a_renamed_repository_is_called_by_its_new_name_at_once(here: Places) -> None:

@@ -15,6 +15,7 @@ from bot.server import bookkeeping
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.nouns import Arrival, Lane, Result, Told, Work
+from bot.server.tables import VERSION
 from bot.server.tickets import DbosTickets, prepare
 from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival
 
@@ -121,7 +122,7 @@ def test_who_lost_the_lane_can_end_nothing(queue: Queue) -> None:
 def test_who_lost_the_lane_to_one_that_found_nothing_due_can_end_nothing_either(queue: Queue) -> None:
     queue.ledger.put([arrival("a")])
     lost = begun(queue)
-    queue.ledger.register().pause(LANE.installation, queue.clock() + 60_000)
+    queue.ledger.register().pause(LANE.installation, "core", queue.clock() + 60_000)
     assert queue.ledger.begin("9:a", LANE, queue.clock()) is None
     assert queue.ledger.end(lost, all_done(lost), Told()) == []
 
@@ -177,8 +178,8 @@ def test_a_ticket_that_is_put_off_comes_later(queue: Queue) -> None:
 def test_the_lanes_of_an_installation_that_is_paused_begin_nothing(queue: Queue) -> None:
     queue.ledger.put([arrival("a"), arrival("b", Lane(8, 1))])
     register = queue.ledger.register()
-    register.pause(7, queue.clock() + 5000)
-    register.pause(7, queue.clock() + 1000)
+    register.pause(7, "core", queue.clock() + 5000)
+    register.pause(7, "secondary", queue.clock() + 1000)
     assert queue.ledger.begin("9:a", LANE, queue.clock() + 4000) is None
     assert begun(queue, "9:b", Lane(8, 1)).deliveries[0].id == "9:b"
     queue.tickets.cancel(["9:a", "9:b"])
@@ -336,6 +337,20 @@ def test_tables_are_made_once_and_a_newer_release_is_respected(database_url: str
         changing.change("update pulses set said_at = 99 where name = 'schema'")
     with pytest.raises(UserError, match="newer release"):
         prepare(database, tmp_path)
+    database.close()
+
+
+def test_what_the_first_version_kept_is_brought_over_once(database_url: str, tmp_path: Path) -> None:
+    database = Database(database_url)
+    with database.transaction() as changing:
+        changing.change("drop table pauses")
+        changing.change("insert into installations (id, changed, paused_until) values (7, 1, 5000), (8, 1, 0)")
+        changing.change("update pulses set said_at = 1 where name = 'schema'")
+    for _ in range(2):
+        prepare(database, tmp_path)
+        with database.transaction() as asking:
+            assert asking.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
+            assert asking.row("select said_at from pulses where name = 'schema'") == {"said_at": VERSION}
     database.close()
 
 

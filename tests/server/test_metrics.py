@@ -71,6 +71,28 @@ def test_answers_of_this_process_are_timed() -> None:
     assert found["precedent_receive_seconds_count", ()] == 4
 
 
+def test_what_is_of_all_processes_is_told_by_one_so_that_sums_count_nothing_twice() -> None:
+    ledger, one, other = a_day(), Answered(), Answered()
+    one.add(0.1)
+    other.add(0.1)
+    pages = [
+        text(ledger, answered, NOW, for_all=for_all).decode() for answered, for_all in ((one, True), (other, False))
+    ]
+    summed: Samples = {}
+    for page in pages:
+        for family in text_string_to_metric_families(page):
+            for each in family.samples:
+                key = (each.name, tuple(sorted(each.labels.items())))
+                summed[key] = summed.get(key, 0) + each.value
+    alone = samples(ledger, one)
+    own = {key for key in alone if key[0].startswith("precedent_receive_seconds")}
+    assert {key: value for key, value in summed.items() if key not in own} == {
+        key: value for key, value in alone.items() if key not in own
+    }
+    assert summed["precedent_receive_seconds_count", ()] == 2
+    assert summed["precedent_tells_for_all", ()] == 1
+
+
 def test_no_metric_names_a_repository_or_an_account() -> None:
     assert b"octo-org" not in text(a_day(), Answered(), NOW)
 

@@ -53,9 +53,9 @@ def test_what_is_wrong_stands_first() -> None:
     page = status_page(
         empty(), [*WELL, Check("disk", False, "only 0.1 GB free: make room"), Check("clock", False, "x")], NOW
     )
-    assert "Not ready: disk and clock" in text_of(page)
+    assert "Not well: disk and clock" in text_of(page)
     assert "✗ not well: only 0.1 GB free: make room" in text_of(page)
-    assert "Not ready" in page.partition("<title>")[2].partition("</title>")[0]
+    assert "Not well" in page.partition("<title>")[2].partition("</title>")[0]
 
 
 def test_a_new_server_says_that_there_is_nothing_yet() -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
+from bot.server.bookkeeping import tallied
+from bot.server.database import Database
+from bot.server.ledger import DatabaseLedger
 from bot.server.nouns import Lane, LaneRow, Result, Told, Work
-from tests.server.queues import LANE, Queue, all_done, arrival
+from bot.server.tickets import prepare
+from tests.server.queues import LANE, Queue, all_done, arrival, queue_in_database
 
 OTHER = Lane(7, 71)
 
@@ -21,6 +29,61 @@ def test_counters_grow(queue: Queue) -> None:
     queue.ledger.tally({("a", ("x", 'y"')): 2})
     queue.ledger.tally({})
     assert queue.ledger.tallies() == {("a", ("x", 'y"')): 3, ("a", ()): 2.5}
+
+
+@pytest.mark.postgres
+def test_a_turn_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp_path: Path) -> None:
+    database = Database(postgres_url)
+    prepare(database, tmp_path)
+    database.close()
+    with queue_in_database(postgres_url, tmp_path) as queue, ThreadPoolExecutor(1) as pool:
+        assert isinstance(queue.ledger, DatabaseLedger)
+        queue.ledger.put([arrival("a"), arrival("b", OTHER)])
+        first, second = begun(queue), queue.ledger.begin("9:b", OTHER, queue.clock())
+        assert second is not None
+        queue.ledger.end(first, all_done(first), Told())
+        queue.ledger.put([arrival("c")])
+        third = queue.ledger.begin("9:c", LANE, queue.clock())
+        assert third is not None
+        with queue.ledger.database.transaction() as hanging:
+            queue.ledger.count(hanging, tallied(all_done(third), Told()))
+            ended = pool.submit(queue.ledger.end, second, all_done(second), Told())
+            assert ended.result(timeout=5) == []
+        with queue.ledger.database.transaction() as hanging:
+            hanging.rows("select * from tallies for update")
+            third_ended = pool.submit(queue.ledger.end, third, all_done(third), Told())
+            assert third_ended.result(timeout=5) == []
+        assert queue.ledger.tallies()["precedent_turns_total", ("done",)] == 4
+
+
+def test_totals_are_exact_and_only_grow_while_many_count_and_add_up(queue: Queue) -> None:
+    seen, stop = [0.0], threading.Event()
+    key = ("a", ("x",))
+
+    def watch() -> None:
+        while not stop.is_set():
+            seen.append(queue.ledger.tallies().get(key, 0.0))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: queue.ledger.tally({key: 1, ("b", ()): 0.5}), range(60)))
+    stop.set()
+    watching.join()
+    assert queue.ledger.tallies() == {key: 60, ("b", ()): 30}
+    assert seen == sorted(seen)
+
+
+def test_what_was_counted_is_added_up_and_kept_by_a_purge(queue: Queue) -> None:
+    queue.ledger.put([arrival("a")])
+    work = begun(queue)
+    queue.ledger.end(work, all_done(work), Told())
+    before = dict(queue.ledger.tallies())
+    queue.ledger.purge(queue.clock() + 1)
+    assert queue.ledger.tallies() == before
+    if isinstance(queue.ledger, DatabaseLedger):
+        with queue.ledger.database.transaction() as asking:
+            assert asking.rows("select * from tallied") == []
 
 
 def test_a_turn_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> None:
@@ -59,7 +122,7 @@ def test_what_was_said_last_replaces_what_was_said_before(queue: Queue) -> None:
 def test_an_installation_is_active_until_something_else_is_said(queue: Queue) -> None:
     register = queue.ledger.register()
     assert register.state(7) == "active"
-    register.pause(7, 1)
+    register.pause(7, "core", 1)
     assert register.state(7) == "active"
     register.installed(7, "octo-org", "suspended")
     assert register.state(7) == "suspended"

@@ -62,7 +62,9 @@ def test_nothing_that_people_wrote_and_no_secret_is_anywhere(stage: ServerStage)
     stage.start()
     told(stage)
     stage.settle()
-    shown = {path: stage.get(path) for path in ("/", "/deliveries/1", "/metrics", "/healthz", "/readyz")}
+    shown = {
+        path: stage.get(path) for path in ("/", "/deliveries/1", "/metrics", "/healthz", "/readyz", "/status.json")
+    }
     assert {status for status, _ in shown.values()} == {200}
     pages = {path: body.encode() for path, (_, body) in shown.items()}
     processes = {}

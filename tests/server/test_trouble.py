@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
+from bot.server.clock import machine_clock as clock
 from bot.server.clones import Clones
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
@@ -27,7 +28,7 @@ from bot.server.nouns import Lane
 from bot.server.options import Options
 from bot.server.pace import Pace
 from bot.server.ports import Tokens
-from bot.server.shop import Shop, clock
+from bot.server.shop import Shop
 from bot.server.slots import Slots
 from bot.server.tickets import DbosTickets, prepare
 from bot.server.turn import turn
@@ -181,7 +182,7 @@ def test_a_server_whose_postgresql_is_away_for_a_while_says_so_and_loses_nothing
         said = [str(line["message"]) for line in stage.lines()]
         assert any(line.startswith("not stored: the queue's database does not answer (") for line in said)
         assert "this worker has lost its place: it ends" in said
-        assert any(line.startswith("not ready: queue: the database does not answer") for line in said)
+        assert any(line.startswith("not well: queue: the database does not answer") for line in said)
 
 
 @contextlib.contextmanager
@@ -229,4 +230,4 @@ def test_a_server_whose_disk_is_full_takes_nothing_more_and_goes_on_when_there_i
         said = [str(line["message"]) for line in stage.lines()]
         assert "deliveries are refused: disk: only 0.1 GB free: make room" in said
         assert "deliveries are taken again" in said
-        assert any(line.startswith("not ready: disk: only 0.1 GB free") for line in said)
+        assert any(line.startswith("not well: disk: only 0.1 GB free") for line in said)

@@ -14,7 +14,7 @@ import pytest
 
 from bot.errors import UserError
 from bot.server import listen
-from bot.server.body import LARGE_ROOM, SMALL, Room, read
+from bot.server.body import SMALL, Room
 from bot.server.nouns import Refused
 from bot.server.web import knows
 from tests.server.client import PASSWORD, Answer, burst, delivered, head, issue_event, knowing, lines, once, signature
@@ -168,7 +168,11 @@ def read_all(messages: list[dict[str, object]], length: int, seconds: float = 1)
             await asyncio.sleep(9)
         return messages.pop(0)
 
-    return asyncio.run(read(length, receive, seconds))
+    async def story() -> bytes | Refused:
+        async with Room().body(length, "192.0.2.7", receive, seconds) as found:
+            return found
+
+    return asyncio.run(story())
 
 
 def part(body: bytes, *, more: bool) -> dict[str, object]:
@@ -188,27 +192,17 @@ def test_a_body_that_ends_early_or_grows_is_refused() -> None:
 
 
 def test_large_bodies_have_room_of_their_own() -> None:
-    room = Room()
-    with room.holding(LARGE_ROOM) as first, room.holding(SMALL + 1) as second, room.holding(SMALL) as small:
-        assert (first, second, small) == (True, False, True)
-    with room.holding(SMALL + 1) as again:
-        assert again
+    async def take(room: Room, length: int) -> int:
+        async with room.body(length, "192.0.2.7", lambda: asyncio.sleep(0, part(b"a" * length, more=False))) as found:
+            if isinstance(found, Refused):
+                return found.status
+            fixed.append(found)
+            return await take(room, SMALL) if len(fixed) == 1 else 202
 
-
-def test_a_fifth_body_of_25_mb_at_once_is_refused_while_small_ones_pass(server: tuple[int, int]) -> None:
-    async def story() -> tuple[Answer, Answer]:
-        large = delivered(b"", content_length=str(25 * 1000 * 1000))
-        body = json.dumps(issue_event(1)).encode()
-        async with lines(server[0], 4) as held:
-            for line in held:
-                await line.say(head("POST", "/webhook", large) + b"a")
-            await asyncio.sleep(0.3)
-            fifth = await once(server[0], "POST", "/webhook", large)
-            return fifth, await once(server[0], "POST", "/webhook", delivered(body), body)
-
-    fifth, small = asyncio.run(story())
-    assert (fifth.status, fifth.headers["retry-after"], fifth.closed) == (503, "60", True)
-    assert small.status == 202
+    fixed: list[bytes] = []
+    assert asyncio.run(take(Room(2 * SMALL, 4 * SMALL), 2 * SMALL)) == 202
+    fixed.clear()
+    assert asyncio.run(take(Room(SMALL, 4 * SMALL), 2 * SMALL)) == 503, "half of the room is for one peer"
 
 
 def test_a_large_delivery_is_taken(server: tuple[int, int]) -> None:
@@ -228,16 +222,19 @@ def test_while_the_database_is_away_deliveries_get_503_and_readiness_says_so(tmp
         time.sleep(2.1)
         ready = asyncio.run(once(port, "GET", "/readyz"))
         assert (ready.status, json.loads(ready.body)["queue"]) == (503, False)
+        assert asyncio.run(once(port, "GET", "/status.json")).status == 503
         assert asyncio.run(once(port, "GET", "/")).status == 503
         assert asyncio.run(once(port, "GET", "/healthz")).status == 200
         (tmp_path / "away").unlink()
         assert deliver(port).status == 202
 
 
-def test_readiness_names_what_is_well_and_no_more(server: tuple[int, int]) -> None:
-    answer = asyncio.run(once(server[0], "GET", "/readyz", {"Host": "bot.example.org"}))
-    well = {"ready": True, "queue": True, "disk": True, "clock": True, "token": True, "workers": True}
+def test_the_state_names_what_is_well_and_no_more(server: tuple[int, int]) -> None:
+    answer = asyncio.run(once(server[0], "GET", "/status.json", {"Host": "bot.example.org"}))
+    well = {"well": True, "queue": True, "disk": True, "clock": True, "token": True, "workers": True}
     assert (answer.status, json.loads(answer.body)) == (200, well)
+    ready = asyncio.run(once(server[0], "GET", "/readyz", {"Host": "bot.example.org"}))
+    assert (ready.status, json.loads(ready.body)) == (200, {"ready": True, "queue": True, "disk": True})
 
 
 PAGES = ["/", "/deliveries/1", "/metrics", "/?state=dead&repository=1-17&before=9"]
@@ -276,6 +273,7 @@ def test_without_it_nobody_does_as_a_proxy_on_this_machine_may_ask_for_anybody(
     "credentials", ["", ":", "precedent:", f"other:{PASSWORD}", f"precedent:{PASSWORD}x", PASSWORD]
 )
 def test_a_name_or_a_password_that_is_another_is_none(server: tuple[int, int], credentials: str) -> None:
+    assert asyncio.run(once(server[0], "GET", "/")).status == 200, "wrong ones in a row would have to wait"
     assert asyncio.run(once(server[0], "GET", "/", knowing(credentials))).status == 401
 
 

@@ -19,6 +19,7 @@ OWN_GIT = "tests/memory/test_git.py::"
 BAD = "tests/acceptance/test_bad_input.py::"
 RECEIVE = "tests/server/test_receive.py::"
 WEB = "tests/server/test_web.py::"
+CROWDS = "tests/server/test_crowds.py::"
 TENANTS = "tests/server/test_tenants.py::"
 
 ROWS = (
@@ -182,11 +183,14 @@ ROWS = (
     Threat(
         27,
         "A flood of webhooks",
-        "Refused by size before it is read; bounds on connections, bodies in memory, time and what waits; then 503.",
+        "Refused by size before it is read; bounds on connections, bodies, time and what waits; the slowest give way.",
         (
             f"{WEB}test_26_mb_are_refused_without_being_read_into_memory",
             f"{WEB}test_two_hundred_slow_senders_do_not_keep_others_waiting_and_are_closed",
-            f"{WEB}test_a_fifth_body_of_25_mb_at_once_is_refused_while_small_ones_pass",
+            f"{CROWDS}test_a_declared_length_takes_no_room",
+            f"{CROWDS}test_bodies_that_came_all_but_a_byte_give_way",
+            f"{CROWDS}test_senders_of_a_byte_a_second_hold_nothing_up",
+            f"{CROWDS}test_more_connections_than_there_are_places_keep_nobody_out",
             f"{WEB}test_a_body_that_comes_too_slowly_is_given_up",
         ),
     ),
