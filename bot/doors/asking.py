@@ -160,7 +160,7 @@ def now(given: argparse.Namespace) -> datetime:
 
 
 def _run_session_search(given: argparse.Namespace, words: str) -> object:
-    from bot.doors.place import top_of
+    from bot.doors.checkout_git import top_of
     from bot.doors.transcripts import opened_logs
 
     asked = {

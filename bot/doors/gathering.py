@@ -39,7 +39,7 @@ from bot.memory.own_remote import OwnRemote
 from bot.memory.paths import is_fit
 from bot.memory.remote import Remote
 from bot.memory.store import Store, StoreError
-from bot.memory.tip import Tip, git_version, read_tip, top_of
+from bot.memory.tip import Tip, git_version, read_tip
 from bot.settings import SettingsError
 
 _OURS = re.compile(r"^name: Precedent$", re.MULTILINE)
@@ -177,14 +177,6 @@ def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
         if data is not None:
             found[path.relative_to(top).as_posix()] = data
     return found
-
-
-def top_of_checkout() -> Path | None:
-    """The topmost folder of the checkout that this program runs in, None outside of any."""
-    try:
-        return top_of(Path.cwd())
-    except StoreError:
-        return None
 
 
 # -- memory --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bot.doors.checkout_git import top_of
 from bot.doors.located import FETCHED, GLANCE, Place, Where
 from bot.errors import WorldError
 from bot.glance.file import TABLES, Damaged, connect
@@ -134,14 +135,6 @@ def _age(cache: Path) -> float:
         return abs(time.time() - (cache / FETCHED).stat().st_mtime)
     except OSError:
         return float("inf")
-
-
-def top_of(folder: Path) -> Path | None:
-    """The topmost folder of the checkout that ``folder`` is in."""
-    for one in (folder.absolute(), *folder.absolute().parents):
-        if (one / ".git").exists():
-            return one
-    return None
 
 
 def name_of(text: str) -> str:
