@@ -89,7 +89,7 @@ CLOCKS = {
     "sleep",
 }
 STARTERS = {
-    "bot.doors.checkout_git": "git in a checkout",
+    "bot.memory.checkout_git": "git in a checkout",
     "bot.memory.git": "git in a repository of our own",
     "bot.memory.objects": "the same, for the processes that stay",
     "bot.server.children": "our own workers",
@@ -305,7 +305,7 @@ def test_programs_are_started_where_they_belong() -> None:
 def test_git_is_started_in_a_checkout_by_one_module_and_elsewhere_in_repositories_of_our_own() -> None:
     users = {name for name, one in modules().items() if "bot.memory.git.Git" in one.imports}
     assert sorted(name for name in users if not name.startswith(OWN_REPOSITORIES)) == []
-    users = {name for name, one in modules().items() if "bot.doors.checkout_git.CheckoutGit" in one.imports}
+    users = {name for name, one in modules().items() if "bot.memory.checkout_git.CheckoutGit" in one.imports}
     assert {"bot.doors.remotes", "bot.doors.worktree", "bot.doors.setup.place"} == users
 
 
@@ -434,7 +434,7 @@ def test_what_is_pure_is_not_blamed() -> None:
 )
 def test_a_program_that_is_started_in_the_wrong_place_is_seen(text: str) -> None:
     assert started(module(text, "bot.doors.sample"))
-    assert not started(module(text, "bot.doors.checkout_git"))
+    assert not started(module(text, "bot.memory.checkout_git"))
 
 
 def test_a_circle_is_seen() -> None:

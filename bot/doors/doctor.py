@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.doors.checkout_git import top_of
 from bot.doors.checkup.finding import Finding, exit_code
 from bot.doors.checkup.judge import judge
 from bot.doors.checkup.place import GITHUB, Place, api_of, place_of
@@ -19,6 +18,7 @@ from bot.doors.remotes import Remote, of_checkout
 from bot.doors.telling import as_data, tell, terminal
 from bot.doors.tokens import token_of
 from bot.errors import UserError
+from bot.memory.checkout_git import top_of
 from bot.settings import Settings
 
 

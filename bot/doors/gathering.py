@@ -171,7 +171,7 @@ def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
     found = {}
     for path in sorted({path for pattern in patterns for path in top.glob(pattern)}):
         try:
-            data = regular_bytes(path) if path.lstat().st_size <= MAX_BYTES else None
+            data = regular_bytes(path, MAX_BYTES)
         except (StoreError, OSError):
             continue
         if data is not None:

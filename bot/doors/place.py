@@ -10,11 +10,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.doors.checkout_git import top_of
 from bot.doors.located import FETCHED, GLANCE, Place, Where
 from bot.errors import WorldError
 from bot.glance.file import TABLES, Damaged, connect
 from bot.glance.glance import Glance
+from bot.memory.checkout_git import top_of
 from bot.reading.words import ANALYSER_VERSION
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bot.doors.checkout_git import CheckoutGit
 from bot.doors.own_settings import settings_at, settings_bytes
 from bot.errors import UserError
+from bot.memory.checkout_git import CheckoutGit
 
 _OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/?$")
 _SSH = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.comment.visible import clean, one_line
-from bot.doors.checkout_git import top_of
 from bot.doors.output import show
 from bot.errors import UserError, WorldError
+from bot.memory.checkout_git import top_of
 
 SHIPPED = tuple(Path(__file__).resolve().parents[up] / "skills" for up in (1, 2))
 """Where the page stands: in a wheel inside the package, in a checkout and in the image beside it."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.doors.checkout_git import FIRST, PATIENCE, CheckoutGit, NoAnswer, meaning, top_of
+from bot.memory.checkout_git import FIRST, PATIENCE, CheckoutGit, NoAnswer, meaning, top_of
 from bot.recall.checkout import Checkout
 
 _MOST_FILES = 200

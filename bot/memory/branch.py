@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from bot.memory.blobs import Blob, Changes, Draft, changed, differing, import_stream
+from bot.memory.bounds import MAX_CHECKOUT, MAX_FILE
 from bot.memory.disk import on_disk
 from bot.memory.git import FILE_MODE, TIP, Entry, Git
 from bot.memory.git_errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
@@ -30,12 +31,6 @@ _TEMPORARY = "precedent-"
 CLONE = "clone.git"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 """What a clone made anew does not mend."""
-
-MAX_FILE = 16_000_000
-"""Bytes of a file that is read as a whole: a thread of a million characters takes a third of it."""
-
-MAX_CHECKOUT = 500_000_000
-"""Bytes of a working copy: one blob of a megabyte may bear a million names."""
 
 _COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
 

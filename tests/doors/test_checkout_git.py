@@ -14,9 +14,9 @@ import pytest
 from bot.doors.agents.answering import answer
 from bot.doors.agents.desk import Desk
 from bot.doors.agents.offered import CONVERSATION, ISSUE_CONTEXT, SEARCH, SMART_SEARCH, WHAT, Tool
-from bot.doors.checkout_git import MOST_BYTES, CheckoutGit, NoAnswer, top_of
 from bot.doors.located import Where
 from bot.doors.remotes import tracked
+from bot.memory.checkout_git import MOST_BYTES, CheckoutGit, NoAnswer, top_of
 from tests.doors.console import Run
 from tests.doors.test_worktree import commit, git
 

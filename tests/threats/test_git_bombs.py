@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.branch import MAX_CHECKOUT, MAX_FILE, BranchStore
+from bot.memory.bounds import MAX_CHECKOUT, MAX_FILE
+from bot.memory.branch import BranchStore
 from bot.memory.git_errors import GitError
 from bot.memory.head import open_head, read_head_files
 from bot.memory.memory import Memory

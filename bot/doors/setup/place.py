@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.doors.checkout_git import FIRST, CheckoutGit, is_bare, top_of
 from bot.doors.checkup.place import place_of
 from bot.errors import UserError
+from bot.memory.checkout_git import FIRST, CheckoutGit, is_bare, top_of
 
 _USUAL = ("main", "master")
 _DOCS = ("doc", "documentation", "guides", "manual", "website", "site")
