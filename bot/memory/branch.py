@@ -21,7 +21,7 @@ from bot.memory.git_errors import AuthFailed, GitError, PushRejected, RefMissing
 from bot.memory.objects import Commit
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
 from bot.memory.remote import Remote, at, checked_branch
-from bot.memory.store import Edits, Moved, Snapshot, StoreError
+from bot.memory.store import Edits, Moved, Snapshot, StoreError, Unreadable
 from bot.memory.trees import all_files
 
 _LOG = logging.getLogger(__name__)
@@ -67,10 +67,15 @@ class BranchSnapshot:
         self._store = store
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files; a symlink, a submodule or an executable among them raises StoreError."""
-        wanted = {path: _regular(path, self.files[path]).oid for path in checked_all(paths) if path in self.files}
-        contents = dict(self._store.contents(wanted.values()))
-        return {path: _readable(path, contents.get(oid)) for path, oid in wanted.items()}
+        """The contents of these files; a symlink, a submodule or an executable among them, or one of more than MAX_FILE
+        bytes, raises Unreadable."""
+        wanted = {path: self.files[path] for path in checked_all(paths) if path in self.files}
+        if odd := [path for path, entry in wanted.items() if entry.mode != FILE_MODE]:
+            raise Unreadable(_what_is_odd(odd[0], wanted[odd[0]]), odd)
+        contents = dict(self._store.contents(entry.oid for entry in wanted.values()))
+        if large := [path for path, entry in wanted.items() if entry.oid not in contents]:
+            raise Unreadable(f"{large[0]} on the branch has more than {MAX_FILE:,} bytes; remove it there", large)
+        return {path: contents[entry.oid] for path, entry in wanted.items()}
 
     def paths(self, prefix: str) -> list[str]:
         """The regular files below ``prefix``, sorted."""
@@ -265,15 +270,13 @@ def _temporary(keep: Path | None) -> Path:
 
 def _regular(path: str, entry: Entry) -> Entry:
     if entry.mode != FILE_MODE:
-        kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
-        raise StoreError(f"{checked(path)} on the branch is {kind}, which this program never writes; remove it there")
+        raise Unreadable(_what_is_odd(checked(path), entry), [path])
     return entry
 
 
-def _readable(path: str, content: bytes | None) -> bytes:
-    if content is None:
-        raise StoreError(f"{path} on the branch has more than {MAX_FILE:,} bytes; remove it there")
-    return content
+def _what_is_odd(path: str, entry: Entry) -> str:
+    kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
+    return f"{path} on the branch is {kind}, which this program never writes; remove it there"
 
 
 def _is_strange(path: str, entry: Entry, folder: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -14,7 +14,7 @@ from bot.memory.bounds import MAX_CHECKOUT, MAX_DEPTH, MAX_FILES
 from bot.memory.disk import copy_regular, detour, is_regular, on_disk, refuse_detour, regular_bytes
 from bot.memory.journal import FOLDER, Journal
 from bot.memory.paths import below, checked_all, checked_folder, refuse_clashes
-from bot.memory.store import Edits, Moved, Snapshot, StoreError
+from bot.memory.store import Edits, Moved, Snapshot, StoreError, Unreadable
 
 _HIDDEN = frozenset({FOLDER, ".git"})
 
@@ -30,7 +30,8 @@ class FolderSnapshot:
         self._store = store
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files; a symlink or a folder among them raises StoreError."""
+        """The contents of these files; a symlink or a pipe among them, or one of more than MAX_FILE bytes, raises
+        Unreadable."""
         return self._store.contents(self.revision, checked_all(paths))
 
     def paths(self, prefix: str) -> list[str]:
@@ -99,8 +100,7 @@ class FolderStore:
     def contents(self, revision: str, paths: list[str]) -> dict[str, bytes]:
         """What these files held at ``revision``."""
         with self._journal.locked(alone=False):
-            read = {path: regular_bytes(file) for path, file in self._places(revision, paths).items()}
-        return {path: content for path, content in read.items() if content is not None}
+            return _read_all(self._places(revision, paths))
 
     def names(self, revision: str, folder: str) -> set[str]:
         """The regular files below ``folder`` at ``revision``."""
@@ -189,3 +189,16 @@ class FolderStore:
     def _revision(self) -> str:
         number = self._journal.revision()
         return "" if number is None else str(number)
+
+
+def _read_all(places: Mapping[str, Path]) -> dict[str, bytes]:
+    found: dict[str, bytes | None] = {}
+    faults: dict[str, str] = {}
+    for path, file in places.items():
+        try:
+            found[path] = regular_bytes(file)
+        except Unreadable as error:
+            faults[path] = str(error)
+    if faults:
+        raise Unreadable(next(iter(faults.values())), faults)
+    return {path: content for path, content in found.items() if content is not None}
