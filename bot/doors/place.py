@@ -99,7 +99,9 @@ def _of_repository(where: Where) -> Place:
         note = fill_from_branch(found.url, branch, cache)
     glance = _known(cache / GLANCE)
     if glance is None:
-        return nowhere(note or f"the memory of {found.url} was never fetched here: leave out --offline once", top)
+        missing = note or f"the memory of {found.url} was never fetched here: leave out --offline once"
+        whose = "" if found.name in ("", "origin") else f"; the remote {found.name} counts in this checkout"
+        return nowhere(f"{missing}{whose}", top)
     told = "\n".join(filter(None, (note, glance.fact("notes"))))
     return Place(glance, found.repo, found.home, top, told, "", cache, is_of_checkout=not where.repo)
 
