@@ -1,6 +1,7 @@
 """The shape of the house: arrows, one importer for each foreign library, no clock in the middle, short pieces."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,6 +88,25 @@ CLOCKS = {
     "gmtime",
     "sleep",
 }
+STARTERS = {
+    "bot.memory.checkout_git": "git in a checkout",
+    "bot.memory.git": "git in a repository of our own",
+    "bot.memory.objects": "the same, for the processes that stay",
+    "bot.server.children": "our own workers",
+    "bot.server.startup": "git --version",
+}
+"""The modules that may start a program, and which one."""
+
+STARTING = re.compile(
+    r"(subprocess|multiprocessing|pty|_posixsubprocess)(\.|$)"
+    r"|(os|posix)\.(exec\w+|fork\w*|popen|posix_spawnp?|spawn\w+|startfile|system)$"
+    r"|asyncio(\.subprocess)?\.create_subprocess_\w+$|\w+\.subprocess_(exec|shell)$"
+)
+"""What starts programs in the standard library, by its dotted name."""
+
+OWN_REPOSITORIES = "bot.memory."
+"""Where `bot.memory.git.Git` may be used, which trusts the settings of the repository that it is given."""
+
 FOREIGN_PACKAGES = {"numpy": "bot.numeric", "whoosh": "bot.memory.whoosh", "githubkit": "bot.github"}
 """Libraries that a package of ours, instead of one module, keeps to itself."""
 
@@ -192,6 +212,13 @@ def strayed(one: Module) -> list[str]:
     return [f"{one.name} imports {name}" for name in sorted(foreign(one)) if SERVING.get(name, one.name) != one.name]
 
 
+def started(one: Module) -> list[str]:
+    """What it imports or calls that starts a program, though that is another module's part."""
+    calls = {ast.unparse(node.func) for node in ast.walk(one.tree) if isinstance(node, ast.Call)}
+    found = sorted(name for name in one.imports | calls if STARTING.match(name))
+    return [] if one.name in STARTERS else [f"{one.name} has {name}" for name in found]
+
+
 def functions(one: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     yield from (node for node in ast.walk(one.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
@@ -268,6 +295,18 @@ def test_what_only_the_server_needs_is_imported_where_it_belongs() -> None:
 def test_the_middle_does_no_io_and_reads_no_clock(room: str) -> None:
     found = {name: set(impure(one)) - EXEMPT.get(name, set()) for name, one in modules().items() if one.room == room}
     assert {name: sorted(wrong) for name, wrong in found.items() if wrong} == {}
+
+
+def test_programs_are_started_where_they_belong() -> None:
+    assert [wrong for one in modules().values() for wrong in started(one)] == []
+    assert {name for name in STARTERS if name in modules()} == set(STARTERS)
+
+
+def test_git_is_started_in_a_checkout_by_one_module_and_elsewhere_in_repositories_of_our_own() -> None:
+    users = {name for name, one in modules().items() if "bot.memory.git.Git" in one.imports}
+    assert sorted(name for name in users if not name.startswith(OWN_REPOSITORIES)) == []
+    users = {name for name, one in modules().items() if "bot.memory.checkout_git.CheckoutGit" in one.imports}
+    assert {"bot.doors.remotes", "bot.doors.worktree", "bot.doors.setup.place"} == users
 
 
 def test_only_doors_print() -> None:
@@ -380,6 +419,22 @@ def test_what_is_pure_is_not_blamed() -> None:
         )
         == []
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import subprocess",
+        "def f():\n    from subprocess import run",
+        "import os\nos.system('git status')",
+        "import os\nos.execvp('git', ['git'])",
+        "from os import posix_spawn",
+        "import asyncio\nasyncio.create_subprocess_exec('git')",
+    ],
+)
+def test_a_program_that_is_started_in_the_wrong_place_is_seen(text: str) -> None:
+    assert started(module(text, "bot.doors.sample"))
+    assert not started(module(text, "bot.memory.checkout_git"))
 
 
 def test_a_circle_is_seen() -> None:

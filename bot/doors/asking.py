@@ -160,8 +160,8 @@ def now(given: argparse.Namespace) -> datetime:
 
 
 def _run_session_search(given: argparse.Namespace, words: str) -> object:
-    from bot.doors.place import top_of
     from bot.doors.transcripts import opened_logs
+    from bot.memory.checkout_git import top_of
 
     asked = {
         "--state": given.state != "all",

@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.doors.checkup.finding import Finding, exit_code
 from bot.doors.checkup.judge import judge
 from bot.doors.checkup.place import GITHUB, Place, api_of, place_of
-from bot.doors.gathering import Wanted, gather, top_of_checkout
+from bot.doors.gathering import Wanted, gather
 from bot.doors.output import Verdict
-from bot.doors.remotes import at_address
+from bot.doors.remotes import Remote, of_checkout
 from bot.doors.telling import as_data, tell, terminal
 from bot.doors.tokens import token_of
 from bot.errors import UserError
-from bot.memory.store import StoreError
-from bot.memory.tip import origin_of
+from bot.memory.checkout_git import top_of
 from bot.settings import Settings
 
 
@@ -34,7 +34,7 @@ def run_doctor(given: argparse.Namespace) -> Verdict:
 def examine(given: argparse.Namespace, environ: Mapping[str, str], now: datetime) -> list[Finding]:
     """All findings. UserError where the arguments name nothing that can be looked at."""
     wanted, refused = wanted_of(given, environ)
-    return [*refused, *judge(gather(wanted, now))]
+    return [*_remote(wanted.place), *refused, *judge(gather(wanted, now))]
 
 
 def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wanted, list[Finding]]:
@@ -43,7 +43,9 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wa
     if given.store:
         is_checkout = (Path(given.store) / ".git").exists()
         return Wanted(Place(store=str(given.store), is_checkout=is_checkout), **options), []
-    server, repository = (given.server or GITHUB, given.repo) if given.repo else _origin(given.server)
+    found = None if given.repo else _counted()
+    server, repository = _site(found) if found else (GITHUB, given.repo)
+    server = given.server or server
     place = Place(repository, server, given.api or api_of(server), branch=given.branch or Settings().branch)
     token, refused = token_of(environ).text, []
     known = given.server or given.api or place.trusts_tokens or environ.get("GITHUB_SERVER_URL", "") == server
@@ -51,23 +53,33 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wa
         says = f"the one in the environment was not sent to {server}, which is not GitHub's"
         remedy = f"if it is for that server, say so: `precedent doctor --repo {repository} --server {server}`"
         token, refused = "", [Finding("token", "warning", says, remedy)]
-    checkout = None if given.repo else top_of_checkout()
-    address = "" if given.repo or given.server or not checkout else at_address(origin_of(checkout), checkout).url
-    wanted = Wanted(place, token, address, given.branch or "", checkout=checkout, offline=given.offline, **options)
+    wanted = Wanted(place, token, branch=given.branch or "", offline=given.offline, **options)
+    if found:
+        address = "" if given.server else found.url
+        here = replace(place, remote_name=found.name)
+        wanted = replace(wanted, place=here, address=address, checkout=top_of(Path.cwd()))
     return wanted, refused
 
 
-def _origin(server: str | None) -> tuple[str, str]:
-    """Server and repository of the remote ``origin`` here; ``server`` takes the place of the first."""
-    try:
-        origin = origin_of(Path.cwd())
-    except StoreError as error:
-        if "is missing" in str(error):
-            raise UserError(str(error)) from error
-        raise UserError(
-            "no remote origin here: go into a checkout, or give --repo OWNER/NAME, or --store DIR"
-        ) from error
-    found = place_of(origin)
+def _remote(place: Place) -> list[Finding]:
+    """Which remote of the checkout was looked at."""
+    says = f"{place.remote_name} counts here: {place.repository} on {place.server}"
+    return [Finding("remote", "ok", says)] if place.remote_name else []
+
+
+def _counted() -> Remote:
+    """The remote that counts here."""
+    found = of_checkout(top_of(Path.cwd()))
+    if isinstance(found, str):
+        raise UserError(found)
+    return found
+
+
+def _site(remote: Remote) -> tuple[str, str]:
+    """Its server and repository."""
+    found = place_of(remote.url)
     if found is None:
-        raise UserError("origin is no repository on a GitHub server: give --repo OWNER/NAME and --server URL")
-    return server or found[0], found[1]
+        raise UserError(
+            f"the remote {remote.name} is no repository on a GitHub server: give --repo OWNER/NAME and --server URL"
+        )
+    return found

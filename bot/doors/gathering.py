@@ -39,7 +39,7 @@ from bot.memory.own_remote import OwnRemote
 from bot.memory.paths import is_fit
 from bot.memory.remote import Remote
 from bot.memory.store import Store, StoreError
-from bot.memory.tip import Tip, git_version, read_tip, top_of
+from bot.memory.tip import Tip, git_version, read_tip
 from bot.settings import SettingsError
 
 _OURS = re.compile(r"^name: Precedent$", re.MULTILINE)
@@ -171,20 +171,12 @@ def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
     found = {}
     for path in sorted({path for pattern in patterns for path in top.glob(pattern)}):
         try:
-            data = regular_bytes(path) if path.lstat().st_size <= MAX_BYTES else None
+            data = regular_bytes(path, MAX_BYTES)
         except (StoreError, OSError):
             continue
         if data is not None:
             found[path.relative_to(top).as_posix()] = data
     return found
-
-
-def top_of_checkout() -> Path | None:
-    """The topmost folder of the checkout that this program runs in, None outside of any."""
-    try:
-        return top_of(Path.cwd())
-    except StoreError:
-        return None
 
 
 # -- memory --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from bot.doors.located import FETCHED, GLANCE, Place, Where
 from bot.errors import WorldError
 from bot.glance.file import TABLES, Damaged, connect
 from bot.glance.glance import Glance
+from bot.memory.checkout_git import top_of
 from bot.reading.words import ANALYSER_VERSION
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def _of_repository(where: Where) -> Place:
         note = fill_from_branch(found.url, branch, cache)
     glance = _known(cache / GLANCE)
     if glance is None:
-        return nowhere(note or f"the memory of {found.url} was never fetched here: leave out --offline once", top)
+        missing = note or f"the memory of {found.url} was never fetched here: leave out --offline once"
+        whose = "" if found.name in ("", "origin") else f"; the remote {found.name} counts in this checkout"
+        return nowhere(f"{missing}{whose}", top)
     told = "\n".join(filter(None, (note, glance.fact("notes"))))
     return Place(glance, found.repo, found.home, top, told, "", cache, is_of_checkout=not where.repo)
 
@@ -134,14 +137,6 @@ def _age(cache: Path) -> float:
         return abs(time.time() - (cache / FETCHED).stat().st_mtime)
     except OSError:
         return float("inf")
-
-
-def top_of(folder: Path) -> Path | None:
-    """The topmost folder of the checkout that ``folder`` is in."""
-    for one in (folder.absolute(), *folder.absolute().parents):
-        if (one / ".git").exists():
-            return one
-    return None
 
 
 def name_of(text: str) -> str:

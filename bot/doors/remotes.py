@@ -1,22 +1,18 @@
-"""Which repository somebody works in, by what git knows of its remotes; git is asked, and nothing is fetched."""
+"""Which repository somebody works in, by what git knows of the remotes of the checkout. Nothing is fetched."""
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from bot.doors.own_settings import settings_at, settings_bytes
-from bot.errors import UserError, WorldError
+from bot.errors import UserError
+from bot.memory.checkout_git import CheckoutGit
 
-_FIRST = ("upstream", "origin")
-"""Remotes in the order in which they are taken: a fork has the issues of what it was forked from."""
-
-_REMOTE = re.compile(r"remote\.(.+)\.url")
 _OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/?$")
 _SSH = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
 _USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
@@ -28,11 +24,15 @@ _DEFAULT_BRANCH = "precedent"
 
 
 class Remote(NamedTuple):
-    """Where a repository is: its address for git; OWNER/NAME and its address for people, "" where that is no site."""
+    """Where a repository is: its address for git; OWNER/NAME and its address for people, "" where that is no site.
+
+    ``name`` is what the checkout calls the remote, "" where it was named otherwise.
+    """
 
     url: str
     repo: str = ""
     home: str = ""
+    name: str = ""
 
 
 def of_repository(repo: str) -> Remote:
@@ -45,12 +45,10 @@ def of_checkout(top: Path | None) -> Remote | str:
     """The repository that this checkout was cloned from, or why nobody knows it, and what to do."""
     if top is None:
         return "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or folder (--store DIR)"
-    remotes = _remotes(top)
-    named = next((name for name in (*_FIRST, *sorted(remotes)) if name in remotes), None)
-    if named is None:
-        refused = _refusal(top)
-        return refused or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
-    return at_address(remotes[named], top)
+    git = CheckoutGit(top)
+    for name, address in git.remotes.items():
+        return _at_address(address, top)._replace(name=name)
+    return git.refusal() or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
 
 
 def branch_of(top: Path | None) -> str:
@@ -58,43 +56,14 @@ def branch_of(top: Path | None) -> str:
     return settings_at(top).branch if settings_bytes(top) else _DEFAULT_BRANCH
 
 
-def _remotes(top: Path) -> dict[str, str]:
-    """Name → address of the remotes, as this checkout has them."""
-    found: dict[str, str] = {}
-    told = _git(top, "config", "--null", "--get-regexp", r"^remote\..*\.url$").stdout
-    for entry in told.decode("utf-8", "replace").split("\0"):
-        key, _, address = entry.partition("\n")
-        named = _REMOTE.fullmatch(key)
-        if named and address:
-            found.setdefault(named[1], address)
-    return found
-
-
-def _refusal(top: Path) -> str:
-    """Why git does not look into this checkout, such as that it is another account's; "" where it does."""
-    asked = _git(top, "rev-parse", "--git-dir")
-    if not asked.returncode:
-        return ""
-    return " ".join(asked.stderr.decode("utf-8", "replace").split())[:500]
-
-
 def tracked(top: Path, paths: Iterable[str]) -> set[str]:
     """Those of these files that are part of the checkout, and not only lie in its folder."""
-    asked = {path: _git(top, "ls-files", "-z", "--", path) for path in paths}
+    git = CheckoutGit(top)
+    asked = {path: git.run("ls-files", "-z", "--", path) for path in paths}
     return {path for path, told in asked.items() if told.stdout or told.returncode}  # what git will not say is not ours
 
 
-def _git(top: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"LC_ALL": "C"}
-    try:
-        return subprocess.run(("git", *words), cwd=top, env=environment, capture_output=True, timeout=10, check=False)
-    except FileNotFoundError:
-        raise WorldError("git is missing", "install it and put it on PATH") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise WorldError(f"git could not be asked about {top}: {error!s:.200}") from error
-
-
-def at_address(address: str, top: Path) -> Remote:
+def _at_address(address: str, top: Path) -> Remote:
     """What a remote of the checkout at ``top`` means, in any of git's forms, without a secret in it."""
     scp = None if "://" in address else _SSH.match(address)
     if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from bot.comment.visible import clean, one_line
 from bot.doors.output import show
 from bot.errors import UserError, WorldError
+from bot.memory.checkout_git import top_of
 
 SHIPPED = tuple(Path(__file__).resolve().parents[up] / "skills" for up in (1, 2))
 """Where the page stands: in a wheel inside the package, in a checkout and in the image beside it."""
@@ -108,10 +109,10 @@ def _page() -> bytes:
 
 
 def _checkout(folder: Path) -> Path:
-    for each in (folder, *folder.parents):
-        if (each / ".git").exists():
-            return each
-    raise UserError("this is no git checkout: go into one, or write to your home folder with --global")
+    top = top_of(folder)
+    if top is None:
+        raise UserError("this is no git checkout: go into one, or write to your home folder with --global")
+    return top
 
 
 def _used(root: Path, at_home: bool) -> Sequence[str]:

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Self
 
 from bot.memory.blobs import Blob, Changes, Draft, changed, differing, import_stream
+from bot.memory.bounds import MAX_CHECKOUT, MAX_FILE
 from bot.memory.disk import on_disk
 from bot.memory.git import FILE_MODE, TIP, Entry, Git
 from bot.memory.git_errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
 from bot.memory.objects import Commit
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
 from bot.memory.remote import Remote, at, checked_branch
-from bot.memory.store import Edits, Moved, Snapshot, StoreError
+from bot.memory.store import Edits, Moved, Snapshot, StoreError, Unreadable
 from bot.memory.trees import all_files
 
 _LOG = logging.getLogger(__name__)
@@ -30,12 +31,6 @@ _TEMPORARY = "precedent-"
 CLONE = "clone.git"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 """What a clone made anew does not mend."""
-
-MAX_FILE = 16_000_000
-"""Bytes of a file that is read as a whole: a thread of a million characters takes a third of it."""
-
-MAX_CHECKOUT = 500_000_000
-"""Bytes of a working copy: one blob of a megabyte may bear a million names."""
 
 _COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
 
@@ -72,10 +67,15 @@ class BranchSnapshot:
         self._store = store
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files; a symlink, a submodule or an executable among them raises StoreError."""
-        wanted = {path: _regular(path, self.files[path]).oid for path in checked_all(paths) if path in self.files}
-        contents = dict(self._store.contents(wanted.values()))
-        return {path: _readable(path, contents.get(oid)) for path, oid in wanted.items()}
+        """The contents of these files; a symlink, a submodule or an executable among them, or one of more than MAX_FILE
+        bytes, raises Unreadable."""
+        wanted = {path: self.files[path] for path in checked_all(paths) if path in self.files}
+        if odd := [path for path, entry in wanted.items() if entry.mode != FILE_MODE]:
+            raise Unreadable(_what_is_odd(odd[0], wanted[odd[0]]), odd)
+        contents = dict(self._store.contents(entry.oid for entry in wanted.values()))
+        if large := [path for path, entry in wanted.items() if entry.oid not in contents]:
+            raise Unreadable(f"{large[0]} on the branch has more than {MAX_FILE:,} bytes; remove it there", large)
+        return {path: contents[entry.oid] for path, entry in wanted.items()}
 
     def paths(self, prefix: str) -> list[str]:
         """The regular files below ``prefix``, sorted."""
@@ -270,15 +270,13 @@ def _temporary(keep: Path | None) -> Path:
 
 def _regular(path: str, entry: Entry) -> Entry:
     if entry.mode != FILE_MODE:
-        kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
-        raise StoreError(f"{checked(path)} on the branch is {kind}, which this program never writes; remove it there")
+        raise Unreadable(_what_is_odd(checked(path), entry), [path])
     return entry
 
 
-def _readable(path: str, content: bytes | None) -> bytes:
-    if content is None:
-        raise StoreError(f"{path} on the branch has more than {MAX_FILE:,} bytes; remove it there")
-    return content
+def _what_is_odd(path: str, entry: Entry) -> str:
+    kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
+    return f"{path} on the branch is {kind}, which this program never writes; remove it there"
 
 
 def _is_strange(path: str, entry: Entry, folder: str) -> bool:

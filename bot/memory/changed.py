@@ -86,7 +86,7 @@ class Changed(Held):
         written = {record_path(key): record for key, record in self._written.items()}
         for start in range(0, len(paths), CHUNK):
             part = paths[start : start + CHUNK]
-            found = self.snapshot.read(path for path in part if path not in written)
+            found = self._contents(path for path in part if path not in written)
             for path in part:
                 record = written.get(path) or self._decode(path, found.get(path, b""))
                 if record is not None:
@@ -251,7 +251,7 @@ class Changed(Held):
 
     def _decoded(self, paths: list[str]) -> Iterator[Record]:
         """The records in these files, as far as they can be read."""
-        for path, data in self.snapshot.read(paths).items():
+        for path, data in self._contents(paths).items():
             if record := self._decode(path, data):
                 yield record
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from bot.memory.store import StoreError
+from bot.memory.bounds import MAX_FILE
+from bot.memory.store import StoreError, Unreadable
 
 _MANY = 64
 
@@ -28,22 +30,69 @@ def on_disk(doing: str) -> Iterator[None]:
         raise DiskTrouble(f"cannot {doing}: {error.strerror or error}", DiskTrouble.usual_remedy) from error
 
 
-def regular_bytes(file: Path) -> bytes | None:
-    """The content of a regular file, None where there is no file; a symlink or a device raises StoreError."""
+def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
+    """The content of a regular file of at most so many bytes, None where there is no file.
+
+    Unreadable for a symlink, a device or a pipe, none of which is waited for, and for a larger file.
+    """
+    descriptor = _opened(file)
+    if descriptor is None:
+        return None
+    with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
+        content = opened.read(most + 1) if os.fstat(descriptor).st_size <= most else None
+    if content is None or len(content) > most:
+        raise Unreadable(f"{file} has more than {most:,} bytes; remove it from the store", [str(file)])
+    return content
+
+
+def copy_regular(file: Path, target: Path, most: int) -> int:
+    """Copy a regular file of at most so many bytes, and say how many it has; a larger one is left out."""
+    descriptor = _opened(file)
+    if descriptor is None:
+        return 0
+    with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
+        size = os.fstat(descriptor).st_size
+        if size <= most:
+            with target.open("xb") as copy:
+                shutil.copyfileobj(opened, copy)
+        return size
+
+
+def _opened(file: Path) -> int | None:
+    """A descriptor of a regular file, None where there is none."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise StoreError(f"cannot read {file}: {error.strerror}; it must be a regular file") from error
+        raise Unreadable(f"cannot read {file}: {error.strerror}; it must be a regular file", [str(file)]) from error
     mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        if stat.S_ISDIR(mode):
-            return None
-        raise StoreError(f"{file} is not a regular file; remove it from the store")
-    with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
-        return opened.read()
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        return None
+    raise Unreadable(f"{file} is not a regular file; remove it from the store", [str(file)])
+
+
+def is_regular(file: Path) -> bool:
+    """Whether it is a regular file itself, and no link to one."""
+    try:
+        return stat.S_ISREG(file.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def detour(root: Path, folder: str) -> Path | None:
+    """The symlink that ``folder`` is, or that is on the way to it from ``root``; None where there is none."""
+    steps = (root / step for step in (PurePath(folder), *PurePath(folder).parents) if step != PurePath())
+    return next((step for step in steps if step.is_symlink()), None)
+
+
+def refuse_detour(root: Path, path: str) -> None:
+    """StoreError where a folder on the way to the file is a symlink: what lies behind it is not in the store."""
+    if link := detour(root, path.rpartition("/")[0]):
+        raise StoreError(f"{link} is a symlink; put a real folder in its place")
 
 
 def flush(files: Iterable[Path]) -> None:
@@ -63,7 +112,9 @@ def flush(files: Iterable[Path]) -> None:
 def replace(file: Path, content: bytes) -> None:
     """Put ``content`` in the place of ``file``: whoever reads sees the old or the new one, even after a crash."""
     fresh = file.with_name(f".{file.name}.new")
-    fresh.write_bytes(content)
+    fresh.unlink(missing_ok=True)
+    with fresh.open("xb") as new:  # never through a link that lies there
+        new.write(content)
     flush([fresh])
     fresh.replace(file)
     flush([file.parent])

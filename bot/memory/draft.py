@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -24,7 +24,7 @@ from bot.memory.manifest import Manifest
 from bot.memory.notes import Notes
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
-from bot.memory.store import Snapshot, StoreError
+from bot.memory.store import Edits, Snapshot, StoreError, Unreadable
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
@@ -97,7 +97,7 @@ class Draft(Changed):
         """All shards of digests with their paths, in order."""
         paths = self._digest_paths()
         for start in range(0, len(paths), CHUNK):
-            found = self.snapshot.read(paths[start : start + CHUNK])
+            found = self._contents(paths[start : start + CHUNK])
             yield from sorted(found.items())
 
     def digest_shard_count(self) -> int:
@@ -125,7 +125,7 @@ class Draft(Changed):
         if self._behind:
             self._ask(lambda _: None, None)
         found: dict[str, bytes | Path | None] = {**self._file_edits()}
-        found |= {path: data or None for path, data in self._lesson.items() if data or self.snapshot.read([path])}
+        found |= {path: data or None for path, data in self._lesson.items() if data or self._contents([path])}
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
             manifest = manifest.with_index(self._folder, ANALYSER_VERSION, LAYOUT)
@@ -137,6 +137,13 @@ class Draft(Changed):
         if data != self._files[manifests.PATH]:
             found[manifests.PATH] = data
         return found
+
+    def in_the_way(self, clashes: Container[str], edits: Edits) -> dict[str, None]:
+        """The deletions that make room for ``edits`` where these paths would be files and folders: of a file of that
+        name, or of what is below it."""
+        brought = {path for path, content in edits.items() if content is not None}
+        there = [path for path in (*self.snapshot.paths(""), *self.snapshot.strangers("")) if is_fit(path)]
+        return {path: None for path in there if path not in brought and (path in clashes or _folders(path) & brought)}
 
     def teach(self, lesson: Lesson) -> None:
         """Put in place what was learned; the index has to be made anew after it."""
@@ -244,7 +251,10 @@ class Draft(Changed):
         try:
             return {wanted[path]: data for path, data in self.snapshot.read(wanted).items()}
         except StoreError as error:
-            if type(error) is StoreError:  # nothing of the network or the disk: what lies there is not ours
+            if type(error) in (
+                StoreError,
+                Unreadable,
+            ):  # nothing of the network or the disk: what lies there is not ours
                 raise IndexCorrupt(str(error)) from error
             raise
 
@@ -258,6 +268,11 @@ class Draft(Changed):
     def _index_paths(self) -> list[str]:
         """All that the store has where the index lies and that can be deleted."""
         return [path for path in (*self.snapshot.paths(INDEX), *self.snapshot.strangers(INDEX)) if is_fit(path)]
+
+
+def _folders(path: str) -> set[str]:
+    parts = path.split("/")
+    return {"/".join(parts[:count]) for count in range(1, len(parts))}
 
 
 def other_maker(manifest: Manifest) -> str:

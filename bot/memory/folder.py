@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from bot.memory.disk import on_disk, regular_bytes
+from bot.memory.bounds import MAX_CHECKOUT, MAX_DEPTH, MAX_FILES
+from bot.memory.disk import copy_regular, detour, is_regular, on_disk, refuse_detour, regular_bytes
 from bot.memory.journal import FOLDER, Journal
 from bot.memory.paths import below, checked_all, checked_folder, refuse_clashes
-from bot.memory.store import Edits, Moved, Snapshot, StoreError
+from bot.memory.store import Edits, Moved, Snapshot, StoreError, Unreadable
 
 _HIDDEN = frozenset({FOLDER, ".git"})
 
@@ -28,7 +30,8 @@ class FolderSnapshot:
         self._store = store
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files; a symlink or a folder among them raises StoreError."""
+        """The contents of these files; a symlink or a pipe among them, or one of more than MAX_FILE bytes, raises
+        Unreadable."""
         return self._store.contents(self.revision, checked_all(paths))
 
     def paths(self, prefix: str) -> list[str]:
@@ -97,8 +100,7 @@ class FolderStore:
     def contents(self, revision: str, paths: list[str]) -> dict[str, bytes]:
         """What these files held at ``revision``."""
         with self._journal.locked(alone=False):
-            read = {path: regular_bytes(file) for path, file in self._places(revision, paths).items()}
-        return {path: content for path, content in read.items() if content is not None}
+            return _read_all(self._places(revision, paths))
 
     def names(self, revision: str, folder: str) -> set[str]:
         """The regular files below ``folder`` at ``revision``."""
@@ -107,10 +109,10 @@ class FolderStore:
         with self._journal.locked(alone=False):
             earlier = self._journal.before(int(revision))
             now = {path for path in self._files(folder) if path not in earlier}
-            return now | {path for path, file in earlier.items() if file and file.is_file() and below(path, folder)}
+            return now | {path for path, file in earlier.items() if file and is_regular(file) and below(path, folder)}
 
     def copied(self, revision: str, folder: str) -> Path:
-        """A new folder with the files that ``folder`` held at ``revision``."""
+        """A new folder with the files that ``folder`` held at ``revision``, those that fit into MAX_CHECKOUT bytes."""
         names = sorted(self.names(revision, folder))
         nested = next((path for path in names if "/" in path[len(folder) + 1 if folder else 0 :]), None)
         if nested:
@@ -120,8 +122,9 @@ class FolderStore:
             self._checkouts.append(target)
             with self._journal.locked(alone=False):
                 self._refuse_odd(folder)
+                left = MAX_CHECKOUT
                 for path, file in self._places(revision, names).items():
-                    shutil.copyfile(file, target / path.rpartition("/")[2], follow_symlinks=False)
+                    left -= copy_regular(file, target / path.rpartition("/")[2], left)
         return target
 
     def _places(self, revision: str, paths: Iterable[str]) -> dict[str, Path]:
@@ -129,39 +132,33 @@ class FolderStore:
             return {}
         earlier = self._journal.before(int(revision))
         places = {path: earlier.get(path, self._root / path) for path in paths}
-        for parent in {Path(path).parent for path in places}:
-            self._refuse_detour(parent)
+        for path in {path.rpartition("/")[0]: path for path in places}.values():
+            refuse_detour(self._root, path)
         return {path: file for path, file in places.items() if file}
 
     def _differs(self, path: str, content: bytes | Path | None) -> bool:
-        self._refuse_detour(Path(path).parent)
-        if content is None:
-            return os.path.lexists(self._root / path)
-        if isinstance(content, Path):
-            content = regular_bytes(content)
-            if content is None:
-                raise StoreError(f"the new content of {path} is not there: it must be a regular file")
+        refuse_detour(self._root, path)
         target = self._root / path
-        return target.is_symlink() or not target.is_file() or regular_bytes(target) != content
-
-    def _refuse_detour(self, folder: Path) -> None:
-        """StoreError when a folder on the way is a symlink: what lies behind it is not in the store."""
-        steps = [step for step in (folder, *folder.parents) if step != Path()]
-        link = next((step for step in steps if (self._root / step).is_symlink()), None)
-        if link:
-            raise StoreError(f"{self._root / link} is a symlink; put a real folder in its place")
+        if content is None:
+            return os.path.lexists(target)
+        if isinstance(content, Path) and not is_regular(content):
+            raise StoreError(f"the new content of {path} is not there: it must be a regular file")
+        size = len(content) if isinstance(content, bytes) else content.lstat().st_size
+        if not is_regular(target) or target.lstat().st_size != size:
+            return True
+        new = content if isinstance(content, bytes) else regular_bytes(content, size)
+        return regular_bytes(target, size) != new
 
     def strangers(self, folder: str) -> list[str]:
         """The paths of what is no regular file directly in ``folder``; that of ``folder`` when it is no folder."""
         top = self._root / folder
         if top.is_symlink() or (top.exists() and not top.is_dir()):
             return [folder]
-        inside = [file for file in top.rglob("*") if file.is_symlink() or not file.is_dir()]
-        strange = [file for file in inside if file.is_symlink() or not file.is_file() or file.parent != top]
-        return sorted(file.relative_to(self._root).as_posix() for file in strange)
+        start = len(folder) + 1 if folder else 0
+        return sorted(path for path, is_file in self._entries(folder) if not is_file or "/" in path[start:])
 
     def _refuse_odd(self, folder: str) -> None:
-        self._refuse_detour(Path(folder))
+        refuse_detour(self._root, f"{folder}/")
         if not (self._root / folder).is_dir():
             return
         entries = (self._root / folder).iterdir()
@@ -170,14 +167,38 @@ class FolderStore:
             raise StoreError(f"{min(odd)} is not a regular file; remove it from the store")
 
     def _files(self, folder: str) -> Iterator[str]:
-        top = len(str(self._root)) + 1
-        for where, folders, names in os.walk(self._root / folder):
-            if where == str(self._root):
-                folders[:] = [name for name in folders if name not in _HIDDEN]
-            for name in names:
-                if not os.path.islink(file := f"{where}/{name}"):  # noqa: PTH114 - three times as fast as a Path
-                    yield file[top:]
+        return (path for path, is_file in self._entries(folder) if is_file)
+
+    def _entries(self, folder: str) -> Iterator[tuple[str, bool]]:
+        """The paths below ``folder`` of all but folders, and whether each is a regular file; no link is followed."""
+        waiting, count = [] if detour(self._root, folder) else [folder], 0
+        while waiting:
+            where = waiting.pop()
+            with suppress(OSError), os.scandir(self._root / where) as entries:
+                for entry in entries:
+                    path, count = f"{where}/{entry.name}" if where else entry.name, count + 1
+                    if count > MAX_FILES:
+                        raise StoreError(
+                            f"{self._root} has more than {MAX_FILES:,} files; this program never wrote that"
+                        )
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield path, entry.is_file(follow_symlinks=False)
+                    elif path not in _HIDDEN and path.count("/") < MAX_DEPTH:
+                        waiting.append(path)
 
     def _revision(self) -> str:
         number = self._journal.revision()
         return "" if number is None else str(number)
+
+
+def _read_all(places: Mapping[str, Path]) -> dict[str, bytes]:
+    found: dict[str, bytes | None] = {}
+    faults: dict[str, str] = {}
+    for path, file in places.items():
+        try:
+            found[path] = regular_bytes(file)
+        except Unreadable as error:
+            faults[path] = str(error)
+    if faults:
+        raise Unreadable(next(iter(faults.values())), faults)
+    return {path: content for path, content in found.items() if content is not None}

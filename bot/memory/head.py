@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from bot.memory.bounds import MAX_FILES
 from bot.memory.disk import on_disk
 from bot.memory.git import TIP, Entry, Git
 from bot.memory.git_errors import AuthFailed, RefMissing
 from bot.memory.paths import checked, is_fit
 from bot.memory.remote import Remote, at
 from bot.memory.store import StoreError
-from bot.memory.trees import FOLDER, MAX_FILES, SUBMODULE, TooMany, walk
+from bot.memory.trees import FOLDER, SUBMODULE, TooMany, walk
 
 MAX_ENTRIES = 100_000
 """Names that are looked at in one commit: a tree may be small, and unfold into billions of files."""

@@ -15,12 +15,15 @@ from bot.memory.manifest import Manifest
 from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import Kept
-from bot.memory.store import Snapshot, StoreError
+from bot.memory.store import Snapshot, StoreError, Unreadable
 from bot.model import Record, ThreadId
 from bot.ranking import shipped
 
 Model = TypeVar("Model")
 Value = TypeVar("Value")
+
+_DAMAGED = b"\0"
+"""Stands for the content of what cannot be read: no file of ours has it."""
 
 CHUNK = 1_000
 """Files read at a time when all are read."""
@@ -167,8 +170,20 @@ class Held:
         missing = [path for path in wanted if path not in self._files]
         if missing:
             self._files |= dict.fromkeys(missing)
-            self._files |= self.snapshot.read(missing)
+            self._files |= self._contents(missing)
         return {path: data for path in wanted if (data := self._files[path]) is not None}
+
+    def _contents(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files; what is no file of ours counts as a damaged one, and is mended like that."""
+        wanted = dict.fromkeys(paths)
+        odd: dict[str, bytes] = {}
+        while True:
+            try:
+                return self.snapshot.read(path for path in wanted if path not in odd) | odd
+            except Unreadable as error:
+                if error.paths <= odd.keys():
+                    raise
+                odd |= dict.fromkeys(error.paths, _DAMAGED)
 
     def _decode(self, path: str, data: bytes) -> Record | None:
         try:

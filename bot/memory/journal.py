@@ -11,16 +11,28 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
-from bot.memory.disk import flush, on_disk, replace
+from bot.memory.bounds import MAX_FILES
+from bot.memory.checkout_git import CheckoutGit, NoAnswer, top_of
+from bot.memory.disk import flush, is_regular, on_disk, refuse_detour, regular_bytes, replace
+from bot.memory.paths import checked
 from bot.memory.store import Edits, Moved, StoreError
 
 FOLDER = ".store"
+_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
+_MOST_REVISION = 15
+_MOST_PLAN = 32_000_000
+"""Bytes of a plan of as many files as there may be."""
+
 _KEPT = 32
 _PATIENCE = 60.0
 
@@ -39,13 +51,14 @@ class Journal:
 
         Where this account cannot write, it reads without a lock; and where no traces are left, unless there is one.
         """
+        self._refuse_odd()
         may_lock = self._leaves_traces or (self._own / "lock").is_file()
         if not alone and not (self._root.is_dir() and may_lock):
             yield
             return
         try:
             self._own.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(self._own / "lock", _LOCK, 0o666)
         except OSError:
             if alone:
                 with on_disk(f"write in {self._root}"):
@@ -60,12 +73,12 @@ class Journal:
 
     def revision(self) -> int | None:
         """The number of the newest state: 0 for files that this store never wrote, None where there are none."""
-        try:
-            return int((self._own / "revision").read_text("ascii"))
-        except (FileNotFoundError, NotADirectoryError):
+        told = regular_bytes(self._own / "revision", _MOST_REVISION)
+        if told is None:
             return 0 if self._root.is_dir() and any(entry.name != FOLDER for entry in self._root.iterdir()) else None
-        except (OSError, ValueError) as error:
-            raise StoreError(f"cannot tell the revision of {self._root}: {error}; remove {self._own}") from error
+        if not _NUMBER.fullmatch(os.fsdecode(told)):
+            raise StoreError(f"cannot tell the revision of {self._root}; remove {self._own}")
+        return int(told)
 
     def record(self, number: int, edits: Edits) -> None:
         """Make the state ``number`` of the one before it: all of ``edits`` or, if anything fails on the way, none."""
@@ -77,7 +90,7 @@ class Journal:
         """Complete a write whose writer died after it counted, and forget one that did not come so far."""
         with on_disk(f"write in {self._root}"):
             for leftover in self._changes.glob(".*"):
-                shutil.rmtree(leftover)
+                _remove(leftover)
             for number in self._numbers():
                 if number > (self.revision() or 0):
                     self._apply(number)
@@ -88,7 +101,7 @@ class Journal:
         Moved, when so much was written since that the old files are not kept any more.
         """
         numbers = [number for number in self._numbers() if number > revision]
-        if numbers != list(range(revision + 1, max([revision, self.revision() or 0, *numbers]) + 1)):
+        if len(numbers) != max([revision, self.revision() or 0, *numbers]) - revision:
             raise Moved(f"state {revision} of {self._root} is not kept any more")
         found: dict[str, Path | None] = {}
         for number in numbers:
@@ -98,9 +111,9 @@ class Journal:
 
     def _earlier(self, number: int, at: int, path: str, *, brings: bool) -> Path | None:
         old, new = self._place(number, "old", at), self._place(number, "new", at)
-        if old.exists():
+        if _is_there(old):
             return old
-        waits = not brings or new.exists()  # the writer died, or a deletion found nothing to delete
+        waits = not brings or _is_there(new)  # the writer died, or a deletion found nothing to delete
         return self._root / path if waits else None
 
     def _commit(self, number: int, edits: Edits) -> None:
@@ -122,10 +135,11 @@ class Journal:
         steps = sorted(enumerate(self._plan(number)), key=lambda step: step[1][1])  # deletions first make room
         for at, (path, brings) in steps:
             target, new, old = self._root / path, self._place(number, "new", at), self._place(number, "old", at)
-            if brings and not new.exists():
+            if brings and not _is_there(new):
                 continue
-            if target.exists() and not target.is_symlink() and not old.exists():
-                os.link(target, old)
+            refuse_detour(self._root, path)
+            if is_regular(target) and not _is_there(old):
+                os.link(target, old, follow_symlinks=False)
             if brings:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 new.replace(target)
@@ -135,7 +149,7 @@ class Journal:
         replace(self._own / "revision", b"%d" % number)
         for kept in self._numbers():
             if kept <= number - _KEPT:
-                shutil.rmtree(self._changes / str(kept))
+                _remove(self._changes / str(kept))
 
     def _prune(self, folder: Path) -> None:
         while folder != self._root and folder.is_dir() and not any(folder.iterdir()):
@@ -143,15 +157,72 @@ class Journal:
             folder = folder.parent
 
     def _plan(self, number: int) -> list[tuple[str, bool]]:
-        plan = json.loads((self._changes / str(number) / "plan.json").read_text("ascii"))
-        return [(path, brings) for path, brings in plan]
+        """What a write does: each path, and whether it brings a file. Others may have made it: StoreError for what this
+        program never writes."""
+        place = self._changes / str(number)
+        for folder in (place, place / "new", place / "old"):
+            self._refuse_unless(folder, stat.S_IFDIR)
+        try:
+            plan = json.loads(regular_bytes(place / "plan.json", _MOST_PLAN) or b"")
+            steps = {checked(path): brings is True for path, brings in plan}
+        except (ValueError, TypeError, AttributeError, RecursionError, StoreError) as error:
+            raise StoreError(f"{place / 'plan.json'} is damaged ({error!s:.120}); {self._remedy}") from error
+        if len(steps) != len(plan) or len(steps) > MAX_FILES:
+            raise StoreError(f"{place / 'plan.json'} is damaged; {self._remedy}")
+        return list(steps.items())
+
+    @property
+    def _remedy(self) -> str:
+        return f"remove {self._own}"
+
+    def _refuse_odd(self) -> None:
+        """StoreError where the journal is not what this program makes, or came with a checkout."""
+        for path in (self._own, self._changes):
+            self._refuse_unless(path, stat.S_IFDIR)
+        for name in ("lock", "revision"):
+            self._refuse_unless(self._own / name, stat.S_IFREG)
+        if self._is_tracked:
+            raise StoreError(f"{self._own} is tracked by git, and may hold anybody's changes; {self._remedy}")
+
+    def _refuse_unless(self, path: Path, kind: int) -> None:
+        with suppress(OSError):
+            if stat.S_IFMT(path.lstat().st_mode) != kind:
+                what = "folder" if kind == stat.S_IFDIR else "regular file"
+                raise StoreError(f"{path} is no {what}, as this program makes it; {self._remedy}")
+
+    @cached_property
+    def _is_tracked(self) -> bool:
+        """Whether it is part of a checkout, as far as git says."""
+        top = top_of(self._root) if self._own.is_dir() else None
+        if top is None:
+            return False
+        try:
+            return bool(CheckoutGit(top).run("ls-files", "-z", "--", str(self._root.resolve() / FOLDER)).stdout)
+        except NoAnswer:
+            return False
 
     def _place(self, number: int, kind: str, at: int) -> Path:
         return self._changes / str(number) / kind / str(at)
 
     def _numbers(self) -> list[int]:
         names = (entry.name for entry in self._changes.iterdir()) if self._changes.is_dir() else ()
-        return sorted(int(name) for name in names if name.isdecimal())
+        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is a file of the journal; StoreError for what is no regular file, such as a link."""
+    if not os.path.lexists(file):
+        return False
+    if not is_regular(file):
+        raise StoreError(f"{file} is no regular file, as this program makes it; remove {file.parents[3]}")
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _wait(descriptor: int, kind: int, root: Path) -> None:

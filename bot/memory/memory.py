@@ -19,7 +19,7 @@ from bot.memory.layout import USUAL, Sizes
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH, Manifest
 from bot.memory.notes import Notes
-from bot.memory.store import Moved, Snapshot, Store, StoreError
+from bot.memory.store import Clash, Edits, Moved, Snapshot, Store, StoreError
 from bot.model import Record, Thread, ThreadId
 from bot.ranking import Ranking
 
@@ -206,7 +206,7 @@ class Memory:
             if not edits:
                 return False
             try:
-                written = self._store.write(self.draft.snapshot, edits, message)
+                written = self._write(edits, message)
             except Moved:
                 if time.monotonic() > until:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
@@ -216,6 +216,13 @@ class Memory:
                 continue
             self._go_on_from(written)
             return True
+
+    def _write(self, edits: Edits, message: str) -> Snapshot:
+        snapshot = self.draft.snapshot
+        try:
+            return self._store.write(snapshot, edits, message)
+        except Clash as clash:  # somebody put a folder where a file of ours belongs, or a file where a folder does
+            return self._store.write(snapshot, {**self.draft.in_the_way(clash.paths, edits), **edits}, message)
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids."""

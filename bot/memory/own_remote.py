@@ -8,15 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import unquote
 
 from bot.errors import UserError
 from bot.memory.remote import Remote, given
 
 _ADDRESS = re.compile(
-    r"(?:https?|ssh|git|file)://[^\x00-\x20\x7f-]?[^\x00-\x20\x7f]*"  # a URL
+    r"(?:https?|ssh|git|file)://[^\x00-\x20\x7f]*"  # a URL
     r"|/[^\x00-\x1f\x7f]*"  # a folder
-    r"|(?:[A-Za-z0-9_.-]+@)?(?!-)[A-Za-z0-9_.\[\]-]+:(?!:)[^\x00-\x20\x7f]+"  # host:path, as ssh has it
+    r"|(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9_.\[\]-]+:(?!:|//)[^\x00-\x20\x7f]+"  # host:path, as ssh has it
 )
+_OPTION = re.compile(r"(?:^|[@:\[\]])-|[\x00-\x20\x7f]")
+"""Before the first slash: a user, host, port or path that ssh or git would take for an option, or a control character
+that was hidden in percent signs."""
+
 _SETTINGS = {
     "core.autocrlf": "false",
     "core.fsmonitor": "false",
@@ -51,7 +56,9 @@ class OwnRemote(Remote):
     )
 
     def __post_init__(self) -> None:
-        if not _ADDRESS.fullmatch(self.url):
+        # Of a URL git decodes all before it looks for the host.
+        plain = unquote(self.url.partition("://")[2]) if "://" in self.url else self.url
+        if not _ADDRESS.fullmatch(self.url) or _OPTION.search(plain.partition("/")[0]):
             raise UserError(f"not the address of a repository: {self.redacted(self.url)[:200]!r}")
 
     def settings(self, leaving_out: str = "") -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from bot.memory.store import StoreError
+from bot.memory.store import Clash, StoreError
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _RESERVED = frozenset({"", ".", "..", ".git", ".store"})
@@ -50,13 +50,12 @@ def below(path: str, folder: str) -> bool:
 
 
 def refuse_clashes(files: Iterable[str]) -> None:
-    """StoreError when one of these files would have to be the folder of another one."""
+    """Clash when one of these files would have to be the folder of another one."""
     names = frozenset(files)
     folders: set[str] = set()
     waiting = {name.rpartition("/")[0] for name in names}
     while waiting := waiting - folders - {""}:
         folders |= waiting
         waiting = {folder.rpartition("/")[0] for folder in waiting}
-    clash = min(folders & names, default=None)
-    if clash is not None:
-        raise StoreError(f"{clash!r} would be a file and a folder at once; choose another name")
+    if clashes := folders & names:
+        raise Clash(f"{min(clashes)!r} would be a file and a folder at once; choose another name", clashes)

@@ -20,6 +20,22 @@ class StoreError(WorldError):
     """The store could not be read or written; the message says what to do."""
 
 
+class Unreadable(StoreError):
+    """There is something else where files of ours belong: a link, a pipe, a file of any size. ``paths`` says where."""
+
+    def __init__(self, cause: str, paths: Iterable[str]) -> None:
+        super().__init__(cause)
+        self.paths = frozenset(paths)
+
+
+class Clash(StoreError):
+    """A write would make files that are the folders of others. ``paths`` says which."""
+
+    def __init__(self, cause: str, paths: Iterable[str]) -> None:
+        super().__init__(cause)
+        self.paths = frozenset(paths)
+
+
 class Moved(Exception):
     """Somebody else wrote first: take the newest snapshot, apply the changes again, and write again."""
 
@@ -34,7 +50,7 @@ class Snapshot(Protocol):
     """Identifies the state (a commit id; a counter), empty when nothing has been stored yet."""
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files, fetched together; absent ones are left out."""
+        """The contents of these files, fetched together; absent ones are left out. Raises Unreadable."""
         ...
 
     def paths(self, prefix: str) -> list[str]:
@@ -65,7 +81,10 @@ class Store(Protocol):
         ...
 
     def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
-        """Replace ``base`` by itself plus ``edits``, or raise Moved when ``base`` is no longer the newest state."""
+        """Replace ``base`` by itself plus ``edits``, or raise Moved when ``base`` is no longer the newest state.
+
+        Raises Clash where a name would be that of a file and of a folder.
+        """
         ...
 
     def close(self) -> None:

@@ -40,17 +40,4 @@ def read_tip(url: str | Remote, token: str | None, branch: str) -> Tip | None:
 def git_version() -> str:
     """What git says of its version; GitError where there is none."""
     with on_disk("start git"):
-        return Git(Path.cwd(), Remote("/")).run("--version").decode("utf-8", "replace").strip()
-
-
-def origin_of(folder: Path) -> str:
-    """The address of the remote ``origin`` of the checkout that ``folder`` is in; GitError where there is none."""
-    with on_disk("start git"):
-        return Git(folder, Remote("/")).run("config", "--get", "remote.origin.url").decode("utf-8", "replace").strip()
-
-
-def top_of(folder: Path) -> Path:
-    """The topmost folder of that checkout; GitError outside of any."""
-    with on_disk("start git"):
-        found = Git(folder, Remote("/")).run("rev-parse", "--show-toplevel")
-    return Path(found.decode("utf-8", "surrogateescape").rstrip("\n"))
+        return Git(Path("/"), Remote("/")).run("--version").decode("utf-8", "replace").strip()

@@ -7,15 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain
 
+from bot.memory.bounds import MAX_DEPTH, MAX_FILES
 from bot.memory.git import FILE_MODE, Entry, Git
 from bot.memory.paths import LONGEST
 from bot.memory.store import StoreError
-
-MAX_FILES = 400_000
-"""Names on a branch: 100,000 threads take a quarter of it."""
-
-MAX_DEPTH = 20
-"""Folders within each other that are looked into."""
 
 LARGEST_TREE = 16_000_000
 """Bytes of one folder's list of names, near 400,000 of them."""

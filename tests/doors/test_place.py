@@ -318,6 +318,64 @@ def test_what_is_no_address_is_refused(url: str) -> None:
         OwnRemote(url)
 
 
+FORMS = (
+    *("ssh://{}{}/a", "ssh://{}{}:22/a", "ssh://{}[{}]/a", "ssh://{}[{}]:22/a", "git://{}{}/a", "ssh://{}{}"),
+    *("{}{}:a", "{}[{}]:a", "[{}{}]:a", "[{}{}:22]:a"),
+)
+USERS = ("", "git@", "@", "git:pass@", "a@b@")
+OPTIONS = ("-oProxyCommand=x", "-p", "--", "%2DoProxyCommand=x", "%2doX", "git@-oX", "git%40-oX", "[-oX", "%5B-oX")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_address_with_an_option_in_it_is_refused(form: str) -> None:
+    users = USERS if "://" in form else [user for user in USERS if ":" not in user]  # what is before is the host there
+    for user in users:
+        for option in OPTIONS:
+            with pytest.raises(UserError, match="not the address"):
+                OwnRemote(form.format(user, option))
+    for option in ("-lroot@", "%2Dlroot@", "-oProxyCommand=x@", "-l:x@"):
+        with pytest.raises(UserError, match="not the address"):
+            OwnRemote(form.format(option, "git.example.com"))
+
+
+@pytest.mark.parametrize("url", ["git.example.com:-a", "git@h:-oX/a", "ssh://h:-p/a", "ssh://h%0a/a", "ssh://h%00/a"])
+def test_a_path_or_port_that_is_an_option_is_refused_too(url: str) -> None:
+    with pytest.raises(UserError, match="not the address"):
+        OwnRemote(url)
+
+
+@pytest.mark.parametrize("url", ["foo://h/a", "SSH://-oX/a", "ext://sh/a", "git+ssh://h/a", "x://-a"])
+def test_an_address_for_a_helper_of_git_is_refused(url: str) -> None:
+    with pytest.raises(UserError, match="not the address"):
+        OwnRemote(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "destination"),
+    [
+        ("git@git.example.com:octo-org/-a.git", "git@git.example.com"),
+        ("git.example.com:a-b/c", "git.example.com"),
+        ("ssh://a-b@git-1.example.com:2222/-a", "a-b@git-1.example.com"),
+        ("ssh://git@[::1]:22/a", "git@::1"),
+        ("ssh://git%2Dhub@git.example.com/a", "git-hub@git.example.com"),
+    ],
+)
+def test_what_ssh_gets_of_any_other_address_is_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, destination: str
+) -> None:
+    program = tmp_path / "ssh"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >> '{tmp_path}/asked'\nexit 255\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(program))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "ssh")
+    remote = OwnRemote(url)
+    asked = ("git", "ls-remote", remote.url)
+    subprocess.run(asked, env=remote.environment({}, tmp_path), cwd=tmp_path, capture_output=True, check=False)
+    words = (tmp_path / "asked").read_text().splitlines()
+    assert destination in words
+    assert [word for word in words if word.startswith("-")] in ([], ["-o"], ["-p"], ["-o", "-p"])
+
+
 @pytest.mark.slow
 def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) -> None:
     helper(tmp_path, served)

@@ -14,6 +14,7 @@ TOKEN = "tests/threats/test_token.py::"
 INDEX = "tests/memory/test_whoosh_attacks.py::"
 COMMANDS = "tests/acceptance/test_commands.py::"
 REPLIES = "tests/test_replies.py::"
+CHECKOUT = "tests/doors/test_checkout_git.py::"
 BRANCH = "tests/memory/test_branch.py::"
 OWN_GIT = "tests/memory/test_git.py::"
 BAD = "tests/acceptance/test_bad_input.py::"
@@ -210,6 +211,9 @@ ROWS = (
             f"{GIT}test_a_huge_file_on_the_branch_is_refused_by_its_size",
             f"{GIT}test_a_commit_with_a_huge_message_is_refused",
             f"{BRANCH}test_odd_entries_on_the_branch_are_refused",
+            f"{CHECKOUT}test_no_command_runs_what_the_checkout_names",
+            f"{CHECKOUT}test_no_command_runs_it_that_looks_for_the_remote",
+            f"{CHECKOUT}test_no_tool_runs_it",
         ),
     ),
     Threat(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.branch import MAX_CHECKOUT, MAX_FILE, BranchStore
+from bot.memory.bounds import MAX_CHECKOUT, MAX_FILE
+from bot.memory.branch import BranchStore
 from bot.memory.git_errors import GitError
 from bot.memory.head import open_head, read_head_files
 from bot.memory.memory import Memory
@@ -147,7 +148,7 @@ def test_a_huge_file_on_the_branch_is_refused_by_its_size(hosted: Hosted, path: 
     bomb = zeros(hosted.repository, 1 << 30 if path.startswith("records") else LARGE)
     commit(hosted.repository, nested(hosted.repository, path, FILE, bomb), "precedent")
     said = bounded(hosted, f"BranchStore({{url!r}}, 'precedent', {{token!r}}).open().read([{path!r}])", 90)
-    assert said == f"StoreError {path} on the branch has more than {MAX_FILE:,} bytes; remove it there\n"
+    assert said == f"Unreadable {path} on the branch has more than {MAX_FILE:,} bytes; remove it there\n"
 
 
 @pytest.mark.slow

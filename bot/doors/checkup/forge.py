@@ -67,7 +67,7 @@ def repository(seen: Forge, place: Place, *, git_reads: bool = False) -> Finding
         return _fault(seen, seen.fault, place)
     name = str((seen.repository or {}).get("full_name") or place.repository)
     if name.lower() != place.repository.lower() and REPOSITORY.fullmatch(name):
-        remedy = f"`git remote set-url origin {place.server}/{name}.git`"
+        remedy = f"`git remote set-url {place.remote_name or 'origin'} {place.server}/{name}.git`"
         return Finding("repository", "warning", f"{place.repository} is called {name} now", remedy)
     return Finding("repository", "ok", f"{name} on {place.server}")
 

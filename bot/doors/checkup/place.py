@@ -17,8 +17,9 @@ _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})
 class Place:
     """A repository on its server, or a store in a folder (``store``; the other fields mean nothing then).
 
-    ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action; ``is_checkout``:
-    the folder is a checkout of the branch, not a store made of archives.
+    ``remote_name`` is what the checkout calls it, "" without one; ``api`` is the address of the API; ``workflow`` the
+    file name of the workflow that runs the Action; ``is_checkout``: the folder is a checkout of the branch, not a store
+    made of archives.
     """
 
     repository: str = ""
@@ -28,6 +29,7 @@ class Place:
     workflow: str = "precedent.yml"
     store: str = ""
     is_checkout: bool = False
+    remote_name: str = ""
 
     @property
     def remote(self) -> str:

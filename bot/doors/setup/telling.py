@@ -57,6 +57,7 @@ def as_data(plan: Plan, *, written: bool) -> dict[str, object]:
         "root": clean(str(plan.place.top)),
         "repository": plan.place.repository,
         "server": plan.place.server,
+        "remote": clean(plan.place.remote),
         "default_branch": clean(plan.place.main),
         "memory_branch": plan.settings.branch,
         "mode": plan.mode,
@@ -79,11 +80,13 @@ def notes(plan: Plan) -> list[str]:
 def after(plan: Plan) -> list[str]:
     """What to do once the files are there."""
     place, paths = plan.place, " ".join(file.path for file in plan.files)
-    away = place.current != place.main
-    steps = [
-        f"git add {paths} && git commit -m 'Precedent remembers the issues' && git push",
-        *([f"bring that to {place.main}: GitHub starts these events from there only"] if away else []),
-    ]
+    steps = [f"git add {paths} && git commit -m 'Precedent remembers the issues' && git push"]
+    if place.is_fork and place.repository:
+        steps.append(
+            f"open a pull request to {place.main} of {place.repository}: GitHub starts these events there only"
+        )
+    elif place.current != place.main:
+        steps.append(f"bring that to {place.main}: GitHub starts these events from there only")
     if not plan.choice.minimal:
         page = f"{place.server}/{place.repository}/actions/workflows/precedent.yml" if place.repository else ""
         where = f": {page}" if page else " (Actions, Precedent, Run workflow)"
@@ -109,8 +112,9 @@ def _next(plan: Plan) -> Iterator[str]:
 def _place(plan: Plan) -> str:
     place = plan.place
     host = urlsplit(place.server).netloc
-    whose = f"{place.repository} on {host}" if place.repository else "a repository without a known origin"
-    return one_line(f"Precedent for {whose}, in {place.top}; the default branch is {place.main}.")
+    known = f"{place.repository} on {host}, the remote {place.remote},"
+    whose = known if place.repository else "a repository that no remote names,"
+    return one_line(f"Precedent for {whose} in {place.top}; the default branch is {place.main}.")
 
 
 def _change(file: File) -> Iterator[str]:
@@ -159,14 +163,16 @@ def _about_action(plan: Plan) -> Iterator[str]:
 def _about_place(plan: Plan) -> Iterator[str]:
     place = plan.place
     if not place.repository:
-        yield "no remote origin on a GitHub server is known here: what is written is for github.com"
+        told = f"the remote {place.remote} is" if place.remote else "there is no remote that is"
+        yield f"{told} {'no' if place.remote else 'a'} repository on a GitHub server: what is written is for github.com"
     elif not place.hosted:
         yield (
             f"{urlsplit(place.server).netloc} is taken for a GitHub Enterprise Server: the Action or its image has to "
             "be mirrored there, and runs-on has to name labels of your runners (docs/workflows.md)"
         )
     if not place.is_noted and not plan.choice.minimal:
-        yield f"{place.main} was taken for the default branch: `git remote set-head origin --auto` has git ask"
+        asks = f"git remote set-head {place.remote or 'origin'} --auto"
+        yield f"{place.main} was taken for the default branch: `{asks}` has git ask"
     for name in place.docs:
         yield f'{name}/ has Markdown that is not read: add "{name}/**/*.md" to pages.docs in .github/precedent.yml'
     yield "in a private repository, add `pull-requests: read` to have files of fixes and releases told"

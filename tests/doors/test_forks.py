@@ -1,0 +1,88 @@
+"""Every command goes by the same remote: in a fork by that of the repository that it was forked from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.doors.checkup.forge import Forge, repository
+from bot.doors.cli import parser
+from bot.doors.doctor import examine, wanted_of
+from bot.doors.located import Where
+from bot.doors.place import opened
+from bot.doors.remotes import Remote, of_checkout
+from bot.doors.setup.place import look
+from bot.doors.worktree import look as look_at_work
+from bot.memory.checkout_git import CheckoutGit
+from tests.doors.clinic import NOW
+from tests.doors.console import Run
+from tests.doors.test_worktree import git
+
+FORK, ORIGINAL = "git@github.com:octocat/our-hello.git", "https://github.com/octo-org/hello.git"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone of a fork, which knows the default branch of the fork only."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    top = tmp_path / "checkout"
+    top.mkdir()
+    git(top, "init", "--quiet", "--initial-branch=topic")
+    git(top, "remote", "add", "origin", FORK)
+    git(top, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
+    git(top, "remote", "add", "another", "https://github.com/monalisa/hello.git")
+    git(top, "remote", "add", "upstream", ORIGINAL)
+    monkeypatch.chdir(top)
+    return top
+
+
+@pytest.mark.parametrize(
+    ("removed", "counts"),
+    [((), "upstream"), (("upstream",), "origin"), (("upstream", "origin"), "another")],
+)
+def test_upstream_counts_before_origin_and_that_before_others(
+    checkout: Path, removed: tuple[str, ...], counts: str
+) -> None:
+    for name in removed:
+        git(checkout, "remote", "remove", name)
+    assert next(iter(CheckoutGit(checkout).remotes)) == counts
+    found = of_checkout(checkout)
+    assert isinstance(found, Remote)
+    wanted, _ = wanted_of(parser().parse_args(["doctor"]), {})
+    place = look(checkout)
+    assert (found.name, wanted.place.remote_name, place.remote) == (counts, counts, counts)
+    assert found.repo == wanted.place.repository == place.repository
+
+
+def test_in_a_fork_all_commands_look_at_the_repository_that_it_was_forked_from(checkout: Path, call: Run) -> None:
+    with opened(Where(checkout, offline=True)) as place:
+        assert ORIGINAL in place.missing
+        assert place.missing.endswith("the remote upstream counts in this checkout")
+    assert look_at_work(checkout).project == "hello"
+    assert wanted_of(parser().parse_args(["doctor"]), {})[0].address == ORIGINAL
+    shown = call("init", "--json").data
+    assert (shown["repository"], shown["remote"], shown["default_branch"]) == ("octo-org/hello", "upstream", "trunk")
+    assert any(step.startswith("open a pull request to trunk of octo-org/hello") for step in shown["next"])
+    assert "Precedent for octo-org/hello on github.com, the remote upstream, in " in call("init").out
+
+
+def test_the_doctor_names_the_remote_that_it_looked_at(checkout: Path) -> None:
+    git(checkout, "remote", "set-url", "upstream", "http://127.0.0.1:9/octo-org/hello.git")
+    first = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)[0]
+    assert (first.check, first.level) == ("remote", "ok")
+    assert first.says == "upstream counts here: octo-org/hello on http://127.0.0.1:9"
+
+
+def test_a_renamed_repository_is_mended_at_the_remote_that_counts(checkout: Path) -> None:
+    place = wanted_of(parser().parse_args(["doctor"]), {})[0].place
+    told = repository(Forge(repository={"full_name": "octo-org/greetings"}), place)
+    assert told.remedy == "`git remote set-url upstream https://github.com/octo-org/greetings.git`"
+
+
+def test_of_two_default_branches_that_of_the_original_counts(checkout: Path) -> None:
+    git(checkout, "symbolic-ref", "refs/remotes/upstream/HEAD", "refs/remotes/upstream/develop")
+    assert (look(checkout).main, look(checkout).is_noted) == ("develop", True)

@@ -1,0 +1,141 @@
+"""Whatever somebody puts on the memory branch where a file of ours belongs, the next runs go on and mend it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.kept import Changes, Fix, Said, Wish
+from bot.memory.bounds import MAX_FILE
+from bot.memory.branch import BranchStore
+from bot.memory.folder import FolderStore
+from bot.memory.learned import Lesson
+from bot.memory.manifest import PATH
+from bot.memory.memory import Memory
+from bot.ranking import shipped
+from tests.memory.remotes import bare_repository, commit, git
+from tests.memory.samples import at, found, issue, word_of
+
+THREADS = tuple(issue(number) for number in (1, 2, 150))
+EVERYTHING = Changes(
+    records=THREADS,
+    said=(Said(1, "silent", at(1), reason="nothing relevant"),),
+    wishes=(Wish(1, 7, "refresh", "octocat", at(1), state="done"),),
+    fixes=(Fix(1, "#9", at(1)),),
+    cursor=at(2),
+)
+SHARDS = ("answers/0000.jsonl", "wishes/0000.jsonl", "fixes/0000.jsonl", "digests/0000.jsonl")
+FILES = (PATH, "records/0000/1.json", "model/ranking.json", *SHARDS)
+FOLDERS = ("records", "records/0000", "index", "answers", "digests", "model")
+KINDS = {
+    "symlink": ("120000", b"/etc/passwd"),
+    "executable": ("100755", b"{}"),
+    "submodule": ("160000", b""),
+    "garbage": ("100644", b"\0{"),
+    "large": ("100644", b" " * (MAX_FILE + 1)),
+}
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    """A repository with a memory that has a file of every kind."""
+    bare = bare_repository(tmp_path / "remote.git")
+    commit(bare, {"README.md": ("100644", b"# Hello\n")}, "refs/heads/main")
+    rebuild(bare)
+    assert set(FILES) <= set(git(bare, "ls-tree", "-r", "--name-only", "precedent").splitlines())
+    return bare
+
+
+def rebuild(remote: Path) -> list[str]:
+    """Read everything again, as `rebuild` does; what is told of it."""
+    with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
+        memory.stage(EVERYTHING)
+        memory.teach(Lesson(None, shipped(), 3))
+        memory.rebuild_index()
+        memory.commit("rebuild")
+        return list(memory.notes)
+
+
+def event(remote: Path) -> list[str]:
+    """One thread changed, as a run of the Action remembers it."""
+    with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
+        found(memory, word_of(150))
+        memory.said([1, 2])
+        memory.stage(replace(EVERYTHING, records=(issue(1, 3),), cursor=at(4)))
+        memory.commit("event")
+        return list(memory.notes)
+
+
+def plant(remote: Path, path: str, kind: str) -> None:
+    """Put something else at this path, and nothing below it."""
+    git(remote, "read-tree", "precedent")
+    git(remote, "rm", "-r", "--cached", "--quiet", "--ignore-unmatch", path)
+    if kind == "folder":
+        path, (mode, content) = f"{path}/inside/x", ("100644", b"1")
+    else:
+        mode, content = KINDS[kind]
+    oid = "1" * 40 if mode == "160000" else git(remote, "hash-object", "-w", "--stdin", given=content)
+    git(remote, "update-index", "--add", "--cacheinfo", f"{mode},{oid},{path}")
+    made = git(remote, "commit-tree", "-p", "precedent", "-m", "by hand", git(remote, "write-tree"))
+    git(remote, "update-ref", "refs/heads/precedent", made)
+
+
+def odd(remote: Path) -> list[str]:
+    """What is on the branch and is no file of ours."""
+    lines = git(remote, "ls-tree", "-r", "precedent").splitlines()
+    return [line for line in lines if not line.startswith("100644 blob") or "/inside/" in line]
+
+
+def is_whole(remote: Path) -> bool:
+    """Whether a rebuild changes nothing any more and has nothing to tell, and everything is found."""
+    with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
+        assert found(memory, word_of(150)) == [150]
+        assert set(memory.records([1, 2, 150])) == {1, 2, 150}
+        assert (set(memory.said([1])), set(memory.wishes([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
+        return memory.size == 3 and not memory.notes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*KINDS, "folder"])
+@pytest.mark.parametrize("path", FILES)
+def test_a_file_of_ours_that_is_something_else_is_mended(remote: Path, path: str, kind: str) -> None:
+    plant(remote, path, kind)
+    event(remote)
+    rebuild(remote)
+    assert odd(remote) == []
+    assert is_whole(remote)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "folder"])
+def test_the_manifest_is_mended_by_the_next_event_and_that_is_told(remote: Path, kind: str) -> None:
+    plant(remote, PATH, kind)
+    assert [note for note in event(remote) if note.startswith("The manifest was ")]
+    assert odd(remote) == []
+    with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
+        assert (memory.cursor, memory.size) == (at(4), 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["symlink", "submodule", "executable"])
+@pytest.mark.parametrize("path", FOLDERS)
+def test_a_folder_of_ours_that_is_something_else_is_mended(remote: Path, path: str, kind: str) -> None:
+    plant(remote, path, kind)
+    event(remote)
+    rebuild(remote)
+    assert odd(remote) == []
+    assert is_whole(remote)
+
+
+def test_in_a_folder_too_a_pipe_or_a_link_counts_as_a_damaged_file(tmp_path: Path) -> None:
+    with closing(Memory(FolderStore(tmp_path / "store")).open()) as memory:
+        memory.stage(EVERYTHING)
+        memory.commit("first")
+    (tmp_path / "store" / PATH).unlink()
+    (tmp_path / "store" / PATH).symlink_to("/dev/zero")
+    with closing(Memory(FolderStore(tmp_path / "store")).open()) as memory:
+        memory.stage(EVERYTHING)
+        memory.commit("second")
+    assert not (tmp_path / "store" / PATH).is_symlink()
