@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.comment.visible import one_line
-from bot.doors.own_settings import settings_at, settings_bytes
-from bot.doors.place import cache_folder, name_of
+from bot.doors.cache import cache_folder, name_of
+from bot.doors.own_settings import early_at
 from bot.doors.progress import progress
 from bot.doors.remotes import tracked
 from bot.errors import UserError
@@ -79,7 +79,7 @@ def session_named(place: Place, key: str) -> Thread | None:
 def _named(top: Path, *, asked: bool) -> Sequence[str]:
     """The globs of the settings. Where the settings cannot be read, none; UserError where that was ``asked`` for."""
     try:
-        return settings_at(top).sources.sessions if b"sessions" in settings_bytes(top) else ()
+        return early_at(top).sessions
     except UserError:
         if asked:
             raise

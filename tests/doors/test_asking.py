@@ -172,22 +172,36 @@ def test_what_is_found_ends_with_0_whoever_asks(store: Path, call: Run, command:
     assert call(*command, "--store", store, "--exit-code").code == 0
 
 
-@pytest.mark.parametrize("form", [("--json",), ()])
-def test_a_search_loads_nothing_heavy(store: Path, tmp_path: Path, call: Run, form: tuple[str, ...]) -> None:
-    assert call("search", "cookie", "--store", store).code == 0  # what it looks at is made once
+def loaded(folder: Path, *arguments: str) -> list[str]:
+    """The modules that a process has in the end which found thread 48."""
     code = "import sys; from bot.doors.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run(
-        [sys.executable, "-c", code, "search", "cookie", "--store", str(store), *form],
+        [sys.executable, "-c", code, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=True,
     )
     assert "48" in done.stdout
-    loaded = done.stderr.split()
-    assert "sqlite3" in loaded
-    assert sorted(HEAVY.intersection(loaded)) == []
+    assert "sqlite3" in done.stderr.split()
+    return done.stderr.split()
+
+
+@pytest.mark.parametrize("form", [("--json",), ()])
+def test_a_search_loads_nothing_heavy(store: Path, tmp_path: Path, call: Run, form: tuple[str, ...]) -> None:
+    assert call("search", "cookie", "--store", store).code == 0  # what it looks at is made once
+    assert sorted(HEAVY.intersection(loaded(tmp_path, "search", "cookie", "--store", str(store), *form))) == []
+
+
+@pytest.mark.parametrize("form", [("--json",), ()])
+def test_a_search_in_a_checkout_with_settings_loads_nothing_heavy_but_what_asks_git(
+    hosted: Path, call: Run, form: tuple[str, ...]
+) -> None:
+    (hosted / ".github").mkdir()
+    (hosted / ".github/precedent.yml").write_bytes((ROOT / "config.example.yml").read_bytes())
+    assert call("search", "cookie").code == 0  # the settings are parsed once
+    assert sorted(HEAVY.intersection(loaded(hosted, "search", "cookie", *form))) == ["subprocess"]
 
 
 # -- the memory of a checkout --------------------------------------------------------------------------------------
