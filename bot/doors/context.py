@@ -56,7 +56,7 @@ def _branch(given: argparse.Namespace) -> str:
         found = what(checkout_of(place), place.glance, now_of(given))
         tell(place, found.unused)
         text = branch_text(work_rows(found, place.home), given.format, given.chars)
-    if not text and not place.missing:
+    if not found.is_relevant and not place.missing:
         print(NOTHING, file=sys.stderr)
     return text
 
@@ -106,7 +106,7 @@ def _sessions(folder: Path, since: datetime) -> list[Thread]:
 
     if not folder.is_dir():
         raise UserError(f"no folder {folder}: --sessions takes the folder of the transcripts")
-    found = find([str(folder)], str(folder))
+    found = find(["."], str(folder))
     notes, threads = list(found.notes), list[Thread]()
     issue_of = issues(found.mappings, found.sessions)
     for file in found.sessions:

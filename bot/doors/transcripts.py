@@ -27,18 +27,22 @@ if TYPE_CHECKING:
 def opened_logs(top: Path | None, given: Sequence[str] = (), *, asked: bool = False) -> Iterator[Logs | None]:
     """What is in these transcripts and in those that the settings at ``top`` name; None where nobody names any.
 
-    What could not be read is told of on stderr.
+    What could not be read is told of on stderr. UserError where one of those ``given`` names no transcript.
     """
     named = _named(top, asked=asked) if top else ()
     if not named and not given:
         yield None
         return
     folder = top if top and named else Path.cwd()
-    patterns = [*named, *(str(Path.cwd() / Path(each).expanduser()) for each in given)]
+    asked_for = {_whole(each): each for each in given}
+    patterns = [*named, *asked_for]
     name = name_of("\n".join([str(folder), *patterns]))
     logs = Logs(cache_folder() / "logs" / f"{name}.{FORMAT.replace(' ', '-')}.db")  # other versions have their own
     try:
         files = find(patterns, str(folder))
+        for pattern, reason in files.unmatched.items():
+            if pattern in asked_for:
+                raise UserError(f"--logs {asked_for[pattern]}: {reason}")
         with progress("Reading transcripts", None) as tick:
             notes = logs.refresh(files, tick)
         broken = sum(logs.broken().values())
@@ -74,6 +78,14 @@ def session_named(place: Place, key: str) -> Thread | None:
     with opened_logs(place.top) as logs:
         found = logs.session(key) if logs else None
         return found if isinstance(found, Thread) else None
+
+
+def _whole(given: str) -> str:
+    """A path or glob as somebody gave it, from where they stand."""
+    try:
+        return str(Path.cwd() / Path(given).expanduser())
+    except RuntimeError as error:
+        raise UserError(f"--logs {given}: there is no such account") from error
 
 
 def _named(top: Path, *, asked: bool) -> Sequence[str]:

@@ -78,13 +78,14 @@ WHAT = Tool(
 SEARCH = Tool(
     "search_memories",
     "Search by words, with filters",
-    "Search the issues, pull requests, pages and sessions of the repository's memory by words alone, best first, with "
-    "filters by state, kind, label and time. Use it when you know the words to look for (an error message, a name, a "
-    "file) and before you say that there is nothing about it. expand adds what the hits link to, and what links to "
-    "them. Read a hit whole with get_conversation." + _DATA,
+    "Search the issues, pull requests and pages of the repository's memory by words alone, best first, with filters by "
+    "state, kind, label and time. Use it when you know the words to look for (an error message, a name, a file) and "
+    "before you say that there is nothing about it. expand adds what the hits link to, and what links to them. kind "
+    "session searches the transcripts of agents on this machine instead, with since and limit alone. Read a hit whole "
+    "with get_conversation." + _DATA,
     {"query": Text("the words to look for", MAX_QUERY, None),
      "state": Text("only threads in this state", 6, "all", ("open", "closed", "all")),
-     "kind": Text("only threads of this kind", 7, "all", ("issue", "pull", "page", "session", "all")),
+     "kind": Text("only threads of this kind; session: transcripts that the settings name", 7, "all", ("issue", "pull", "page", "session", "all")),
      "label": Text("only threads with this label", 100),
      "since": Since("only threads changed since then: a day such as 2026-05-03, or 30d, 4w, 6m, 1y for so long ago"),
      "limit": _LIMIT,
@@ -92,7 +93,7 @@ SEARCH = Tool(
     promised.answer(
         hits=promised.listed(promised.HIT),
         linked=promised.listed(promised.LINKED),
-        passages=promised.told("for kind session: transcripts on this machine", promised.listed(promised.PASSAGE)),
+        passages=promised.told("for kind session: what was said in transcripts on this machine", promised.listed(promised.PASSAGE)),
     ),
 )  # fmt: skip
 CONVERSATION = Tool(
