@@ -71,10 +71,11 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
         with whole(place) as memory:
             library = WithoutWords(memory, settings.ignore.people)
             if given.issue:
-                told = [*_threads(library, [given.issue]), *sessions_of_issue(place, given.issue)]
+                number = given.issue.within(place.repo)
+                told = [*_threads(library, [number]), *sessions_of_issue(place, number)]
                 if not told:  # it may be newer than the memory: no error
-                    print(f"No thread #{given.issue} in this memory.", file=sys.stderr)
-                found = of_issue(told, given.issue)
+                    print(f"No thread #{number} in this memory.", file=sys.stderr)
+                found = of_issue(told, number)
             else:
                 changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
                 found = of_participant(_threads(library, changed), given.participant)

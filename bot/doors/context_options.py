@@ -8,7 +8,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from bot.comment.visible import clean
-from bot.doors.given import login, number
+from bot.doors.given import issue, login, number
 from bot.doors.questions import add_place
 
 FORMATS = ("xml", "markdown", "json")
@@ -24,7 +24,7 @@ def add_context(doors: Doors[argparse.ArgumentParser]) -> None:
     """The parser of this command."""
     command = doors.add_parser("context", help="what was said in the last days, for an agent's prompt")
     scope = command.add_mutually_exclusive_group(required=True)
-    scope.add_argument("--issue", type=number(1, 999_999_999), metavar="N", help="on this issue or pull request")
+    scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
     scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")
     scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
     scope.add_argument("--branch", action="store_true", help="what is related to the branch here: precedent what")
