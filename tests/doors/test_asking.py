@@ -27,6 +27,8 @@ HEAVY = {
 }
 """What a search from a shell has no time for."""
 
+COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
+
 EVIL = "\x1b]8;;https://evil.example\x07zebra\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f"
 
 
@@ -502,12 +504,26 @@ def test_no_line_is_wider_than_the_terminal(store: Path, tmp_path: Path, columns
     assert max(map(len, bare(seen).split("\n"))) <= min(columns, 110)
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_who_wants_no_colours_gets_what_a_program_gets(
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
+def test_a_terminal_that_is_a_typewriter_gets_what_a_program_gets(
     store: Path, tmp_path: Path, call: Run, environment: dict[str, str]
 ) -> None:
     seen = on_a_terminal(tmp_path, "search", "cookie", "--store", store, **environment)
     assert seen == call("search", "cookie", "--store", store).out
+
+
+@pytest.mark.parametrize(
+    "question", [("search", "cookie", "--expand"), ("what",), ("search", "cookie", "--kind", "session", "--logs", "a")]
+)
+def test_who_wants_no_colours_sees_the_same_without_them(
+    store: Path, checkout: Path, question: tuple[str, ...]
+) -> None:
+    write(checkout / "a", *ISSUE_AGENT)
+    asked = (*question, "--store", store)
+    coloured, plain = (on_a_terminal(checkout, *asked, NO_COLOR=value) for value in ("", "1"))
+    assert bare(plain) == bare(coloured)
+    assert COLOUR.search(plain) is None
+    assert COLOUR.search(coloured) or "session" in question
 
 
 @pytest.mark.slow
