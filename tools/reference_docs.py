@@ -54,7 +54,11 @@ VARIABLES = (
         "With anything in the first no colours; with `dumb` in the second lines as a program gets them.",
     ),
     (("COLUMNS",), "commands", "The width of help texts; without it that of the terminal, at most 100."),
-    (("TZ",), "`context`", "The time zone where `--timezone` names none; without it that of the machine."),
+    (
+        ("TZ",),
+        "commands, tools for agents",
+        "The time zone of times without one in transcripts, and of `context` without `--timezone`; else the machine's.",
+    ),
     (
         ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
         "all",

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from bot.comment.history import FORMS, render
 from bot.comment.visible import one_line
@@ -16,7 +14,6 @@ from bot.comment.wording import count
 from bot.doors.asking import NOTHING, checkout_of, run_what, tell, where_of
 from bot.doors.asking import now as now_of
 from bot.doors.branch import branch_text
-from bot.doors.context_options import zone_named
 from bot.doors.own_settings import settings_of
 from bot.doors.place import opened, whole
 from bot.doors.rows import work_rows
@@ -28,11 +25,10 @@ from bot.recall.library import WithoutWords
 from bot.recall.tiers import history_of
 from bot.recall.work import what
 from bot.settings import Settings
+from bot.sources.zone import local_zone
 
 MOST = 10_000
 """Threads of one scope that are read, the newest ones."""
-
-LOCAL = Path("/etc/localtime")
 
 
 def run_context(given: argparse.Namespace) -> object:
@@ -86,18 +82,6 @@ def _threads(library: WithoutWords, keys: Sequence[ThreadId]) -> list[Thread]:
     return [record for record in library.records(keys).values() if isinstance(record, Thread)]
 
 
-def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:
-    """The time zone of this machine with its rules for summer; UTC where it cannot be told."""
-    name = environ.get("TZ", "").removeprefix(":")
-    if name:
-        return zone_named(name) or UTC
-    try:
-        with place.open("rb") as file:
-            return ZoneInfo.from_file(file)
-    except (OSError, ValueError):
-        return UTC
-
-
 def _sessions(folder: Path, since: datetime) -> list[Thread]:
     """The sessions in the files of a folder that were written to since then; what cannot be read is told of."""
     from bot.sources.transcripts.files import find
@@ -109,12 +93,13 @@ def _sessions(folder: Path, since: datetime) -> list[Thread]:
         raise UserError(f"no folder {folder}: --sessions takes the folder of the transcripts")
     found = find(["."], str(folder))
     notes, threads = list(found.notes), list[Thread]()
+    zone = local_zone()
     issue_of = issues(found.mappings, found.sessions)
     for file in found.sessions:
         if file.mtime_ns < since.timestamp() * 1e9:
             continue
         try:
-            threads += [thread_of(one._replace(issue=issue_of.get(file.path))) for one in sessions(file)]
+            threads += [thread_of(one._replace(issue=issue_of.get(file.path))) for one in sessions(file, zone)]
         except OSError as error:
             notes.append(f"{file.name} cannot be read: {error.strerror}")
     for note in notes:

@@ -17,6 +17,7 @@ from bot.errors import UserError
 from bot.glance.logs import Logs
 from bot.glance.logs.file import FORMAT
 from bot.sources.transcripts.files import find
+from bot.sources.zone import local_key
 
 if TYPE_CHECKING:
     from bot.doors.located import Place
@@ -36,7 +37,7 @@ def opened_logs(top: Path | None, given: Sequence[str] = (), *, asked: bool = Fa
     folder = top if top and named else Path.cwd()
     asked_for = {_whole(each): each for each in given}
     patterns = [*named, *asked_for]
-    name = name_of("\n".join([str(folder), *patterns]))
+    name = name_of("\n".join([str(folder), *patterns, local_key()]))  # what is kept of times is as of one zone
     logs = Logs(cache_folder() / "logs" / f"{name}.{FORMAT.replace(' ', '-')}.db")  # other versions have their own
     try:
         files = find(patterns, str(folder))
