@@ -48,9 +48,17 @@ VARIABLES = (
         "commands, tools for agents",
         "The folder of caches, in which `precedent` can be removed at any time; without it `~/.cache`.",
     ),
-    (("NO_COLOR", "TERM"), "commands", "With anything in the first, or `dumb` in the second, lines without colours."),
+    (
+        ("NO_COLOR", "TERM"),
+        "commands",
+        "With anything in the first no colours; with `dumb` in the second lines as a program gets them.",
+    ),
     (("COLUMNS",), "commands", "The width of help texts; without it that of the terminal, at most 100."),
-    (("TZ",), "`context`", "The time zone where `--timezone` names none; without it that of the machine."),
+    (
+        ("TZ",),
+        "commands, tools for agents",
+        "The time zone of times without one in transcripts, and of `context` without `--timezone`; else the machine's.",
+    ),
     (
         ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
         "all",

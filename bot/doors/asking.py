@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bot.card import CardId, Found, Passage
 from bot.comment.visible import one_line
 from bot.doors import listing
-from bot.doors.choosing import Choice, by_words
+from bot.doors.choosing import Choice, ThreadHits, WordSearch, in_memory, in_sessions
 from bot.doors.items import Item, Section
 from bot.doors.located import Place, Where
 from bot.doors.output import Verdict
@@ -34,18 +33,20 @@ NOTHING = "Nothing relevant."
 
 def run_search(given: argparse.Namespace) -> object:
     """The threads that speak of some words."""
-    words = " ".join(given.words)
-    if given.kind == "session":
-        return _run_session_search(given, words)
-    if given.logs:
-        raise UserError("--logs names transcripts: give --kind session with it")
     author = (given.author or "").removeprefix("@")
     choice = Choice(given.state, given.kind or "all", frozenset(given.label), author, given.since)
+    asked = WordSearch(" ".join(given.words), choice, given.limit, given.expand, tuple(given.logs))
+    if asked.is_of_sessions:
+        said = in_sessions(asked, Path.cwd(), "--").passages
+        heard: object = [passage(one) for one in said] if given.json else listing.passages(said)
+        return answered(heard, given, found=bool(said))
+    if asked.logs:
+        raise UserError("--logs names transcripts: give --kind session with it")
     with opened(where_of(given)) as place:
-        found = by_words(words, place.demand().glance, given.limit, choice)
+        hits = in_memory(asked, place.demand().glance)
         tell(place)
-        shown: object = _rows(found, words, given, place) if given.json else _hits(found, words, given, place)
-    return answered(shown, given, found=bool(found))
+        shown: object = _rows(hits, asked, place) if given.json else _hits(hits, asked, place)
+    return answered(shown, given, found=bool(hits.found))
 
 
 def run_smart_search(given: argparse.Namespace) -> object:
@@ -87,8 +88,7 @@ def run_what(given: argparse.Namespace) -> object:
                     Section("recent", "Decided last", [_ruled(one, place) for one in found.recent]),
                 ]
             )
-    is_found = bool(found.related or found.decisions or found.tasks or found.recent)
-    return answered(shown, given, found=is_found, searched=not place.missing)
+    return answered(shown, given, found=found.is_relevant, searched=not place.missing)
 
 
 def run_related(given: argparse.Namespace) -> object:
@@ -159,57 +159,28 @@ def now(given: argparse.Namespace) -> datetime:
     return getattr(given, "as_of", None) or datetime.now(UTC)
 
 
-def _run_session_search(given: argparse.Namespace, words: str) -> object:
-    from bot.doors.transcripts import opened_logs
-    from bot.memory.checkout_git import top_of
-
-    asked = {
-        "--state": given.state != "all",
-        "--label": given.label,
-        "--author": given.author,
-        "--expand": given.expand,
-    }
-    if wrong := [name for name, is_given in asked.items() if is_given]:
-        raise UserError(f"{', '.join(wrong)}: sessions have none of these; --since and --limit go with --kind session")
-    with opened_logs(top_of(Path.cwd()), given.logs, asked=True) as logs:
-        if logs is None:
-            raise UserError("no transcripts are named: give --logs PATH, or set sources.sessions in the settings")
-        found: Sequence[Passage] = logs.search(words, given.limit, given.since)
-    shown: object = [passage(one) for one in found] if given.json else listing.passages(found)
-    return answered(shown, given, found=bool(found))
-
-
-def _rows(found: Sequence[Found], words: str, given: argparse.Namespace, place: Place) -> list[dict[str, Any]]:
+def _rows(hits: ThreadHits, asked: WordSearch, place: Place) -> list[dict[str, Any]]:
+    words = asked.words
     rows = [
         full(one.card, place.home, score=round(one.score, 4), part=round(one.part, 4), why=holds(one.terms, words))
-        for one in found
+        for one in hits.found
     ]
-    if given.expand:
-        near = _near([one.card.id for one in found], place)
+    if asked.expand:
+        near = linked(hits.near, place.home, full)
         for each in rows:
             each["linked"] = [one for one in near if one["of"] == each["id"]]
     return rows
 
 
-def _hits(found: Sequence[Found], words: str, given: argparse.Namespace, place: Place) -> str:
-    hits = [Item(one.card, url_of(one.card, place.home), one.score, (), words) for one in found]
-    if not given.expand:
-        return listing.listed(hits)
-    from bot.recall.hop import expand
-
-    hops = expand([one.card.id for one in found], place.glance)
-    told = linked(hops, place.home)
+def _hits(hits: ThreadHits, asked: WordSearch, place: Place) -> str:
+    found = [Item(one.card, url_of(one.card, place.home), one.score, (), asked.words) for one in hits.found]
+    if not asked.expand:
+        return listing.listed(found)
     near = [
         Item(hop.card, url_of(hop.card, place.home), None, tuple(each["why"]))
-        for hop, each in zip(hops, told, strict=True)
+        for hop, each in zip(hits.near, linked(hits.near, place.home), strict=True)
     ]
-    return listing.sections([Section("hit", "Found", hits), Section("linked", "One link away", near)])
-
-
-def _near(ids: Sequence[CardId], place: Place) -> list[dict[str, Any]]:
-    from bot.recall.hop import expand
-
-    return linked(expand(ids, place.glance), place.home, full)
+    return listing.sections([Section("hit", "Found", found), Section("linked", "One link away", near)])
 
 
 def _ranked(one: Ranked, place: Place, words: str = "") -> Item:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from bot.card import LEAST_PART, Card, Found
+from bot.card import LEAST_PART, Card, Found, Passage
+from bot.errors import UserError
 from bot.glance.glance import Glance
 from bot.reading.words import terms
+
+if TYPE_CHECKING:
+    from bot.recall.hop import Hop
 
 AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
 _NAMED = re.compile(r"(?<!\S)#([0-9]{1,15})(?!\S)", re.ASCII)
@@ -37,15 +42,78 @@ class Choice(NamedTuple):
         )
 
 
-def by_words(words: str, glance: Glance, limit: int, choice: Choice) -> list[Found]:
-    """The threads that the words name by their numbers (``#48``), then those that hold enough of them, best first."""
-    weights = {term: float(count) for term, count in Counter(terms(words)).items()}
-    found = {one.card.id: one for one in glance.search(weights, limit=limit, keep=choice.keeps, floor=LEAST_PART)}
-    numbers = [int(number) for number in _NAMED.findall(words)][:limit]
+class WordSearch(NamedTuple):
+    """A search by words, whichever door it came through: at most ``limit`` threads of this choice or, where its kind
+    is ``session``, messages of transcripts. ``expand``: also what is one link away. ``logs`` are transcripts beside
+    those that the settings name."""
+
+    words: str
+    choice: Choice = Choice()
+    limit: int = 10
+    expand: bool = False
+    logs: tuple[str, ...] = ()
+
+    @property
+    def is_of_sessions(self) -> bool:
+        return self.choice.kind == "session"
+
+
+class ThreadHits(NamedTuple):
+    """The threads that were found, best first, and what is one link away from them."""
+
+    found: tuple[Found, ...]
+    near: tuple[Hop, ...] = ()
+
+
+class SessionHits(NamedTuple):
+    """The messages that were found, best first, and how many sessions were looked through."""
+
+    passages: tuple[Passage, ...]
+    searched: int
+
+
+def in_memory(asked: WordSearch, glance: Glance) -> ThreadHits:
+    """The threads that the words name by their numbers (``#48``), then those that hold enough of them."""
+    weights = {term: float(count) for term, count in Counter(terms(asked.words)).items()}
+    limit, keeps = asked.limit, asked.choice.keeps
+    found = {one.card.id: one for one in glance.search(weights, limit=limit, keep=keeps, floor=LEAST_PART)}
+    numbers = [int(number) for number in _NAMED.findall(asked.words)][:limit]
     cards = glance.cards(numbers) if numbers else {}
-    named = [cards[number] for number in dict.fromkeys(numbers) if number in cards and choice.keeps(cards[number])]
+    named = [cards[number] for number in dict.fromkeys(numbers) if number in cards and keeps(cards[number])]
     first = {card.id: found.get(card.id) or Found(card, 0.0, 1.0, ()) for card in named}
-    return list({**first, **found}.values())[:limit]
+    hits = tuple({**first, **found}.values())[:limit]
+    if not asked.expand:
+        return ThreadHits(hits)
+    from bot.recall.hop import expand
+
+    return ThreadHits(hits, expand([one.card.id for one in hits], glance))
+
+
+def in_sessions(asked: WordSearch, folder: Path, option: str) -> SessionHits:
+    """The messages of the transcripts that the settings of the checkout around ``folder``, or the search, name.
+
+    UserError where nobody names any, and for what sessions do not have. ``option`` stands before the name of a
+    parameter where this door has it: ``--``, or nothing.
+    """
+    from bot.doors.transcripts import opened_logs
+    from bot.memory.checkout_git import top_of
+
+    _refuse_filters(asked, option)
+    with opened_logs(top_of(folder), asked.logs, asked=True) as logs:
+        if logs is None:
+            give = "give --logs PATH, or " if option else ""
+            raise UserError(f"no transcripts are named: {give}set sources.sessions in the settings")
+        return SessionHits(tuple(logs.search(asked.words, asked.limit, asked.choice.since)), logs.size)
+
+
+def _refuse_filters(asked: WordSearch, option: str) -> None:
+    choice = asked.choice
+    filters = {"state": choice.state != "all", "label": choice.labels, "author": choice.author, "expand": asked.expand}
+    if wrong := [f"{option}{name}" for name, is_given in filters.items() if is_given]:
+        raise UserError(
+            f"{', '.join(wrong)}: sessions have none of these; "
+            f"{option}since and {option}limit go with {option}kind session"
+        )
 
 
 def moment_of(text: str, now: datetime) -> datetime:

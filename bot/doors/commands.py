@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -17,30 +16,31 @@ from bot.archive import clean, stamp
 from bot.comment.links import Links
 from bot.comment.render import Renderer
 from bot.doors.archives import read_archive
+from bot.doors.given import MAX_NAME, issue_named, keys_of
 from bot.doors.progress import progress
 from bot.doors.stores import open_store
 from bot.errors import UserError
 from bot.kept import Changes
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Outcome, Reference, Thread, ThreadId
+from bot.model import Outcome, Reference, Thread
 from bot.reading.references import find_references
 from bot.recall.answering import decide, recall
 from bot.recall.mentioned import Place
 from bot.settings import Settings
 
 MAX_STDIN = 1024 * 1024
-MAX_ID = 200
 IMPORTED = 20_000
 """Threads that are written at a time: an archive of any size takes the memory of so many."""
-
-_NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
 def run_references(given: argparse.Namespace) -> list[dict[str, object]]:
     """The references of the text on stdin."""
     text = sys.stdin.buffer.read(MAX_STDIN).decode("utf-8", "replace")
-    found = find_references(text, repo=given.repo, number=given.number, autolinks=given.autolink)
+    repo, number = given.repo, None
+    if given.number:
+        repo, number = given.repo or given.number.repo or None, given.number.within(given.repo or "")
+    found = find_references(text, repo=repo, number=number, autolinks=given.autolink)
     return [_reference(reference) for reference in found]
 
 
@@ -80,7 +80,7 @@ def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
 def run_answer(given: argparse.Namespace) -> object:
     """What would be said on a thread."""
     memory = open_store(given.store)
-    thread = _thread(memory, given.id)
+    thread = _thread(memory, given.id, given.repo or "")
     started = time.perf_counter()
     before = thread.created_at if given.as_of == "created" else None
     asked = thread.as_of(thread.created_at) if before else thread
@@ -115,18 +115,14 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
     }
 
 
-def _thread(memory: Memory, text: str) -> Thread:
-    for key in keys_of(text):
+def _thread(memory: Memory, text: str, repo: str) -> Thread:
+    for key in keys_of(text, repo):
         found = memory.records([key]).get(key)
         if isinstance(found, Thread):
             return found
-    raise UserError(f"no thread {clean(text)[:MAX_ID]} in this store")
-
-
-def keys_of(text: str) -> list[ThreadId]:
-    """What an id on the command line may mean: a number before a name of the same digits."""
-    name = clean(text)[:MAX_ID]
-    return [int(name), name] if _NUMBER.fullmatch(name) else [name]
+    if named := issue_named(text):
+        named.within(repo)
+    raise UserError(f"no thread {clean(text)[:MAX_NAME]} in this store")
 
 
 def _reference(reference: Reference) -> dict[str, object]:

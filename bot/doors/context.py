@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from bot.comment.history import FORMS, render
 from bot.comment.visible import one_line
@@ -16,7 +14,6 @@ from bot.comment.wording import count
 from bot.doors.asking import NOTHING, checkout_of, run_what, tell, where_of
 from bot.doors.asking import now as now_of
 from bot.doors.branch import branch_text
-from bot.doors.context_options import zone_named
 from bot.doors.own_settings import settings_of
 from bot.doors.place import opened, whole
 from bot.doors.rows import work_rows
@@ -28,11 +25,10 @@ from bot.recall.library import WithoutWords
 from bot.recall.tiers import history_of
 from bot.recall.work import what
 from bot.settings import Settings
+from bot.sources.zone import local_zone
 
 MOST = 10_000
 """Threads of one scope that are read, the newest ones."""
-
-LOCAL = Path("/etc/localtime")
 
 
 def run_context(given: argparse.Namespace) -> object:
@@ -56,7 +52,7 @@ def _branch(given: argparse.Namespace) -> str:
         found = what(checkout_of(place), place.glance, now_of(given))
         tell(place, found.unused)
         text = branch_text(work_rows(found, place.home), given.format, given.chars)
-    if not text and not place.missing:
+    if not found.is_relevant and not place.missing:
         print(NOTHING, file=sys.stderr)
     return text
 
@@ -71,10 +67,11 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
         with whole(place) as memory:
             library = WithoutWords(memory, settings.ignore.people)
             if given.issue:
-                told = [*_threads(library, [given.issue]), *sessions_of_issue(place, given.issue)]
+                number = given.issue.within(place.repo)
+                told = [*_threads(library, [number]), *sessions_of_issue(place, number)]
                 if not told:  # it may be newer than the memory: no error
-                    print(f"No thread #{given.issue} in this memory.", file=sys.stderr)
-                found = of_issue(told, given.issue)
+                    print(f"No thread #{number} in this memory.", file=sys.stderr)
+                found = of_issue(told, number)
             else:
                 changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
                 found = of_participant(_threads(library, changed), given.participant)
@@ -83,18 +80,6 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
 
 def _threads(library: WithoutWords, keys: Sequence[ThreadId]) -> list[Thread]:
     return [record for record in library.records(keys).values() if isinstance(record, Thread)]
-
-
-def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:
-    """The time zone of this machine with its rules for summer; UTC where it cannot be told."""
-    name = environ.get("TZ", "").removeprefix(":")
-    if name:
-        return zone_named(name) or UTC
-    try:
-        with place.open("rb") as file:
-            return ZoneInfo.from_file(file)
-    except (OSError, ValueError):
-        return UTC
 
 
 def _sessions(folder: Path, since: datetime) -> list[Thread]:
@@ -106,14 +91,15 @@ def _sessions(folder: Path, since: datetime) -> list[Thread]:
 
     if not folder.is_dir():
         raise UserError(f"no folder {folder}: --sessions takes the folder of the transcripts")
-    found = find([str(folder)], str(folder))
+    found = find(["."], str(folder))
     notes, threads = list(found.notes), list[Thread]()
+    zone = local_zone()
     issue_of = issues(found.mappings, found.sessions)
     for file in found.sessions:
         if file.mtime_ns < since.timestamp() * 1e9:
             continue
         try:
-            threads += [thread_of(one._replace(issue=issue_of.get(file.path))) for one in sessions(file)]
+            threads += [thread_of(one._replace(issue=issue_of.get(file.path))) for one in sessions(file, zone)]
         except OSError as error:
             notes.append(f"{file.name} cannot be read: {error.strerror}")
     for note in notes:

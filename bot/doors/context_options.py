@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from bot.comment.visible import clean
-from bot.doors.given import login, number
+from bot.doors.given import issue, login, number
 from bot.doors.questions import add_place
+from bot.sources.zone import MAX_ZONE, zone_named
 
 FORMATS = ("xml", "markdown", "json")
 MIN_CHARS, MAX_CHARS = 1_000, 120_000
 DAYS, MAX_DAYS = 7, 30
-MAX_ZONE = 100
 
 
 Doors = argparse._SubParsersAction
@@ -24,7 +23,7 @@ def add_context(doors: Doors[argparse.ArgumentParser]) -> None:
     """The parser of this command."""
     command = doors.add_parser("context", help="what was said in the last days, for an agent's prompt")
     scope = command.add_mutually_exclusive_group(required=True)
-    scope.add_argument("--issue", type=number(1, 999_999_999), metavar="N", help="on this issue or pull request")
+    scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
     scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")
     scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
     scope.add_argument("--branch", action="store_true", help="what is related to the branch here: precedent what")
@@ -46,14 +45,6 @@ def add_context(doors: Doors[argparse.ArgumentParser]) -> None:
     )
     command.add_argument("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: that of here)")
     command.add_argument("--as-of", type=_moment, metavar="TIME", help="as if it were then, such as 2026-05-03T09:30Z")
-
-
-def zone_named(name: str) -> tzinfo | None:
-    """The zone of a name such as ``Europe/Berlin``; None where there is none."""
-    try:
-        return ZoneInfo(name) if len(name) <= MAX_ZONE else None
-    except (KeyError, ValueError, OSError):  # of a folder of zones it is an OSError
-        return None
 
 
 def _zone(text: str) -> tzinfo:

@@ -48,8 +48,11 @@ def passages(found: Iterable[Passage]) -> str:
 
 
 def is_seen() -> bool:
-    """Whether a person looks at the output, in a terminal that is more than a typewriter. https://no-color.org"""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Whether a person looks at the output, in a terminal that is more than a typewriter.
+
+    NO_COLOR takes away colours alone, which the library for terminals sees to. https://no-color.org
+    """
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _line(item: Item) -> str:

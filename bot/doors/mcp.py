@@ -35,6 +35,9 @@ def add_mcp(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--repo", type=repository, metavar="OWNER/NAME", help="the repository (default: that of the checkout here)"
     )
+    command.add_argument(
+        "--memory-branch", metavar="NAME", help="the branch of the memory (default: as in the settings)"
+    )
     command.add_argument("--offline", action="store_true", help="fetch nothing: the memory as it was last fetched")
     command.add_argument(
         "--me",
@@ -54,9 +57,8 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     from bot.doors.agents.desk import Desk
     from bot.doors.located import Where
 
-    desk = Desk(
-        Where(Path.cwd(), store=given.store, repo=given.repo or "", offline=given.offline), tuple(given.me or ())
-    )
+    where = Where(Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline)
+    desk = Desk(where, tuple(given.me or ()))
     serve(lambda tool, arguments: answer(desk, tool, arguments), wire)
     _end(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bot.doors.given import address, number, repository, share
+from bot.doors.given import address, issue, number, repository, share
 
 Doors = argparse._SubParsersAction
 
@@ -17,7 +17,9 @@ def add_working(doors: Doors[argparse.ArgumentParser]) -> None:
     references.add_argument(
         "--repo", type=repository, metavar="OWNER/NAME", help="the repository that the text belongs to"
     )
-    references.add_argument("--number", type=int, help="the issue that the text belongs to; it is left out")
+    references.add_argument(
+        "--number", type=issue, metavar="N", help="the issue that the text belongs to; it is left out"
+    )
     references.add_argument(
         "--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix"
     )
@@ -46,7 +48,9 @@ def _add_import(doors: Doors[argparse.ArgumentParser]) -> None:
 
 def _add_answer(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("answer", help="the comment that would be written on a thread of a store")
-    command.add_argument("id", metavar="ID", help="a number, or the text that is the thread's id")
+    command.add_argument(
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the text that is the thread's id"
+    )
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
         "--as-of",

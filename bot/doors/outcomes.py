@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Iterable
 
 from bot.archive import clean
-from bot.doors.commands import MAX_ID, keys_of, outcome_json
+from bot.doors.commands import outcome_json
+from bot.doors.given import MAX_NAME, keys_of
 from bot.doors.output import show
 from bot.doors.progress import progress
 from bot.doors.stores import open_store
@@ -24,7 +25,7 @@ def run_outcomes(given: argparse.Namespace) -> object:
     Ids that are unknown or open are told on stderr, and make the command fail once the others are printed.
     """
     memory = open_store(given.store)
-    threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids)
+    threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids, given.repo or "")
     memory.close()
     if given.sample is not None:
         threads = _sampled(threads, given.sample, given.seed)
@@ -50,18 +51,19 @@ def _closed(memory: Memory) -> tuple[list[Thread], list[str]]:
     return [thread for thread in records if thread.is_closed], []
 
 
-def _named(memory: Memory, ids: str) -> tuple[list[Thread], list[str]]:
+def _named(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], list[str]]:
     """The closed threads with these ids, and a line on each of the others."""
     asked = [text for text in map(str.strip, ids.split(",")) if text]
     if not asked:
         raise UserError("--ids names no thread: give ids with commas between them, such as 12,15")
-    records = memory.records({key for text in asked for key in keys_of(text)})
+    keys = {text: keys_of(text, repo) for text in asked}
+    records = memory.records({key for each in keys.values() for key in each})
     threads: dict[ThreadId, Thread] = {}
     faults = []
     for text in asked:
-        found = next((record for record in map(records.get, keys_of(text)) if isinstance(record, Thread)), None)
+        found = next((record for record in map(records.get, keys[text]) if isinstance(record, Thread)), None)
         if found is None:
-            faults.append(f"no thread {clean(text)[:MAX_ID]} in this store")
+            faults.append(f"no thread {clean(text)[:MAX_NAME]} in this store")
         elif not found.is_closed:
             faults.append(f"{found.id} is open: it has no ending")
         else:

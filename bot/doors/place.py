@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -10,8 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bot.doors.cache import cache_folder, name_of
 from bot.doors.located import FETCHED, GLANCE, Place, Where
-from bot.errors import WorldError
+from bot.doors.own_settings import early_at
 from bot.glance.file import TABLES, Damaged, connect
 from bot.glance.glance import Glance
 from bot.memory.checkout_git import top_of
@@ -24,7 +24,6 @@ FRESH = 60.0
 """Seconds after a fetch in which nobody fetches again."""
 
 _MANIFEST = "manifest.json"
-_LONGEST_NAME = 150
 
 
 @contextmanager
@@ -44,15 +43,6 @@ def whole(place: Place) -> Iterator[Memory]:
 
     with memory_of(place) as memory:
         yield memory
-
-
-def cache_folder() -> Path:
-    """Where this program keeps what it can make anew. https://specifications.freedesktop.org/basedir-spec/latest/"""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
-    except RuntimeError as error:
-        raise WorldError("this account has no home folder", "name a folder in XDG_CACHE_HOME") from error
 
 
 def nowhere(missing: str, top: Path | None = None) -> Place:
@@ -90,7 +80,7 @@ def _of_repository(where: Where) -> Place:
     found = remotes.of_repository(where.repo) if where.repo else remotes.of_checkout(top)
     if isinstance(found, str):
         return nowhere(found, top)
-    branch = where.branch or remotes.branch_of(None if where.repo else top)
+    branch = where.branch or early_at(None if where.repo else top).branch
     cache = cache_folder() / "repositories" / name_of(f"{found.url} {branch}")
     note = _told(cache)
     if not where.offline and (where.refresh or _age(cache) > FRESH):
@@ -137,13 +127,3 @@ def _age(cache: Path) -> float:
         return abs(time.time() - (cache / FETCHED).stat().st_mtime)
     except OSError:
         return float("inf")
-
-
-def name_of(text: str) -> str:
-    """A name for a folder that no other text has."""
-    plain = "".join(letter if letter.isascii() and letter.isalnum() else f"_{ord(letter):x}_" for letter in text)
-    if len(plain) <= _LONGEST_NAME:
-        return plain
-    from hashlib import sha256  # loads a library of ciphers, which takes its time
-
-    return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"

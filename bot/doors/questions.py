@@ -44,7 +44,9 @@ def add_show(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser(
         "show", help="one thread: how it ended, what was decided, what it links to, what was said"
     )
-    command.add_argument("id", metavar="ID", help="a number, or the text that is the id of a page or session")
+    command.add_argument(
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the id of a page or session"
+    )
     length = command.add_mutually_exclusive_group()
     length.add_argument(
         "--chars", type=number(1_000, MAX_CHARS), default=12_000, metavar="N",

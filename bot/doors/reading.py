@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 from bot.card import Card
-from bot.comment.visible import clean
+from bot.doors.given import keys_of
 from bot.doors.located import Place
 from bot.doors.own_settings import settings_of
 from bot.doors.place import whole
 from bot.doors.transcripts import session_named
 from bot.glance.cards import card_of
 from bot.memory.families import DIGESTS
-from bot.model import Thread, ThreadId
+from bot.model import Thread
 from bot.reading.digest import digest
 from bot.recall.library import WithoutWords
-
-MAX_NAME = 200
-_MOST_DIGITS = 16
 
 
 def thread_named(place: Place, text: str) -> Thread | None:
     """The thread that is meant, without words of those who are not to be quoted; None where there is none.
 
-    A number goes before a name of the same digits, a session comes last.
+    A session comes last.
     """
-    name = clean(text)[:MAX_NAME].removeprefix("#")
-    is_number = name.isascii() and name.isdecimal() and len(name) < _MOST_DIGITS
-    keys: list[ThreadId] = [int(name), name] if is_number else [name]
+    keys = keys_of(text, place.repo)
     if not place.missing:
         with whole(place) as memory:
             found = WithoutWords(memory, settings_of(place).ignore.people).records(keys)
         for key in keys:
             if isinstance(one := found.get(key), Thread):
                 return one
-    return session_named(place, name)
+    return session_named(place, next(key for key in keys if isinstance(key, str)))
 
 
 def card_named(place: Place, thread: Thread) -> Card:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bot.doors.own_settings import settings_at, settings_bytes
 from bot.errors import UserError
 from bot.memory.checkout_git import CheckoutGit
 
@@ -20,7 +19,6 @@ _NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
 """A name that somebody has on a server: a token is longer, or has other characters in it."""
 
 _SITES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
-_DEFAULT_BRANCH = "precedent"
 
 
 class Remote(NamedTuple):
@@ -49,11 +47,6 @@ def of_checkout(top: Path | None) -> Remote | str:
     for name, address in git.remotes.items():
         return _at_address(address, top)._replace(name=name)
     return git.refusal() or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
-
-
-def branch_of(top: Path | None) -> str:
-    """The branch of the memory, as the settings in this checkout have it."""
-    return settings_at(top).branch if settings_bytes(top) else _DEFAULT_BRANCH
 
 
 def tracked(top: Path, paths: Iterable[str]) -> set[str]:

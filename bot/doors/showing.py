@@ -10,12 +10,13 @@ from bot.card import Card
 from bot.comment.visible import clean, one_line
 from bot.doors.asking import SCHEMA, answered, tell, where_of
 from bot.doors.conversation import conversation
+from bot.doors.given import MAX_NAME, issue_named
 from bot.doors.items import ending, how
 from bot.doors.located import Place
 from bot.doors.output import Verdict
 from bot.doors.place import opened
 from bot.doors.plain import indented
-from bot.doors.reading import MAX_NAME, card_named, thread_named
+from bot.doors.reading import card_named, thread_named
 from bot.doors.rows import Row, cited, full, linked, url_of
 from bot.errors import UserError
 from bot.model import OutcomeKind, Thread
@@ -46,8 +47,11 @@ def _thread(place: Place, text: str) -> Thread:
     thread = thread_named(place, text)
     if thread is None:
         place.demand()
+        named = issue_named(text)
+        if named:
+            named.within(place.repo)
         name = one_line(clean(text)[:MAX_NAME].removeprefix("#"))
-        lacks = ", which may lack pull requests" if name.isdecimal() else ""
+        lacks = ", which may lack pull requests" if named else ""
         raise UserError(f"no thread {name} in this memory{lacks}: `precedent search WORDS` finds what there is")
     return thread
 

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.comment.visible import one_line
-from bot.doors.own_settings import settings_at, settings_bytes
-from bot.doors.place import cache_folder, name_of
+from bot.doors.cache import cache_folder, name_of
+from bot.doors.own_settings import early_at
 from bot.doors.progress import progress
 from bot.doors.remotes import tracked
 from bot.errors import UserError
 from bot.glance.logs import Logs
 from bot.glance.logs.file import FORMAT
 from bot.sources.transcripts.files import find
+from bot.sources.zone import local_key
 
 if TYPE_CHECKING:
     from bot.doors.located import Place
@@ -27,18 +28,22 @@ if TYPE_CHECKING:
 def opened_logs(top: Path | None, given: Sequence[str] = (), *, asked: bool = False) -> Iterator[Logs | None]:
     """What is in these transcripts and in those that the settings at ``top`` name; None where nobody names any.
 
-    What could not be read is told of on stderr.
+    What could not be read is told of on stderr. UserError where one of those ``given`` names no transcript.
     """
     named = _named(top, asked=asked) if top else ()
     if not named and not given:
         yield None
         return
     folder = top if top and named else Path.cwd()
-    patterns = [*named, *(str(Path.cwd() / Path(each).expanduser()) for each in given)]
-    name = name_of("\n".join([str(folder), *patterns]))
+    asked_for = {_whole(each): each for each in given}
+    patterns = [*named, *asked_for]
+    name = name_of("\n".join([str(folder), *patterns, local_key()]))  # what is kept of times is as of one zone
     logs = Logs(cache_folder() / "logs" / f"{name}.{FORMAT.replace(' ', '-')}.db")  # other versions have their own
     try:
         files = find(patterns, str(folder))
+        for pattern, reason in files.unmatched.items():
+            if pattern in asked_for:
+                raise UserError(f"--logs {asked_for[pattern]}: {reason}")
         with progress("Reading transcripts", None) as tick:
             notes = logs.refresh(files, tick)
         broken = sum(logs.broken().values())
@@ -76,10 +81,18 @@ def session_named(place: Place, key: str) -> Thread | None:
         return found if isinstance(found, Thread) else None
 
 
+def _whole(given: str) -> str:
+    """A path or glob as somebody gave it, from where they stand."""
+    try:
+        return str(Path.cwd() / Path(given).expanduser())
+    except RuntimeError as error:
+        raise UserError(f"--logs {given}: there is no such account") from error
+
+
 def _named(top: Path, *, asked: bool) -> Sequence[str]:
     """The globs of the settings. Where the settings cannot be read, none; UserError where that was ``asked`` for."""
     try:
-        return settings_at(top).sources.sessions if b"sessions" in settings_bytes(top) else ()
+        return early_at(top).sessions
     except UserError:
         if asked:
             raise

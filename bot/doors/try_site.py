@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.comment.wording import count
+from bot.doors.cache import cache_folder, name_of
 from bot.doors.checkup.place import GITHUB, api_of
 from bot.doors.given import address
-from bot.doors.place import cache_folder, name_of
 from bot.doors.tokens import token_of
 from bot.doors.try_options import Named
 from bot.errors import PrecedentError, UserError, WorldError

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from bot.reading.conversation import GAP, Conversation, Form, History, Shown, Turn
+from bot.reading.tail import LEFT_OUT, tail
 from bot.recall.conversation import Past
 
 CHARS, MIN_CHARS, MAX_CHARS = 120_000, 1_000, 120_000
@@ -18,7 +19,6 @@ FULL = timedelta(hours=24)
 """So long after their end conversations are told in full."""
 
 RECENT = timedelta(hours=4)
-CUT = " […]"
 _WEEK = 7
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -81,7 +81,7 @@ def history_of(past: Past, form: Form, chars: int = CHARS) -> History:
     """What is shown of the past in at most so many characters (1,000 to 120,000).
 
     The tiers are filled one after the other, each from its newest message on; at the first that does not fit it ends.
-    The very newest message is cut where it alone is too long.
+    Of the very newest message the end is told where it alone is too long.
     """
     known = past.conversations
     is_continuation = bool(known) and past.since(known[0].end) < GAP
@@ -92,7 +92,7 @@ def history_of(past: Past, form: Form, chars: int = CHARS) -> History:
     for piece in _pieces(past, tiers):
         if not taken.take(piece):
             if not taken.turns and piece.turn:
-                _take_beginning(taken, piece.at, piece.turn)
+                _take_end(taken, piece.at, piece.turn)
             break
     shown = tuple(taken.shown(at, tiers[at] > Tier.LAST_DAY) for at in sorted(taken.turns))
     return History(is_continuation, shown, len(known) - len(shown), past.zone)
@@ -137,17 +137,17 @@ def _pieces(past: Past, tiers: list[Tier]) -> Iterator[_Piece]:
             yield _Piece(at, None)
 
 
-def _take_beginning(taken: _Taken, at: int, turn: Turn) -> None:
-    """Take as much of the beginning of a message as there is room for, if there is any."""
-    low, high = 0, len(turn.text)
+def _take_end(taken: _Taken, at: int, turn: Turn) -> None:
+    """Take as much of the end of a message as there is room for, if there is any."""
+    low, high = len(LEFT_OUT), len(turn.text)
     while low < high:
         middle = (low + high + 1) // 2
-        if taken.fits(_Piece(at, replace(turn, text=turn.text[:middle].rstrip() + CUT))):
+        if taken.fits(_Piece(at, replace(turn, text=tail(turn.text, middle)))):
             low = middle
         else:
             high = middle - 1
-    if low:
-        taken.take(_Piece(at, replace(turn, text=turn.text[:low].rstrip() + CUT)))
+    if low > len(LEFT_OUT):
+        taken.take(_Piece(at, replace(turn, text=tail(turn.text, low))))
 
 
 def _label(past: Past, one: Conversation, tier: Tier) -> str:

@@ -43,6 +43,11 @@ class Work:
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
+    @property
+    def is_relevant(self) -> bool:
+        """Whether anything is related to the work: what was decided last, about anything, need not be."""
+        return bool(self.related or self.decisions or self.tasks)
+
 
 @dataclass(frozen=True, slots=True)
 class Related:

@@ -95,9 +95,10 @@ def timed(command: Sequence[str], environment: Mapping[str, str], folder: Path) 
 
 
 def branch_of(folder: Path, threads: Sequence[Thread]) -> Path:
-    """A checkout of a repository whose branch holds the threads."""
+    """A checkout of a repository whose branch holds the threads, with all settings in its file of settings."""
     bare = bare_repository(folder / "remote.git")
-    commit(bare, {"README.md": ("100644", b"# Hello\n")}, "refs/heads/main")
+    files = {"README.md": b"# Hello\n", ".github/precedent.yml": (ROOT / "config.example.yml").read_bytes()}
+    commit(bare, {path: ("100644", text) for path, text in files.items()}, "refs/heads/main")
     with BranchStore(str(bare), "precedent") as store:
         memory = Memory(store).open()
         memory.stage(Changes(records=tuple(threads)))

@@ -28,6 +28,8 @@ HEAVY = {
 }
 """What a search from a shell has no time for."""
 
+COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
+
 EVIL = "\x1b]8;;https://evil.example\x07zebra\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f"
 
 
@@ -173,22 +175,36 @@ def test_what_is_found_ends_with_0_whoever_asks(store: Path, call: Run, command:
     assert call(*command, "--store", store, "--exit-code").code == 0
 
 
-@pytest.mark.parametrize("form", [("--json",), ()])
-def test_a_search_loads_nothing_heavy(store: Path, tmp_path: Path, call: Run, form: tuple[str, ...]) -> None:
-    assert call("search", "cookie", "--store", store).code == 0  # what it looks at is made once
+def loaded(folder: Path, *arguments: str) -> list[str]:
+    """The modules that a process has in the end which found thread 48."""
     code = "import sys; from bot.doors.cli import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run(
-        [sys.executable, "-c", code, "search", "cookie", "--store", str(store), *form],
+        [sys.executable, "-c", code, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=True,
     )
     assert "48" in done.stdout
-    loaded = done.stderr.split()
-    assert "sqlite3" in loaded
-    assert sorted(HEAVY.intersection(loaded)) == []
+    assert "sqlite3" in done.stderr.split()
+    return done.stderr.split()
+
+
+@pytest.mark.parametrize("form", [("--json",), ()])
+def test_a_search_loads_nothing_heavy(store: Path, tmp_path: Path, call: Run, form: tuple[str, ...]) -> None:
+    assert call("search", "cookie", "--store", store).code == 0  # what it looks at is made once
+    assert sorted(HEAVY.intersection(loaded(tmp_path, "search", "cookie", "--store", str(store), *form))) == []
+
+
+@pytest.mark.parametrize("form", [("--json",), ()])
+def test_a_search_in_a_checkout_with_settings_loads_nothing_heavy_but_what_asks_git(
+    hosted: Path, call: Run, form: tuple[str, ...]
+) -> None:
+    (hosted / ".github").mkdir()
+    (hosted / ".github/precedent.yml").write_bytes((ROOT / "config.example.yml").read_bytes())
+    assert call("search", "cookie").code == 0  # the settings are parsed once
+    assert sorted(HEAVY.intersection(loaded(hosted, "search", "cookie", *form))) == ["subprocess"]
 
 
 # -- the memory of a checkout --------------------------------------------------------------------------------------
@@ -519,12 +535,26 @@ def test_no_line_is_wider_than_the_terminal(store: Path, tmp_path: Path, columns
     assert max(map(len, bare(seen).split("\n"))) <= min(columns, 110)
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_who_wants_no_colours_gets_what_a_program_gets(
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
+def test_a_terminal_that_is_a_typewriter_gets_what_a_program_gets(
     store: Path, tmp_path: Path, call: Run, environment: dict[str, str]
 ) -> None:
     seen = on_a_terminal(tmp_path, "search", "cookie", "--store", store, **environment)
     assert seen == call("search", "cookie", "--store", store).out
+
+
+@pytest.mark.parametrize(
+    "question", [("search", "cookie", "--expand"), ("what",), ("search", "cookie", "--kind", "session", "--logs", "a")]
+)
+def test_who_wants_no_colours_sees_the_same_without_them(
+    store: Path, checkout: Path, question: tuple[str, ...]
+) -> None:
+    write(checkout / "a", *ISSUE_AGENT)
+    asked = (*question, "--store", store)
+    coloured, plain = (on_a_terminal(checkout, *asked, NO_COLOR=value) for value in ("", "1"))
+    assert bare(plain) == bare(coloured)
+    assert COLOUR.search(plain) is None
+    assert COLOUR.search(coloured) or "session" in question
 
 
 @pytest.mark.slow

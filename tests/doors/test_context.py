@@ -18,8 +18,8 @@ from bot.answer import Context
 from bot.comment.pack import DATA_NOTICE
 from bot.doors import context_options
 from bot.doors.archives import read_archive
-from bot.doors.context import local_zone, run_context
-from bot.doors.context_options import add_context, zone_named
+from bot.doors.context import run_context
+from bot.doors.context_options import add_context
 from bot.doors.runner import MAX_CONTEXT, context_file, surroundings
 from bot.errors import UserError
 from bot.kept import Changes
@@ -28,6 +28,7 @@ from bot.memory.memory import Memory
 from bot.model import Message, Thread
 from bot.recall import conversation, tiers
 from bot.recall.conversation import Past, past
+from bot.sources.zone import local_key, local_zone, zone_named
 from bot.voice import Spoken
 from tests.comment.gallery import GALLERY
 
@@ -142,7 +143,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
     [
         ((), "one of the arguments --issue --participant --sessions --branch is required"),
         (("--issue", "1", "--branch"), "not allowed with argument --issue"),
-        (("--issue", "x"), "'x' is not a number from 1 to 999,999,999"),
+        (("--issue", "x"), "'x' is not an issue such as 42, #42, OWNER/NAME#42"),
         (("--issue", "1", "--chars", "999"), "'999' is not a number from 1,000 to 120,000"),
         (("--issue", "1", "--days", "31"), "'31' is not a number from 1 to 30"),
         (("--participant", "a b"), "'a b' is not an account's login"),
@@ -213,6 +214,9 @@ def test_the_time_zone_is_that_of_here(tmp_path: Path) -> None:
     assert offsets({}, tmp_path / "bad") == [none, none]
     assert offsets({}, tmp_path) == [none, none]
     assert zone_named("x" * 5_000) is None
+    (tmp_path / "link").symlink_to("Berlin")
+    keys = [local_key({"TZ": "Europe/Berlin"}), local_key({}, tmp_path / "link"), local_key({}, tmp_path / "bad")]
+    assert keys == ["Europe/Berlin", str(tmp_path / "Berlin"), str(tmp_path / "bad")]
 
 
 # The Action's file

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from bot.doors.archives import read_archive
+from bot.doors.cache import cache_folder
 from bot.doors.located import FETCHED, GLANCE, Place, Where
-from bot.doors.place import cache_folder, opened, whole
+from bot.doors.place import opened, whole
 from bot.doors.remotes import without_secret
 from bot.errors import UserError, WorldError
 from bot.kept import Changes

@@ -168,7 +168,7 @@ DRIFTS = {
     ),
     # the environment
     "a variable that is read": Drift(
-        "bot/doors/place.py", '"XDG_CACHE_HOME", ""', '"CACHE_HOME", ""', REFERENCE, "XDG_CACHE_HOME"
+        "bot/doors/cache.py", '"XDG_CACHE_HOME", ""', '"CACHE_HOME", ""', REFERENCE, "XDG_CACHE_HOME"
     ),
     "a variable that a page names": Drift("docs/settings.md", "| `COLUMNS` |", "| `COLUMN` |", REFERENCE, "COLUMN"),
     "a server's variable that a page names": Drift(

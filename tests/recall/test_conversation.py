@@ -269,12 +269,12 @@ def test_the_order_in_which_threads_are_read_makes_no_difference() -> None:
         assert len(texts_of) == 1
 
 
-def test_the_newest_message_is_cut_where_it_alone_is_too_long() -> None:
-    history = told(thread(1, (20, "old"), (10, "word " * 2_000)), chars=1_000)
+def test_of_the_newest_message_the_end_is_told_where_it_alone_is_too_long() -> None:
+    history = told(thread(1, (20, "old"), (10, f"first {'word ' * 2_000}last")), chars=1_000)
     (shown,) = history.shown
     assert shown.omitted == 1
-    assert shown.turns[0].text.startswith("word word")
-    assert shown.turns[0].text.endswith(" […]")
+    assert shown.turns[0].text.startswith("[…] word word")
+    assert shown.turns[0].text.endswith("word last")
     assert 900 <= len(render(history, Xml(UTC))) <= 1_000
 
 

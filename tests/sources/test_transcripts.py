@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from bot.archive import MAX_TEXT
 from bot.model import Kind
+from bot.sources.transcripts.clock import Clock
 from bot.sources.transcripts.content import MAX_FILES as MAX_TOUCHED
-from bot.sources.transcripts.content import Unreadable, content_of, moment
+from bot.sources.transcripts.content import Unreadable, content_of
 from bot.sources.transcripts.files import MAX_DEPTH, File, find
 from bot.sources.transcripts.lines import MAX_LINE, told
 from bot.sources.transcripts.mapping import issues
@@ -125,7 +126,7 @@ def test_a_session_without_a_name_is_called_by_its_file(tmp_path: Path) -> None:
     ],
 )
 def test_times_are_read_as_logs_tell_them(value: object, expected: str) -> None:
-    assert moment(value) == at(expected)
+    assert Clock().read(value) == at(expected)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_times_are_read_as_logs_tell_them(value: object, expected: str) -> None:
     ],
 )
 def test_what_is_no_time_is_unknown(value: object) -> None:
-    assert moment(value) is None
+    assert Clock().read(value) is None
 
 
 def test_tool_calls_give_files_in_every_spelling() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,14 +55,19 @@ class Desk:
         return notes
 
     def answer(self, place: Place, fields: Mapping[str, Any], *, found: bool) -> dict[str, Any]:
-        """What each answer has, before its own fields."""
-        return {
-            "nothing_relevant": not found,
-            "searched": place.glance.size,
-            "notes": self.notes(place),
-            "notice": DATA_NOTICE,
-            **fields,
-        }
+        """What each answer from this memory has, and its own fields."""
+        return data_of(fields, found=found, searched=place.glance.size, notes=self.notes(place))
+
+
+def data_of(fields: Mapping[str, Any], *, found: bool, searched: int, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """What each answer has, before its own fields."""
+    return {
+        "nothing_relevant": not found,
+        "searched": searched,
+        "notes": list(notes),
+        "notice": DATA_NOTICE,
+        **fields,
+    }
 
 
 def now() -> datetime:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.doors.agents import promised
-from bot.doors.agents.parameters import Flag, Key, Number, Parameters, Since, Text, schema_of
+from bot.doors.agents.parameters import Flag, IssueKey, Key, Number, Parameters, Since, Text, schema_of
 
 NAME = "precedent"
 TITLE = "Precedent, the memory of a repository"
@@ -78,13 +78,15 @@ WHAT = Tool(
 SEARCH = Tool(
     "search_memories",
     "Search by words, with filters",
-    "Search the issues, pull requests, pages and sessions of the repository's memory by words alone, best first, with "
-    "filters by state, kind, label and time. Use it when you know the words to look for (an error message, a name, a "
-    "file) and before you say that there is nothing about it. expand adds what the hits link to, and what links to "
-    "them. Read a hit whole with get_conversation." + _DATA,
+    "Search the issues, pull requests and pages of the repository's memory by words alone, best first, with filters by "
+    "state, kind, label and time. Use it when you know the words to look for (an error message, a name, a file) and "
+    "before you say that there is nothing about it. expand adds what the hits link to, and what links to them. kind "
+    "session searches the transcripts of agents on this machine instead, with since and limit alone. Read a hit whole "
+    "with get_conversation." + _DATA,
     {"query": Text("the words to look for", MAX_QUERY, None),
      "state": Text("only threads in this state", 6, "all", ("open", "closed", "all")),
-     "kind": Text("only threads of this kind", 7, "all", ("issue", "pull", "page", "session", "all")),
+     "kind": Text("only threads of this kind; session: transcripts that the settings name", 7, "all",
+                  ("issue", "pull", "page", "session", "all")),
      "label": Text("only threads with this label", 100),
      "since": Since("only threads changed since then: a day such as 2026-05-03, or 30d, 4w, 6m, 1y for so long ago"),
      "limit": _LIMIT,
@@ -92,7 +94,9 @@ SEARCH = Tool(
     promised.answer(
         hits=promised.listed(promised.HIT),
         linked=promised.listed(promised.LINKED),
-        passages=promised.told("for kind session: transcripts on this machine", promised.listed(promised.PASSAGE)),
+        passages=promised.told(
+            "for kind session: what was said in transcripts on this machine", promised.listed(promised.PASSAGE)
+        ),
     ),
 )  # fmt: skip
 CONVERSATION = Tool(
@@ -115,7 +119,7 @@ ISSUE_CONTEXT = Tool(
     "What the repository's memory has to say about one issue or pull request: the threads that it mentions, similar "
     "ones and how they ended, pages that answer it, and what was said on it in the last days. Use it before you work "
     "on an issue or answer in it." + _DATA,
-    {"number": Number("the number of the issue or pull request", 1, 999_999_999), "max_chars": _CHARS},
+    {"number": IssueKey("the number of the issue or pull request"), "max_chars": _CHARS},
     promised.answer(
         found=promised.told("false: there is no record of this issue", promised.FLAG),
         thread=promised.THREAD,

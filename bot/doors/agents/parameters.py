@@ -10,6 +10,7 @@ from typing import Any
 
 from bot.comment.visible import one_line
 from bot.doors.choosing import AGO, moment_of
+from bot.doors.given import Issue, issue_named
 from bot.errors import UserError
 
 MOST_PARAMETERS = 50
@@ -79,12 +80,31 @@ class Key:
         return {"anyOf": forms, "description": self.description}
 
     def read(self, value: object) -> str:
-        number = _whole(value)
+        number = None if isinstance(value, str) else _whole(value)
         if number is not None and number > 0:
             return str(number)
         if isinstance(value, str) and 0 < len(value.strip()) <= self.most:
             return value.strip().encode("utf-8", "replace").decode()
         raise ValueError(f"the number of an issue, or an id of at most {self.most} characters")
+
+
+@dataclass(frozen=True, slots=True)
+class IssueKey:
+    """An issue or pull request: its number or, as some agents write, a text that names it. It is required."""
+
+    description: str
+    high: int = 999_999_999
+    default: None = None
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer", "description": self.description, "minimum": 1, "maximum": self.high}
+
+    def read(self, value: object) -> Issue:
+        number = None if isinstance(value, str) else _whole(value)
+        named = issue_named(value) if isinstance(value, str) else Issue(number or 0)
+        if named is None or not 1 <= named.number <= self.high:
+            raise ValueError(f"a number from 1 to {self.high:,}")
+        return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +139,7 @@ class Flag:
         return value
 
 
-Parameter = Text | Number | Key | Since | Flag
+Parameter = Text | Number | Key | IssueKey | Since | Flag
 Parameters = Mapping[str, Parameter]
 
 

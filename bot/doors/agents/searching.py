@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
+from bot.comment.wording import count
 from bot.doors.agents import wording
-from bot.doors.agents.desk import Desk, Told, now
+from bot.doors.agents.desk import Desk, Told, data_of, now
 from bot.doors.agents.parameters import moment_or_none
-from bot.doors.choosing import Choice, by_words
-from bot.doors.located import Place
+from bot.doors.choosing import Choice, SessionHits, WordSearch, in_memory, in_sessions
 from bot.doors.plain import bounded, plain
 from bot.doors.rows import Row, holds, linked, passage, row, work_rows
 
 
 def search(desk: Desk, given: Mapping[str, Any]) -> Told:
-    """The threads that hold these words."""
-    from bot.recall.hop import expand
-
-    since, label = moment_or_none(given["since"], now()), given["label"].strip()
-    choice = Choice(given["state"], given["kind"], frozenset([label] if label else []), since=since)
+    """The threads that hold these words, or the messages of sessions."""
+    label = given["label"].strip()
+    labels, since = frozenset([label] if label else []), moment_or_none(given["since"], now())
+    choice = Choice(given["state"], given["kind"], labels, since=since)
+    asked = WordSearch(given["query"], choice, given["limit"], given["expand"])
+    if asked.is_of_sessions:
+        return _heard(in_sessions(asked, desk.folder, ""), asked)
     with desk.opened() as place:
-        found = by_words(given["query"], place.glance, given["limit"], choice)
+        found = in_memory(asked, place.glance)
         hits = [
-            row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, given["query"])) for one in found
+            row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, asked.words))
+            for one in found.found
         ]
-        near = expand([one.card.id for one in found], place.glance) if given["expand"] else ()
-        said = _passages(place, given, since)
-        fields = {"hits": hits, "linked": linked(near, place.home), "passages": said}
-        data = plain(bounded(desk.answer(place, fields, found=bool(hits or said))))
-    return _told(data, f"for {wording.quoted(given['query'], 80)}", given["limit"])
+        fields = {"hits": hits, "linked": linked(found.near, place.home), "passages": []}
+        data = plain(bounded(desk.answer(place, fields, found=bool(hits))))
+    return _told(data, f"for {wording.quoted(asked.words, 80)}", asked.limit)
 
 
 def smart_search(desk: Desk, given: Mapping[str, Any]) -> Told:
@@ -59,8 +59,7 @@ def what(desk: Desk, _: Mapping[str, Any]) -> Told:
             "used": list(found.used),
             "unused": list(found.unused),
         }
-        is_found = bool(found.related or found.decisions or found.tasks)
-        data = plain(bounded(desk.answer(place, fields, found=is_found)))
+        data = plain(bounded(desk.answer(place, fields, found=found.is_relevant)))
     sections = (
         ("Related to the branch", "related"),
         ("Decided about the files at hand", "decisions"),
@@ -68,18 +67,23 @@ def what(desk: Desk, _: Mapping[str, Any]) -> Told:
         ("Decided last, about anything", "recent"),
     )
     body = "".join(f"\n{title}:\n{wording.rows(data[name])}" for title, name in sections if data[name])
-    line = "What the memory has on the work at hand." if is_found else "Nothing relevant to the work at hand."
+    line = "What the memory has on the work at hand." if found.is_relevant else "Nothing relevant to the work at hand."
     return Told(data, wording.headed(f"{line} {data['searched']} threads searched.{_signals(data)}", data, body))
 
 
-def _passages(place: Place, given: Mapping[str, Any], since: datetime | None) -> list[Row]:
-    """What was said in the transcripts on this machine, where sessions are asked for and the settings name some."""
-    if given["kind"] != "session":
-        return []
-    from bot.doors.transcripts import opened_logs
-
-    with opened_logs(place.top) as logs:
-        return [passage(one) for one in logs.search(given["query"], given["limit"], since)] if logs else []
+def _heard(found: SessionHits, asked: WordSearch) -> Told:
+    """Messages of sessions, with their text."""
+    said = [passage(one) for one in found.passages]
+    fields: Row = {"hits": [], "linked": [], "passages": said}
+    data = plain(bounded(data_of(fields, found=bool(said), searched=found.searched)))
+    about = f"for {wording.quoted(asked.words, 80)}"
+    looked = count(found.searched, "session")
+    if not said:
+        return Told(data, wording.headed(f"Nothing relevant {about}: {looked} searched.", data, ""))
+    more = ", and there may be more" if len(said) == asked.limit else ""
+    line = f"{count(len(data['passages']), 'message')} found {about}{more}: {looked} searched."
+    body = f"\nSaid in sessions on this machine:\n{wording.passages(data['passages'])}"
+    return Told(data, wording.headed(line, data, body))
 
 
 def _told(data: dict[str, Any], about: str, limit: int) -> Told:
@@ -88,9 +92,8 @@ def _told(data: dict[str, Any], about: str, limit: int) -> Told:
     if data["nothing_relevant"]:
         line = f"Nothing relevant {about}: {data['searched']} threads searched.{signals}"
         return Told(data, wording.headed(line, data, ""))
-    near, said = data.get("linked"), data.get("passages")
+    near = data.get("linked")
     body = wording.rows(data["hits"]) + (f"\nLinked to these:\n{wording.rows(near)}" if near else "")
-    body += f"\nSaid in sessions on this machine:\n{wording.passages(said)}" if said else ""
     more = ", and there may be more" if len(data["hits"]) == limit else ""
     line = f"{len(data['hits'])} of {data['searched']} threads are relevant {about}{more}.{signals}"
     return Told(data, wording.headed(line, data, body))

@@ -49,8 +49,9 @@ def get_conversation(desk: Desk, given: Mapping[str, Any]) -> Told:
 
 def issue_context(desk: Desk, given: Mapping[str, Any]) -> Told:
     """What the bot would say about an issue, and what was said on it in the last days."""
-    number, chars = given["number"], given["max_chars"]
+    chars = given["max_chars"]
     with desk.opened() as place:
+        number = given["number"].within(place.repo)
         settings = settings_of(place)
         with whole(place) as memory:
             thread = WithoutWords(memory, settings.ignore.people).records([number]).get(number)

@@ -15,6 +15,7 @@ from bot.sources.transcripts.files import File, Files
 from bot.sources.transcripts.mapping import issues
 from bot.sources.transcripts.nouns import Utterance
 from bot.sources.transcripts.reader import Cursor, is_same, read
+from bot.sources.zone import local_zone
 
 BATCH = 5_000
 """Messages that are written at once: a second or two, for which others who write have to wait."""
@@ -45,6 +46,7 @@ class Feed:
 
     def __init__(self, database: sqlite3.Connection, files: Files, tick: Tick) -> None:
         self._database, self._files, self._tick = database, files, tick
+        self._zone = local_zone()
         self.failed: dict[str, str] = {}
 
     def run(self) -> None:
@@ -87,7 +89,7 @@ class Feed:
     def _take(self, file: File, known: Held | None, batch: Batch) -> None:
         goes_on = known is not None and known.inode == file.inode and is_same(file, known.cursor)
         cursor = known.cursor if known and goes_on else Cursor()
-        portion = read(file, cursor, BATCH - len(batch))
+        portion = read(file, cursor, BATCH - len(batch), self._zone)
         if known and not goes_on:
             forget(self._database, known.number)
         number = self._note_file(file, file.mark if portion.is_last else "", portion.cursor, portion.unfinished)
@@ -111,10 +113,10 @@ class Feed:
         row = (file.path, mark, file.inode, *cursor, unfinished)
         return int(
             self._database.execute(
-                "INSERT INTO files (path, mark, inode, offset, session, folder, broken, guard, unfinished)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET mark = excluded.mark,"
+                "INSERT INTO files (path, mark, inode, offset, session, folder, broken, last, guard, unfinished)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET mark = excluded.mark,"
                 " inode = excluded.inode, offset = excluded.offset, session = excluded.session,"
-                " folder = excluded.folder, broken = excluded.broken, guard = excluded.guard,"
+                " folder = excluded.folder, broken = excluded.broken, last = excluded.last, guard = excluded.guard,"
                 " unfinished = excluded.unfinished RETURNING number",
                 row,
             ).fetchone()[0]
@@ -122,7 +124,7 @@ class Feed:
 
     def _held(self) -> dict[str, Held]:
         rows = self._database.execute(
-            "SELECT path, number, mark, inode, offset, session, folder, broken, guard FROM files"
+            "SELECT path, number, mark, inode, offset, session, folder, broken, last, guard FROM files"
         )
         return {row[0]: Held(row[1], row[2], row[3], Cursor(*row[4:])) for row in rows}
 

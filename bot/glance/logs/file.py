@@ -12,7 +12,7 @@ from bot.errors import WorldError
 from bot.glance.file import fact, note, writing
 from bot.reading.words import ANALYSER_VERSION
 
-FORMAT = f"2 {ANALYSER_VERSION} {sys.byteorder}"
+FORMAT = f"3 {ANALYSER_VERSION} {sys.byteorder}"
 """Of the tables, of the terms in them, and of the numbers in posting lists."""
 
 PATIENCE = 60.0
@@ -22,7 +22,7 @@ TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, mark TEXT NOT NULL, inode INTEGER NOT NULL,
                     issue INTEGER, offset INTEGER NOT NULL, session TEXT NOT NULL, folder TEXT NOT NULL,
-                    broken INTEGER NOT NULL, guard TEXT NOT NULL, unfinished INTEGER NOT NULL);
+                    broken INTEGER NOT NULL, last TEXT NOT NULL, guard TEXT NOT NULL, unfinished INTEGER NOT NULL);
 CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
 CREATE TABLE passages (number INTEGER PRIMARY KEY, file INTEGER NOT NULL, session INTEGER NOT NULL, type TEXT NOT NULL,
                        at INTEGER);

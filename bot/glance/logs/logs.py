@@ -95,6 +95,12 @@ class Logs:
             ranking = ranked(self._database, terms(words[:MAX_WORDS]))
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
+    @property
+    def size(self) -> int:
+        """Number of sessions in which something was said."""
+        with self._asked():
+            return int(self._database.execute("SELECT count(DISTINCT session) FROM passages").fetchone()[0])
+
     def sessions(self, since: datetime | None = None) -> list[Outline]:
         """All sessions in which something was said since then, the one that ended last first."""
         least = -1 if since is None else _number(since)

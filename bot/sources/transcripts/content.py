@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from bot.archive import FIRST, LAST, MAX_TEXT, parse_time
+from bot.archive import MAX_TEXT
+from bot.reading.tail import tail
 
 MAX_PARTS = 1_000
+"""Parts of one message that are read, the last ones."""
+
 MAX_FILES = 50
 """Files of one message that are kept, the first ones."""
 
@@ -29,10 +31,6 @@ _UNSEEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
 )
 _BROKEN = re.compile("[\ud800-\udfff]")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECONDS, _MILLISECONDS, _MICROSECONDS = 1e11, 1e14, 1e17
-"""A time below the first is in seconds (until the year 5138), one below the second in milliseconds, and so on."""
 
 
 class Unreadable(Exception):
@@ -57,16 +55,23 @@ def content_of(value: Any, folder: str = "") -> Content:
         return Content(plain(value))
     if not isinstance(value, list):
         raise Unreadable(type(value).__name__)
-    parts = value[:MAX_PARTS]
+    parts = value[-MAX_PARTS:]
     said = "\n\n".join(filter(None, map(_text, parts)))
-    return Content(plain(said), _unique(_short(path, folder) for part in parts for path in _named(part)))
+    return Content(
+        plain(said, is_cut=len(value) > MAX_PARTS),
+        _unique(_short(path, folder) for part in parts for path in _named(part)),
+    )
 
 
-def plain(text: str) -> str:
-    """The text as a person sees it: without colours and other orders to a terminal, and without what is not seen."""
-    text = text[: 2 * MAX_TEXT]  # what is removed is rarely half of it
+def plain(text: str, *, is_cut: bool = False) -> str:
+    """The text as a person sees it: without colours and other orders to a terminal, and without what is not seen.
+
+    Of a long one the end. ``is_cut``: its beginning is missing already.
+    """
+    most = 2 * MAX_TEXT  # what is removed is rarely half of it
+    is_cut, text = is_cut or len(text) > most, text[-most:]
     text = _UNSEEN.sub("", _ESCAPE.sub("", _NEWLINE.sub("\n", text)))
-    return _BROKEN.sub("\ufffd", text)[:MAX_TEXT].strip()
+    return tail(_BROKEN.sub("\ufffd", text).strip(), MAX_TEXT, is_cut=is_cut)
 
 
 def line_of(value: Any, most: int) -> str:
@@ -76,26 +81,6 @@ def line_of(value: Any, most: int) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= most:
         return ""
     return " ".join(plain(value).split())
-
-
-def moment(value: Any) -> datetime | None:
-    """A time as logs tell it: ISO 8601, or seconds, milliseconds or microseconds since 1970; None where it is none."""
-    if isinstance(value, str) and len(value) <= 40:
-        try:
-            return parse_time(value.strip())
-        except (ValueError, OverflowError):
-            return _since_epoch(value)
-    return _since_epoch(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _since_epoch(value: str | float) -> datetime | None:
-    try:
-        number = float(value)
-        scale = 1 if number < _SECONDS else 1e3 if number < _MILLISECONDS else 1e6 if number < _MICROSECONDS else 1e9
-        found = _EPOCH + timedelta(seconds=number / scale)
-    except (ValueError, OverflowError):
-        return None
-    return found if FIRST < found <= LAST else None
 
 
 def _text(part: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -49,11 +49,13 @@ class File(NamedTuple):
 
 
 class Files(NamedTuple):
-    """What was found: sessions, newest first, and the mapping files; ``notes`` tell what was left out."""
+    """What was found: sessions, newest first, and the mapping files; ``notes`` tell what was left out, ``unmatched``
+    the patterns that name no session, each with the reason."""
 
     sessions: tuple[File, ...]
     mappings: tuple[File, ...] = ()
     notes: tuple[str, ...] = ()
+    unmatched: Mapping[str, str] = {}
 
 
 def find(patterns: Iterable[str], top: str) -> Files:
@@ -65,8 +67,13 @@ def find(patterns: Iterable[str], top: str) -> Files:
     top = os.path.normpath(Path(top).absolute())
     found: dict[str, File] = {}
     notes: list[str] = []
+    unmatched: dict[str, str] = {}
     for pattern in dict.fromkeys(patterns):
-        found.update((file.path, file) for file in _named(pattern, top, notes))
+        before = len(notes)
+        named = {file.path: file for file in _named(pattern, top, notes)}
+        if all(path.endswith(_MAPPING) for path in named):
+            unmatched[pattern] = "; ".join(notes[before:]) or f"{_told(pattern)} names no .jsonl or .log file"
+        found |= named
     sessions = [file for file in found.values() if not file.path.endswith(_MAPPING)]
     mappings = {file.path: file for file in found.values() if file.path.endswith(_MAPPING)}
     mappings |= {file.path: file for file in _beside(sessions, top)}
@@ -78,7 +85,7 @@ def find(patterns: Iterable[str], top: str) -> Files:
             f"at most {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB are"
         )
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
-    return Files(kept, _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES), tuple(notes))
+    return Files(kept, _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES), tuple(notes), unmatched)
 
 
 def _bounded(files: Sequence[File], most: int, size: int) -> tuple[File, ...]:
@@ -91,8 +98,9 @@ def _named(pattern: str, top: str, notes: list[str]) -> Iterator[File]:
     if not pattern or "\0" in pattern:
         return
     home = str(Path.home()) + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
-    parts = Path(os.path.normpath(Path(top) / home)).parts
-    plain = next((place for place, part in enumerate(parts) if _MAGIC & set(part)), len(parts))
+    parts, above = Path(os.path.normpath(Path(top) / home)).parts, Path(top).parts
+    first = len(above) if parts[: len(above)] == above else 0  # the name of ``top`` is no pattern, whatever is in it
+    plain = next((place for place in range(first, len(parts)) if _MAGIC & set(parts[place])), len(parts))
     root, rest = str(Path(*parts[:plain])), parts[plain:]
     if _through_link(root, top):
         notes.append(f"{_told(root)} is a symlink, and is not followed")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from bot.sources.transcripts.content import Content, Unreadable, content_of, line_of, moment
+from bot.sources.transcripts.clock import Clock
+from bot.sources.transcripts.content import Content, Unreadable, content_of, line_of
 from bot.sources.transcripts.nouns import ASSISTANT, USER
 
 MAX_LINE = 4 << 20
@@ -56,23 +57,23 @@ class Elsewhere(NamedTuple):
 Told = Said | Opened | Elsewhere
 
 
-def told(line: bytes, folder: str = "") -> Told | None:
+def told(line: bytes, folder: str = "", clock: Clock | None = None) -> Told | None:
     """What the line says; None for one that is known to say nothing (progress, tool output, attachments, …).
 
-    ``folder`` is where the session worked, as far as earlier lines tell. Raises Unreadable for a line that is no JSON
-    object, or that should be a message and is none.
+    ``folder`` is where the session worked, as far as earlier lines tell; ``clock`` has read their times. Raises
+    Unreadable for a line that is no JSON object, or that should be a message and is none.
     """
-    fields = _object(line)
+    fields, clock = _object(line), clock or Clock()
     event = _event(fields)
     if event:
-        return _hooked(event, fields)
+        return _hooked(event, fields, clock)
     kind = fields.get("type")
     if kind == "session" or (kind is None and "cwd" in fields and not {"message", "role", "content"} & fields.keys()):
         session = _session(fields) or line_of(fields.get("id"), MAX_ID)
         return Opened(session, line_of(fields.get("cwd"), 4_096))
     if any(fields.get(mark) is True for mark in _MACHINES):
         return None
-    return _message(fields, folder)
+    return _message(fields, folder, clock)
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -92,12 +93,12 @@ def _event(fields: Mapping[str, Any]) -> str:
     return next((fields[key] for key in _EVENT if isinstance(fields.get(key), str) and fields[key] in known), "")
 
 
-def _hooked(event: str, fields: Mapping[str, Any]) -> Told | None:
+def _hooked(event: str, fields: Mapping[str, Any], clock: Clock) -> Told | None:
     data = fields.get("data", fields)
     if not isinstance(data, dict):
         raise Unreadable(event)
     session = _session(fields) or _session(data)
-    at = _time(fields) or _time(data)
+    at = _time(fields, clock) or _time(data, clock)
     if event == PROMPT:
         return Said(session, USER, content_of(_given(data, ("prompt",), event)), at)
     if event == RESPONSE:
@@ -117,7 +118,7 @@ def _given(data: Mapping[str, Any], keys: tuple[str, ...], event: str) -> Any:
     raise Unreadable(event)
 
 
-def _message(fields: Mapping[str, Any], folder: str) -> Said | None:
+def _message(fields: Mapping[str, Any], folder: str, clock: Clock) -> Said | None:
     kind = fields.get("type")
     message = fields.get("message")
     if message is None:
@@ -130,7 +131,8 @@ def _message(fields: Mapping[str, Any], folder: str) -> Said | None:
     if not isinstance(message, dict) or "content" not in message:
         raise Unreadable("no content")
     cwd = line_of(fields.get("cwd"), 4_096) or folder
-    return Said(_session(fields), speaker, content_of(message["content"], cwd), _time(fields) or _time(message))
+    at = _time(fields, clock) or _time(message, clock)
+    return Said(_session(fields), speaker, content_of(message["content"], cwd), at)
 
 
 def _speaker(kind: Any, message: Any, fields: Mapping[str, Any]) -> str:
@@ -152,5 +154,5 @@ def _session(fields: Mapping[str, Any]) -> str:
     return next(filter(None, (line_of(fields.get(key), MAX_ID) for key in _SESSION)), "")
 
 
-def _time(fields: Mapping[str, Any]) -> datetime | None:
-    return next(filter(None, (moment(fields.get(key)) for key in _TIME)), None)
+def _time(fields: Mapping[str, Any], clock: Clock) -> datetime | None:
+    return next(filter(None, (clock.read(fields.get(key)) for key in _TIME)), None)

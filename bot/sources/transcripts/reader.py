@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from bot.sources.transcripts.clock import Clock
 from bot.sources.transcripts.content import MAX_FILES, Unreadable, plain
 from bot.sources.transcripts.files import File
 from bot.sources.transcripts.lines import MAX_ID, MAX_LINE, Elsewhere, Opened, Said, told
@@ -28,12 +29,14 @@ _GUARDED = 4_096
 
 class Cursor(NamedTuple):
     """How far a file was read. ``session`` and ``folder`` are those of its last header, ``broken`` counts its lines
-    before ``offset`` that were skipped; ``guard`` tells whether these bytes still are the same."""
+    before ``offset`` that were skipped; ``last`` is the time that was read last, in ISO 8601; ``guard`` tells whether
+    these bytes still are the same."""
 
     offset: int = 0
     session: str = ""
     folder: str = ""
     broken: int = 0
+    last: str = ""
     guard: str = ""
 
 
@@ -51,12 +54,12 @@ class Portion(NamedTuple):
     is_last: bool
 
 
-def sessions(file: File) -> tuple[Session, ...]:
-    """The sessions in a file, in the order in which they begin. Raises OSError."""
+def sessions(file: File, zone: tzinfo = UTC) -> tuple[Session, ...]:
+    """The sessions in a file, in the order in which they begin; ``zone`` as in `read`. Raises OSError."""
     found: dict[str, list[Utterance]] = {}
     cursor, unfinished, is_last = Cursor(), 0, False
     while not is_last:
-        said, cursor, _, unfinished, is_last = read(file, cursor)
+        said, cursor, _, unfinished, is_last = read(file, cursor, zone=zone)
         for name, utterance in said:
             messages = found.setdefault(name, [])
             if len(messages) < MAX_MESSAGES:
@@ -76,11 +79,16 @@ def is_same(file: File, cursor: Cursor) -> bool:
         return _guard(handle, cursor.offset) == cursor.guard
 
 
-def read(file: File, cursor: Cursor = Cursor(), most: int = MAX_MESSAGES) -> Portion:  # noqa: B008 (a constant)
-    """The next messages of a file, at most about so many. Raises OSError."""
+def read(
+    file: File,
+    cursor: Cursor = Cursor(),  # noqa: B008 (a constant)
+    most: int = MAX_MESSAGES,
+    zone: tzinfo = UTC,
+) -> Portion:
+    """The next messages of a file, at most about so many; times without a zone are in ``zone``. Raises OSError."""
     with os.fdopen(opened(Path(file.path)), "rb") as handle:
         handle.seek(cursor.offset)
-        reading = _Reading(file, cursor)
+        reading = _Reading(file, cursor, zone)
         is_last = True
         for line, length, is_whole in _lines(handle):
             reading.take(line, length, is_whole=is_whole)
@@ -94,9 +102,10 @@ def read(file: File, cursor: Cursor = Cursor(), most: int = MAX_MESSAGES) -> Por
 class _Reading:
     """A portion in the making. A message waits until the next one: tools that are called after it add their files."""
 
-    def __init__(self, file: File, cursor: Cursor) -> None:
+    def __init__(self, file: File, cursor: Cursor, zone: tzinfo) -> None:
         self._file = file
-        self.offset, self._session, self._folder, self._broken, _ = cursor
+        self.offset, self._session, self._folder, self._broken, last, _ = cursor
+        self._clock = Clock(zone, datetime.fromisoformat(last) if last else None)
         self._subagents: Subagents | None = None
         self._waiting: tuple[str, Utterance] | None = None
         self.said: list[tuple[str, Utterance]] = []
@@ -105,7 +114,7 @@ class _Reading:
     def take(self, line: bytes, length: int, *, is_whole: bool) -> None:
         self._lines += 1
         try:
-            found = told(line, self._folder) if line.strip() else None
+            found = told(line, self._folder, self._clock) if line.strip() else None
         except Unreadable:
             if not is_whole:
                 self._unfinished = 1
@@ -131,7 +140,8 @@ class _Reading:
             self._waiting = None
 
     def portion(self, guard: str, *, is_last: bool) -> Portion:
-        cursor = Cursor(self.offset, self._session, self._folder, self._broken, guard)
+        last = self._clock.last.isoformat() if self._clock.last else ""
+        cursor = Cursor(self.offset, self._session, self._folder, self._broken, last, guard)
         return Portion(tuple(self.said), cursor, self._lines, self._unfinished, is_last)
 
     def _answer(self, session: str, path: str, at: datetime | None) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from bot.archive import MAX_NAME, MAX_TEXT, MAX_TITLE
 from bot.model import Kind, Message, Thread, TimelineEvent
+from bot.reading.tail import tail
 from bot.sources.transcripts.nouns import USER, Session, Utterance
 
 HUMAN, MACHINE = "human", "assistant"
@@ -56,7 +57,7 @@ def told(utterance: Utterance) -> str:
     """The text, and below it the files that the tools were called with."""
     files = "Files: " + ", ".join(f"`{path}`" for path in utterance.files) if utterance.files else ""
     room = MAX_TEXT - len(files) - 2
-    return "\n\n".join(filter(None, (utterance.text[: max(0, room)], files)))[:MAX_TEXT]
+    return "\n\n".join(filter(None, (tail(utterance.text, room), files)))[:MAX_TEXT]
 
 
 def _speaker(utterance: Utterance) -> tuple[str, str]:
