@@ -84,11 +84,11 @@ def run_answer(given: argparse.Namespace) -> object:
     started = time.perf_counter()
     before = thread.created_at if given.as_of == "created" else None
     asked = thread.as_of(thread.created_at) if before else thread
-    settings = Settings()
-    answer = decide(recall(asked, memory, settings, Place(given.repo), before))
+    settings, repo = Settings(), given.repo or memory.repo
+    answer = decide(recall(asked, memory, settings, Place(repo), before))
     markdown = ""
     if isinstance(answer, Speak):
-        renderer = Renderer(links=Links(repo=given.repo or ""), commands=False)
+        renderer = Renderer(links=Links(repo=repo or ""), commands=False)
         context = answer.context
         markdown = renderer.render(context, thread_id=thread.id, now=asked.revised_at, searched=context.searched).text
     ms = (time.perf_counter() - started) * 1000
