@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain, islice
 from math import log1p
 
@@ -16,7 +15,7 @@ from bot.reading.language import OTHER_STOP_WORDS, bigrams, folded, is_english, 
 from bot.reading.lexicon import ALSO_ENGLISH, COMMON_WORDS
 from bot.reading.markdown import first_paragraph
 from bot.reading.outcome import outcome
-from bot.reading.references import find_references
+from bot.reading.references import each_once, find_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
 from bot.reading.words import token_terms, tokens
 
@@ -171,11 +170,5 @@ def _shortened(lines: Iterable[str]) -> Iterator[str]:
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:
     """Where the thread points, in order, each once with the strongest action that any message gives it."""
     number = thread.id if isinstance(thread.id, int) else None
-    found: dict[Reference, Reference] = {}
-    for text in texts:
-        for reference in find_references(text, repo=repo, number=number):
-            place = replace(reference, action=None)
-            known = found.get(place)
-            if known is None or known.action is None:
-                found[place] = reference
-    return tuple(islice(found.values(), _MAX_REFERENCES))
+    found = chain.from_iterable(find_references(text, repo=repo, number=number) for text in texts)
+    return tuple(each_once(found)[:_MAX_REFERENCES])

@@ -173,6 +173,19 @@ def test_a_reference_is_kept_once_with_its_strongest_action_and_not_to_itself() 
     assert found.references == (Reference(12, action="duplicate"),)
 
 
+@pytest.mark.parametrize(
+    ("body", "reply", "kept"),
+    [
+        ("Fixes #12.", "Duplicate of #12", Reference(12, action="duplicate")),
+        ("Duplicate of #12", "Fixes #12.", Reference(12, action="duplicate")),
+        ("See Octo/Hub#7.", "octo/hub#7 fixes octo/HUB#7", Reference(7, "Octo", "Hub", "closes")),
+        ("Closes Octo/Hub#7.", "Duplicate of octo/hub#7", Reference(7, "Octo", "Hub", "duplicate")),
+    ],
+)
+def test_of_all_messages_the_strongest_action_counts(body: str, reply: str, kept: Reference) -> None:
+    assert digest(thread(body, said(reply))).references == (kept,)
+
+
 def test_an_address_into_the_own_repository_is_a_reference_of_its_own() -> None:
     body = "See https://github.com/octocat/hello/issues/12"
     assert digest(thread(body), repo="octocat/hello").references == (Reference(12),)
