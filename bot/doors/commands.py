@@ -80,15 +80,15 @@ def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
 def run_answer(given: argparse.Namespace) -> object:
     """What would be said on a thread."""
     memory = open_store(given.store)
-    thread = _thread(memory, given.id, given.repo or "")
+    settings, repo = Settings(), given.repo or memory.repo
+    thread = _thread(memory, given.id, repo or "")
     started = time.perf_counter()
     before = thread.created_at if given.as_of == "created" else None
     asked = thread.as_of(thread.created_at) if before else thread
-    settings = Settings()
-    answer = decide(recall(asked, memory, settings, Place(given.repo), before))
+    answer = decide(recall(asked, memory, settings, Place(repo), before))
     markdown = ""
     if isinstance(answer, Speak):
-        renderer = Renderer(links=Links(repo=given.repo or ""), commands=False)
+        renderer = Renderer(links=Links(repo=repo or ""), commands=False)
         context = answer.context
         markdown = renderer.render(context, thread_id=thread.id, now=asked.revised_at, searched=context.searched).text
     ms = (time.perf_counter() - started) * 1000

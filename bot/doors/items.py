@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from bot.doors.rows import cited
 
 _COMMIT = 10
 """Characters of a commit's id that tell it from others."""
+
+_SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
 
 
 class Item(NamedTuple):
@@ -60,5 +63,6 @@ def gist(card: Card) -> str:
 
 
 def _short(fix: str) -> str:
-    """A commit as people write it; a reference as it is."""
-    return fix if fix.startswith("#") else fix[:_COMMIT]
+    """A commit as people write it, also one of another repository (``owner/name@SHA``); a reference as it is."""
+    place, at, sha = fix.rpartition("@")
+    return f"{place}{at}{sha[:_COMMIT]}" if _SHA.fullmatch(sha) else fix

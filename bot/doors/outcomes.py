@@ -25,12 +25,13 @@ def run_outcomes(given: argparse.Namespace) -> object:
     Ids that are unknown or open are told on stderr, and make the command fail once the others are printed.
     """
     memory = open_store(given.store)
-    threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids, given.repo or "")
+    repo = given.repo or memory.repo
+    threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids, repo or "")
     memory.close()
     if given.sample is not None:
         threads = _sampled(threads, given.sample, given.seed)
     with progress("Reading endings", len(threads)) as tick:
-        found = [(thread, _read(thread, given.repo, tick)) for thread in threads]
+        found = [(thread, _read(thread, repo, tick)) for thread in threads]
     result = [_as_data(thread, ending) for thread, ending in found] if given.json else "".join(_lines(found))
     if not faults:
         return result

@@ -90,8 +90,9 @@ def run_calibrate(given: argparse.Namespace) -> object:
 def _learner(given: argparse.Namespace) -> tuple[Memory, Learner]:
     """The memory of a store and its history, which is replayed as the store answers: with vectors where it has them."""
     memory = open_store(given.store)
-    renderer = Renderer(links=Links(repo=given.repo or ""), commands=False)
-    return memory, learner(memory, Settings(), renderer, Place(given.repo), trains=memory.has_words)
+    repo = given.repo or memory.repo
+    renderer = Renderer(links=Links(repo=repo or ""), commands=False)
+    return memory, learner(memory, Settings(), renderer, Place(repo), trains=memory.has_words)
 
 
 def _embedder(folder: Path | None) -> Embedder | None:

@@ -32,6 +32,10 @@ def thread_named(place: Place, text: str) -> Thread | None:
 
 def card_named(place: Place, thread: Thread) -> Card:
     """The card of a thread, made of itself where the memory has none."""
-    known = place.glance.cards([thread.id]).get(thread.id) or card_of(DIGESTS.line(digest(thread)) or "")
+    known = place.glance.cards([thread.id]).get(thread.id) or _card_made_of(thread, place.repo or None)
     assert known is not None
     return known
+
+
+def _card_made_of(thread: Thread, repo: str | None) -> Card | None:
+    return card_of(DIGESTS.line(digest(thread, repo=repo)) or "")

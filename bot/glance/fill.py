@@ -40,6 +40,7 @@ def fill(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progres
         _bring_digests(database, memory.digest_shards(), _releases(memory.every_fix()), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
+        note(database, "repo", memory.repo or "")
         note(database, "notes", "\n".join([*memory.notes, *_lacking(database, memory)]))
 
 

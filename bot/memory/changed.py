@@ -26,11 +26,12 @@ Progress = Callable[[int], None]
 
 
 class Changed(Held):
-    """Reads see the snapshot and the changes. ``repo`` is OWNER/NAME of the repository, which links are told by."""
+    """Reads see the snapshot and the changes. ``repo`` is OWNER/NAME of the repository, which links are told by: where
+    it is not given, that of the last writer who knew it."""
 
     def __init__(self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = (), repo: str | None = None) -> None:
         super().__init__(snapshot, notes, expected)
-        self._repo = repo
+        self.repo = repo or self.manifest.repo or None
         self._written: dict[ThreadId, Record] = {}
         self._digests: dict[ThreadId, Digest] = {}
         self._renewed: dict[ThreadId, str | None] = {}  # lines of digests that are held otherwise than made now
@@ -138,6 +139,8 @@ class Changed(Held):
         cursors = [moment for moment in (self.manifest.cursor, changes.cursor) if moment]
         manifest = self.manifest.with_pages(changes.pages).with_reading(changes.reading, changes.read_whole)
         self.manifest = replace(manifest, cursor=max(cursors, default=None))
+        if records:
+            self.manifest = replace(self.manifest, repo=self.repo or "")
         return records
 
     def _file_edits(self) -> dict[str, bytes | None]:
@@ -209,7 +212,7 @@ class Changed(Held):
 
     def _read_digest(self, record: Record) -> None:
         if isinstance(record, Thread):
-            self._digests[record.id] = read_digest(record, repo=self._repo)
+            self._digests[record.id] = read_digest(record, repo=self.repo)
         else:
             self._digests.pop(record.id, None)
 
@@ -236,7 +239,7 @@ class Changed(Held):
         """The digest as this version makes it, to be written where another one is held, such as an earlier version's.
 
         Only lines are kept of those: a thousand digests have five megabytes."""
-        made = self._digests.get(thread.id) or read_digest(thread, repo=self._repo)
+        made = self._digests.get(thread.id) or read_digest(thread, repo=self.repo)
         line = DIGESTS.line(made)
         if f"{line}\n".encode() not in (self._files.get(DIGESTS.path(thread.id)) or b""):
             self._renewed[thread.id] = line
@@ -246,7 +249,7 @@ class Changed(Held):
         """Read all digests of a damaged shard again from the records."""
         for record in self._decoded(in_order(self.snapshot.paths(f"{FOLDER}/{PurePosixPath(path).stem}"))):
             if isinstance(record, Thread) and record.id not in self._written:
-                self._digests[record.id] = read_digest(record, repo=self._repo)
+                self._digests[record.id] = read_digest(record, repo=self.repo)
         self.notes.add(f"{path} was damaged: it was made anew from the records.")
 
     def _decoded(self, paths: list[str]) -> Iterator[Record]:

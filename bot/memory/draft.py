@@ -202,7 +202,7 @@ class Draft(Changed):
         self.manifest = replace(self.manifest, threads=len(files) - gone, tombstones=gone)
 
     def _document(self, thread: Thread) -> Document:
-        digest = self._digests.get(thread.id) or read_digest(thread, repo=self._repo)
+        digest = self._digests.get(thread.id) or read_digest(thread, repo=self.repo)
         return document_of(thread, digest, self.encoder.vectors(thread))
 
     def _document_anew(self, thread: Thread) -> Document:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ INDEX = "index"
 PARTS = "index-parts"
 """Beside the index, so that who opens that fetches none of them; in 16 folders by the first digit of the name."""
 
+_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+
 MAX_PENDING = 200
 """Promised comments that wait at most: at five a run they take forty runs."""
 
@@ -42,7 +45,8 @@ class Manifest:
     the downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
     `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
     asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
-    last one began that came to its end. What a version does not know it drops.
+    last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. What a version
+    does not know it drops.
     """
 
     analyser: str = ""
@@ -61,6 +65,7 @@ class Manifest:
     reading: Reading | None = None
     read_whole: datetime | None = None
     layout: int = 0
+    repo: str = ""
 
     def with_reading(self, reading: Reading | None, read_whole: datetime | None) -> Manifest:
         """The manifest with how far a reading has come, unless one that began no earlier is at its end."""
@@ -101,6 +106,7 @@ def encode(manifest: Manifest) -> bytes:
         "recent": [wish_fields(wish) for wish in manifest.recent],
         "reading": _reading_fields(manifest.reading) if manifest.reading else None,
         "read_whole": stamp(manifest.read_whole),
+        "repo": manifest.repo,
     }
     return canonical(
         {
@@ -145,9 +151,14 @@ def decode(data: bytes) -> Manifest:
             recent=_recent(fields.get("recent")),
             reading=_reading(fields.get("reading")),
             read_whole=time_or_none(fields.get("read_whole")),
+            repo=_repo(fields.get("repo")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
+
+
+def _repo(value: object) -> str:
+    return value if isinstance(value, str) and _REPO.fullmatch(value) else ""
 
 
 def _pages(value: object) -> dict[str, str]:

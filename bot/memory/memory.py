@@ -88,6 +88,11 @@ class Memory:
         return self._draft
 
     @property
+    def repo(self) -> str | None:
+        """The repository (OWNER/NAME): as it was given, else as the store has it; None where nobody said."""
+        return self.draft.repo
+
+    @property
     def cursor(self) -> datetime | None:
         """Everything that changed before this moment is remembered; None in an empty memory."""
         return self.draft.manifest.cursor

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain, islice
 from math import log1p
 
@@ -16,7 +15,7 @@ from bot.reading.language import OTHER_STOP_WORDS, bigrams, folded, is_english, 
 from bot.reading.lexicon import ALSO_ENGLISH, COMMON_WORDS
 from bot.reading.markdown import first_paragraph
 from bot.reading.outcome import outcome
-from bot.reading.references import find_references
+from bot.reading.references import each_once, find_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
 from bot.reading.words import token_terms, tokens
 
@@ -37,6 +36,13 @@ _BODY_WEIGHT = 1.0
 _COMMENT_WEIGHT = 0.5
 _CODE_WEIGHT = 1.5
 
+_LEAST_WORDS = 3
+"""Different words that are no stop words: a reply of fewer is no summary."""
+
+_UNSPACED_WORD = 3
+"""Characters of a script without spaces that count as a word."""
+
+_POINTER = re.compile(r"(?<!\w)@[\w./-]{1,140}|(?:[\w.-]{1,100}/[\w.-]{1,100})?#\d+|\bGH-\d+", re.ASCII)
 _QUOTED_LINE = re.compile(r"^[ \t]{0,3}>[^\n]*\n?", re.MULTILINE)
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
 _GENERATED = re.compile(r"\d{4}|::h[0-9a-f]", re.ASCII)
@@ -78,13 +84,26 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
 
 
 def _summary(thread: Thread, opening: str) -> str:
-    """What the first other person replied, a maintainer's word before anyone else's; else how the thread opens."""
+    """What another person first replied in more than a few words, maintainers before anyone else; else how the thread
+    opens."""
     replies = [c for c in thread.comments if not c.is_bot and c.author != thread.author and c.text.strip()]
-    first = next((reply for reply in replies if reply.by_maintainer), replies[0] if replies else None)
-    if first is None:
-        return first_paragraph(opening)[:MAX_SUMMARY].strip()
-    own = _QUOTED_LINE.sub("", first.text).strip() if ">" in first.text else ""
-    return (own or first.text.strip())[:MAX_SUMMARY].strip()
+    replies.sort(key=lambda reply: not reply.by_maintainer)
+    told = (_own_words(reply.text)[:MAX_SUMMARY].strip() for reply in replies)
+    telling = next(filter(_is_telling, told), "") or first_paragraph(opening)[:MAX_SUMMARY].strip()
+    return telling or (_own_words(replies[0].text)[:MAX_SUMMARY].strip() if replies else "")
+
+
+def _own_words(text: str) -> str:
+    """A comment without the lines that it quotes, unless it is nothing else."""
+    own = _QUOTED_LINE.sub("", text).strip() if ">" in text else ""
+    return own or text.strip()
+
+
+def _is_telling(text: str) -> bool:
+    """Whether it has words of its own enough to be understood: not "cc @octocat", "Fixed in #12" or "+1"."""
+    said = tokens(_POINTER.sub(" ", without_addresses(text)))
+    words = {folded(token) for token in said if not token[0].isdigit() and token_terms(token)}
+    return sum(len(word) // _UNSPACED_WORD if unspaced().match(word) else 1 for word in words) >= _LEAST_WORDS
 
 
 def _keywords(texts: list[str]) -> tuple[str, ...]:
@@ -151,11 +170,5 @@ def _shortened(lines: Iterable[str]) -> Iterator[str]:
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:
     """Where the thread points, in order, each once with the strongest action that any message gives it."""
     number = thread.id if isinstance(thread.id, int) else None
-    found: dict[Reference, Reference] = {}
-    for text in texts:
-        for reference in find_references(text, repo=repo, number=number):
-            place = replace(reference, action=None)
-            known = found.get(place)
-            if known is None or known.action is None:
-                found[place] = reference
-    return tuple(islice(found.values(), _MAX_REFERENCES))
+    found = chain.from_iterable(find_references(text, repo=repo, number=number) for text in texts)
+    return tuple(each_once(found)[:_MAX_REFERENCES])

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
 from bot.reading import tags
@@ -22,8 +23,28 @@ MAX_SENTENCE = 2_000
 MAX_CHARS = 65_536
 """Texts are read up to here, the longest comment that GitHub promises to take; what is beyond is cut off."""
 
+MAX_CELLS = MAX_CHARS // 2
+"""Cells of tables that are read of one text, as many as can be written in it. The parser fills rows up to the width of
+their table: without a limit, 64 KB of short rows under wide headings are millions of cells."""
+
+
+def _table(state: StateBlock, first: int, after: int, silent: bool) -> bool:
+    """The parser's rule for a table, up to the row with which the text would have more than MAX_CELLS cells."""
+    if not table(state, first, after, True):
+        return False
+    delimiters = state.src[state.bMarks[first + 1] + state.tShift[first + 1] : state.eMarks[first + 1]]
+    columns = delimiters.strip().strip("|").count("|") + 1
+    left = state.env.get("cells", MAX_CELLS)
+    rows = left // columns
+    if not silent and rows:
+        table(state, first, min(after, first + 1 + rows), False)
+        state.env["cells"] = left - columns * (state.line - first - 1)
+    return bool(rows)
+
+
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
 """Its time for nested brackets grows with ``maxNesting``; what is nested deeper (a list in ten lists) is not read."""
+_PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 parse = _PARSER.parse
 """A text as the parser's tokens, for who shows it instead of reading it."""
 
@@ -150,7 +171,8 @@ def heading_lines(source: str) -> list[Line]:
 
 def paragraphs(source: str) -> list[Paragraph]:
     """The paragraphs and headings of a `readable` text outside quotes, code and hidden comments, in order."""
-    rows, quotes, found = source.split("\n"), 0, []
+    rows, quotes = source.split("\n"), 0
+    found: list[Paragraph] = []
     for token in _PARSER.parse(_bounded(source)):
         if token.type in ("blockquote_open", "blockquote_close"):
             quotes += token.nesting
@@ -158,6 +180,8 @@ def paragraphs(source: str) -> list[Paragraph]:
             quotes = max(0, quotes + _opened(token.content))
         elif token.type == "inline" and token.map and not quotes:
             first, after = token.map
+            if found and found[-1].first == first:
+                continue  # a further cell of a table's row, which begins no line
             found.append(Paragraph(first, tuple(rows[first:after]), tuple(_plain_lines(token.children or []))))
     return found
 

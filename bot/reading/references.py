@@ -104,11 +104,14 @@ def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
 
 
 def _collect(runs: Iterable[Run], place: _Place, grammar: _Grammar) -> list[Reference]:
+    local = map(place.localise, _scan(runs, grammar))
+    return each_once(reference for reference in local if not place.is_self(reference))
+
+
+def each_once(references: Iterable[Reference]) -> list[Reference]:
+    """The references in order, each as it was first written, with the strongest action that it has anywhere."""
     found: dict[tuple[str, str | None, int], Reference] = {}
-    for raw in _scan(runs, grammar):
-        reference = place.localise(raw)
-        if place.is_self(reference):
-            continue
+    for reference in references:
         slug = f"{reference.owner}/{reference.repo}".lower()
         key = (slug, reference.prefix, reference.number)
         known = found.setdefault(key, reference)
@@ -145,7 +148,7 @@ def _from_hash(text: str, token: re.Match[str]) -> tuple[int, Reference] | None:
     """``#N`` or ``owner/repo#N``; nothing for ``user#N``, which means that user's fork."""
     end = token.start()
     before = text[max(0, end - _MAX_SLUG) : end]
-    word = before[len(before.rstrip(_SLUG_CHARS)) :].lstrip("-.")
+    word = before[len(before.rstrip(_SLUG_CHARS)) :].lstrip(".")
     slug = _SLUG.fullmatch(word) if len(word) < _MAX_SLUG else None
     if slug:
         return _placed(end - len(word), _owned(slug[1], slug[2], token["hash"]))

@@ -38,7 +38,7 @@ _ERRNO = (
 # The first character is tested before what stands in front of it: the scan then skips to the next capital.
 _ERROR_NAME = re.compile(
     rf"[A-Z](?<![\w.$-][A-Z])(?:(?<=E)(?:{_ERRNO[1:]}|\d{{3,5}})|(?!FC|SO|HA|VE|TF|ES|SA)[A-Z]{{0,4}}-?\d{{4,5}}"
-    r"|[A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8}(?! ?=)|\w{2,60}(?:Error|Exception))(?![\w/-])",
+    r"|[A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,8}(?! ?=)|\w{2,60}(?:Error|Exception))(?![\w/-])",
     re.ASCII,
 )
 _LINE_PREFIX = re.compile(r"[\s>*#|-]{0,20}")

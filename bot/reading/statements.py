@@ -8,7 +8,7 @@ from bot.reading.markdown import read, sentences
 
 _STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
 # People wrap lines by hand as often as they write one statement a line: a line that begins like a sentence is one.
-_LINE = re.compile(r"\n\s*(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")
+_LINE = re.compile(r"\n(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")
 
 
 def statements(text: str) -> tuple[str, ...]:
@@ -18,5 +18,10 @@ def statements(text: str) -> tuple[str, ...]:
     """
     if "~~" in text:
         text = _STRUCK.sub(" ", text)
-    lines = (line for paragraph in read(text).prose for line in _LINE.split(paragraph))
+    lines = (line for paragraph in read(text).prose for line in _LINE.split(_unpadded(paragraph)))
     return tuple(sentence for line in lines for sentence in sentences(line))
+
+
+def _unpadded(paragraph: str) -> str:
+    """The paragraph without empty lines, which breaks in it can make, and without white space around its lines."""
+    return "\n".join(line for row in paragraph.split("\n") if (line := row.strip()))

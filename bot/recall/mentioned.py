@@ -8,12 +8,9 @@ from datetime import datetime
 
 from bot.answer import Mention
 from bot.model import Reference, Thread, ThreadId
-from bot.reading.digest import MAX_SUMMARY
 from bot.reading.digest import digest as read_digest
 from bot.reading.intent import without_commands
-from bot.reading.markdown import first_paragraph
 from bot.reading.references import find_references, find_title_references
-from bot.reading.signals import strip_boilerplate
 from bot.reading.words import terms
 from bot.recall.condense import condense
 from bot.recall.files import telling_files
@@ -23,7 +20,6 @@ from bot.recall.reopened import earlier_ending
 MAX_CHAIN = 10
 MAX_LISTED = 10
 MAX_ELSEWHERE = 5
-LEAST_WORDS = 8
 SHORT = 240
 """Characters of a summary that are shown in full, whatever stands in it."""
 
@@ -133,7 +129,7 @@ def _mention(
     if thread is None:
         return Mention(id=number, missing=NO_RECORD)
     digest = read_digest(thread, repo=repo)
-    summary = _summary(thread, digest.summary)
+    summary = digest.summary
     return Mention(
         id=thread.id,
         title=thread.title,
@@ -152,13 +148,6 @@ def _mention(
         chain=tuple(chain[:-1]),
         earlier=earlier_ending(thread, repo),
     )
-
-
-def _summary(thread: Thread, summary: str) -> str:
-    """The digest's summary, or how the thread opens where that is a reply too short to be understood by itself."""
-    if len(summary.split()) >= LEAST_WORDS or not summary.isascii():
-        return summary
-    return first_paragraph(strip_boilerplate(thread.body))[:MAX_SUMMARY].strip() or summary
 
 
 def _tells_all(summary: str, thread: Thread) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from bot.model import Kind, Thread, ThreadId
 from bot.reading.keywords import keywords, quotations
 from bot.reading.page_keys import page_url, source_of
 from bot.reading.sections import Section, first_sentences, sections
+from bot.reading.signals import find_errors
 from bot.reading.words import body_terms, terms
 from bot.recall.library import Library, threads
 from bot.recall.mentioned import Place
@@ -40,7 +42,7 @@ QUOTATION = 0.15
 """What a quotation of the question adds that stands in the passage word for word."""
 
 SHORTEST = 12
-"""Shorter quotations, in characters, prove nothing: they are words."""
+"""Shorter quotations, in characters, prove nothing: they are words. Codes of errors do, however short."""
 
 STEEPNESS = 3.0
 """Puts a coverage of 0.295 at a similarity of 0.65."""
@@ -50,31 +52,51 @@ NOWHERE = "\0"
 """A term that no text has."""
 
 _BLOCKS = re.compile(r"\n[ \t]*\n")
+_CODE = re.compile(r"[A-Z][A-Z0-9_-]{3,80}", re.ASCII)
+"""An error's code, not the name of an exception, which many errors have."""
+
+_STATUS = re.compile(r"\b0[xX][0-9A-Fa-f]{4,16}\b", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a section: the terms of its headings and its text, and the text in small letters on one line."""
+    """A part of a section: the terms of its headings and its text, the scripts that these are in, and the section's
+    heading and the text in small letters on one line."""
 
     section: Section
     terms: frozenset[str]
+    scripts: frozenset[str]
     text: str
+
+    @classmethod
+    def of(cls, title: str, section: Section, text: str) -> Passage:
+        found = frozenset(terms(f"{title}\n{' '.join(section.path)}\n{text}"))
+        heading = " ".join(section.path[-1:])
+        return cls(section, found, frozenset(map(_script, found)), _plain(f"{heading}\n{text}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as it is looked for: the analysed terms of its title and of all of it, and what it quotes."""
+    """A question as it is looked for: the analysed terms of its title and of all of it, and what fits anything that it
+    quotes."""
 
     title: frozenset[str]
     terms: frozenset[str]
-    quotations: tuple[str, ...] = ()
+    quotation: re.Pattern[str]
 
     @classmethod
     def of(cls, thread: Thread) -> Asked:
         title = frozenset(terms(thread.title))
-        told = (_plain(one) for one in quotations(f"{thread.title}\n{thread.body}"))
-        quoted = tuple(one for one in told if len(one) >= SHORTEST and " " in one)
-        return cls(title, title | frozenset(body_terms(thread.body)), quoted)
+        told = quotations(f"{thread.title}\n{thread.body}")
+        phrases = (one for one in map(_plain, told) if len(one) >= SHORTEST and " " in one)
+        codes = (_plain(code) for one in told for code in _codes(one))
+        either = "|".join(map(re.escape, dict.fromkeys((*phrases, *codes)))) or r"(?!)"
+        whole = re.compile(rf"(?<![a-z0-9_])(?:{either})(?![a-z0-9_])")
+        return cls(title, title | frozenset(body_terms(thread.body)), whole)
+
+    def within(self, scripts: frozenset[str]) -> Asked:
+        """The part of the question that a text in these scripts could hold: names and codes can stand in any."""
+        return replace(self, terms=frozenset(term for term in self.terms if term.isascii() or _script(term) in scripts))
 
 
 def find_pages(
@@ -91,9 +113,10 @@ def find_pages(
     read = [(key, passage) for key, page in pages.items() for passage in _passages(page.title, page.body)]
     asked = Asked.of(thread)
     rarity = Rarity.among([passage for _, passage in read], asked, library, before)
+    parts = {scripts: asked.within(scripts) for scripts in {passage.scripts for _, passage in read}}
     best: dict[ThreadId, tuple[float, Section]] = {}
     for key, passage in read:
-        similarity = _similarity(asked, passage, rarity)
+        similarity = _similarity(asked, parts[passage.scripts], passage, rarity)
         if similarity >= wanted.similarity_threshold and similarity > best.get(key, (0.0,))[0]:
             best[key] = similarity, passage.section
     ranked = sorted(best, key=lambda key: (-best[key][0], str(key)))[: wanted.max_results]
@@ -142,11 +165,7 @@ def _candidates(askings: Iterable[Thread], library: Library, before: datetime | 
 
 @lru_cache(maxsize=64)
 def _passages(title: str, body: str) -> tuple[Passage, ...]:
-    return tuple(
-        Passage(section, frozenset(terms(f"{title}\n{' '.join(section.path)}\n{text}")), _plain(text))
-        for section in sections(body)
-        for text in _parted(section.text)
-    )
+    return tuple(Passage.of(title, section, text) for section in sections(body) for text in _parted(section.text))
 
 
 def _parted(text: str) -> Iterator[str]:
@@ -162,15 +181,28 @@ def _parted(text: str) -> Iterator[str]:
         yield part
 
 
-def _similarity(asked: Asked, passage: Passage, rarity: Rarity) -> float:
+def _similarity(whole_question: Asked, part: Asked, passage: Passage, rarity: Rarity) -> float:
+    """How much of the question the passage covers. One that holds a quotation of it word for word need not be in its
+    language: then the ``part`` of the question is looked for that a text in the passage's scripts could hold."""
+    quoted = bool(whole_question.quotation.search(passage.text))
+    asked = part if quoted else whole_question
     shared = asked.terms & passage.terms
-    quoted = any(one in passage.text for one in asked.quotations)
     if len(shared) < LEAST_TERMS and not quoted:
         return 0.0
     whole = fsum(_weight(term, asked) * rarity.asked(term) for term in asked.terms)
     covered = fsum(_weight(term, asked) * rarity.shared(term) for term in shared)
     coverage = min(1.0, (covered / whole if whole else 0.0) + QUOTATION * quoted)
     return round(1.0 - float((1.0 - coverage) ** STEEPNESS), 4)
+
+
+def _codes(quotation: str) -> Iterator[str]:
+    yield from filter(_CODE.fullmatch, find_errors(quotation))
+    yield from _STATUS.findall(quotation)
+
+
+def _script(term: str) -> str:
+    """The script of a term as Unicode names it, empty for ASCII."""
+    return "" if term.isascii() else unicodedata.name(term[0], "").partition(" ")[0]
 
 
 def _weight(term: str, asked: Asked) -> float:

@@ -287,6 +287,19 @@ def test_nothing_relevant_is_an_answer_and_no_weak_hits(agent: Agent) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:ping is removed")  # from the newest version of the protocol, not from this one
+def test_a_fix_in_another_repository_keeps_its_name(tmp_path: Path) -> None:
+    said = "Fixed by https://github.com/octo-org/cookie-jar/pull/33906."
+    ended: dict[str, Any] = {"state": "closed", "closed_at": THEN + timedelta(hours=1), "closed_by": "monalisa"}
+    folder = stored(tmp_path / "store", issue(1, "Login loops", "It loops.", said, **ended))
+    with session(tmp_path, "--store", folder) as one:
+        for tool, arguments in (
+            ("search_memories", {"query": "login loops"}),
+            ("get_conversation", {"id": "1"}),
+            ("memory_smart_search", {"query": "login loops"}),
+        ):
+            assert "octo-org/cookie-jar#33906" in json.dumps(one.data(tool, **arguments)), tool
+
+
 def test_calls_at_the_same_time_are_all_answered_and_so_is_a_ping(agent: Agent) -> None:
     with ThreadPoolExecutor(12) as pool:
         calls = [pool.submit(agent.data, "get_conversation", id=1 + n % 6) for n in range(12)]

@@ -15,6 +15,9 @@ from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY, digest
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 
 
+ANSWER = "Clear the cookie of the old path."
+
+
 def said(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
     return Message(author, role, OPENED + timedelta(hours=hours), text, id=number)
 
@@ -24,13 +27,73 @@ def thread(body: str = "It loops.", *comments: Message, title: str = "Login loop
 
 
 def test_the_summary_is_the_first_reply_of_another_person() -> None:
-    found = digest(thread("It loops.", said("Any news?", "octocat"), said("Clear the cookie."), said("Later.")))
-    assert found.summary == "Clear the cookie."
+    found = digest(thread("It loops.", said("Any news?", "octocat"), said(ANSWER), said("Later.")))
+    assert found.summary == ANSWER
 
 
 def test_a_maintainers_reply_comes_before_anyone_elses() -> None:
-    found = digest(thread("It loops.", said("Me too."), said("Clear the cookie.", "monalisa", "MEMBER")))
-    assert found.summary == "Clear the cookie."
+    other = "It loops here with another browser, too."
+    found = digest(thread("It loops.", said(other), said(ANSWER, "monalisa", "MEMBER")))
+    assert found.summary == ANSWER
+
+
+FEW_WORDS = [
+    "cc @octocat",
+    "CC: @octo-org/maintainers @monalisa.",
+    "Fixed",
+    "Fixed in #12.",
+    "Fixed by octo-org/linkbarn#12",
+    "+1",
+    "👍",
+    "👍 +1 👍",
+    "LGTM!",
+    "Me too.",
+    "Same here",
+    "Duplicate of #7",
+    "Any news?",
+    "See GH-12.",
+    "Fixed by https://github.com/octo-org/linkbarn/pull/12",
+    "0d0e0ed056a45781a1b2c3d4e5f60718293a4b5c",
+    "Ping @monalisa?",
+    "> It loops.\n\n+1",
+    "- [ ] @octocat",
+    "**Fixed**",
+    "Thanks!",
+    "修复了",
+    "谢谢 @octocat",
+    "確認しました",
+    "ขอบคุณ",
+    "Danke!",
+    "Исправлено",
+]
+
+
+@pytest.mark.parametrize("words", FEW_WORDS)
+def test_a_few_words_are_no_summary(words: str) -> None:
+    few = said(words, "monalisa", "MEMBER")
+    assert digest(thread("It loops.", few, said(ANSWER))).summary == ANSWER
+    assert digest(thread("It loops.", said(words), said(ANSWER, "monalisa", "MEMBER"))).summary == ANSWER
+    assert digest(thread("It loops.\n\nSince May.", few, said("+1"))).summary == "It loops."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The cookie path changed.",
+        "Please run `linkbarn repair --all` once.",
+        "清除 Cookie 后重新登录即可。",
+        "バージョンを上げると直ります。",
+        "쿠키를 지우고 다시 로그인하면 됩니다.",
+        "Den Cookie löschen und neu anmelden.",
+        "@octocat, set `BASE_PATH` and restart the server.",
+    ],
+)
+def test_a_short_answer_is_a_summary(reply: str) -> None:
+    assert digest(thread("It loops.", said(reply))).summary == reply
+
+
+def test_where_nobody_says_more_a_few_words_are_better_than_none() -> None:
+    assert digest(thread("", said("Fixed."), said("+1"))).summary == "Fixed."
 
 
 def test_bots_do_not_reply() -> None:
@@ -44,8 +107,9 @@ def test_without_a_reply_the_summary_is_the_first_paragraph_of_what_the_reporter
 
 
 def test_the_summary_is_cut_and_leaves_out_what_is_quoted() -> None:
-    found = digest(thread("x", said("> It loops.\n\n" + "y" * 600)))
-    assert found.summary == "y" * MAX_SUMMARY
+    reply = "Clear the cookie of the old path" + "y" * MAX_SUMMARY
+    found = digest(thread("x", said(f"> It loops.\n\n{reply}")))
+    assert found.summary == reply[:MAX_SUMMARY]
 
 
 def test_keywords_are_readable_and_those_of_the_title_come_first() -> None:
@@ -107,6 +171,19 @@ def test_what_is_named_anywhere_in_the_thread_is_kept() -> None:
 def test_a_reference_is_kept_once_with_its_strongest_action_and_not_to_itself() -> None:
     found = digest(thread("See #12 and #42.", said("Duplicate of #12")))
     assert found.references == (Reference(12, action="duplicate"),)
+
+
+@pytest.mark.parametrize(
+    ("body", "reply", "kept"),
+    [
+        ("Fixes #12.", "Duplicate of #12", Reference(12, action="duplicate")),
+        ("Duplicate of #12", "Fixes #12.", Reference(12, action="duplicate")),
+        ("See Octo/Hub#7.", "octo/hub#7 fixes octo/HUB#7", Reference(7, "Octo", "Hub", "closes")),
+        ("Closes Octo/Hub#7.", "Duplicate of octo/hub#7", Reference(7, "Octo", "Hub", "duplicate")),
+    ],
+)
+def test_of_all_messages_the_strongest_action_counts(body: str, reply: str, kept: Reference) -> None:
+    assert digest(thread(body, said(reply))).references == (kept,)
 
 
 def test_an_address_into_the_own_repository_is_a_reference_of_its_own() -> None:

@@ -235,6 +235,10 @@ def test_without_phrases_nothing_is_a_question() -> None:
 # -- hostile text --------------------------------------------------------------------------------------------------
 
 
+def test_in_a_table_a_command_counts_in_the_first_cell_of_a_row_only() -> None:
+    assert names("/precedent help | /precedent off\n--- | ---\n/precedent on | /precedent refresh") == ["help", "on"]
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_text_is_read_in_time(text: str) -> None:
     begun = time.process_time()

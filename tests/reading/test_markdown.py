@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.reading import markdown, tags
-from bot.reading.markdown import MAX_CHARS, Heading, Link, Run, first_paragraph, paragraphs, read, sentences
+from bot.reading.markdown import MAX_CELLS, MAX_CHARS, Heading, Link, Run, first_paragraph, paragraphs, read, sentences
 from tests.examples import examples
 
 REPORT = """\
@@ -210,12 +210,15 @@ def test_tags_keep_their_targets_and_entities_are_decoded() -> None:
     ]
 
 
+SHORT_ROWS = "|a" * 256 + "\n" + "|-" * 256 + "\n" + "b\n" * 256
+
 UNITS = [
     "[", "*", "`", ">", "!", "![", "\\!", "_", "<", "(", "- ", "| ", "> - ", "1. ", "[a](", "[](<", "*a_ ",
     "**a ", "<a ",
     "a<!--", "a<![CDATA[", "<a b='", "&#", "|-|-\n", "|a\n|-\n", " - a\n", "</b>\n\n", "http://a ", "www.)",
     "~~a", "[[a]",
-    "<code>", "<pre>", "<blockquote>", "```\n", "``a` ", "*a**a", ". ", "e.g. ", "#1 ", "a\n", "\t",
+    "<code>", "<pre>", "<blockquote>", f"{SHORT_ROWS}\n", "<br>", "\\\n",
+    "```\n", "``a` ", "*a**a", ". ", "e.g. ", "#1 ", "a\n", "\t",
 ]  # fmt: skip
 
 
@@ -232,3 +235,19 @@ def test_the_longest_text_of_one_mark_is_read_in_seconds(unit: str) -> None:
 def test_brackets_that_are_never_closed_are_text() -> None:
     (found,) = paragraphs("![" * 40 + "[a](b)")
     assert found.shown == ("![" * 40 + "[a](b)",)
+
+
+def test_short_rows_of_wide_tables_are_filled_up_to_a_limit_and_what_follows_is_read() -> None:
+    text = f"{SHORT_ROWS}\n" * 40 + "The end."
+    assert sum(token.type in ("th_open", "td_open") for token in markdown.parse(text)) <= MAX_CELLS
+    assert read(text).prose[-1] == "The end."
+
+
+def test_a_table_that_is_written_out_is_read_to_its_end() -> None:
+    text = "a|b\n-|-\n" + "1|2\n" * (MAX_CHARS // 4 - 3) + "3|4"
+    assert read(text).prose[0] == "a | b"
+    assert read(text).prose[-1] == "3 | 4"
+
+
+def test_of_the_cells_of_a_row_only_the_first_begins_a_line() -> None:
+    assert [part.shown for part in paragraphs("a|b\n-|-\nc|d\n\ne")] == [("a",), ("c",), ("e",)]

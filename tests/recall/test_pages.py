@@ -103,6 +103,48 @@ def test_a_quotation_that_stands_in_a_page_finds_it(remember: Remember) -> None:
     assert [hit.title for hit in hits] == ["Oddities"]
 
 
+IN_OTHER_SCRIPTS = {
+    "zh": ("升级后无法登录", "升级到 2.3 之后，每次登录都会提示错误 `{}`，请问应该如何解决？谢谢。"),
+    "zh-Hant": ("升級後無法登入", "升級之後，每次登入都出現「`{}`」的錯誤訊息，請問要怎麼處理？"),
+    "ja": ("ログインできません", "アップグレード後、ログインしようとすると `{}` というエラーが表示されます。"),
+    "ko": ("로그인이 안 됩니다", "업그레이드 후 로그인하면 `{}` 오류가 발생합니다. 어떻게 해결하나요?"),
+    "th": ("เข้าสู่ระบบไม่ได้", "หลังจากอัปเกรดแล้วเกิดข้อผิดพลาด `{}` ทุกครั้งที่เข้าสู่ระบบ"),
+    "ru": ("Не могу войти", "После обновления при входе появляется ошибка `{}`. Что делать?"),
+}
+CODES = ["E_SESSION_EXPIRED", "ERR_TOKEN_LOST", "ECONNREFUSED", "TS2345", "E1042", "ORA-00942", "0x80070005"]
+
+
+@pytest.mark.parametrize("language", IN_OTHER_SCRIPTS)
+@pytest.mark.parametrize("code", CODES)
+def test_the_code_of_an_error_finds_its_page_from_another_script(remember: Remember, language: str, code: str) -> None:
+    text = f"# Error codes\n\n## Signing in\n\nThe server answers {code} when the cookie has another path. Set it.\n"
+    heading = f"# Failures\n\n## `{code}`\n\nThe cookie has another path than the server.\n"
+    title, body = IN_OTHER_SCRIPTS[language]
+    asked = thread(900, title, body.format(code))
+    assert found(asked, remember(*sample_pages())) == ()
+    for written, title in ((text, "Error codes: Signing in"), (heading, f"Failures: {code}")):
+        memory = remember(*sample_pages(), page("docs:docs/errors.md", written))
+        assert [hit.title for hit in found(asked, memory)] == [title]
+
+
+def test_a_page_in_the_same_language_with_the_code_is_found(remember: Remember) -> None:
+    title, body = IN_OTHER_SCRIPTS["zh"]
+    text = "# 错误代码\n\n## 会话过期\n\n错误 `ERR_TOKEN_LOST` 表示会话已过期，请重新登录并检查服务器时间设置。\n"
+    memory = remember(*sample_pages(), page("docs:docs/zh.md", text))
+    assert [hit.title for hit in found(thread(900, title, body.format("ERR_TOKEN_LOST")), memory)] == [
+        "错误代码: 会话过期"
+    ]
+    assert found(thread(900, title, body.format("ERR_TOKEN_GONE")), memory) == ()
+
+
+@pytest.mark.parametrize("name", ["cookie", "UTF-8", "TypeError", "Linkbarn", "E104", "ORA-0094"])
+def test_a_name_alone_is_no_answer_to_a_report_in_another_script(remember: Remember, name: str) -> None:
+    text = f"# Notes\n\nThe cookie is UTF-8, a TypeError is E1042, ORA-00942 in Linkbarn, and it is {name} again.\n"
+    memory = remember(*sample_pages(), page("docs:docs/notes.md", text.replace(f"is {name} again", "is odd")))
+    title, body = IN_OTHER_SCRIPTS["ja"]
+    assert found(thread(900, title, body.format(name)), memory) == ()
+
+
 def test_words_that_are_scattered_over_a_long_list_are_no_answer(remember: Remember) -> None:
     words = ("gallery", "worker", "restart", "blocked", "snapshot", "queue")
     item = "- Some {} among other matters of no weight, which go on and on until the line is rather long indeed."

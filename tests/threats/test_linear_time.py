@@ -88,7 +88,8 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "words": body_terms,
     "keywords": keywords,
     "versions": read_version,
-    "commands": lambda text: (commands(text), commands(f"/precedent search {text}"), without_commands(text)),
+    "commands": lambda text: (commands(f"/precedent off\n\n{text}"), commands(f"/precedent search {text}")),
+    "text without commands": lambda text: without_commands(f"/precedent off\n\n{text}"),
     "questions": lambda text: recall_question(f"what did we decide about {text}", RECALL_PHRASES),
     "sections": lambda text: (page_title(text), [first_sentences(part) for part in sections(text)]),
     "condensed body": condense_body,
@@ -136,7 +137,9 @@ LINES = [
     "<!--", "<!-- -->", "<a ", "<a href='", "</a>", "<b>", "<details>", "<details><summary>", "</p", "<![CDATA[", "<?",
     "<img src=x ", "<pre>", "<pre>\n", "```\n", "```a\n", "~~~\n", "````\n```\n", "    code\n", "- - ",
     "- a\n  ", "> > ",
-    "> a\n", ">\n", "* a\n\n", "1. a\n   ", "a\n===\n", "a\n---\n", "---\n", "| a | b |\n", "| a |\n|---|\n", "# a\n",
+    "> a\n", ">\n", "* a\n\n", "1. a\n   ", "a\n===\n", "a\n---\n", "---\n", "| a | b |\n", "| a |\n|---|\n",
+    "a|b\n-|-\n", "<br>", "\\\n", "a<br>", "&#32;\\\n", "<hr>", "</blockquote>", "<a href=b>", "<a@b.c>", "[a]: b\n",
+    "[a][b]", "> - ", "[^1]: a\n", "# a\n",
     "### Steps\n\n", "- [ ] a\n", "a  \n", "a\\\n", "Error: a\n", "TypeError: x is not y\n", "panic: ",
     '  File "/a/b.py", line 1, in c\n', "    at a.b.C.d(C.java:1)\n", "  at fn (/a/b.js:1:2)\n", "a/b/c.py:1: ",
     "Caused by: a\n", "E   assert\n", "thread 'main' panicked at\n", "fatal: ", "error[E0001]: a\n",
@@ -161,6 +164,15 @@ NESTED = {
     ),
     "elements around": lambda length: "<b>" * (length // 7) + "</b>" * (length // 7),
     "tables": lambda length: "|a" * (length // 8) + "\n" + "|-" * (length // 8) + "\n" + "|b" * (length // 8),
+    "tables of short rows": lambda length: (
+        ("|a" * 256 + "\n" + "|-" * 256 + "\n" + "b\n" * 256 + "\n") * (length // 1538)
+    ),
+    "one table of short rows": lambda length: "|a" * 256 + "\n" + "|-" * 256 + "\n" + "b\n" * (length // 2),
+    "a command in a wide table": lambda length: (
+        "a|" * (length // 6) + "\n" + "-|" * (length // 6) + "\n/precedent search a" + "|b" * (length // 6)
+    ),
+    "different definitions": lambda length: "".join(f"[a{n}]: /b{n} 'c'\n" for n in range(length // 22)),
+    "stars of all lengths": lambda length: "".join("*" * (n % 3 + 1) + "a " * (n % 2) for n in range(length // 3)),
     "different words": lambda length: " ".join(f"word{n}x" for n in range(length // 10)),
     "different numbers": lambda length: " ".join(f"#{n}" for n in range(1, length // 7)),
     "different errors": lambda length: "".join(f"E{n}Error: word{n} failed\n" for n in range(length // 28)),
