@@ -23,12 +23,13 @@ def zone_named(name: str) -> tzinfo | None:
 
 def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:
     """The time zone of this machine with its rules for summer; UTC where it cannot be told."""
-    if name := _name(environ):
+    name = _name(environ)
+    if name and not name.startswith("/"):
         return zone_named(name) or UTC
     from zoneinfo import ZoneInfo
 
     try:
-        with place.open("rb") as file:
+        with Path(name or place).open("rb") as file:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError):
         return UTC

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import TZPATH
 
 import pytest
 
@@ -209,7 +210,9 @@ def test_the_time_zone_is_that_of_here(tmp_path: Path) -> None:
 
     one, two, none = timedelta(hours=1), timedelta(hours=2), timedelta()
     assert offsets({"TZ": "Europe/Berlin"}) == offsets({"TZ": ":Europe/Berlin"}) == [two, one]
-    assert offsets({"TZ": "nowhere"}) == offsets({}) == [none, none]
+    assert offsets({"TZ": "nowhere"}) == offsets({"TZ": "/nowhere"}) == offsets({}) == [none, none]
+    for known in filter(Path.is_file, (Path(folder, "Europe/Berlin") for folder in TZPATH)):
+        assert offsets({"TZ": f":{known}"}) == offsets({"TZ": str(known)}) == offsets({}, known) == [two, one]
     (tmp_path / "bad").write_bytes(b"no zone")
     assert offsets({}, tmp_path / "bad") == [none, none]
     assert offsets({}, tmp_path) == [none, none]
