@@ -148,7 +148,7 @@ def _mention(
         summary=summary,
         decisions=digest.decisions,
         files=telling_files(digest.files),
-        conversation="" if _tells_all(summary, thread) else condense(thread, question, chars),
+        conversation=() if _tells_all(summary, thread) else condense(thread, question, chars),
         chain=tuple(chain[:-1]),
         earlier=earlier_ending(thread, repo),
     )

@@ -122,7 +122,7 @@ def test_a_decision_on_something_else_is_no_answer(memory: Memory) -> None:
 def test_an_issue_is_told_in_full_and_a_missing_one_is_said_to_be(memory: Memory) -> None:
     known, missing = about((1, 99), desk(memory)).mentioned
     assert (known.id, known.decisions[0].text, missing.missing) == (1, DECISION, NO_RECORD)
-    assert "Files are slow." in known.conversation
+    assert "Files are slow." in str(known.conversation)
 
 
 def test_of_people_who_want_it_so_nothing_is_quoted(memory: Memory) -> None:

@@ -14,7 +14,7 @@ from tests.comment.contexts import ended, quoted
 from tests.comment.detector import report
 from tests.examples import examples
 from tests.threats.corpus import CORPUS, RUNS, UNSEEN, run_of
-from tests.threats.places import ALLOWED, HARMLESS, PLACES, REPO, TRANSCRIPTS, comment, faults, skeleton
+from tests.threats.places import ALLOWED, HARMLESS, PLACES, REPO, TRANSCRIPTS, comment, faults, said_by, skeleton
 
 SHARE = 47
 """One of so many texts is tried in each place by the quick test; every text is tried in some place."""
@@ -84,7 +84,9 @@ def test_whatever_it_was_cut_in_the_comment_is_as_harmless(piece: str) -> None:
 
 
 def assert_cut_and_harmless(text: str) -> None:
-    hits = tuple(ended(quoted(OutcomeKind.ANSWERED, text), id=n, title=text, conversation=text) for n in range(1, 9))
+    hits = tuple(
+        ended(quoted(OutcomeKind.ANSWERED, text), id=n, title=text, conversation=said_by(text)) for n in range(1, 9)
+    )
     shown = comment(Context(seen_before=hits))
     assert len(shown) <= MAX_CHARS
     assert len(shown.encode()) <= MAX_BYTES
