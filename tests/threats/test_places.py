@@ -13,7 +13,7 @@ from bot.model import OutcomeKind
 from tests.comment.contexts import ended, quoted
 from tests.comment.detector import report
 from tests.examples import examples
-from tests.threats.corpus import CORPUS, RUNS, UNSEEN, run_of
+from tests.threats.corpus import CORPUS, DEFINITIONS, RUNS, UNSEEN, run_of
 from tests.threats.places import ALLOWED, HARMLESS, PLACES, REPO, TRANSCRIPTS, comment, faults, said_by, skeleton
 
 SHARE = 47
@@ -58,6 +58,11 @@ def test_some_of_the_corpus_changes_nothing_but_words(name: str) -> None:
 @pytest.mark.parametrize("name", PLACES)
 def test_the_whole_corpus_changes_nothing_but_words(name: str) -> None:
     assert wrong(name, CORPUS) == {}
+
+
+@pytest.mark.parametrize("text", DEFINITIONS, ids=ascii)
+def test_no_text_defines_a_footnote_or_a_link(text: str) -> None:
+    assert [(name, faults(name, text)) for name in PLACES if faults(name, text)] == []
 
 
 @pytest.mark.slow
