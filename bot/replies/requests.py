@@ -43,6 +43,15 @@ class Request:
     is_told: bool = False
 
     @property
+    def name(self) -> str:
+        return self.command.name if self.command else "recall"
+
+    @property
+    def was_promised(self) -> bool:
+        """Whether an earlier run promised the reply, and counted it."""
+        return self.before is not None and self.before.trying_since is not None
+
+    @property
     def waiting(self) -> Wish:
         """What memory keeps of the request so that a later run looks at it."""
         return Wish(self.thread.id, self.key, WAITING, self.by, self.at)
