@@ -14,7 +14,8 @@ from bot.lookout import fetch_missing
 from bot.model import GHOST, ThreadId
 from bot.parts import FULL_DAY, Bot
 from bot.reading.intent import recall_question
-from bot.recall.asking import Desk, about, decisions_about, search_words
+from bot.recall.asking import MOST, Desk, about, decisions_about, search_words
+from bot.recall.mentioned import numbers_in
 from bot.recall.wishes import EFFECTIVE, is_off, wrong_for
 from bot.replies.requests import WAITING, Request
 from bot.replies.sentences import QUESTION, sentence
@@ -241,7 +242,9 @@ def _may_change(request: Request, bot: Bot) -> bool:
 def _found(request: Request, bot: Bot) -> Context:
     desk = Desk(bot.memory, bot.settings, bot.place, (request.thread.id,))
     command, question = request.command, request.question
-    numbers = command.about if command else question.about if question else ()
+    numbers = command.about if command else ()
+    if question and question.about:
+        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, bot.place))))[:MOST]
     if numbers:
         fetch_missing(numbers, bot, f"asked for in issue {request.thread.id}")
         return about(numbers, replace(desk, skip=()))
@@ -249,7 +252,20 @@ def _found(request: Request, bot: Bot) -> Context:
         return search_words(command.words, desk)
     assert question is not None
     topic = question.topic or request.thread.title
-    return decisions_about(topic, desk) if question.decides else search_words(topic, desk)
+    found = decisions_about(topic, desk) if question.decides else search_words(topic, desk, is_question=True)
+    return _with_named(found, request, desk, bot)
+
+
+def _with_named(found: Context, request: Request, desk: Desk, bot: Bot) -> Context:
+    """What was found, behind the issues that the comment with the question points at beside it: these are told of in
+    no other comment of ours."""
+    numbers = numbers_in(request.said, bot.place)[: bot.settings.references.max]
+    if not numbers:
+        return found
+    fetch_missing(numbers, bot, f"mentioned in issue {request.thread.id}")
+    named = [one for one in about(numbers, desk).mentioned if not one.missing]
+    known = {one.id for one in named}
+    return replace(found, mentioned=(*named, *(one for one in found.mentioned if one.id not in known))[:MOST])
 
 
 def _is_hushed(login: str, bot: Bot) -> bool:

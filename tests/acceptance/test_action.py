@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.comment.render import find_marker
 from bot.doors.action import run
 from bot.model import Record, Thread, Tombstone
 from bot.parts import FULL_DAY
@@ -742,6 +743,29 @@ def test_a_limit_on_comments_hides_nothing_where_none_are_written(stage: Stage) 
     configure(stage, "comment: {daily_limit: 3}")
     number = open_issue(stage)
     assert len(stage.comments(number)) == 1
+
+
+QUESTIONS = (
+    "What did we decide about sessions? As in #1, I think.",
+    "As in #1, but worse.\n\nWhat did we decide about sessions?",
+    "What did we decide in #1?",
+    "Didn't we discuss this before? It looks like #1.",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_a_question_that_points_at_an_issue_gets_one_post(stage: Stage, text: str) -> None:
+    asked = open_issue(stage, text)
+    act(stage, "schedule")
+    assert len(stage.comments(asked)) == 1
+    other = open_issue(stage, "Nothing to see.")
+    comment = stage.github.comment(other, "hubot", text)
+    act(stage, "issue_comment", "created", other, comment)
+    act(stage, "schedule")
+    (shown,) = stage.comments(other)
+    assert find_marker(shown, reply_to=comment)
+    assert "Where should sessions live?" in shown
 
 
 @pytest.mark.slow
