@@ -769,6 +769,22 @@ def test_a_question_that_points_at_an_issue_gets_one_post(stage: Stage, text: st
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("what", ["rebuild", "backtest"])
+def test_of_an_empty_repository_no_report_is_left_or_spoken_of(tmp_path: Path, what: str) -> None:
+    stage = Stage(tmp_path)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    stage.github.write_event(tmp_path / "event.json", "workflow_dispatch")
+    given = stage.environment("workflow_dispatch", {"run": what}) | {"GITHUB_WORKSPACE": str(workspace)}
+    assert run(given, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    told = stage.summary.read_text(encoding="utf-8")
+    assert "There is no issue to replay yet" in told
+    assert "What it would have said" not in told
+    assert not (workspace / ".precedent/backtest.html").exists()
+    stage.close()
+
+
+@pytest.mark.slow
 def test_a_refresh_that_changes_nothing_gets_a_reaction_only(stage: Stage) -> None:
     number = open_issue(stage)
     for texts in (1, 1):
