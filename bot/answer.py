@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from bot.kept import Fix
-from bot.model import Decision, Kind, Outcome, ThreadId
+from bot.model import MAINTAINER_ROLES, Decision, Kind, Outcome, ThreadId
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,30 @@ class Earlier:
     closed_at: datetime
     reopened_at: datetime
     outcome: Outcome = field(default_factory=Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class CondensedTurn:
+    """One message of a conversation within a budget: who wrote it and when, and its text, which may be cut."""
+
+    author: str
+    role: str
+    at: datetime
+    text: str
+    is_cut: bool = False
+
+    @property
+    def by_maintainer(self) -> bool:
+        return self.role in MAINTAINER_ROLES
+
+    @property
+    def length(self) -> int:
+        """Characters of a budget that it takes: those of its text, and the most that name its author and its day."""
+        return HEADING + len(self.author) + len(self.text)
+
+
+HEADING = len(" (maintainer), 2025-03-11:\n\n\n")
+"""Characters that are counted for the line above a turn, beside its author's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +63,7 @@ class Mention:
     summary: str = ""
     decisions: tuple[Decision, ...] = ()
     files: tuple[str, ...] = ()
-    conversation: str = ""
+    conversation: tuple[CondensedTurn, ...] = ()
     chain: tuple[ThreadId, ...] = ()
     missing: str = ""
     fix: Fix | None = None
@@ -67,7 +91,7 @@ class Match:
     outcome: Outcome = field(default_factory=Outcome)
     why: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    conversation: str = ""
+    conversation: tuple[CondensedTurn, ...] = ()
     fix: Fix | None = None
     asked_on: str = ""
     may_be_back: bool = False

@@ -13,14 +13,14 @@ from bot.duty import Look, due
 from bot.feedback import collect
 from bot.github.catch_up import tombstone
 from bot.github.events import CALM, Event
-from bot.kept import Changes
+from bot.kept import Changes, Wish
 from bot.lookout import look_around
 from bot.model import Kind, Record, Thread
 from bot.parts import Bot
 from bot.plans import plan_all
 from bot.rebuild import learn
 from bot.recall.wishes import redo
-from bot.replies.prepared import prepare
+from bot.replies.prepared import prepare, without_idle
 from bot.replies.requests import asked
 from bot.replies.spoken import answer as reply
 from bot.replies.spoken import promises as wishes_of
@@ -41,9 +41,11 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     bot.watch("ask")
     replies = prepare(asked(look, bot), bot)
     look = replace(look, wished=wishes_of(replies, bot))
-    bot.memory.stage(Changes(wishes=look.wished))
+    bot.memory.stage(Changes(wishes=_wishes(look.wished, refresh=False)))
     bot.watch("plan")
     plans = plan_all(_due(look, bot), look, bot)
+    replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
+    bot.memory.stage(Changes(wishes=_wishes(wishes_of(replies, bot), refresh=True)))
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.watch("push")
     bot.memory.commit(_message(event))
@@ -66,6 +68,11 @@ def _remember(look: Look, bot: Bot) -> None:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
     if learning.is_due(memory, calm=event.name in CALM):
         learn(bot, EVENT_SECONDS)
+
+
+def _wishes(wishes: Iterable[Wish], *, refresh: bool) -> tuple[Wish, ...]:
+    """Those for a new answer, or all others: whether ``refresh`` gets a reply is known when the answer is."""
+    return tuple(wish for wish in wishes if (wish.name == "refresh") is refresh)
 
 
 def _tell_beginning(bot: Bot) -> None:

@@ -179,7 +179,12 @@ def outfit(site: Site, chosen: Chosen, store: Store, now: datetime, ear: Ear) ->
             own=own,
             settings=settings,
             renderer=_renderer(site, chosen),
-            place=Place(site.repository, (urlsplit(site.server_url).hostname or "github.com",), site.server_url),
+            place=Place(
+                site.repository,
+                (urlsplit(site.server_url).hostname or "github.com",),
+                site.server_url,
+                tuple(settings.recall_phrases),
+            ),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,

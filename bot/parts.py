@@ -18,6 +18,8 @@ from bot.recall.mentioned import Place
 from bot.settings import Settings
 from bot.sources.pages import PageSource
 
+FULL_DAY = "as many comments were written as one day may have"
+
 
 @dataclass(frozen=True, slots=True)
 class Bot:
@@ -49,3 +51,8 @@ class Bot:
     def within(self) -> timedelta:
         """How old an issue, or a promise, may be to be answered after the fact."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
+
+    def may_write(self, more: int = 0) -> bool:
+        """Whether one comment after ``more`` others may be written, that is in any 24 hours; where none is, it may."""
+        limit = self.settings.comment.daily_limit
+        return self.settings.mode != "comment" or self.memory.written(self.now) + more < limit

@@ -14,7 +14,7 @@ from bot.github.threads import OwnComment
 from bot.kept import Changes, Said
 from bot.lookout import fetch_missing
 from bot.model import Thread
-from bot.parts import Bot
+from bot.parts import FULL_DAY, Bot
 from bot.recall.answering import decide, recall, with_endings
 from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
@@ -29,17 +29,15 @@ MAX_ANSWERS = 5
 
 
 def plan_all(threads: list[Thread], look: Look, bot: Bot) -> list[Plan]:
-    """What is to be said on each of the threads, within what one run and one day may say."""
-    room = bot.settings.comment.daily_limit - bot.memory.promised_on(bot.now.date())
+    """What is to be said on each of the threads, within what one run and 24 hours may say. Replies come first."""
+    new = sum(wish.name == "refresh" and wish.trying_since is not None for wish in look.wished)
     plans: list[Plan] = []
     for thread in threads:
         full = sum(not p.passed for p in plans) >= MAX_ANSWERS
         waits = look.limit or bot.muted or (FULL if full else "")
         planned = plan(thread, look, bot, waits)
-        if planned.is_new and bot.settings.mode == "comment":
-            room -= 1
-        if room < 0 and planned.is_new:
-            planned = replace(planned, waits="as many comments were written as one day may have")
+        if planned.is_new and not planned.is_counted:
+            planned, new = (planned, new + 1) if bot.may_write(new) else (replace(planned, waits=FULL_DAY), new)
         plans.append(planned)
     return plans
 

@@ -143,7 +143,7 @@ class Comment:
         "Link to issues without leaving a trace on them; auto: on github.com only.",
         choices=("auto", "on", "off"),
     )
-    daily_limit: int = setting(50, "Most comments written in 24 hours.", low=1, high=500)
+    daily_limit: int = setting(50, "Most comments written in any 24 hours, replies too.", low=1, high=500)
     answer_within_hours: int = setting(24, "Older issues are not answered after the fact.", low=1, high=168)
 
 

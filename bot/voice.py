@@ -71,6 +71,19 @@ class Plan:
         """Whether it will write a comment where none stands."""
         return bool(self.text) and not (self.own or self.removed or self.passed or self.waits)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that it would write stands there already, or nothing is to be written."""
+        if self.own is None:
+            return not self.text and not self.waits
+        return bool(_standing_state(self.own, self.content))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the comment that it will write was promised before, and counted then."""
+        before = self.before
+        return before is not None and before.state == "pending" and bool(before.text_hash) and not before.comment_id
+
 
 @dataclass(frozen=True, slots=True)
 class Spoken:

@@ -23,15 +23,15 @@ from bot.kept import Changes, Wish
 from bot.lookout import look_around
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
-from bot.parts import Bot
+from bot.parts import FULL_DAY, Bot
 from bot.reading.intent import NAMES
 from bot.recall.mentioned import Place
 from bot.recall.wishes import is_off, redo, wrong_for, wrong_pairs
-from bot.replies.prepared import DONE, ReplyPlan, prepare
+from bot.replies.prepared import DONE, FEW, ReplyPlan, prepare
 from bot.replies.requests import asked, unheard
 from bot.replies.spoken import answer, promises
 from bot.server.bookkeeping import REASONS
-from bot.settings import Commands, Ignore, Settings
+from bot.settings import Commands, Comment, Ignore, Settings
 from bot.voice import Spoken
 from tests.comment.detector import report
 from tests.fakes.github import FakeGitHub
@@ -210,7 +210,7 @@ SEARCH = "/precedent search session store"
         ("/precedent wrong #1", "monalisa", words("wrong_one"), "rocket", "wrong"),
         ("/precedent wrong #1 and #2", "hubot", words("wrong_many"), "rocket", "wrong"),
         ("/precedent off", "monalisa", words("off"), "rocket", "off"),
-        ("/precedent on", "hubot", words("on"), "rocket", "on"),
+        ("/precedent on", "hubot", "", "rocket", "on"),
         ("/precedent refresh", "hubot", words("refresh"), "rocket", "refresh"),
         ("/precedent wrong #1", "stranger", words("refused"), "confused", "refused"),
         ("/precedent off", "stranger", words("refused"), "confused", "refused"),
@@ -659,6 +659,87 @@ def test_the_limit_counts_on_all_issues_and_for_what_comes_in_one_run(office: Of
 def test_what_the_author_may_do_is_not_limited(office: Office) -> None:
     with_commands(office, searches_per_hour=0)
     assert words("off") in office.replies(office.say("/precedent off"))[0]
+
+
+def test_what_changes_nothing_gets_a_reaction_only(office: Office) -> None:
+    for text in ("/precedent on", "/precedent wrong #2", "/precedent wrong #2", "/precedent off", "/precedent off"):
+        office.github.clock.advance(3_700)
+        asked_for = office.say(text)
+        assert office.reactions(asked_for) == ["eyes", "rocket"]
+    assert [len(office.replies(comment.id)) for comment in office.github.comments_by("monalisa")] == [0, 1, 0, 1, 0]
+
+
+def test_on_and_off_for_an_hour_get_a_few_replies_and_go_on_to_count(office: Office) -> None:
+    asked_for = [office.say(f"/precedent {name}") for name in ("off", "on") * 30]
+    assert [len(office.replies(comment)) for comment in asked_for] == [1] * FEW + [0] * (60 - FEW)
+    assert all(office.reactions(comment) == ["eyes", "rocket"] for comment in asked_for)
+    assert not is_off(office.wishes())
+    office.github.clock.advance(3_700)
+    assert len(office.replies(office.say("/precedent off"))) == 1
+
+
+def with_limit(office: Office, limit: int, mode: str = "comment") -> None:
+    office.settings = replace(office.settings, mode=mode, comment=replace(Comment(), daily_limit=limit))
+
+
+def test_replies_count_among_the_comments_of_any_24_hours(office: Office) -> None:
+    with_limit(office, 2)
+    first = office.say(SEARCH, "octocat")
+    office.github.clock.advance(15 * 3_600)  # another day begins
+    second, third = office.say(SEARCH, "stranger"), office.say("What did we decide about the session store?", "hubot")
+    assert [len(office.replies(comment)) for comment in (first, second, third)] == [1, 1, 0]
+    assert office.later()[0].reason == FULL_DAY
+    office.github.clock.advance(9 * 3_600)
+    office.later()
+    assert [len(office.replies(comment)) for comment in (first, second, third)] == [1, 1, 1]
+
+
+def test_what_is_to_be_done_is_done_when_no_more_may_be_written(office: Office) -> None:
+    with_limit(office, 1)
+    office.say(SEARCH, "stranger")
+    asked_for = office.say("/precedent off")
+    assert (office.replies(asked_for), office.reactions(asked_for)) == ([], ["eyes", "rocket"])
+    assert is_off(office.wishes())
+    assert [wish.state for wish in office.wishes() if wish.name == "off"] == ["done"]
+    refused = office.say("/precedent on", "stranger")
+    assert (office.replies(refused), office.reactions(refused)) == ([], ["eyes", "confused"])
+
+
+def test_a_question_that_waits_for_its_day_is_asked_once_and_keeps_its_place_in_the_hour(office: Office) -> None:
+    with_limit(office, 1)
+    with_commands(office, searches_per_hour=2)
+    office.say(SEARCH, "octocat")
+    waits = [office.say(SEARCH, "stranger") for _ in range(2)]
+    office.later()
+    assert [office.reactions(comment) for comment in waits] == [["eyes"], ["eyes"]]
+    assert office.reactions(office.say(SEARCH, "stranger")) == ["eyes", "confused"]
+
+
+def test_a_retry_of_a_promised_reply_counts_once(office: Office) -> None:
+    with_limit(office, 1)
+    made = office.say(SEARCH, "stranger", dies="before replies")
+    office.later()
+    assert len(office.replies(made)) == 1
+
+
+def test_nothing_is_counted_where_nothing_is_written(office: Office) -> None:
+    with_limit(office, 1, mode="summary")
+    told = [office.run(Event("schedule"))]
+    for by in ("octocat", "stranger", "hubot"):
+        made = office.github.comment(3, by, SEARCH)
+        office.github.clock.advance(20)
+        told.append(office.run(Event("issue_comment", "created", 3, comment_id=made, comment_author=by)))
+    assert [[one.action for one in said] for said in told] == [[], *[["would say"]] * 3]
+    with_limit(office, 1)
+    assert len(office.replies(office.say(SEARCH, "someone-else"))) == 1
+
+
+def test_a_delivery_that_comes_again_adds_no_reaction(office: Office) -> None:
+    made = office.say("/precedent on")
+    for _ in range(3):
+        office.run(Event("issue_comment", "created", 3, comment_id=made, comment_author="monalisa"))
+        office.later()
+    assert office.reactions(made) == ["eyes", "rocket"]
 
 
 def test_commands_can_be_switched_off(office: Office) -> None:

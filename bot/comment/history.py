@@ -10,8 +10,8 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from xml.sax.saxutils import escape
 
-from bot.comment.pack import DATA_NOTICE, FENCE_NOTICE, attributes_of, name_of, visible
-from bot.comment.visible import one_line
+from bot.comment.pack import DATA_NOTICE, FENCE_NOTICE, NO_TEXT, attributes_of, name_of, visible
+from bot.comment.visible import account, one_line
 from bot.comment.wording import count
 from bot.model import Kind
 from bot.reading.conversation import Conversation, Form, History, Shown, Turn
@@ -19,18 +19,16 @@ from bot.reading.statements import statements
 
 SCHEMA = 1
 STATUS = {True: ("CONTINUATION", "do not greet, carry on"), False: ("NEW CONVERSATION", "the last one is over")}
-NOTHING = "(no text)"
 MAX_TITLE, MAX_SENTENCE = 160, 200
 """Characters as they are written down: an escaped ``<`` has four."""
 
-MAX_NAME, MAX_ID = 60, 100
+MAX_ID = 100
 MAX_FENCE = 64
 _SCANNED = 4_000
 _INDENT = "    "
 """Before each further line of a message. No line that is indented so far begins a message or ends a fence."""
 
 _FENCES = re.compile("`{3,}")
-_NO_NAME = re.compile(r"[^\w.@+\[\]-]")
 _NO_ID = re.compile(r"[^\w./#@:+-]")
 
 
@@ -144,7 +142,7 @@ class Json:
 
     def _said(self, turn: Turn, text: str) -> str:
         at = _stamp(turn.at, self.zone)
-        return _dumped({"speaker": turn.speaker, "name": _login(turn.name), "at": at, "text": text})
+        return _dumped({"speaker": turn.speaker, "name": account(turn.name), "at": at, "text": text})
 
 
 FORMS: dict[str, Callable[[tzinfo], Form]] = {"xml": Xml, "markdown": Markdown, "json": Json}
@@ -154,8 +152,8 @@ FORMS: dict[str, Callable[[tzinfo], Form]] = {"xml": Xml, "markdown": Markdown, 
 def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> str:
     """``[human 10:02] monalisa: …`` or ``[you 10:04] …``; further lines are indented. In a session one person talks."""
     is_named = turn.speaker == "human" and conversation.kind is not Kind.SESSION
-    name = f"{_login(turn.name)}: " if is_named else ""
-    first, *rest = [line.rstrip() for line in (text.strip() or NOTHING).split("\n")]
+    name = f"{account(turn.name)}: " if is_named else ""
+    first, *rest = [line.rstrip() for line in (text.strip() or NO_TEXT).split("\n")]
     further = "".join(f"{_INDENT}{line}\n" if line else "\n" for line in rest)
     return f"[{turn.speaker} {turn.at.astimezone(zone):%H:%M}] {name}{first}\n{further}"
 
@@ -193,10 +191,6 @@ def _cut(text: str, limit: int) -> str:
 
 def _key(conversation: Conversation) -> str:
     return _NO_ID.sub("", visible(str(conversation.thread)))[:MAX_ID]
-
-
-def _login(name: str) -> str:
-    return _NO_NAME.sub("", visible(name))[:MAX_NAME] or "somebody"
 
 
 @lru_cache(maxsize=64)

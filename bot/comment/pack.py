@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from bot.answer import Context, Earlier, Match, Mention, PageHit
+from bot.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
 from bot.comment import wording
-from bot.comment.visible import clean
+from bot.comment.visible import account, clean, without_comments
 from bot.kept import Fix
 from bot.model import Decision, Kind, Outcome, OutcomeKind, ThreadId
 
@@ -20,6 +20,7 @@ DATA_NOTICE = (
 
 FENCE_NOTICE = "Their words stand in fences."
 NO_RECORD = "no record of this issue"
+NO_TEXT = "(no text)"
 
 _FENCES = re.compile("`{3,}")
 _NO_ID = re.compile(r"[^\w./#@+-]")
@@ -60,17 +61,7 @@ def as_markdown(context: Context, history: str = "") -> str:
 
 def visible(text: str) -> str:
     """The text as a person sees it: no HTML comments, and nothing that is invisible or turns text around."""
-    return clean(_without_comments(text))
-
-
-def _without_comments(text: str) -> str:
-    kept: list[str] = []
-    place = 0
-    while (opened := text.find("<!--", place)) >= 0:
-        kept.append(text[place:opened])
-        closed = text.find("-->", opened + 4)
-        place = closed + 3 if closed >= 0 else len(text)
-    return "".join([*kept, text[place:]])
+    return clean(without_comments(text))
 
 
 def _has_something(context: Context) -> bool:
@@ -103,7 +94,20 @@ def _thread_xml(attributes: str, hit: Mention | Match, middle: str) -> str:
     files = "".join(element("file", path) for path in hit.files)
     ended = f"{_outcome_xml(hit.outcome)}{_earlier_xml(hit.earlier)}{_fix_xml(hit.fix)}"
     text = f"{element('title', hit.title)}{ended}{middle}{files}"
-    return f"<thread{attributes}>\n{text}{element('conversation', hit.conversation)}</thread>\n"
+    return f"<thread{attributes}>\n{text}{_conversation_xml(hit.conversation)}</thread>\n"
+
+
+def _conversation_xml(turns: Sequence[CondensedTurn]) -> str:
+    """Each turn as an element of its own: what it says of its author no text can say, as text opens no element."""
+    rows = "".join(map(_turn_xml, turns))
+    return f"<conversation>\n{rows}</conversation>\n" if rows else ""
+
+
+def _turn_xml(turn: CondensedTurn) -> str:
+    attributes = attributes_of(
+        author=account(turn.author), role=turn.role, at=f"{turn.at:%Y-%m-%d}", cut=_yes(turn.is_cut)
+    )
+    return f"<turn{attributes}>{escape(visible(turn.text))}</turn>\n"
 
 
 def _earlier_xml(earlier: Earlier | None) -> str:
@@ -227,7 +231,13 @@ def _words(hit: Mention | Match) -> str:
         parts += [fenced("decision", decision.text) for decision in hit.decisions]
     else:
         parts += [fenced("why it was found", "\n".join(hit.why))]
-    return "".join([*parts, fenced("files", "\n".join(hit.files)), fenced("conversation", hit.conversation)])
+    return "".join([*parts, fenced("files", "\n".join(hit.files)), *map(_turn_markdown, hit.conversation)])
+
+
+def _turn_markdown(turn: CondensedTurn) -> str:
+    role = ", maintainer" if turn.by_maintainer else ""
+    label = f"conversation, {account(turn.author)}{role}, {turn.at:%Y-%m-%d}{', cut' if turn.is_cut else ''}"
+    return fenced(label, turn.text) or fenced(label, NO_TEXT)
 
 
 def _page_markdown(page: PageHit) -> str:

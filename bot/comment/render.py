@@ -201,7 +201,7 @@ def shrunk(context: Context) -> Iterator[Context]:
         for place in reversed(range(len(getattr(context, section)))):
             hits = list(getattr(context, section))
             if hits[place].conversation:
-                hits[place] = replace(hits[place], conversation="")
+                hits[place] = replace(hits[place], conversation=())
                 context = _with(context, section, hits)
                 yield context
     for section in ("elsewhere", "also_mentioned", "pages", "open_now", "seen_before", "mentioned"):

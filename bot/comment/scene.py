@@ -9,7 +9,7 @@ from datetime import datetime
 from bot.answer import Match, Mention
 from bot.comment.defang import code_span, inline, link, prose
 from bot.comment.links import Links
-from bot.comment.wording import Words
+from bot.comment.wording import PLACEHOLDER, Words
 from bot.model import Kind, ThreadId
 
 TITLE_CHARS = 120
@@ -55,8 +55,12 @@ class Scene:
         return self.linked(self.words.numbered(thread, kind), self.links.thread(thread, kind))
 
     def quote(self, text: str) -> str:
-        """What somebody wrote, on one line in quotation marks; nothing for nothing."""
-        shown = prose(text, QUOTE_CHARS)
+        """What somebody wrote, on one line in quotation marks; nothing for nothing.
+
+        Marks like those around it become single ones in it, so that no text ends its own quotation and names a speaker.
+        """
+        marks = PLACEHOLDER.sub("", self.words.texts["quote"]).split()
+        shown = prose(text.translate(dict.fromkeys(map(ord, "".join(marks)), "'")), QUOTE_CHARS)
         return self.words.say("quote", text=shown) if shown else ""
 
     def said(self, author: str | None, role: str | None, at: datetime | None, address: str) -> str:

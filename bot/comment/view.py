@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import pairwise
 
-from bot.answer import Context, Match, Mention, PageHit
-from bot.comment.defang import block, code_span
+from bot.answer import CondensedTurn, Context, Match, Mention, PageHit
+from bot.comment.defang import block, code_span, inline
 from bot.comment.ending import ELSEWHERE_CHARS, ending, ending_quote, first_release, reopening, shown_files, version
 from bot.comment.links import Links
 from bot.comment.reasons import why
-from bot.comment.scene import Hit, Scene
-from bot.comment.visible import cut
+from bot.comment.scene import NAME_CHARS, Hit, Scene
+from bot.comment.visible import account
 from bot.comment.wording import Words
 from bot.model import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import first_paragraph
@@ -21,9 +19,6 @@ from bot.reading.markdown import first_paragraph
 CONVERSATION_CHARS = 50_000
 MAX_DECISIONS = 5
 MAX_ELSEWHERE = 5
-
-_SPEAKER = re.compile(r"^(\S{1,60})( \(maintainer\))?(, [0-9]{4}-[0-9]{2}-[0-9]{2}:)$", re.ASCII | re.MULTILINE)
-"""How a condensed conversation names the speaker of a turn."""
 
 Item = dict[str, object]
 
@@ -134,21 +129,23 @@ def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
     return sorted(decisions, key=lambda d: (d.role in MAINTAINER_ROLES, d.at), reverse=True)
 
 
-def _conversation(text: str, scene: Scene) -> str:
-    """A quotation, indented to stand inside a list item.
+def _conversation(turns: Sequence[CondensedTurn], scene: Scene) -> str:
+    """A quotation, indented to stand inside a list item: of each turn a line of ours, and below it what was said.
 
-    Each turn stands for itself: one that was cut within its code keeps none of the others in it.
+    That is quoted once more, so that no text can look like a line of ours: those alone are quoted once.
     """
-    text = cut(text.strip(), CONVERSATION_CHARS)
-    starts = [found.start() for found in _SPEAKER.finditer(text)]
-    bounds = [0, *(start for start in starts if start), len(text)]
-    blocks = (block(_named(text[start:end], scene), CONVERSATION_CHARS) for start, end in pairwise(bounds))
-    turns = [turn for turn in blocks if turn.strip()]
-    told = "\n\n".join((*(turn.rstrip("\n") for turn in turns[:-1]), *turns[-1:]))
-    return "\n".join(f"  > {line}".rstrip() for line in told.split("\n")) if told else ""
+    told, left = list[str](), CONVERSATION_CHARS
+    for turn in turns:
+        if left > 0:
+            told.append(_turn(turn, left, scene))
+            left -= len(turn.text)
+    lines = "\n\n".join((*(turn.rstrip("\n") for turn in told[:-1]), *told[-1:])).split("\n")
+    return "\n".join(f"  > {line}".rstrip() for line in lines) if told else ""
 
 
-def _named(turn: str, scene: Scene) -> str:
-    """The turn, its speaker's role in the words of the catalogue."""
-    role = f" ({scene.words.texts['maintainer']})"
-    return _SPEAKER.sub(lambda found: f"{found[1]}{role if found[2] else ''}{found[3]}", turn, count=1)
+def _turn(turn: CondensedTurn, limit: int, scene: Scene) -> str:
+    role = f" ({scene.words.texts['maintainer']})" if turn.by_maintainer else ""
+    said = block(turn.text, limit)
+    quoted = "".join(f"\n> {line}".rstrip() for line in said.strip("\n").split("\n")) if said else ""
+    end = "\n" if said.endswith("\n") else ""
+    return f"**{inline(account(turn.author), NAME_CHARS)}**{role}, {turn.at:%Y-%m-%d}:{quoted}{end}"

@@ -10,6 +10,8 @@ from typing import NamedTuple
 ELLIPSIS = "…"
 
 _SPACES = re.compile(r"\s+")
+_NO_NAME = re.compile(r"[^\w.@+\[\]-]")
+MAX_NAME = 60
 _INVISIBLE = (
     "[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
@@ -66,6 +68,22 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """Clean text on one line, white space collapsed."""
     return _SPACES.sub(" ", clean(text)).strip()
+
+
+def account(name: str) -> str:
+    """The name of an account as one word, in which nothing can be said that stands beside names in our lines."""
+    return _NO_NAME.sub("", clean(without_comments(name)))[:MAX_NAME] or "somebody"
+
+
+def without_comments(text: str) -> str:
+    """The text without comments of HTML."""
+    kept: list[str] = []
+    place = 0
+    while (opened := text.find("<!--", place)) >= 0:
+        kept.append(text[place:opened])
+        closed = text.find("-->", opened + 4)
+        place = closed + 3 if closed >= 0 else len(text)
+    return "".join([*kept, text[place:]])
 
 
 def cut(text: str, limit: int) -> str:

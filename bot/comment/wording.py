@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from bot.comment.visible import account
 from bot.model import GHOST, MAINTAINER_ROLES, Kind, ThreadId
 
 PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
@@ -92,7 +93,9 @@ class Words:
             return self.texts["maintainer"]
         if role == "CONTRIBUTOR":
             return self.texts["contributor"]
-        return author if author and author != GHOST else self.texts["participant"]
+        name = account(author or GHOST)
+        titles = [GHOST, self.texts["maintainer"].casefold(), self.texts["contributor"].casefold()]
+        return self.texts["participant"] if name.casefold() in titles else name
 
     def footer(self, searched: int, shown: Sequence[ThreadId], *, commands: bool) -> dict[str, str]:
         """The two sentences of the last line: that a bot wrote this and from how much; how to correct or silence it.

@@ -71,7 +71,7 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
         by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
         if by_hand in ("rebuild", "backtest"):
             backtest = rebuild(bot) if by_hand == "rebuild" else prove(bot)
-            if backtest:
+            if backtest and backtest.replayed:
                 from bot.evaluation.report import render_report
 
                 path = leave(around, "backtest.html", render_report(backtest))

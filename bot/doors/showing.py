@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.answer import Earlier
 from bot.card import Card
-from bot.comment.visible import clean, one_line
+from bot.comment.visible import account, clean, one_line
 from bot.doors.asking import SCHEMA, answered, tell, where_of
 from bot.doors.conversation import conversation
 from bot.doors.given import MAX_NAME, issue_named
@@ -95,5 +95,5 @@ def _spoken(message: Row) -> str:
 
 
 def _by(author: str, role: str) -> str:
-    who = one_line(author) or "somebody"
+    who = account(author)
     return f"{who}, {role.lower()}" if role not in ("", "NONE") else who

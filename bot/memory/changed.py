@@ -159,7 +159,7 @@ class Changed(Held):
         self._said |= told
         promised = [one.id for one in told.values() if one.state == "pending"]
         pending = manifests.next_pending(self.manifest.pending, promised, told.keys() - set(promised))
-        manifest = manifests.count_promises(self.manifest, told.values(), stood)
+        manifest = self.manifest.with_written(manifests.promised_comments(told.values(), stood))
         self.manifest = replace(manifest, pending=self._bounded(pending))
 
     def _bounded(self, pending: tuple[ThreadId, ...]) -> tuple[ThreadId, ...]:
@@ -180,11 +180,13 @@ class Changed(Held):
         for wish in wishes:
             asked.setdefault(wish.id, []).append(wish)
         held = super().wishes(asked) | {key: self._wishes[key] for key in asked if key in self._wishes}
+        known = [wish for wishes in held.values() for wish in wishes]
         self._wishes |= {key: joined(held.get(key, ()), new) for key, new in asked.items()}
         told = {wish.comment_id for new in asked.values() for wish in new}
         now = [wish for key in asked for wish in self._wishes[key] if wish.comment_id in told]
         if now:
-            self.manifest = replace(self.manifest, recent=recent(self.manifest.recent, now))
+            manifest = self.manifest.with_written(manifests.promised_replies(now, known))
+            self.manifest = replace(manifest, recent=recent(self.manifest.recent, now))
 
     def _note_fixes(self, fixes: Iterable[Fix]) -> None:
         found = list(fixes)

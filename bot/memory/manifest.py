@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,10 @@ _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.AS
 MAX_PENDING = 200
 """Promised comments that wait at most: at five a run they take forty runs."""
 
+WRITTEN_WITHIN = timedelta(hours=24)
+MAX_WRITTEN = 500
+"""As many comments as the settings may allow in 24 hours, and no more are kept in mind."""
+
 MAX_SOURCES = 16
 MAX_STATE = 200
 """Sources of pages, and characters that tell the state of one."""
@@ -40,9 +44,9 @@ MAX_STATE = 200
 class Manifest:
     """``cursor``: everything that changed before it is remembered. ``pending``: threads whose comment was promised.
 
-    ``day`` (``2026-01-05``, UTC) is the last one on which new comments were promised, ``promised`` how many. ``model``:
-    the SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of
-    the downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
+    ``written``: when the new comments of the last 24 hours were promised, replies too, oldest first. ``model``: the
+    SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of the
+    downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
     `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
     asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
     last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. What a version
@@ -54,8 +58,7 @@ class Manifest:
     threads: int = 0
     tombstones: int = 0
     pending: tuple[ThreadId, ...] = ()
-    day: str = ""
-    promised: int = 0
+    written: tuple[datetime, ...] = ()
     index: dict[str, str] = field(default_factory=dict)
     model: dict[str, str] = field(default_factory=dict)
     learned_from: int = 0
@@ -91,6 +94,12 @@ class Manifest:
         """Those of these states that hold here too. Of each source only that was read which ``known`` had not."""
         return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
 
+    def with_written(self, moments: Iterable[datetime]) -> Manifest:
+        """The manifest with these moments at which a comment was promised, and none from a day before the newest."""
+        written = sorted([*self.written, *moments])
+        kept = [moment for moment in written if moment > max(written) - WRITTEN_WITHIN]
+        return replace(self, written=tuple(kept[-MAX_WRITTEN:]))
+
     def with_index(self, folder: Path, analyser: str, layout: int) -> Manifest:
         """The manifest with the hashes of the index files in ``folder``; known files are not read again."""
         names = sorted(path.name for path in folder.iterdir() if not path.is_dir())
@@ -102,6 +111,7 @@ def encode(manifest: Manifest) -> bytes:
     """The canonical bytes of the manifest."""
     later = {
         "layout": manifest.layout,
+        "written": [stamp(moment) for moment in manifest.written],
         "pages": manifest.pages,
         "recent": [wish_fields(wish) for wish in manifest.recent],
         "reading": _reading_fields(manifest.reading) if manifest.reading else None,
@@ -116,8 +126,6 @@ def encode(manifest: Manifest) -> bytes:
             "threads": manifest.threads,
             "tombstones": manifest.tombstones,
             "pending": list(manifest.pending),
-            "day": manifest.day,
-            "promised": manifest.promised,
             "index": manifest.index,
             "model": manifest.model,
             "learned_from": manifest.learned_from,
@@ -141,8 +149,7 @@ def decode(data: bytes) -> Manifest:
             threads=_count(fields.get("threads", 0)),
             tombstones=_count(fields.get("tombstones", 0)),
             pending=tuple(parse_key(key) for key in fields.get("pending", ()))[:MAX_PENDING],
-            day=clean(fields.get("day")),
-            promised=_count(fields.get("promised", 0)),
+            written=_written(fields.get("written")),
             index={str(name): str(digest) for name, digest in fields.get("index", {}).items()},
             model={str(name): str(digest) for name, digest in fields.get("model", {}).items()},
             learned_from=_count(fields.get("learned_from", 0)),
@@ -178,6 +185,17 @@ def _recent(value: object) -> tuple[Wish, ...]:
         except (KeyError, TypeError, ValueError, OverflowError):
             continue
     return recent(found)
+
+
+def _written(value: object) -> tuple[datetime, ...]:
+    """The moments of comments, as far as they can be read."""
+    found = []
+    for each in value[-MAX_WRITTEN:] if isinstance(value, list) else ():
+        try:
+            found.append(parse_time(each))
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            continue
+    return tuple(sorted(found))
 
 
 def _reading_fields(reading: Reading) -> dict[str, object]:
@@ -248,17 +266,16 @@ def within_bounds(
     return tuple(key for *_, key in sorted(kept, key=lambda one: one[2]))
 
 
-def count_promises(manifest: Manifest, said: Iterable[Said], before: Mapping[ThreadId, Said]) -> Manifest:
-    """The manifest with the new comments among ``said`` counted on their day, each once."""
-    for one in said:
-        held = before.get(one.id)
-        if not _is_promise(one) or (held and _is_promise(held)):
-            continue
-        day = one.at.astimezone(UTC).date().isoformat()
-        if day > manifest.day:
-            manifest = replace(manifest, day=day, promised=0)
-        manifest = replace(manifest, promised=manifest.promised + (day == manifest.day))
-    return manifest
+def promised_comments(said: Iterable[Said], before: Mapping[ThreadId, Said]) -> list[datetime]:
+    """When the new comments among ``said`` were promised, each once."""
+    new = (one for one in said if _is_promise(one) and not ((held := before.get(one.id)) and _is_promise(held)))
+    return [one.at for one in new]
+
+
+def promised_replies(wishes: Iterable[Wish], before: Iterable[Wish]) -> list[datetime]:
+    """When the replies to these wishes were promised, each once."""
+    known = {(wish.id, wish.comment_id) for wish in before if wish.trying_since}
+    return [wish.trying_since for wish in wishes if wish.trying_since and (wish.id, wish.comment_id) not in known]
 
 
 def _is_promise(said: Said) -> bool:

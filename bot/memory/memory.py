@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 
 from bot.indexed import Entry, Hit
@@ -17,7 +17,7 @@ from bot.memory.held import files_of
 from bot.memory.index import Narrowing, Query
 from bot.memory.layout import USUAL, Sizes
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
-from bot.memory.manifest import PATH, Manifest
+from bot.memory.manifest import PATH, WRITTEN_WITHIN, Manifest
 from bot.memory.notes import Notes
 from bot.memory.store import Clash, Edits, Moved, Snapshot, Store, StoreError
 from bot.model import Record, Thread, ThreadId
@@ -107,10 +107,9 @@ class Memory:
         """Threads for which a comment was promised that has not been seen yet."""
         return self.draft.manifest.pending
 
-    def promised_on(self, day: date) -> int:
-        """Number of new comments that were promised on this day (UTC)."""
-        manifest = self.draft.manifest
-        return manifest.promised if manifest.day == day.isoformat() else 0
+    def written(self, now: datetime) -> int:
+        """How many new comments were promised within the 24 hours before ``now``, replies too."""
+        return sum(moment > now - WRITTEN_WITHIN for moment in self.draft.manifest.written)
 
     @property
     def size(self) -> int:

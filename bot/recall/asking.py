@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from bot.answer import Context, Mention
 from bot.card import LEAST_PART
 from bot.model import Decision, Kind, Thread, ThreadId
+from bot.reading.intent import recall_question
+from bot.reading.signals import strip_boilerplate
 from bot.reading.words import terms
 from bot.recall.fixes import with_fixes
 from bot.recall.library import Library, WithoutWords, threads
@@ -55,10 +57,15 @@ class Desk:
         return WithoutWords(self.library, people) if people else self.library
 
 
-def search_words(words: str, desk: Desk) -> Context:
-    """The threads that speak of these words, the best first, at most five, each with how it ended and was decided."""
+def search_words(words: str, desk: Desk, *, is_question: bool = False) -> Context:
+    """The threads that speak of these words, the best first, at most five, each with how it ended and was decided.
+
+    ``is_question``: without threads that only ask, as those answer nothing.
+    """
     wanted = _weights(words, desk.library)
-    found = [thread.id for thread in _candidates(words, desk) if _part(wanted, _text(thread)) >= LEAST_PART]
+    candidates = _candidates(words, desk)
+    candidates = _answering(candidates, desk) if is_question else candidates
+    found = [thread.id for thread in candidates if _part(wanted, _text(thread)) >= LEAST_PART]
     return _answer(_shown(found[:MOST], words, CHARS, desk), desk)
 
 
@@ -76,7 +83,7 @@ def decisions_about(topic: str, desk: Desk) -> Context:
     wanted = _weights(topic, desk.library)
     deciding: dict[ThreadId, tuple[Decision, ...]] = {}
     related: list[ThreadId] = []
-    candidates = _candidates(topic, desk)
+    candidates = _answering(_candidates(topic, desk), desk)
     known = _shown([thread.id for thread in candidates], topic, CHARS, desk)
     for mention in known:
         telling = tuple(d for d in mention.decisions if _decides(d, mention.title, wanted))
@@ -87,6 +94,20 @@ def decisions_about(topic: str, desk: Desk) -> Context:
     by_id = {mention.id: mention for mention in known}
     best = [replace(by_id[key], decisions=telling) for key, telling in deciding.items()]
     return _answer([*best, *(by_id[key] for key in related)][:MOST], desk)
+
+
+def _answering(candidates: Iterable[Thread], desk: Desk) -> list[Thread]:
+    """Those that do more than ask: somebody else said something there, or there is no question in them."""
+    return [thread for thread in candidates if _has_answers(thread) or not _asks(thread, desk)]
+
+
+def _has_answers(thread: Thread) -> bool:
+    return any(not comment.is_bot and comment.author != thread.author for comment in thread.comments)
+
+
+def _asks(thread: Thread, desk: Desk) -> bool:
+    texts = (strip_boilerplate(thread.body), thread.title)
+    return any(recall_question(text, desk.settings.recall_phrases) for text in texts)
 
 
 def _decides(decision: Decision, title: str, wanted: Mapping[str, float]) -> bool:

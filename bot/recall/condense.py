@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import floor, sqrt
 
-from bot.model import MAINTAINER_ROLES, Message, Thread
+from bot.answer import CondensedTurn
+from bot.model import Message, Thread
 from bot.reading.signals import strip_boilerplate
 from bot.reading.words import terms
 
@@ -55,8 +57,8 @@ def condense_body(body: str) -> str:
     return body[:BODY_LIMIT] + CUT
 
 
-def condense(thread: Thread, question: Counter[str], budget: int) -> str:
-    """The thread's conversation in at most ``budget`` characters, in order of time.
+def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[CondensedTurn, ...]:
+    """The turns of the thread's conversation that fit into ``budget`` characters, in order of time.
 
     First the body, without what an issue template put there. Of what is left 60 % for the latest comments, newest
     first; the rest, with what those leave over, for the ones nearest to ``question``, which counts analysed terms.
@@ -65,56 +67,52 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> str:
     tells how the thread ended: left out, the latest would get nothing, and the budget would not be full.
     """
     body = condense_body(_BLANK_LINES.sub("\n\n", strip_boilerplate(thread.body)))
-    opening = _spoken(thread.author, thread.role, f"{thread.created_at:%Y-%m-%d}", body)
-    if len(opening) >= budget:
-        return opening[:budget]
-    left = budget - len(opening)
+    opening = CondensedTurn(thread.author, thread.role, thread.created_at, body)
+    left = budget - opening.length
+    if left <= 0:
+        kept = body[: max(0, left + len(body))]
+        return (replace(opening, text=kept, is_cut=len(kept) < len(body)),) if kept else ()
     share = floor(left * LATEST_SHARE)
-    lines = [line_of(message) for message in thread.comments]
-    if lines and sum(map(len, lines)) > left and len(lines[-1]) > share >= LEAST_CUT:
-        lines[-1] = _cut(lines[-1], share)
-    chosen = _latest(lines, share)
-    left -= sum(len(lines[i]) for i in chosen)
-    chosen |= _nearest(thread.comments, lines, chosen, question, left)
-    return opening + "".join(lines[i] for i in sorted(chosen))
+    turns = [turn_of(message) for message in thread.comments]
+    if turns and sum(turn.length for turn in turns) > left and turns[-1].length > share >= LEAST_CUT:
+        turns[-1] = _cut(turns[-1], share)
+    chosen = _latest(turns, share)
+    left -= sum(turns[i].length for i in chosen)
+    chosen |= _nearest(thread.comments, turns, chosen, question, left)
+    return (opening, *(turns[i] for i in sorted(chosen)))
 
 
-def _cut(line: str, length: int) -> str:
-    end = f"{CUT}\n\n"
-    return line[: length - len(end)].rstrip() + end
+def turn_of(message: Message) -> CondensedTurn:
+    """A comment as a turn of a condensed conversation, whole."""
+    return CondensedTurn(message.author, message.role, message.created_at, message.text.strip())
 
 
-def line_of(message: Message) -> str:
-    """One comment of a condensed conversation, with who said it and when."""
-    return _spoken(message.author, message.role, f"{message.created_at:%Y-%m-%d}", message.text.strip())
+def _cut(turn: CondensedTurn, length: int) -> CondensedTurn:
+    kept = max(0, length - (turn.length - len(turn.text)) - len(CUT))
+    return replace(turn, text=turn.text[:kept].rstrip() + CUT, is_cut=True)
 
 
-def _spoken(author: str, role: str, day: str, text: str) -> str:
-    who = f"{author} (maintainer)" if role in MAINTAINER_ROLES else author
-    return f"{who}, {day}:\n{text}\n\n"
-
-
-def _latest(lines: Sequence[str], budget: int) -> set[int]:
+def _latest(turns: Sequence[CondensedTurn], budget: int) -> set[int]:
     """Newest first until the budget is full."""
     chosen: set[int] = set()
-    for index in range(len(lines) - 1, -1, -1):
-        if len(lines[index]) > budget:
+    for index in range(len(turns) - 1, -1, -1):
+        if turns[index].length > budget:
             break
-        budget -= len(lines[index])
+        budget -= turns[index].length
         chosen.add(index)
     return chosen
 
 
 def _nearest(
-    messages: Sequence[Message], lines: Sequence[str], taken: set[int], question: Counter[str], budget: int
+    messages: Sequence[Message], turns: Sequence[CondensedTurn], taken: set[int], question: Counter[str], budget: int
 ) -> set[int]:
     """Of the comments not taken, those most like the question that still fit; ties go to the earlier one."""
-    rest = [i for i in range(len(lines)) if i not in taken and len(lines[i]) <= budget]
+    rest = [i for i in range(len(turns)) if i not in taken and turns[i].length <= budget]
     likeness = {i: _cosine(question, Counter(terms(messages[i].text[:SCAN_LIMIT]))) for i in rest}
     chosen: set[int] = set()
     for index in sorted(rest, key=lambda i: (-likeness[i], i)):
-        if len(lines[index]) <= budget:
-            budget -= len(lines[index])
+        if turns[index].length <= budget:
+            budget -= turns[index].length
             chosen.add(index)
     return chosen
 

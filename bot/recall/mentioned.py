@@ -9,7 +9,7 @@ from datetime import datetime
 from bot.answer import Mention
 from bot.model import Reference, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
-from bot.reading.intent import without_commands
+from bot.reading.intent import recall_question, without_commands
 from bot.reading.references import find_references, find_title_references
 from bot.reading.words import terms
 from bot.recall.condense import condense
@@ -28,11 +28,15 @@ NO_RECORD = "no record of this issue"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where references are read: the repository's full name, the hosts whose links count, and its server's address."""
+    """Where references are read: the repository's full name, the hosts whose links count, and its server's address.
+
+    ``recall_phrases`` are those of the settings: a comment that asks so is answered by a reply of its own.
+    """
 
     repo: str | None = None
     hosts: tuple[str, ...] = ("github.com",)
     server: str = "https://github.com"
+    recall_phrases: tuple[str, ...] = ()
 
 
 def referenced(thread: Thread, place: Place) -> list[int]:
@@ -55,12 +59,28 @@ def elsewhere(thread: Thread, place: Place) -> tuple[str, ...]:
 
 
 def _pointed_at(thread: Thread, place: Place) -> list[Reference]:
-    """Everything on GitHub that the thread points at: in its title, its text, and what people said, but not to us."""
+    """Everything on GitHub that the thread points at: in its title, its text, and what people said, but not to us.
+
+    What a comment with a question to us points at is told in the reply to it, and in no other comment of ours.
+    """
     number = thread.id if isinstance(thread.id, int) else None
     found = find_title_references(thread.title, repo=place.repo, number=number, hosts=place.hosts)
-    for text in (thread.body, *(c.text for c in thread.comments if not c.is_bot)):
-        found += find_references(without_commands(text), repo=place.repo, number=number, hosts=place.hosts)
+    found += _in_text(thread.body, place, number)
+    for comment in thread.comments:
+        pointed_at = [] if comment.is_bot else _in_text(comment.text, place, number)
+        if pointed_at and not (comment.updated_at is None and recall_question(comment.text, place.recall_phrases)):
+            found += pointed_at
     return [reference for reference in found if reference.kind is None]
+
+
+def _in_text(text: str, place: Place, number: int | None) -> list[Reference]:
+    return find_references(without_commands(text), repo=place.repo, number=number, hosts=place.hosts)
+
+
+def numbers_in(text: str, place: Place) -> tuple[int, ...]:
+    """The issues and pull requests of this repository that a text points at, in order of mention, each once."""
+    found = (each.number for each in _in_text(text, place, None) if each.owner is None and each.kind is None)
+    return tuple(dict.fromkeys(found))
 
 
 def canonical_chain(
@@ -144,7 +164,7 @@ def _mention(
         summary=summary,
         decisions=digest.decisions,
         files=telling_files(digest.files),
-        conversation="" if _tells_all(summary, thread) else condense(thread, question, chars),
+        conversation=() if _tells_all(summary, thread) else condense(thread, question, chars),
         chain=tuple(chain[:-1]),
         earlier=earlier_ending(thread, repo),
     )

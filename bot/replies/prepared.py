@@ -11,11 +11,12 @@ from bot.answer import Context
 from bot.github.errors import ForgeError
 from bot.kept import Wish
 from bot.lookout import fetch_missing
-from bot.model import GHOST
-from bot.parts import Bot
+from bot.model import GHOST, ThreadId
+from bot.parts import FULL_DAY, Bot
 from bot.reading.intent import recall_question
-from bot.recall.asking import Desk, about, decisions_about, search_words
-from bot.recall.wishes import EFFECTIVE, is_off
+from bot.recall.asking import MOST, Desk, about, decisions_about, search_words
+from bot.recall.mentioned import numbers_in
+from bot.recall.wishes import EFFECTIVE, is_off, wrong_for
 from bot.replies.requests import WAITING, Request
 from bot.replies.sentences import QUESTION, sentence
 from bot.voice import SWITCHED_OFF
@@ -38,6 +39,9 @@ DONE = {
     "refresh": "asked for a new answer",
 }
 """What was asked for, in the words of the job summary."""
+
+FEW = 3
+"""Commands of an account that change something on issues and get a reply, in an hour; others get a reaction only."""
 
 SPENT = "the account's questions of this hour are used up"
 
@@ -71,54 +75,104 @@ class ReplyPlan:
     def wish(self) -> Wish:
         """What memory keeps of the request, before anything was done."""
         request = self.request
-        return Wish(request.thread.id, request.key, self.name, request.by, request.at)
+        about = request.command.about if request.command and self.name == "wrong" else ()
+        return Wish(request.thread.id, request.key, self.name, request.by, request.at, tuple(about))
+
+
+@dataclass(frozen=True, slots=True)
+class LastHour:
+    """What accounts asked for within the hour: how often something that changes nothing, ``used``, and how often
+    something that does, ``changed``. ``warned`` was told that it asks too often."""
+
+    used: Counter[str]
+    changed: Counter[str]
+    warned: set[str]
+
+    @classmethod
+    def of(cls, requests: Sequence[Request], bot: Bot) -> LastHour:
+        again = [request.before for request in requests]
+        recent = [wish for wish in bot.memory.recent_wishes(bot.now - HOUR) if wish not in again]
+        return cls(
+            Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE),
+            Counter(wish.by.casefold() for wish in recent if wish.name in EFFECTIVE),
+            {wish.by.casefold() for wish in recent if wish.name == "limited" and _is_told(wish)},
+        )
+
+    def note(self, plan: ReplyPlan) -> None:
+        account = plan.request.by.casefold()
+        name = plan.request.name if plan.name == WAITING else plan.name
+        (self.changed if name in EFFECTIVE else self.used)[account] += 1
+        if plan.name == "limited" and plan.text:
+            self.warned.add(account)
 
 
 def prepare(requests: Sequence[Request], bot: Bot) -> list[ReplyPlan]:
     """What each request gets, as text. Commands are acknowledged with 👀 on the way."""
-    recent = bot.memory.recent_wishes(bot.now - HOUR)
-    used = Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE)
-    used.subtract(r.by.casefold() for r in requests if r.before in recent and r.before.name not in EFFECTIVE)
-    again = [request.before for request in requests]
-    warned = {wish.by.casefold() for wish in recent if wish.name == "limited" and _is_told(wish) and wish not in again}
+    hour = LastHour.of(requests, bot)
     plans: list[ReplyPlan] = []
     for request in requests:
-        full = sum(bool(plan.text) for plan in plans) >= MAX_REPLIES
-        if waits := bot.muted or ("one run replies no more, the next one does" if full else ""):
-            plans.append(ReplyPlan(request, WAITING, waits=waits))
-            continue
-        if request.command and not request.before:
-            react(request, "eyes", bot)
-        try:
-            plan = _planned(request, used[request.by.casefold()], warned, plans, bot)
-        except ForgeError as error:
-            plan = ReplyPlan(request, WAITING, waits=str(error), fault=error)
-        used[request.by.casefold()] += plan.name not in EFFECTIVE
-        warned |= {request.by.casefold()} if plan.name == "limited" and plan.text else set()
-        plans.append(plan)
+        waits = bot.muted or _no_place(request, plans, bot)
+        plans.append(ReplyPlan(request, WAITING, waits=waits) if waits else _taken_up(request, hour, plans, bot))
+        hour.note(plans[-1])
     return plans
+
+
+def _taken_up(request: Request, hour: LastHour, earlier: Sequence[ReplyPlan], bot: Bot) -> ReplyPlan:
+    if request.command and not request.before:
+        react(request, "eyes", bot)
+    try:
+        return _placed(_planned(request, hour, earlier, bot), earlier, bot)
+    except ForgeError as error:
+        return ReplyPlan(request, WAITING, waits=str(error), fault=error)
+
+
+def _no_place(request: Request, plans: Sequence[ReplyPlan], bot: Bot) -> str:
+    """Why this run does not look at the request, empty when it does."""
+    if sum(bool(plan.text) for plan in plans) >= MAX_REPLIES:
+        return "one run replies no more, the next one does"
+    has_waited = request.before is not None and request.before.name == WAITING and request.name not in EFFECTIVE
+    return FULL_DAY if has_waited and not _has_place(plans, bot) else ""
+
+
+def _has_place(plans: Iterable[ReplyPlan], bot: Bot) -> bool:
+    return bot.may_write(sum(bool(plan.text) and not plan.request.was_promised for plan in plans))
+
+
+def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], bot: Bot) -> ReplyPlan:
+    """The plan, where no more comments may be written in these 24 hours: an answer waits until one may, and everything
+    else is left to the reaction."""
+    if not plan.text or plan.request.was_promised or _has_place(earlier, bot):
+        return plan
+    if plan.name in LOOKED or plan.name == "help":
+        return ReplyPlan(plan.request, WAITING, waits=FULL_DAY)
+    return replace(plan, text="")
+
+
+def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list[ReplyPlan]:
+    """The plans without replies to ``refresh`` on the threads whose answer came out as it stands: the reaction says
+    that it was done."""
+    return [replace(p, text="") if p.name == "refresh" and p.request.thread.id in idle else p for p in plans]
 
 
 def _is_told(wish: Wish) -> bool:
     return wish.reply_id is not None or wish.state == "pending"
 
 
-def _planned(request: Request, used: int, warned: Collection[str], earlier: Iterable[ReplyPlan], bot: Bot) -> ReplyPlan:
-    """``used``: how often the account has asked within the hour; ``warned``: who was told of that limit. ``earlier``:
-    the requests of this run before it."""
-    key = request.thread.id
-    known = (wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before)
-    silent = is_off([*known, *(plan.wish for plan in earlier if plan.request.thread.id == key)])
-    name = request.command.name if request.command else "recall"
-    limit = bot.settings.commands.searches_per_hour
+def _planned(request: Request, hour: LastHour, earlier: Iterable[ReplyPlan], bot: Bot) -> ReplyPlan:
+    """``earlier``: the requests of this run before it."""
+    key, name, used = request.thread.id, request.name, hour.used[request.by.casefold()]
+    known = [wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before]
+    known += [plan.wish for plan in earlier if plan.request.thread.id == key]
+    silent, limit = is_off(known), bot.settings.commands.searches_per_hour
     if name in EFFECTIVE:
         if not _may_change(request, bot):
             told = ["refused"] if used < limit else []
             why = "only its author or who may write to the repository may ask for that"
             return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
-        return _said(ReplyPlan(request, name), [name], bot, silent and name != "on")
+        is_told = _changes(request, known) and hour.changed[request.by.casefold()] < FEW
+        return _said(ReplyPlan(request, name), [name] if is_told else [], bot, silent and name != "on")
     if used >= limit or silent:
-        told = ["limited"] if request.command and request.by.casefold() not in warned else []
+        told = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
         why = SWITCHED_OFF if silent else f"{SPENT} (commands.searches_per_hour: {limit})"
         return _said(ReplyPlan(request, "limited", good=False, why=why), told, bot, silent)
     if name == "help":
@@ -130,6 +184,17 @@ def _planned(request: Request, used: int, warned: Collection[str], earlier: Iter
     is_search = request.command is not None and bool(request.command.words)
     told = ["nothing"] if nothing and is_search else []
     return _said(ReplyPlan(request, name, context, good=not nothing), told, bot, silent)
+
+
+def _changes(request: Request, known: Sequence[Wish]) -> bool:
+    """Whether the command asks for what does not hold already after the ``known`` wishes; of ``refresh`` nobody knows
+    before it is done."""
+    match request.name:
+        case "off" | "on":
+            return is_off(known) is (request.name == "on")
+        case "wrong":
+            return not wrong_for(known).issuperset(request.command.about if request.command else ())
+    return True
 
 
 def _helped(request: Request, bot: Bot) -> ReplyPlan:
@@ -177,7 +242,9 @@ def _may_change(request: Request, bot: Bot) -> bool:
 def _found(request: Request, bot: Bot) -> Context:
     desk = Desk(bot.memory, bot.settings, bot.place, (request.thread.id,))
     command, question = request.command, request.question
-    numbers = command.about if command else question.about if question else ()
+    numbers = command.about if command else ()
+    if question and question.about:
+        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, bot.place))))[:MOST]
     if numbers:
         fetch_missing(numbers, bot, f"asked for in issue {request.thread.id}")
         return about(numbers, replace(desk, skip=()))
@@ -185,7 +252,20 @@ def _found(request: Request, bot: Bot) -> Context:
         return search_words(command.words, desk)
     assert question is not None
     topic = question.topic or request.thread.title
-    return decisions_about(topic, desk) if question.decides else search_words(topic, desk)
+    found = decisions_about(topic, desk) if question.decides else search_words(topic, desk, is_question=True)
+    return _with_named(found, request, desk, bot)
+
+
+def _with_named(found: Context, request: Request, desk: Desk, bot: Bot) -> Context:
+    """What was found, behind the issues that the comment with the question points at beside it: these are told of in
+    no other comment of ours."""
+    numbers = numbers_in(request.said, bot.place)[: bot.settings.references.max]
+    if not numbers:
+        return found
+    fetch_missing(numbers, bot, f"mentioned in issue {request.thread.id}")
+    named = [one for one in about(numbers, desk).mentioned if not one.missing]
+    known = {one.id for one in named}
+    return replace(found, mentioned=(*named, *(one for one in found.mentioned if one.id not in known))[:MOST])
 
 
 def _is_hushed(login: str, bot: Bot) -> bool:

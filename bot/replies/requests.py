@@ -17,6 +17,7 @@ from bot.model import Kind, Message, Record, Thread
 from bot.parts import Bot
 from bot.reading.intent import Command, Question, commands, recall_question
 from bot.reading.signals import strip_boilerplate
+from bot.recall.mentioned import referenced
 from bot.recall.wishes import EFFECTIVE
 from bot.voice import was_deleted
 
@@ -29,7 +30,7 @@ class Request:
     """Something that somebody asks. ``key`` is the id of the comment, or the number of the issue whose text asks.
 
     ``others``: there are commands in the comment that are not obeyed. ``before`` is what memory has of it. ``is_told``:
-    a reply stands already, of which memory has nothing.
+    a reply stands already, of which memory has nothing. ``said`` is the whole comment of a question.
     """
 
     thread: Thread
@@ -41,6 +42,16 @@ class Request:
     others: bool = False
     before: Wish | None = None
     is_told: bool = False
+    said: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.command.name if self.command else "recall"
+
+    @property
+    def was_promised(self) -> bool:
+        """Whether an earlier run promised the reply, and counted it."""
+        return self.before is not None and self.before.trying_since is not None
 
     @property
     def waiting(self) -> Wish:
@@ -152,13 +163,13 @@ def _requests(thread: Thread, bot: Bot) -> Iterator[Request]:
 
 
 def _opening(thread: Thread, bot: Bot) -> Request | None:
-    """What an issue's own text asks; a question for an issue by number is answered by what is said of mentions."""
+    """What an issue's own text asks; one that points at issues is answered by what the comment says of those."""
     is_over = thread.is_closed or thread.locked
     if is_over or not isinstance(thread.id, int) or not _may_ask(thread.author, thread.is_bot, thread.created_at, bot):
         return None
     texts = (strip_boilerplate(thread.body), thread.title)
     question = next((found for text in texts if (found := _recalled(text, thread.author, bot))), None)
-    if question is None or question.about or not question.topic:
+    if question is None or not question.topic or referenced(replace(thread, comments=()), bot.place):
         return None
     return Request(thread, thread.id, thread.author, thread.created_at, question=question)
 
@@ -173,7 +184,9 @@ def _in_comment(thread: Thread, comment: Message, key: int, bot: Bot) -> Request
         alone = len(found) == 1 or (bool(numbers) and len(same) == len(found))
         return Request(thread, key, comment.author, comment.created_at, command, others=not alone)
     question = _recalled(comment.text, comment.author, bot)
-    return Request(thread, key, comment.author, comment.created_at, question=question) if question else None
+    if question is None:
+        return None
+    return Request(thread, key, comment.author, comment.created_at, question=question, said=comment.text)
 
 
 def _recalled(text: str, author: str, bot: Bot) -> Question | None:

@@ -19,8 +19,6 @@ def promises(plans: Iterable[ReplyPlan], bot: Bot) -> tuple[Wish, ...]:
     kept = []
     for plan in plans:
         wish = plan.wish
-        if plan.name == "wrong" and plan.request.command:
-            wish = replace(wish, about=tuple(plan.request.command.about))
         if plan.text and bot.settings.mode == "comment":
             wish = replace(wish, trying_since=bot.now)
         elif not plan.waits:

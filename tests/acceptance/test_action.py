@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.comment.render import find_marker
 from bot.doors.action import run
 from bot.model import Record, Thread, Tombstone
+from bot.parts import FULL_DAY
 from bot.reading.digest import digest
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, with_past
 from tests.memory.remotes import Hosted
@@ -699,16 +701,97 @@ def test_one_run_answers_five_issues_and_the_next_runs_the_others(stage: Stage) 
 
 
 @pytest.mark.slow
-def test_a_day_has_so_many_comments_and_no_more(stage: Stage) -> None:
-    configure(stage, "comment: {daily_limit: 2}")
+def test_any_24_hours_have_so_many_comments_and_no_more(stage: Stage) -> None:
+    configure(stage, "comment: {daily_limit: 2, answer_within_hours: 48}")
     act(stage, "schedule")
     numbers = [stage.github.open_issue("hubot", f"Logged out {n}", "As in #1.") for n in range(3)]
     for _ in range(3):
         act(stage, "schedule")
     assert sum(len(stage.comments(number)) for number in numbers) == 2
-    stage.github.clock.advance(12 * 3600)
+    stage.github.clock.advance(13 * 3600)  # it is another day
+    act(stage, "schedule")
+    assert sum(len(stage.comments(number)) for number in numbers) == 2
+    stage.github.clock.advance(11 * 3600)
     act(stage, "schedule")
     assert [len(stage.comments(number)) for number in numbers] == [1, 1, 1]
+
+
+@pytest.mark.slow
+def test_replies_and_comments_have_one_limit(stage: Stage) -> None:
+    configure(stage, "comment: {daily_limit: 2}")
+    act(stage, "schedule")
+    asked = open_issue(stage, "What is this?")
+    comment = stage.github.comment(asked, "hubot", "/precedent search sessions")
+    act(stage, "issue_comment", "created", asked, comment)
+    numbers = [open_issue(stage), open_issue(stage)]
+    assert [len(stage.comments(number)) for number in (asked, *numbers)] == [1, 1, 0]
+    assert stage.outputs()["reason"] == FULL_DAY
+
+
+@pytest.mark.slow
+def test_a_limit_on_comments_hides_nothing_where_none_are_written(stage: Stage) -> None:
+    configure(stage, "comment: {daily_limit: 2}")
+    act(stage, "schedule")
+    for _ in range(2):
+        number = open_issue(stage)
+        assert len(stage.comments(number)) == 1
+    configure(stage, "mode: summary\ncomment: {daily_limit: 1}")
+    for _ in range(2):
+        number = open_issue(stage)
+        assert stage.outputs()["would-speak"] == "true"
+        assert stage.comments(number) == []
+    configure(stage, "comment: {daily_limit: 3}")
+    number = open_issue(stage)
+    assert len(stage.comments(number)) == 1
+
+
+QUESTIONS = (
+    "What did we decide about sessions? As in #1, I think.",
+    "As in #1, but worse.\n\nWhat did we decide about sessions?",
+    "What did we decide in #1?",
+    "Didn't we discuss this before? It looks like #1.",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_a_question_that_points_at_an_issue_gets_one_post(stage: Stage, text: str) -> None:
+    asked = open_issue(stage, text)
+    act(stage, "schedule")
+    assert len(stage.comments(asked)) == 1
+    other = open_issue(stage, "Nothing to see.")
+    comment = stage.github.comment(other, "hubot", text)
+    act(stage, "issue_comment", "created", other, comment)
+    act(stage, "schedule")
+    (shown,) = stage.comments(other)
+    assert find_marker(shown, reply_to=comment)
+    assert "Where should sessions live?" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["rebuild", "backtest"])
+def test_of_an_empty_repository_no_report_is_left_or_spoken_of(tmp_path: Path, what: str) -> None:
+    stage = Stage(tmp_path)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    stage.github.write_event(tmp_path / "event.json", "workflow_dispatch")
+    given = stage.environment("workflow_dispatch", {"run": what}) | {"GITHUB_WORKSPACE": str(workspace)}
+    assert run(given, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    told = stage.summary.read_text(encoding="utf-8")
+    assert "There is no issue to replay yet" in told
+    assert "What it would have said" not in told
+    assert not (workspace / ".precedent/backtest.html").exists()
+    stage.close()
+
+
+@pytest.mark.slow
+def test_a_refresh_that_changes_nothing_gets_a_reaction_only(stage: Stage) -> None:
+    number = open_issue(stage)
+    for texts in (1, 1):
+        comment = stage.github.comment(number, "hubot", "/precedent refresh")
+        act(stage, "issue_comment", "created", number, comment)
+        assert len(stage.comments(number)) == texts
+        assert [one.content for one in stage.github.comment_by_id(comment).reactions] == ["eyes", "rocket"]
 
 
 @pytest.mark.slow

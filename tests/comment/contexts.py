@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bot.answer import Context, Earlier, Match, Mention, PageHit
+from bot.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
 from bot.comment.links import Links
 from bot.model import Decision, Kind, Outcome, OutcomeKind
 
@@ -13,6 +13,10 @@ ENTERPRISE = Links("https://git.example.com/", "octo-org/hello-world", redirect=
 
 def day(month: int, number: int, year: int = 2025) -> datetime:
     return datetime(year, month, number, 9, 30, tzinfo=UTC)
+
+
+def turn(author: str, at: datetime, text: str, role: str = "NONE") -> CondensedTurn:
+    return CondensedTurn(author, role, at, text)
 
 
 NOW = day(6, 5)
@@ -25,7 +29,10 @@ DECIDED = (
 MENTION = Mention(
     12, "Use PostgreSQL for sessions", "closed", "completed", created_at=day(3, 1), closed_at=day(3, 12),
     summary="Redis lost our sessions again.", decisions=DECIDED, files=("store/session.py",),
-    conversation="octocat, 2025-03-01:\nWhich store?\n\nmonalisa (maintainer), 2025-03-11:\nWe go with PostgreSQL.\n",
+    conversation=(
+        turn("octocat", day(3, 1), "Which store?"),
+        turn("monalisa", day(3, 11), "We go with PostgreSQL.", "MEMBER"),
+    ),
 )  # fmt: skip
 
 OPEN = Match(
@@ -43,7 +50,10 @@ def ended(outcome: Outcome, **rest: object) -> Match:
         "id": 7, "title": "Login loops after upgrade", "similarity": 0.8, "state": "closed", "created_at": day(4, 20),
         "state_reason": "completed", "closed_at": day(5, 3), "closed_by": "monalisa", "turn_count": 5,
         "why": ("same error `SESSION_PATH_MISMATCH`", "same file `auth/cookie.py`"), "files": ("auth/cookie.py",),
-        "conversation": "octocat, 2025-04-20:\nIt loops.\n\nmonalisa (maintainer), 2025-05-03:\nClear the cookie.",
+        "conversation": (
+            turn("octocat", day(4, 20), "It loops."),
+            turn("monalisa", day(5, 3), "Clear the cookie.", "OWNER"),
+        ),
     }  # fmt: skip
     return Match(**(values | {"outcome": outcome} | rest))  # type: ignore[arg-type]
 
@@ -74,19 +84,21 @@ HOSTILE_TEXT = (
     "see [x] and GH-7 and octo-org/hello-world#8 <img src=x> {{ 7*7 }} {% raw %}\x00\ud800"
 )
 
+HOSTILE_TALK = (turn("@octocat [x](y)", day(3, 1), HOSTILE_TEXT), turn("hubot", day(3, 2), HOSTILE_TEXT, "OWNER"))
+
 HOSTILE = Context(
     mentioned=(
         Mention(
             12, HOSTILE_TITLE, "closed", "@nobody", created_at=day(3, 1), closed_at=day(3, 12), summary=HOSTILE_TEXT,
             decisions=(Decision(HOSTILE_TEXT, "@octocat", "NONE", day(3, 9), 0, 76),), files=("`@a`\n#1", "b|c"),
-            conversation=HOSTILE_TEXT,
+            conversation=HOSTILE_TALK,
         ),
         Mention(13, HOSTILE_TITLE, "open", created_at=day(3, 1), summary=HOSTILE_TEXT),
     ),
     seen_before=(
         ended(
             quoted(OutcomeKind.ANSWERED, HOSTILE_TEXT, author="@octocat", role="NONE", fix="#1 @octocat"),
-            title=HOSTILE_TITLE, why=("`@octocat` #9", "closes #4"), files=("../@octocat",), conversation=HOSTILE_TEXT,
+            title=HOSTILE_TITLE, why=("`@octocat` #9", "closes #4"), files=("../@octocat",), conversation=HOSTILE_TALK,
         ),
     ),
     open_now=(Match(8, HOSTILE_TITLE, 0.7, "open", day(6, 5), why=(HOSTILE_TEXT,)),),
@@ -96,12 +108,16 @@ HOSTILE = Context(
 LONG = Context(
     mentioned=tuple(
         Mention(
-            n, f"Mentioned {n}", "open", created_at=day(1, n), conversation=f"octocat, 2025-01-0{n}:\n" + "ab. " * 2_500
+            n,
+            f"Mentioned {n}",
+            "open",
+            created_at=day(1, n),
+            conversation=(turn("octocat", day(1, n), "ab. " * 2_500),),
         )
         for n in range(1, 4)
     ),
     seen_before=tuple(
-        ended(FIXED, id=n, title=f"Similar {n}", conversation=f"octocat, 2025-01-0{n}:\n" + "cd. " * 4_000)
+        ended(FIXED, id=n, title=f"Similar {n}", conversation=(turn("octocat", day(1, n), "cd. " * 4_000),))
         for n in range(4, 7)
     ),
 )
@@ -131,7 +147,7 @@ CASES: dict[str, tuple[Context, Links]] = {
     ),
     "duplicate_of_unknown_title": (seen(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=3)), GITHUB),
     "stale": (seen(quoted(OutcomeKind.STALE, "")), GITHUB),
-    "unknown": (seen(Outcome(), conversation=""), GITHUB),
+    "unknown": (seen(Outcome(), conversation=()), GITHUB),
     "unknown_and_nobody": (seen(Outcome(), state_reason=None, closed_by=None, why=(), files=()), GITHUB),
     "missing": (Context(mentioned=(Mention(99, missing="no record of this issue"), MENTION)), GITHUB),
     "chain": (
@@ -185,7 +201,7 @@ CASES: dict[str, tuple[Context, Links]] = {
                     quoted(OutcomeKind.ANSWERED, "クッキーを削除してください。"),
                     title="アップグレード後にログインが繰り返される",
                     why=("同じエラー",),
-                    conversation="monalisa, 2025-05-03:\n登录循环 로그인 반복",
+                    conversation=(turn("monalisa", day(5, 3), "登录循环 로그인 반복"),),
                 ),
             )
         ),

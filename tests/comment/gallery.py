@@ -8,6 +8,7 @@ from bot.comment.links import Links
 from bot.comment.render import Renderer
 from bot.kept import Fix
 from bot.model import Decision, Kind, Outcome, OutcomeKind
+from tests.comment.contexts import turn
 
 REPOSITORY = "octo-org/linkbarn"
 LINKS = Links("https://github.com", REPOSITORY, redirect=True)
@@ -31,8 +32,10 @@ def at(year: int, month: int, day: int) -> datetime:
 
 NOW = at(2026, 11, 3)
 
-TALK = "octocat, 2026-04-20:\nAfter the upgrade I am sent back to the login page.\n\n"
-ANSWER = "monalisa (maintainer), 2026-05-03:\nThe cookie path changed; clear it or upgrade.\n"
+TALK = (
+    turn("octocat", at(2026, 4, 20), "After the upgrade I am sent back to the login page."),
+    turn("monalisa", at(2026, 5, 3), "The cookie path changed; clear it or upgrade.", "MEMBER"),
+)
 
 LOGIN = Outcome(
     OutcomeKind.FIXED, 3, 900, "The cookie path changed; clear it or upgrade.", "monalisa", "MEMBER", at(2026, 5, 3),
@@ -50,13 +53,16 @@ def login(**rest: object) -> Match:
         "created_at": at(2026, 4, 20), "state_reason": "completed", "closed_at": at(2026, 5, 3),
         "closed_by": "monalisa", "turn_count": 5, "outcome": LOGIN, "fix": LOGIN_FIX,
         "why": ("same error `SESSION_PATH_MISMATCH`", "same file `auth/cookie.py`"), "files": ("auth/cookie.py",),
-        "conversation": TALK + ANSWER,
+        "conversation": TALK,
     }  # fmt: skip
     return Match(**(values | rest))  # type: ignore[arg-type]
 
 
 def closed(number: int, title: str, outcome: Outcome, **rest: object) -> Match:
-    said = f"octocat, 2025-02-01:\n{title}, as described.\n\nmonalisa (maintainer), 2025-02-03:\n{outcome.quote}\n"
+    said = (
+        turn("octocat", at(2025, 2, 1), f"{title}, as described."),
+        turn("monalisa", at(2025, 2, 3), outcome.quote, "OWNER"),
+    )
     return login(id=number, title=title, outcome=outcome, fix=None, files=(), conversation=said, **rest)
 
 
@@ -83,12 +89,15 @@ DECISIONS = (
 STORE = Mention(
     912, "Which store for sessions?", "closed", "completed", created_at=at(2025, 3, 1), closed_at=at(2025, 3, 12),
     decisions=DECISIONS, files=("store/session.py",), chain=(1044,),
-    conversation="octocat, 2025-03-01:\nWhich store?\n\nmonalisa (maintainer), 2025-03-11:\nWe go with PostgreSQL.\n",
+    conversation=(
+        turn("octocat", at(2025, 3, 1), "Which store?"),
+        turn("monalisa", at(2025, 3, 11), "We go with PostgreSQL.", "MEMBER"),
+    ),
 )  # fmt: skip
 
 LOGIN_THREAD = Mention(
     1302, "Login loops after the upgrade", "closed", "completed", created_at=at(2026, 4, 20), closed_at=at(2026, 5, 3),
-    outcome=LOGIN, fix=LOGIN_FIX, conversation=TALK + ANSWER,
+    outcome=LOGIN, fix=LOGIN_FIX, conversation=TALK,
 )  # fmt: skip
 CERTIFICATE_THREAD = Mention(
     655, "Login with a client certificate", "closed", "completed", created_at=at(2024, 6, 1),

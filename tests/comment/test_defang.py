@@ -12,12 +12,27 @@ from bot.comment.visible import clean, cut
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
 from tests.examples import examples
+from tests.threats.corpus import DEFINITIONS
 
 ADDRESS = "https://redirect.github.com/octo/hub/issues/7"
 
-SYNTAX = "`*_[]()<>\\$|#@:-+=~!&;1a \n"
+SYNTAX = "`*_[]()<>\\$|#@:-+=~!&;^1a \n"
 PIECES = st.sampled_from([*PAYLOADS, *SYNTAX, "\n\n", "word", "#1", "@a"])
 HOSTILE = st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=60) | st.text(SYNTAX, max_size=40)
+
+
+@pytest.mark.parametrize("before", ["", "- ", "1. ", "> ", "- > ", "| a |\n|---|\n| ", "   ", "word\n", "# "])
+@pytest.mark.parametrize("text", DEFINITIONS, ids=ascii)
+def test_wherever_it_comes_to_stand_no_text_defines_anything(before: str, text: str) -> None:
+    expected = report(f"{before}[words]({ADDRESS}) and words")
+    for shown in (
+        f"{before}{link(text, ADDRESS)} and {inline(text, 99)}",
+        f"{before}{link(text, ADDRESS)} {prose(text, 99)}",
+    ):
+        found = report(f"{shown}\n\n[x] and [^x] and [^1]")
+        assert [tag for tag in found.tags if tag in expected.tags][: len(expected.tags)] == expected.tags
+        assert found.links == [ADDRESS]
+        assert not any("sup" in tag or "section" in tag for tag in found.tags)
 
 
 def comment(title: str, quote: str, words: str) -> str:

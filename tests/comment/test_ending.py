@@ -10,7 +10,7 @@ from bot.comment.render import shipped_words
 from bot.comment.view import view_of
 from bot.kept import Fix
 from bot.model import Kind, Outcome, OutcomeKind
-from tests.comment.contexts import GITHUB, NOW, REOPENED, day, ended, quoted
+from tests.comment.contexts import GITHUB, NOW, REOPENED, day, ended, quoted, turn
 from tests.comment.detector import report
 
 FIX = Fix(7, "#30", NOW, is_pull=True, commit="9c1d2e3", merged_at=day(5, 2), files=("a.py", "b.py"), release="v2.3.0")
@@ -150,10 +150,11 @@ def test_that_a_thread_is_closed_is_not_said_twice(said: str) -> None:
 
 
 def test_a_turn_that_was_cut_within_its_code_takes_no_other_turn_into_it() -> None:
-    told = "octocat, 2025-04-20:\n```\nlog...\n\nmonalisa (maintainer), 2025-05-03:\nAsk @hubot of #5."
+    cut = turn("octocat", day(4, 20), "```\nlog...")
+    told = (cut, turn("monalisa", day(5, 3), "Ask @hubot of #5.", "MEMBER"))
     shown = str(item(ended(FIXED, conversation=told))["conversation"])
     assert shown.count("```") == 2
-    assert shown.rindex("```") < shown.index("monalisa (maintainer)")
+    assert shown.rindex("```") < shown.index("**monalisa** (maintainer)")
     assert "@hubot" not in shown
     assert "#5" not in shown
 

@@ -19,9 +19,10 @@ ITEM = {f"ul/li{inner}" for inner in ("", "/a", "/p", "/br", "/strong", "/strong
 LOOSE = {f"ul/li/p{inner}" for inner in ("", "/a", "/br", "/strong", "/strong/a", "/em", "/code")}
 DETAILS = {
     f"ul/li/details{inner}"
-    for inner in ("", "/summary", "/blockquote", "/blockquote/p", "/blockquote/p/br", "/ul", "/ul/li", "/ul/li/em")
+    for inner in ("", "/summary", "/ul", "/ul/li", "/ul/li/em", "/blockquote", "/blockquote/p", "/blockquote/p/strong")
 }
-STRUCTURE = LINE | ITEM | LOOSE | DETAILS | {"!--", "ul", "ul/li/details/ul/li/a"}
+QUOTED = {f"ul/li/details/blockquote/blockquote{inner}" for inner in ("", "/p", "/p/br")}
+STRUCTURE = LINE | ITEM | LOOSE | DETAILS | QUOTED | {"!--", "ul", "ul/li/details/ul/li/a"}
 
 
 @pytest.mark.parametrize("name", GALLERY)

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.answer import Context, Match, Mention
+from bot.answer import CondensedTurn, Context, Match, Mention
 from bot.comment.links import Links
 from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, find_marker, marker, shrunk, withdrawn
 from bot.comment.view import CONVERSATION_CHARS
 from bot.errors import UserError, WorldError
 from bot.model import Kind, Outcome, OutcomeKind
-from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, PAGE, day, ended
+from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, PAGE, day, ended, turn
 from tests.examples import examples
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -231,12 +231,18 @@ def test_what_does_not_fit_is_left_out_at_whole_conversations_last_ones_first() 
     assert len(text) <= MAX_CHARS
     assert len(re.findall("<details>", text)) == len(re.findall("</details>", text)) < 6
     assert "Similar 6" in text
-    assert "octocat, 2025-01-01" in text
-    assert "octocat, 2025-01-06" not in text
+    assert "**octocat**, 2025-01-01" in text
+    assert "**octocat**, 2025-01-06" not in text
+
+
+def said(text: str) -> tuple[CondensedTurn, ...]:
+    return (turn("octocat", day(1, 1), text),)
 
 
 def test_bytes_count_as_well_as_characters() -> None:
-    wide = Context(seen_before=tuple(ended(h.outcome, id=h.id, conversation="忆" * 9_000) for h in LONG.seen_before))
+    wide = Context(
+        seen_before=tuple(ended(h.outcome, id=h.id, conversation=said("忆" * 9_000)) for h in LONG.seen_before)
+    )
     text = comment(wide)
     assert len(text.encode()) <= MAX_BYTES
     assert text.count("<details>") == 2
@@ -253,6 +259,8 @@ texts = st.text(st.characters(codec=None), max_size=60) | st.sampled_from(
 )
 
 
+turns = st.builds(turn, texts, st.just(day(1, 2)), texts, st.sampled_from(["NONE", "OWNER"]))
+talks = st.lists(turns, max_size=3).map(tuple)
 states = st.sampled_from(["open", "closed"])
 
 
@@ -266,7 +274,7 @@ def contexts(draw: st.DrawFn) -> Context:
         created_at=st.just(day(1, 1)),
         kind=st.sampled_from([Kind.ISSUE, Kind.PULL]),
         summary=texts,
-        conversation=texts,
+        conversation=talks,
     )
     matches = st.builds(
         Match,
@@ -277,7 +285,7 @@ def contexts(draw: st.DrawFn) -> Context:
         created_at=st.just(day(1, 1)),
         why=st.tuples(texts),
         files=st.tuples(texts),
-        conversation=texts,
+        conversation=talks,
     )
     return Context(
         mentioned=tuple(draw(st.lists(mentions, max_size=3))),
@@ -299,7 +307,7 @@ def test_whatever_people_write_the_comment_fits_is_harmless_and_comes_again(cont
 
 
 def test_a_conversation_without_end_is_cut_before_it_is_rendered() -> None:
-    text = comment(Context(seen_before=(ended(LONG.seen_before[0].outcome, conversation="word " * 200_000),)))
+    text = comment(Context(seen_before=(ended(LONG.seen_before[0].outcome, conversation=said("word " * 200_000)),)))
     assert len(text) <= CONVERSATION_CHARS * 2
 
 

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.answer import Context, Match, Mention, PageHit
+from bot.answer import CondensedTurn, Context, Match, Mention, PageHit
 from bot.comment.seal import fingerprint, read_seal, seal
 from bot.kept import Fix
 from bot.model import Outcome, OutcomeKind
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
-MENTION = Mention(1, "Sessions", "closed", summary="In the database.", conversation="long", created_at=AT)
+SAID = (CondensedTurn("octocat", "NONE", AT, "long"),)
+MENTION = Mention(1, "Sessions", "closed", summary="In the database.", conversation=SAID, created_at=AT)
 MATCH = Match(2, "Login loop", 0.8, "closed", AT, outcome=Outcome(OutcomeKind.FIXED, fix="#3"), why=("same error",))
 FIX = Fix(2, "#3", AT)
 PAGE = PageHit("Install", "https://docs.example", "Run it.", 0.7)
@@ -26,8 +27,8 @@ CONTENT = fingerprint(CONTEXT)
     [
         replace(CONTEXT, searched=2_000),
         replace(CONTEXT, seen_before=(replace(MATCH, similarity=0.7),)),
-        replace(CONTEXT, seen_before=(replace(MATCH, turn_count=9, conversation="one more comment"),)),
-        replace(CONTEXT, mentioned=(replace(MENTION, conversation="one more comment"),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, turn_count=9, conversation=SAID * 2),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, conversation=SAID * 2),)),
         replace(CONTEXT, pages=(replace(PAGE, similarity=0.9),)),
     ],
 )

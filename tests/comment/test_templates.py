@@ -16,7 +16,7 @@ from bot.comment.sandbox import Sandbox, TemplateFault, TooLong
 from bot.comment.view import view_of
 from bot.comment.wording import FIXED
 from bot.model import OutcomeKind
-from tests.comment.contexts import CASES, GITHUB, LONG, MENTION, NOW, ended, quoted, seen
+from tests.comment.contexts import CASES, GITHUB, LONG, MENTION, NOW, day, ended, quoted, seen, turn
 from tests.examples import examples
 
 SEEN = Context(seen_before=(ended(quoted(OutcomeKind.ANSWERED)),), mentioned=(MENTION,))
@@ -253,7 +253,8 @@ def test_too_much_source_is_refused_whole() -> None:
 
 def test_what_people_quote_and_paste_does_not_count_against_a_template() -> None:
     pasted = f"Fixes #5\n\n```\nDuplicate of #6\n{marker()}\n```\n{marker()}\nDuplicate of #7\n"
-    text, problem = render({"context.md.j2": BASE}, seen(quoted(OutcomeKind.ANSWERED, pasted), conversation=pasted))
+    told = seen(quoted(OutcomeKind.ANSWERED, pasted), conversation=(turn("octocat", day(1, 1), pasted),))
+    text, problem = render({"context.md.j2": BASE}, told)
     assert problem is None
     assert "Duplicate of #6" in text
 

@@ -102,7 +102,7 @@ def test_every_text_is_used() -> None:
     assert set(texts) - texts.used == set()
 
 
-FOREIGN = {"title", "quote", "author", "closed_by", "summary", "text", "excerpt", "conversation", "release"}
+FOREIGN = {"title", "quote", "author", "closed_by", "summary", "text", "excerpt", "release"}
 
 
 def other_letters(text: str, start: int) -> str:
@@ -121,8 +121,7 @@ def in_greek(value: Any, name: str = "") -> Any:
     if isinstance(value, str) and name == "fix":
         return re.sub("[A-Fa-f]", "0", value)
     if isinstance(value, str) and (name in FOREIGN or name in ("id", "chain")):
-        kept = value.partition(" (maintainer), ") if name == "conversation" else (value, "", "")
-        return f"{other_letters(kept[0], 0x3B1)}{kept[1]}{other_letters(kept[2], 0x3B1)}"
+        return other_letters(value, 0x3B1)
     return value
 
 

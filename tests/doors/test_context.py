@@ -15,7 +15,7 @@ from zoneinfo import TZPATH
 
 import pytest
 
-from bot.answer import Context
+from bot.answer import CondensedTurn, Context
 from bot.comment.pack import DATA_NOTICE
 from bot.doors import context_options
 from bot.doors.archives import read_archive
@@ -269,7 +269,8 @@ def test_a_history_alone_makes_a_file_and_the_opening_text_alone_makes_none(tmp_
 def test_the_file_stays_within_its_bound(tmp_path: Path, long: int) -> None:
     found = GALLERY["possibly-back"].context
     (match,) = found.seen_before
-    found = replace(found, seen_before=(replace(match, conversation="word " * (long // 5)),))
+    said = (CondensedTurn("octocat", "NONE", NOW, "word " * (long // 5)),)
+    found = replace(found, seen_before=(replace(match, conversation=said),))
     alone = left(tmp_path, context_file(workspace(tmp_path), spoken(found)))
     past_of_much = lately("a", *("x" * 60_000 for _ in range(4)))
     both = left(tmp_path, context_file(workspace(tmp_path), spoken(found), past_of_much))

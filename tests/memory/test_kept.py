@@ -243,7 +243,7 @@ def test_whole_files_of_nonsense_cost_no_run(shelf: Place) -> None:
     )  # fmt: skip
 
 
-OLD = Manifest(analyser="1+x", cursor=at(5), threads=2, index={"MAIN_1.seg": "ab"}, day="2020-01-01", promised=4)
+OLD = Manifest(analyser="1+x", cursor=at(5), threads=2, index={"MAIN_1.seg": "ab"}, written=(at(4), at(5)))
 
 
 def test_a_manifest_of_the_version_before_is_read_and_stays_as_it_is() -> None:

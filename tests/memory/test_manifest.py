@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,7 @@ FULL = Manifest(
     3,
     (7, "ABC-1"),
     index={"MAIN_1.seg": "ab", "_MAIN_1.toc": "cd"},
-    day="2020-01-01",
-    promised=4,
+    written=(at(4), at(5)),
 )
 
 
@@ -59,12 +59,29 @@ def test_bytes_that_are_no_manifest_are_damaged(data: bytes) -> None:
         decode(data)
 
 
+@pytest.mark.parametrize("written", [5, "x", {}, ["x", None, 5, [], "9999-99-99T00:00:00Z"]])
+def test_moments_of_comments_that_cannot_be_read_cost_nothing_else(written: object) -> None:
+    fields = json.loads(encode(FULL)) | {"written": written}
+    assert decode(json.dumps(fields).encode()) == replace(FULL, written=())
+
+
+@given(st.lists(st.integers(0, 40_000), max_size=30))
+def test_comments_of_any_24_hours_are_counted_in_whatever_order_they_come(minutes: list[int]) -> None:
+    moments = [at(0) + timedelta(minutes=minute) for minute in minutes]
+    one, other = Manifest(), Manifest()
+    for moment in moments:
+        one = one.with_written([moment])
+    assert one == other.with_written(reversed(moments))
+    newest = max(moments, default=at(0))
+    assert one.written == tuple(sorted(m for m in moments if m > newest - timedelta(hours=24)))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"threads": -1}, {"threads": 1e999}, {"threads": 10**30}, {"threads": "5"}, {"tombstones": None},
         {"cursor": "then"}, {"cursor": 5}, {"pending": 5}, {"pending": [0]}, {"pending": [None]}, {"index": []},
-        {"index": 5}, {"promised": -1}, {"promised": "x"},
+        {"index": 5}, {"learned_from": -1}, {"learned_from": "x"},
     ],
 )  # fmt: skip
 def test_a_field_of_another_shape_is_damage(wrong: dict[str, object]) -> None:

@@ -224,7 +224,7 @@ def test_two_memories_keep_both_changes(place: Place) -> None:
     check(place, [issue(1, 1), issue(2), issue(3)])
     memory = place.memory()
     assert (memory.cursor, set(memory.pending), set(memory.said([1, 2, 3]))) == (at(2), {2, 3}, {2, 3})
-    assert memory.promised_on(at(1).date()) == 2
+    assert memory.written(at(1)) == 2
 
 
 def test_two_first_writers_of_an_empty_store_keep_both_changes(place: Place) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from bot.answer import Context
 from bot.memory.memory import Memory
-from bot.model import OutcomeKind
+from bot.model import Message, OutcomeKind
 from bot.recall.asking import MOST, Desk, about, decisions_about, search_words
 from bot.recall.mentioned import NO_RECORD, Place
 from bot.settings import Ignore, Settings
@@ -119,10 +119,25 @@ def test_a_decision_on_something_else_is_no_answer(memory: Memory) -> None:
 # -- by number -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "body", ["What did we decide about the session store?", "We need to know.\n\nDo we use PostgreSQL?"]
+)
+@pytest.mark.parametrize("comments", [(), (said("Nobody?", 5.1, "monalisa"),)])
+def test_an_issue_that_only_asks_is_no_answer(remember: Remember, body: str, comments: tuple[Message, ...]) -> None:
+    title = "What did we decide about the session store?"
+    asking = thread(50, title, body, author="monalisa", comments=comments)
+    found = remember(STORE, asking, *OTHERS)
+    assert ids(decisions_about("the session store", desk(found))) == [1]
+    assert ids(search_words("the session store", desk(found), is_question=True)) == [1]
+    assert 50 in ids(search_words("the session store", desk(found)))
+    answered = thread(50, title, body, author="monalisa", comments=(said("PostgreSQL.", 5.2, "hubot"),))
+    assert 50 in ids(decisions_about("the session store", desk(remember(STORE, answered, *OTHERS))))
+
+
 def test_an_issue_is_told_in_full_and_a_missing_one_is_said_to_be(memory: Memory) -> None:
     known, missing = about((1, 99), desk(memory)).mentioned
     assert (known.id, known.decisions[0].text, missing.missing) == (1, DECISION, NO_RECORD)
-    assert "Files are slow." in known.conversation
+    assert "Files are slow." in str(known.conversation)
 
 
 def test_of_people_who_want_it_so_nothing_is_quoted(memory: Memory) -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.answer import CondensedTurn
 from bot.model import Message, Thread
 from bot.reading.words import terms
-from bot.recall.condense import condense, condense_body, line_of, share_budget
+from bot.recall.condense import condense, condense_body, share_budget, turn_of
 from bot.settings import Troubleshooting
 from tests.recall.samples import said, thread
 
@@ -32,13 +33,20 @@ NUMBERED = st.builds(
 """Conversations in which no two comments are alike."""
 
 
-def opening_of(one: Thread) -> str:
+Turns = tuple[CondensedTurn, ...]
+
+
+def opening_of(one: Thread) -> Turns:
     return condense(thread(1, one.title, one.body), Counter(), 10_000)
 
 
-def shown(one: Thread, text: str) -> list[int]:
-    """The comments of a thread, all different, that stand in a condensed conversation."""
-    return [index for index, comment in enumerate(one.comments) if line_of(comment) in text]
+def length(turns: Turns) -> int:
+    return sum(turn.length for turn in turns)
+
+
+def shown(one: Thread, told: Turns) -> list[int]:
+    """The comments of a thread, all different, that stand whole in a condensed conversation."""
+    return [index for index, comment in enumerate(one.comments) if turn_of(comment) in told]
 
 
 def conversation(*texts: str, body: str = "Hello.") -> Thread:
@@ -145,7 +153,8 @@ def test_no_body_comes_out_longer_than_its_limit(body: str) -> None:
 
 def test_what_a_template_put_into_the_body_is_not_told() -> None:
     body = "<!-- Search first! -->\n### Describe the bug\n\nThe cookie is gone.\n\n\n\n### Additional context\n\nNone."
-    told = condense(thread(1, "Sessions", body), Counter(), 5_000)
+    (turn,) = condense(thread(1, "Sessions", body), Counter(), 5_000)
+    told = turn.text
     assert "Describe the bug" not in told
     assert "Search first" not in told
     assert "The cookie is gone.\n\nNone." in told
@@ -156,18 +165,19 @@ def test_what_a_template_put_into_the_body_is_not_told() -> None:
 
 @given(THREADS, TEXTS, st.integers(0, 4_000))
 def test_no_conversation_is_longer_than_its_budget(one: Thread, question: str, budget: int) -> None:
-    assert len(condense(one, Counter(terms(question)), budget)) <= budget
+    assert length(condense(one, Counter(terms(question)), budget)) <= budget
 
 
 @given(THREADS, TEXTS, st.integers(0, 4_000))
 def test_the_body_comes_first(one: Thread, question: str, budget: int) -> None:
-    assert condense(one, Counter(terms(question)), budget).startswith(opening_of(one)[:budget])
+    told, whole = condense(one, Counter(terms(question)), budget)[:1], opening_of(one)
+    assert told in (whole, ()) or (told[0].is_cut and whole[0].text.startswith(told[0].text))
 
 
 @given(NUMBERED, TEXTS, st.integers(200, 4_000))
 def test_comments_stand_in_the_order_of_time(one: Thread, question: str, budget: int) -> None:
     told = condense(one, Counter(terms(question)), budget)
-    places = [told.index(line_of(one.comments[index])) for index in shown(one, told)]
+    places = [told.index(turn_of(one.comments[index])) for index in shown(one, told)]
     assert places == sorted(places)
 
 
@@ -176,9 +186,9 @@ def test_the_newest_comments_that_fill_sixty_percent_of_what_is_left_are_told(
     one: Thread, question: str, budget: int
 ) -> None:
     told = condense(one, Counter(terms(question)), budget)
-    room = (budget - len(opening_of(one))) * 60 // 100
+    room = (budget - length(opening_of(one))) * 60 // 100
     for index in range(len(one.comments) - 1, -1, -1):
-        room -= len(line_of(one.comments[index]))
+        room -= turn_of(one.comments[index]).length
         if room < 0:
             break
         assert index in shown(one, told)
@@ -192,10 +202,10 @@ def test_the_latest_get_sixty_percent_and_the_rest_goes_to_the_nearest_of_those_
         *(f"{number:03} cookie path " + "x" * 64 for number in range(old)),
         *(f"{number:03} " + "x" * 76 for number in range(old, old + new)),
     )
-    each = len(line_of(one.comments[0]))
+    each = turn_of(one.comments[0]).length
     left = fit * each + min(over, each - 1)
     latest = left * 60 // 100 // each
-    told = shown(one, condense(one, Counter(terms("cookie path")), len(opening_of(one)) + left))
+    told = shown(one, condense(one, Counter(terms("cookie path")), length(opening_of(one)) + left))
     ranked = [*range(old), *range(old, old + new)]
     taken = ranked[len(ranked) - latest :] if latest else []
     nearest = [index for index in ranked if index not in taken][: fit - len(taken)]
@@ -215,8 +225,8 @@ def test_no_comment_that_is_left_out_is_nearer_to_the_question_than_one_of_the_r
         for number, hit in enumerate(hits)
     ]
     one = conversation(*(text.ljust(70, "y") for text in texts))
-    each = len(line_of(one.comments[0]))
-    told = shown(one, condense(one, Counter(terms(" ".join(words))), len(opening_of(one)) + fit * each))
+    each = turn_of(one.comments[0]).length
+    told = shown(one, condense(one, Counter(terms(" ".join(words))), length(opening_of(one)) + fit * each))
     latest = range(len(hits) - fit * 60 // 100, len(hits))
     rest = [likeness(one, index, words) for index in told if index not in latest]
     left_out = [likeness(one, index, words) for index in range(len(hits)) if index not in told]
@@ -227,13 +237,13 @@ def test_no_comment_that_is_left_out_is_nearer_to_the_question_than_one_of_the_r
 def test_a_conversation_that_fits_is_told_whole() -> None:
     one = conversation("Which version?", "2.4.", "Then delete the cookie.")
     told = condense(one, Counter(terms("nothing of this")), 1_000)
-    assert told == opening_of(one) + "".join(map(line_of, one.comments))
+    assert told == opening_of(one) + tuple(map(turn_of, one.comments))
 
 
 def test_sixty_percent_of_what_is_left_goes_to_the_latest_comments() -> None:
     one = conversation(*(f"{number:03} " + "x" * 73 for number in range(20)))
-    each = len(line_of(one.comments[0]))
-    budget = len(opening_of(one)) + 10 * each
+    each = turn_of(one.comments[0]).length
+    budget = length(opening_of(one)) + 10 * each
     assert shown(one, condense(one, Counter(), budget)) == [0, 1, 2, 3, 14, 15, 16, 17, 18, 19]
 
 
@@ -242,8 +252,8 @@ def test_the_rest_goes_to_the_comments_nearest_to_the_question() -> None:
     texts[7] = "007 cookie path mismatch " + "x" * 52
     texts[3] = "003 cookie " + "x" * 66
     one = conversation(*texts)
-    each = len(line_of(one.comments[0]))
-    told = condense(one, Counter(terms("cookie path mismatch")), len(opening_of(one)) + 5 * each)
+    each = turn_of(one.comments[0]).length
+    told = condense(one, Counter(terms("cookie path mismatch")), length(opening_of(one)) + 5 * each)
     assert shown(one, told) == [3, 7, 17, 18, 19]
 
 
@@ -255,35 +265,39 @@ def test_the_nearest_is_asked_for_among_those_not_yet_taken() -> None:
         "003 cookie path " + "x" * 28,
     ]
     one = conversation(*texts)
-    each = len(line_of(one.comments[0]))
-    told = condense(one, Counter(terms("cookie path")), len(opening_of(one)) + 2 * each)
+    each = turn_of(one.comments[0]).length
+    told = condense(one, Counter(terms("cookie path")), length(opening_of(one)) + 2 * each)
     assert shown(one, told) == [1, 3]
 
 
 def test_newest_first_ends_at_the_first_that_does_not_fit() -> None:
     small = [f"{number:03} {word} " + "x" * 40 for number, word in enumerate(["cookie", "cookie", "cookie", "branch"])]
     one = conversation(*small, "004 " + "x" * 500, "005 branch " + "x" * 40)
-    each = len(line_of(one.comments[0]))
-    told = condense(one, Counter(terms("cookie")), len(opening_of(one)) + 4 * each)
+    each = turn_of(one.comments[0]).length
+    told = condense(one, Counter(terms("cookie")), length(opening_of(one)) + 4 * each)
     assert shown(one, told) == [0, 1, 2, 5]
 
 
 def test_a_newest_comment_longer_than_the_share_is_told_from_its_beginning() -> None:
     one = conversation("000 old", "001 Solved by clearing the cookie. " + "x" * 2_000)
-    budget = len(opening_of(one)) + 1_000
+    budget = length(opening_of(one)) + 1_000
     told = condense(one, Counter(), budget)
-    assert "001 Solved by clearing the cookie." in told
-    assert told.endswith("x...\n\n")
-    assert "000 old" in told
-    assert len(told) <= len(opening_of(one)) + 600 + len(line_of(one.comments[0]))
+    assert told[-1].text.startswith("001 Solved by clearing the cookie.")
+    assert told[-1].text.endswith("x...")
+    assert told[-1].is_cut
+    assert shown(one, told) == [0]
+    assert length(told) <= length(opening_of(one)) + 600 + turn_of(one.comments[0]).length
 
 
 def test_an_opening_that_fills_the_budget_is_cut() -> None:
     one = conversation("Never shown.", body="y" * 500)
-    assert condense(one, Counter(), 100) == opening_of(one)[:100]
+    (turn,) = condense(one, Counter(), 100)
+    assert (turn.text, turn.is_cut, turn.length) == ("y" * len(turn.text), True, 100)
+    assert condense(one, Counter(), 10) == ()
 
 
-def test_a_maintainer_is_named_as_one() -> None:
+def test_a_turn_keeps_who_said_it_and_when() -> None:
     message = Message("monalisa", "OWNER", said("x").created_at, " Fixed. ")
-    assert line_of(message) == "monalisa (maintainer), 2024-01-02:\nFixed.\n\n"
-    assert line_of(said("Thanks")).startswith("octocat, 2024-01-02:\n")
+    assert turn_of(message) == CondensedTurn("monalisa", "OWNER", message.created_at, "Fixed.")
+    assert turn_of(message).by_maintainer
+    assert not turn_of(said("Thanks")).by_maintainer

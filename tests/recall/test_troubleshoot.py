@@ -53,8 +53,8 @@ def ids(found: list[list[Match]]) -> list[list[int | str]]:
 def test_the_closed_ones_stand_apart_from_the_open_ones(remember: Remember) -> None:
     found = ask(remember(closed(1, TITLE, BODY), thread(2, TITLE, BODY, author="hubot"), *FILLER))
     assert ids(found) == [[1], [2]]
-    assert found[0][0].conversation.startswith("monalisa")
-    assert found[1][0].conversation == ""
+    assert found[0][0].conversation[0].author == "monalisa"
+    assert found[1][0].conversation == ()
 
 
 def test_what_is_not_alike_is_not_shown(remember: Remember) -> None:
@@ -191,7 +191,7 @@ def test_a_hit_on_a_duplicate_counts_for_its_canonical_issue(remember: Remember)
     )
     (match,), still_open = ask(remember(canonical, duplicate(2, of=1, title=TITLE, body=BODY), *FILLER))
     assert (match.id, match.title, still_open) == (1, "Cookies of 2.1", [])
-    assert "Two cookies with one name." in match.conversation
+    assert "Two cookies with one name." in match.conversation[0].text
     assert match.why
 
 
@@ -240,11 +240,15 @@ def test_what_became_a_duplicate_later_stands_for_itself(remember: Remember) -> 
 # Budgets
 
 
+def told(match: Match) -> int:
+    return sum(turn.length for turn in match.conversation)
+
+
 def test_the_budget_is_shared_in_proportion_and_kept(remember: Remember) -> None:
     talk = tuple(said(f"{n} " + "word " * 80, 30 + n) for n in range(60))
     memory = remember(*(closed(n, TITLE, BODY, comments=talk) for n in (1, 2, 3)), *FILLER)
     found, _ = ask(memory)
     assert len(found) == 3
-    assert sum(len(match.conversation) for match in found) <= 12_000
-    assert all(3_000 < len(match.conversation) <= 4_000 for match in found)
-    assert 11_000 < len(ask(memory, limits=Limits(0.65, 1, 0, 12_000))[0][0].conversation) <= 12_000
+    assert sum(map(told, found)) <= 12_000
+    assert all(3_000 < told(match) <= 4_000 for match in found)
+    assert 11_000 < told(ask(memory, limits=Limits(0.65, 1, 0, 12_000))[0][0]) <= 12_000

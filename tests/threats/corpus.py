@@ -93,7 +93,18 @@ RUNS = [
     "@octocat ", "#1 ", "](", "<!--", "![](", "```\n", "- ", "> ", "a@b.co ", "www.a.b ", "\u202e", "<details>",
 ]  # fmt: skip
 
-CORPUS = list(dict.fromkeys([*PAYLOADS, *MENTIONS, *REFERENCES, *LINKS, *HTML, *BLOCKS, *SPANS, *UNSEEN]))
+DEFINITIONS = [
+    "^x]: see", "^x]", "^x]:", "^1]: a\n\n[^1]", "[^x]: see", "[x]: https://evil.example",
+    "[x]: <https://evil.example> 'a'",
+    "[x]:\nhttps://evil.example", "[^x]", "- [^x]: see", "1. [^x]: see", "> [^x]: see", "| [^x]: see |",
+    "| a |\n|---|\n| [^x]: y |", "^x]: [^x]", "x]: https://evil.example", "!^x]: see",
+    "see [^x] and [x]\n\n[^x]: see\n\n[x]: /y",
+    "   [^x]: see", "\t[^x]: see", "[^x]\n: see", "^[inline note]", "x^[note]", "\u200b^x]: y", "\\^x]: y",
+    "^\\]]: y", "^x^]: y",
+]  # fmt: skip
+"""Definitions of footnotes and of links, whole and without the bracket that stands before a title of a link."""
+
+CORPUS = list(dict.fromkeys([*DEFINITIONS, *PAYLOADS, *MENTIONS, *REFERENCES, *LINKS, *HTML, *BLOCKS, *SPANS, *UNSEEN]))
 """Short texts, each once."""
 
 

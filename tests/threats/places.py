@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
-from bot.answer import Context, Mention
+from bot.answer import CondensedTurn, Context, Mention
 from bot.comment.render import Renderer, shipped_words
 from bot.comment.summary import RunReport, Said, summarise
 from bot.config import load_settings, load_texts
@@ -18,7 +18,7 @@ from bot.model import Decision, Kind, Outcome, OutcomeKind
 from bot.reading.intent import Command
 from bot.reading.page_keys import page_key, page_url
 from bot.replies.sentences import sentence
-from tests.comment.contexts import GITHUB, MENTION, NOW, OPEN, PAGE, day, ended, quoted
+from tests.comment.contexts import GITHUB, MENTION, NOW, OPEN, PAGE, day, ended, quoted, turn
 from tests.comment.detector import Findings, report
 
 REPO = "octo-org/hello-world"
@@ -111,6 +111,10 @@ def nothing_for(words: str) -> str:
     return sentence("nothing", Command("search", words, (), words), shipped_words(), 5)
 
 
+def said_by(text: str, role: str = "NONE") -> tuple[CondensedTurn, ...]:
+    return (turn("octocat", NOW, text, role),) if text else ()
+
+
 WORDS: dict[str, Place] = {
     "title of a mention": lambda text: mentioned(title=text),
     "title of a further mention": lambda text: comment(Context((MENTION,), (Mention(5, text, "open"),))),
@@ -175,9 +179,10 @@ QUOTES: dict[str, Place] = {
 """Places for words that may hold code spans."""
 
 TRANSCRIPTS: dict[str, Place] = {
-    "conversation of a mention": lambda text: mentioned(conversation=text),
-    "conversation of a match": lambda text: answered(conversation=f"octocat, 2025-01-01:\n{text}\n\nhubot:\n{text}"),
-    "conversation in the job summary": lambda text: said(text=answered(conversation=text)),
+    "conversation of a mention": lambda text: mentioned(conversation=said_by(text)),
+    "conversation of a match": lambda text: answered(conversation=said_by(text) + said_by(text, "OWNER")),
+    "conversation in the job summary": lambda text: said(text=answered(conversation=said_by(text))),
+    "author of a turn": lambda text: answered(conversation=(turn(text, NOW, "words"),)),
 }
 """Places for whole conversations: quotations with paragraphs and fenced code."""
 

@@ -11,6 +11,7 @@ LINEAR = "tests/threats/test_linear_time.py::"
 QUERIES = "tests/threats/test_queries.py::"
 MARKER = "tests/threats/test_marker.py::"
 CONTEXT = "tests/threats/test_context_files.py::"
+SPEAKERS = "tests/threats/test_speakers.py::"
 DEFANG = "tests/comment/test_defang.py::"
 OWN_TEMPLATES = "tests/comment/test_templates.py::"
 RENDER = "tests/comment/test_render.py::"
@@ -157,6 +158,8 @@ ROWS = (
             f"{CONTEXT}test_instructions_stand_after_the_notice_that_they_are_data_and_only_where_words_are_quoted",
             f"{CONTEXT}test_what_a_person_does_not_see_no_agent_reads",
             f"{CONTEXT}test_no_text_ends_the_place_where_it_is_quoted",
+            f"{SPEAKERS}test_no_line_of_a_stranger_is_a_message_of_a_maintainer",
+            f"{SPEAKERS}test_no_door_shows_a_line_of_a_stranger_as_a_message_of_a_maintainer",
             f"{CONTEXT}test_no_text_of_the_corpus_makes_another_element_or_heading",
             f"{PACK}test_both_forms_stand_whatever_people_write",
         ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.answer import Context, PageHit
+from bot.answer import CondensedTurn, Context, PageHit
 from bot.comment.pack import DATA_NOTICE, as_markdown, as_xml, visible
 from bot.kept import Fix
 from bot.model import Decision, OutcomeKind
@@ -35,14 +35,15 @@ OPENINGS = ("</conversation>", "</repository-memory>", "]]>", "</title><notice>"
 
 def filled(text: str) -> Context:
     """A context with the text in every place that is anybody's."""
+    said = (CondensedTurn(text, text, day(3, 9), text),)
     decision = Decision(text, text, text, day(3, 9), 0, 76)
     ending = quoted(OutcomeKind.ANSWERED, text, author=text, role=text, fix=text, release=text)
     fix = Fix(7, text, NOW, True, text, day(5, 1), (text,), text, day(5, 2))
     mention = replace(
         MENTION, title=text, state=text, state_reason=text, summary=text, decisions=(decision,), files=(text,),
-        conversation=text, outcome=ending, fix=fix,
+        conversation=said, outcome=ending, fix=fix,
     )  # fmt: skip
-    match = ended(ending, title=text, state_reason=text, why=(text,), files=(text,), conversation=text, fix=fix,
+    match = ended(ending, title=text, state_reason=text, why=(text,), files=(text,), conversation=said, fix=fix,
                   asked_on=text)  # fmt: skip
     page = PageHit(text, text, text, 0.7)
     return Context((mention,), (), (match,), (replace(OPEN, title=text, why=(text,)),), (page,), (text,))
@@ -81,7 +82,7 @@ def test_instructions_stand_after_the_notice_that_they_are_data_and_only_where_w
     assert root[0].tag == "notice"
     assert root[0].text == DATA_NOTICE
     quoting = {element.tag for element in root.iter() if element.text and CANARY in element.text}
-    assert quoting == {"title", "outcome", "summary", "decision", "file", "conversation", "why", "excerpt", "reference"}
+    assert quoting == {"title", "outcome", "summary", "decision", "file", "turn", "why", "excerpt", "reference"}
 
 
 @pytest.mark.parametrize("opening", OPENINGS)

@@ -13,7 +13,7 @@ from time import process_time
 
 import pytest
 
-from bot.answer import Context, Mention
+from bot.answer import CondensedTurn, Context, Mention
 from bot.comment import defang
 from bot.comment.pack import as_markdown, as_xml, visible
 from bot.comment.seal import read_seal
@@ -73,7 +73,7 @@ def why(text: str) -> object:
 
 
 def told(text: str) -> object:
-    context = Context(mentioned=(Mention(1, text, "open", conversation=text),))
+    context = Context(mentioned=(Mention(1, text, "open", conversation=(CondensedTurn(text, text, DAY, text),)),))
     return as_xml(context), as_markdown(context)
 
 

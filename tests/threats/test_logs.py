@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.answer import Context, Match
+from bot.answer import CondensedTurn, Context, Match
 from bot.comment.summary import log_line
 from bot.doors.runner import append, context_file, leave, outputs, plain, surroundings
 from bot.errors import WorldError
@@ -89,7 +89,8 @@ def test_remarks_of_libraries_make_no_command(tmp_path: Path) -> None:
 
 
 def spoken(text: str) -> Spoken:
-    match = Match(48, text, 0.5, text, datetime(2026, 1, 1, tzinfo=UTC), why=(text,), conversation=text)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    match = Match(48, text, 0.5, text, at, why=(text,), conversation=(CondensedTurn(text, text, at, text),))
     context = Context(seen_before=(match,))
     return Spoken(7, text, "created", text, context, text, OwnComment(5, text, "https://github.com/x"))
 

@@ -13,8 +13,8 @@ from bot.model import OutcomeKind
 from tests.comment.contexts import ended, quoted
 from tests.comment.detector import report
 from tests.examples import examples
-from tests.threats.corpus import CORPUS, RUNS, UNSEEN, run_of
-from tests.threats.places import ALLOWED, HARMLESS, PLACES, REPO, TRANSCRIPTS, comment, faults, skeleton
+from tests.threats.corpus import CORPUS, DEFINITIONS, RUNS, UNSEEN, run_of
+from tests.threats.places import ALLOWED, HARMLESS, PLACES, REPO, TRANSCRIPTS, comment, faults, said_by, skeleton
 
 SHARE = 47
 """One of so many texts is tried in each place by the quick test; every text is tried in some place."""
@@ -60,6 +60,11 @@ def test_the_whole_corpus_changes_nothing_but_words(name: str) -> None:
     assert wrong(name, CORPUS) == {}
 
 
+@pytest.mark.parametrize("text", DEFINITIONS, ids=ascii)
+def test_no_text_defines_a_footnote_or_a_link(text: str) -> None:
+    assert [(name, faults(name, text)) for name in PLACES if faults(name, text)] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLACES)
 def test_the_longest_run_of_anything_changes_nothing_but_words(name: str) -> None:
@@ -84,7 +89,9 @@ def test_whatever_it_was_cut_in_the_comment_is_as_harmless(piece: str) -> None:
 
 
 def assert_cut_and_harmless(text: str) -> None:
-    hits = tuple(ended(quoted(OutcomeKind.ANSWERED, text), id=n, title=text, conversation=text) for n in range(1, 9))
+    hits = tuple(
+        ended(quoted(OutcomeKind.ANSWERED, text), id=n, title=text, conversation=said_by(text)) for n in range(1, 9)
+    )
     shown = comment(Context(seen_before=hits))
     assert len(shown) <= MAX_CHARS
     assert len(shown.encode()) <= MAX_BYTES

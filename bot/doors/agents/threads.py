@@ -9,6 +9,7 @@ from typing import Any
 from bot.answer import Context, Match, Mention
 from bot.comment.history import Xml, render
 from bot.comment.pack import as_xml
+from bot.comment.visible import account
 from bot.doors.agents import wording
 from bot.doors.agents.desk import Desk, Told, now
 from bot.doors.conversation import conversation
@@ -153,4 +154,4 @@ def _decided(thread: Row) -> str:
 def _speaker(message: Row) -> str:
     """Who speaks and when, on a line that is ours: it is not indented."""
     role = f", {message['role'].lower()}" if message["role"] not in ("", "NONE") else ""
-    return f"[{wording.quoted(message['author'], 60)[1:-1]}{role}, {message['at'][:10]}]"
+    return f"[{account(message['author'])}{role}, {message['at'][:10]}]"

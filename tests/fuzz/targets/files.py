@@ -51,7 +51,8 @@ def _manifests() -> list[bytes]:
     wish = {"id": 7, "comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "pending"}
     fields = {
         "format": 1, "analyser": "x", "cursor": seeds.AT, "threads": 3, "tombstones": 1, "pending": [7, "ABC-1"],
-        "day": "2026-11-03", "promised": 2, "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/words.bin": "1" * 64},
+        "written": ["2026-11-03T09:00:00Z", "2026-11-03T10:00:00Z"],
+        "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/words.bin": "1" * 64},
         "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [wish],
     }  # fmt: skip
     return [json.dumps(fields).encode(), b'{"format": 2}']
