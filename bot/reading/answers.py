@@ -11,28 +11,6 @@ _THIS = r"\b(?:this|that|it|which|behaviou?r|here|they|these)"
 ANSWERED = Ways(
     "answered",
     (
-        "expected",
-        "intended",
-        "intentional",
-        "deliberate",
-        "correct",
-        "working as",
-        "behav",
-        "designed",
-        "by design",
-        "on purpose",
-        "not a",
-        "not-a",
-        "not really",
-        "not actually",
-        "not quite",
-        "n't",
-        "conscious",
-        "explicit",
-        "answer",
-        "hope ",
-    ),
-    (
         (
             rf"{_THIS}(?:'s| is| was| are)(?: (?!not\b|un)\w{{1,20}})? (?:the )?(?:expected|intended|intentional"
             rf"|deliberate|correct behaviou?r)(?: behaviou?r)?"
@@ -62,22 +40,6 @@ ANSWERED = Ways(
 MISTAKEN = Ways(
     "own mistake",
     (
-        "my ",
-        "i ",
-        "i'",
-        "error",
-        "pebkac",
-        "alarm",
-        "never",
-        "nvm",
-        "noise",
-        "found",
-        "reali",
-        "notice",
-        "discover",
-        "figured",
-    ),
-    (
         r"\bmy (?:own )?(?:mistake|bad|fault|error|misunderstanding|misreading)\b|\bmistake on my (?:part|side|end)\b",
         r"\buser error\b|\bpebkac\b|\bfalse alarm\b",
         (
@@ -101,7 +63,6 @@ MISTAKEN = Ways(
 
 THANKED = Ways(
     "thanked",
-    (),
     (
         (
             r"\b(?:thanks?|thank you|thx|ty)\b[^.;:]{0,40}? for (?:\w{1,20} ){0,3}(?:clarif|expla|answer|help"
@@ -127,7 +88,6 @@ THANKED = Ways(
 
 WORKAROUND = Ways(
     "workaround",
-    ("workaround", "work-around"),
     (
         (
             r"\b(?:the|a|one|possible|simple|known|current|temporary|easy) work-?around (?:is|was|here"

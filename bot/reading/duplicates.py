@@ -10,7 +10,6 @@ from bot.reading.ways import ISSUE_LINK, LINK, Ways
 
 DUPLICATE_OF = Ways(
     "names the duplicate",
-    ("dup", "favo", "superseded", "superceded", "supersedes", "subsum", "obsoleted", "same "),
     (
         (
             rf"\bdup(?:e|licate[sd]?)?(?: issue| bug)?(?:\(\?\))? (?:of|with|to)"
@@ -31,27 +30,6 @@ DUPLICATE_OF = Ways(
 
 SAME_AS = Ways(
     "same as another",
-    (
-        "same",
-        "track",
-        "continu",
-        "followed",
-        "merg",
-        "fold",
-        "rolled",
-        "consolid",
-        "cover",
-        "captur",
-        " of ",
-        "mov",
-        "transferred",
-        "discuss",
-        "conversation",
-        "follow",
-        "migrated",
-        "filed",
-        "issue",
-    ),
     (
         (
             rf"\bsame(?: (?:exact|underlying|basic|root|general))?(?: (?:issue|bug|problem|thing|cause|error"
@@ -90,7 +68,6 @@ SAME_AS = Ways(
 
 DUPLICATE = Ways(
     "called a duplicate",
-    ("dup", "favo", "already", "sorry "),
     (
         (
             r"\b(?:clos\w{1,3}|mark\w{0,3})(?: this| it)?(?: one)?(?: out)? (?:as|since)(?: it's| it is"

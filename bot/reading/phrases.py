@@ -41,7 +41,7 @@ REFERENCE = (
 )
 """An issue or pull request: ``#12``, ``GH-12``, ``owner/name#12`` or a link."""
 
-COMMIT = r"(?:\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|https?://[^\s)\]]{1,200}/commits?/[0-9a-f]{7,40}\b)"
+COMMIT = r"(?:\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|https?://[^\s)\]]{1,200}/commits?/(?=[a-f]*\d)[0-9a-f]{7,40}\b)"
 
 HEDGE = _any(
     r"\?",

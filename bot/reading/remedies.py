@@ -26,7 +26,6 @@ _EVEN = (
 
 FIXED_BY = Ways(
     "names the fix",
-    (),
     (
         rf"\b(?:{_DONE}){_NOW} (?:{_BY}) ?{LINK}(?:{REFERENCE}|{COMMIT})",
         rf"\b(?:{_DONE})\b[^.;:#]{{1,60}} (?:in|by|via|with|as) {LINK}{COMMIT}",
@@ -61,7 +60,6 @@ _RELEASE = (
 )
 RELEASED_IN = Ways(
     "names the release",
-    (),
     (
         (
             r"\b(?:fixed|included|shipped|ships|released|available|resolved|implemented|landed|solved|added|corrected"
@@ -81,41 +79,6 @@ RELEASED_IN = Ways(
 
 FIXED = Ways(
     "said to be fixed",
-    (
-        "cover",
-        "fix",
-        "solv",
-        "address",
-        "implement",
-        "landed",
-        "merge",
-        "complete",
-        "done",
-        "finished",
-        "correct",
-        "incorp",
-        "add",
-        "include",
-        "clarif",
-        "integrat",
-        "updated",
-        "available",
-        "supported",
-        "closed",
-        "exist",
-        "work",
-        "now",
-        "patch",
-        "change",
-        "pr ",
-        "pull",
-        "reworked",
-        "simplified",
-        "improved",
-        "handled",
-        "released",
-        "rewritten",
-    ),
     (
         (
             rf"{OPENER}(?:(?:i|we) (?:think|believe|guess|assume) )?"
@@ -186,7 +149,6 @@ _NO_CHANGE = (
 )
 CHANGED = Ways(
     "says what was changed",
-    (),
     (
         (
             rf"{OPENER}(?:i|we)(?: have|'ve)?(?: now| just| also| already| since| finally"
