@@ -27,7 +27,7 @@ _CAME_BACK = (
     r"\b(?:came|has come|have come|comes|is coming) back\b",
     rf"\b(?:{_FAULT})s? (?:is|are) (?:now )?back\b",
     r"(?:^|\b(?:but|and now|yet) )(?:it|this|that)(?:'s| is)(?: now)? back\b(?! (?:to|up|on|online|in)\b)",
-    r"\b(?:regressed|resurfaced|re-?appeared|re-?occurr(?:ed|s)|re-?introduced|no longer fixed)\b",
+    r"\b(?:regressed|resurfaced|re-?appeared|re-?occurr(?:ed|s)|re-?introduced|no longer fixed|unfixed)\b",
     r"\b(?:broke|broken|breaks|fails|failed|crashes|crashed|happens|happened|occurs|occurred|appears|appeared) again\b",
 )
 _UNDONE = (
@@ -36,7 +36,10 @@ _UNDONE = (
         r"|later|soon|then|also) ){0,3}(?:was|were|had|got|has been|have been|broke|returned|came|went|caused|failed)\b"
         r"(?! (?:now |already |also )?(?:fixed|resolved|solved|merged|addressed|done|closed|easy|trivial|worth))"
     ),
-    r"(?:[,;] |\b(?:and|but|then) )(?:now |then )?brok(?:e|en) (?:again|in|by|with)\b|\btaken back\b",
+    (
+        r"(?:[,;] |\b(?:and|but|then) )(?:now |then )?brok(?:e|en) (?:again|in|by|with)\b|\btaken back\b"
+        r"|(?:[,;] |\b(?:and|but|then) )(?:then )?re-?opened\b"
+    ),
     (
         r"(?<!workaround )(?<!hack )(?<!workaround was )\b(?:reverted|backed out|rolled back|undone|yanked|unmerged)\b"
         rf"(?! (?:{REFERENCE}|(?:PR|pull request|commit) |{COMMIT}|to\b"
@@ -52,7 +55,7 @@ _UNDONE = (
     ),
     r"\b(?:had|have|has|needs?|needed) to (?:be )?(?:revert(?:ed)?|back(?:ed)? out|roll(?:ed)? back|undo(?:ne)?)\b",
 )
-_WRONG = (
+_MISTAKEN = (
     (
         r"\b(?:turn(?:s|ed)? out|prov(?:es?|ed|en))(?: to be| to have been| that)?(?: (?:it|this|that|they|to))?"
         r"(?: (?:was|is|did|does|were|has|had))?(?: \w{2,15}ly| a| an| only){0,2}(?:n't| (?:wrong|incorrect|false"
@@ -69,6 +72,9 @@ _WRONG = (
         r"(?:^|[,;:\u2013\u2014-] ?|\b(?:but|practice|though|yet|no|actually) )(?:it|this|that|which|they|"
         rf"{REFERENCE}) (?:is|was|did|does|has|do|are|were){_NOT}[.!]*$"
     ),
+)
+_WRONG = (
+    *_MISTAKEN,
     rf"^(?:is|was|did|does|has){_NOT}{_EVEN} (?:fix|help|solve|resolve|address)",
     (
         rf"\b(?:it|that|this|which|they|{REFERENCE}|fix|patch|change)(?: \w{{2,15}}ly)? (?:did|does|do|has|was|is)"
@@ -88,7 +94,8 @@ _NOUN_UNDONE = _any(
     rf"\W{{0,2}}(?: which| that)?(?: {_WAS}| has| have){_EVEN} (?:{_REFUSED}|reverted|backed out)\b",
     r"\W{0,2} (?:is|was|are|were|seems?|looks?|has been|remains?)(?: \w{2,15}ly)? (?:wrong|incorrect|broken|incomplete"
     r"|insufficient|not|buggy|flawed|bad|stuck|pending|under review|still)\b",
-    r"\W{0,2} (?:turn(?:s|ed)|prov(?:es?|ed)|sounds?|seems?|was|were|did|had|does) ",
+    r"\W{0,2} (?:turn(?:s|ed)|prov(?:es?|ed)|sounds?|seems?|was|were|did|had|does) "
+    r"(?!(?:just |now |already |also ){0,2}(?:merged|landed|released|applied|accepted|closed|published|shipped)\b)",
     r"\W{0,2} (?:breaks|broke|caused?|causes|introduced?s?|never|did not|didn't|does not|doesn't)\b",
 )
 """What follows at once and takes a fix back that is the subject: "the fix in #5 was rejected"."""
@@ -120,13 +127,25 @@ _GOVERNED = _any(
 )
 """What stands before a fix and is done to it: "we rejected the fix in #5"."""
 
+_SAID = (
+    (
+        r"\b(?:i|we|he|she|they|you|people|(?:some|every|no)(?:body|one))(?: \w{2,15}ly| had| have|'d|'ve)?"
+        r" (?:thought|said|claim(?:ed)?|assumed|believed|hoped?|wish(?:ed)?|wrote|guessed|expected|(?:was"
+        r"|were) told)\b"
+    ),
+    r"\b(?:was|were|is|been) (?:said|told|thought|believed|assumed|claimed)\b",
+    r"\b(?:unclear|uncertain|unsure|doubt\w{0,3}|whether(?! to\b)|contrary to|impression)\b",
+)
+SAID = _any(*_SAID)
+"""What makes the opinion of somebody of the words after it in the clause, or a question."""
+
+MISTAKEN = _any(*_MISTAKEN, r"\bby (?:mistake|accident)\b", r"[,;] re-?opening\b")
+"""What comes after words that were wrong."""
+
 _HEARSAY = _any(
-    r"\b(?:i|we|he|she|they|you|people|somebody|someone|everybody|everyone)(?: \w{2,15}ly| had| have|'d|'ve)?"
-    r" (?:thought|said|claim(?:ed)?|assumed|believed|hoped?|wish(?:ed)?|wrote|guess(?:ed)?|expected|(?:was"
-    r"|were) told)\b",
+    *_SAID,
     r"\b(?:claim(?:s|ed|ing)|suppos(?:ed|edly)|alleged(?:ly)?|meant|intended|expected|hop(?:e|ing)|plan(?:s|ned)?) ",
-    r"\b(?:unclear|uncertain|unsure|no idea|doubt\w{0,3}|whether(?! to\b)|contrary to|as if|as though|assuming"
-    r"|used to)\b",
+    r"\b(?:no idea|as if|as though|assuming|used to)\b",
     r"\b(?:cannot|can ?not|unable to|fail(?:s|ed)? to|attempt(?:s|ed)? to|tr(?:y|ies|ied) to|aims? to|neither|nor)\b",
     r"\bwork (?:on (?:\w{1,20} )?)?(?:(?:is|was|has been) ?)?\Z|\b(?:being|currently|gets?) ?\Z",
     r"(?:^|[,;] ?)(?:had|were|should) \Z|\b(?:could|would|might|may) have\b|\bno (?:\w{1,20} ){0,2}\Z"
@@ -159,6 +178,8 @@ _BLAME = _any(
 )
 """What makes a change the cause: "the bug was added in #5", "it fails since #5 was merged"."""
 
+_CLOSING = _any(r"\bclos")
+_MISTAKE = _any(r"\bby (?:mistake|accident)\b|\bin error\b|\bunrelated\b")
 _BLAMING = _any(rf"\b(?:{_ADDED})\b")
 _FIX_OF = _any(
     r"\b(?:fix(?:es)?|patch|PR|change|solution|tests?|work-?around|docs?|check|support) (?:for|to|of|against)\b"
@@ -175,7 +196,10 @@ _PERSONAL = _any(
     rf"\b(?:on|at|in|from|for|with|to) {_MINE}(?: [\w-]{{1,20}}){{0,2}} (?:side|end|fork|machine|computer|laptop|system"
     r"|setup|environment|env|config\w{0,10}|install\w{0,6}|server|network|project|apps?|application|code|case|workspace"
     r"|profile|settings|router|account|branch|copy|clone|checkout)\b",
-    r"\b(?:on|at|from) our (?:own )?(?:side|end)\b|\bin our (?:own )?fork\b|\blocally\b|\bmyself\b",
+    r"\b(?:on|at|from) our (?:own )?(?:side|end)\b|\bin our (?:own )?(?:fork|deployment|instance|installation"
+    r"|production)\b"
+    r"|\b(?:fixed|solved|resolved|handled|addressed|done) (?:it |this )?(?:internally|in-?house)\b|\blocally\b"
+    r"|\bmyself\b",
 )
 """Where only the one who says it has it fixed."""
 
@@ -247,7 +271,7 @@ _OTHER_CAUSE = _any(
 
 _LISTS = (
     "backlog|road-?map|milestones?|boards?|tracker|queue|list|wish-?list|projects?|agenda|to-?do|faq|wiki|docket|plans?"
-    "|sprint|epic|icebox|labels?|known (?:issues|limitations|problems|bugs)|troubleshooting|ideas|tickets?"
+    "|sprint|epic|icebox|labels?|known (?:issues|limitations|problems|bugs)|troubleshooting|ideas|tickets?|survey|poll"
 )
 _PLACED = _any(
     rf"\A(?: (?:this|it|that|an? \w{{1,20}}))? (?:to|into|onto|in|on|under|as)(?: [\w.'/-]{{1,20}}){{0,4}}"
@@ -258,7 +282,8 @@ _PLACED = _any(
 
 _TOLD = _any(r"\b(?:documented|described|explained|clarified|mentioned|noted|added|updated|listed)\b")
 _LIMITATION = _any(
-    r"\A[^.;]{0,60} (?:(?:as|that|why)\b[^.;]{0,60}(?:\b(?:known|unsupported|not|impossible|won't|unfixable)\b|n't\b)"
+    r"\A[^.;]{0,60} (?:(?:as|that|why)\b[^.;]{0,60}(?:\b(?:known|unsupported|not|impossible|intended|expected"
+    r"|won't|unfixable)\b|n't\b)"
     r"|(?:as|this|the|a|known|of|on)\b[^.;]{0,30}\b(?:limitations?|restrictions?|caveats?|gotchas?|unsupported)\b)"
 )
 """Behind "documented": what stays as it is."""
@@ -291,6 +316,11 @@ def undoes(sentence: str) -> bool:
     return bool(found and not sentence.endswith("?") and not CONDITION.search(sentence[: found.start()]))
 
 
+def is_mistaken(before: str, after: str) -> bool:
+    """Whether what stands around some words makes them an opinion that nobody holds any more, or a question."""
+    return bool(SAID.search(_CLAUSE.split(before[-_SHORT:])[-1]) or MISTAKEN.search(after[:_SHORT]))
+
+
 def excuses(sentence: str) -> bool:
     """Whether a sentence behind a fix that nothing names says that the fault was on the writer's side."""
     return bool(_MY_FAULT.search(sentence))
@@ -318,7 +348,9 @@ def _is_mention(before: str, after: str) -> bool:
 
 
 def _is_cause(before: str, words: str, after: str) -> bool:
-    """Whether the change is what broke it."""
+    """Whether the change is what broke it, or what closed it by mistake."""
+    if _CLOSING.search(words) and _MISTAKE.search(after):
+        return True
     if not _BLAMING.search(words) or _FIX_OF.search(before):
         return False
     since = _SINCE.search(before)

@@ -138,7 +138,7 @@ NOT_PLANNED = Ways(
             r"\bbelongs? in (?:an? |its own |your )(?:[\w-]{1,20} )?(?:plug-?in|extension|add-?on|package|crate"
             r"|library|module)\b"
         ),
-        r"\bpass(?:ing)? on (?:this|it|that)(?: one)?\b(?! to\b)",
+        r"\b(?:going to|gonna|will|'ll|have to|must|i'd|we'd|i|we) pass on (?:this|it|that)(?: one)?(?=[.,;!]|$)",
         r"\btoo much (?:complexity|work|effort|maintenance|trouble|churn)\b|\btoo little (?:gain|benefit|value)\b",
         (
             r"(?:\bnot|n't|\bno longer) going to be (?:done|fixed|implemented|added|supported|changed|accepted|merged"

@@ -76,7 +76,8 @@ RELEASED_IN = Ways(
         rf"(?:\b(?:is|are)|\b(?:it|this|that)'s) (?:now |already )?(?:in|part of|included in) {_RELEASE}{VERSION}",
         (
             rf"{VERSION},? (?:(?:which|has|have|is|was|now|been|just|already) ){{0,4}}"
-            r"(?:out|released|published|available|(?:fixes|contains|includes) (?:this|it|that|the (?:fix|change)))\b"
+            r"(?:out|released|published|available|(?:fixes|contains|includes|has) (?:this|it|that|the (?:fix"
+            r"|change)))\b"
         ),
     ),
     numbered=True,
@@ -98,6 +99,7 @@ FIXED = Ways(
             r"\bshould (?:now |all |already |also |hopefully ){0,2}be (?:now |all |already ){0,2}(?:fixed"
             r"|resolved|solved)\b(?! (?:for me|as soon|when|once|after|together))"
         ),
+        r"\bshould (?:now |all )?(?:be (?:good|fine|okay|ok|working)|work)(?: fine)? now\b",
         (
             rf"{_IT}(?:'s| is| are) now (?:in|part of|on)(?! (?:the )?(?:scope|progress|review|queue|work|works"
             rf"|hands|process|hold|top|my|your)\b) [\w-]"

@@ -118,6 +118,14 @@ NO_FIX = Verdict(OutcomeKind.UNKNOWN, ("says that it is not fixed here",), 0.8)
 """Against events that make a fix probable: the words know better."""
 
 
+def _believed(judge: Judge, found: Found) -> Verdict | None:
+    """What a rule says of words, but for those that are somebody's opinion, or are called a mistake."""
+    verdict = judge(found)
+    if verdict and verdict.kind is not OutcomeKind.UNKNOWN and doubts.is_mistaken(found.before, found.after):
+        return NO_FIX if verdict.kind is OutcomeKind.FIXED else None
+    return verdict
+
+
 @dataclass(frozen=True)
 class Rule:
     """Ways of saying one thing, and what it says; ``judge`` has the last word on each place where one stands."""
@@ -136,7 +144,7 @@ class Rule:
             return None
         denied: Verdict | None = None
         for found in islice(self.pattern.finditer(sentence), _MAX_PLACES):
-            verdict = self.judge(Found(found[0], sentence, sentence[: found.start()], scene))
+            verdict = _believed(self.judge, Found(found[0], sentence, sentence[: found.start()], scene))
             if verdict and verdict.kind is not OutcomeKind.UNKNOWN:
                 return verdict
             denied = denied or verdict
