@@ -8,30 +8,9 @@ from __future__ import annotations
 from bot.reading.ways import OPENER, Ways
 
 _THIS = r"\b(?:this|that|it|which|behaviou?r|here|they|these)"
+_FURTHER = r"(?!.{0,100}\b(?:work-?around|for now|meantime|until|next|instead)\b)"
 ANSWERED = Ways(
     "answered",
-    (
-        "expected",
-        "intended",
-        "intentional",
-        "deliberate",
-        "correct",
-        "working as",
-        "behav",
-        "designed",
-        "by design",
-        "on purpose",
-        "not a",
-        "not-a",
-        "not really",
-        "not actually",
-        "not quite",
-        "n't",
-        "conscious",
-        "explicit",
-        "answer",
-        "hope ",
-    ),
     (
         (
             rf"{_THIS}(?:'s| is| was| are)(?: (?!not\b|un)\w{{1,20}})? (?:the )?(?:expected|intended|intentional"
@@ -43,11 +22,74 @@ ANSWERED = Ways(
             r"\b(?:working|behaving|behaves) as (?:intended|designed|expected|specified)\b|\bworks as (?:intended"
             r"|designed)\b"
         ),
-        r"\b(?:is|was|are|were)(?: (?!not\b|un)\w{1,20}){0,2} (?:intentional|deliberate|by design|on purpose)\b",
+        (
+            r"(?:\b(?:is|was|are|were)|(?:it|that|this|here|they)'(?:s|re))(?: (?!not\b|un)\w{1,20}){0,2}"
+            r" (?:intentional"
+            r"|deliberate|by design|on purpose)\b"
+        ),
         (
             r"\bnot[- ](?:really |actually |quite )?an?[- ](?:real )?bug\b(?! (?:in|report|fix|that))|(?:\bisn't"
             r"|n't think (?:this|it|that)(?: is|'s))(?: really| actually| necessarily)? an?"
             r"(?: \w{1,20})? bug\b(?! (?:in|report|fix|that))"
+        ),
+        (
+            r"\b(?:possible|supported|doable) already\b|\balready works (?:with|if|when|by|via|using)\b"
+            r"|\bworks already (?:with|if|when|by|via|using)\b|\balready (?:be )?(?:possible|doable"
+            r"|configurable|built[- ]in|(?:done|achieved|supported|available) (?:by"
+            r" (?:using|passing|setting)|with|via|using|through))\b"
+        ),
+        (
+            r"\b(?:is|was|are|were|it's|that's) (?:meant|supposed|intended|designed) to (?:work|behave|be|do|look)"
+            r" (?:like (?:this|that)|this way|that way|so)\b"
+        ),
+        (
+            rf"{OPENER}you (?:need|have) to (?:pass|use|set|specify|enable|call|give|configure) (?!(?:the"
+            rf"|a) work){_FURTHER}"
+        ),
+        (
+            rf"{OPENER}you can (?:just |simply |also |always )?(?:pass|use|set|specify|enable) [^\s#]{{1,60}}"
+            rf" (?:for|to) {_FURTHER}"
+        ),
+        (
+            r"\b(?:this|it|that)(?:'s| is) (?:already |all |also )?(?:documented|described|explained)"
+            r" (?:in|at|on|under) (?:the|our) (?:\w{1,20} ){0,2}(?:manual|docs?|documentation|guide|faq|readme"
+            r"|wiki|book"
+            r"|handbook|reference|tutorial)\b"
+        ),
+        (
+            rf"{OPENER}(?:just |please |simply )?(?:use|try|pass|set|specify) [^\s#]{{1,60}}(?: (?:for|to) |,"
+            rf" (?:that|it|this|which) )"
+            rf"(?:this|that|it|do|does|get|what)\b{_FURTHER}"
+        ),
+        (
+            r"\b(?:this|that|it)(?:'s| is) (?:exactly |precisely )?what (?:the )?\S{1,60}(?: \S{1,40})? (?:is"
+            r"|are) for\b"
+            r"|\bdoes (?:exactly|precisely) this\b"
+        ),
+        r"\bthe answer(?: to (?:this|that|your question))? (?:is|can be found) (?:in|on|at|here|above)\b",
+        r"\b(?:works?|working|behaves?) (?:exactly |just )?as it should\b",
+        rf"{OPENER}answered (?:above|here|there|in|by|on|elsewhere|already)\b",
+        (
+            r"\b(?:option|flag|setting|command|feature|method|function|parameter|api|switch)s? (?:already exists?"
+            r"|exists? already)\b"
+        ),
+        (
+            r"\b(?:you|one|users) can already\b|\bcan already be (?:done|achieved|configured|disabled|enabled|set"
+            r"|changed)\b"
+        ),
+        (
+            r"\b(?:there(?:'s| is| are)|we have|it has) already (?:an?|the|two|some)"
+            r" (?:[\w-]{1,20} )?(?:options?|flags?"
+            r"|settings?|commands?|methods?|functions?|ways?|parameters?|switch|api|hook|argument|property)\b"
+        ),
+        (
+            r"\bturn(?:s|ed) out (?:to be|that|it was|this was)\b[^.;]{0,60}\b(?:user error|mis-?config\w{0,8}"
+            r"|on (?:my|your|their|his|her|the \w{1,20}'s) (?:side|end))\b"
+        ),
+        r"(?:^|[:,] |\b(?:was|is|as|be|just|simply) )(?:an? )?user error(?=[.,;:!)]|$)",
+        (
+            r"\b(?:that's|that is|this is|it's|it is) (?:how|the way) (?:it|this|that|they|things)(?: is|'s| are)?"
+            r" (?:supposed|meant|designed|intended) to\b"
         ),
         r"\b(?:is|was) (?:an? )?(?:explicit|deliberate|conscious|intentional) (?:design )?(?:decision|choice)\b",
         r"\bclos\w{1,3}(?: this| it)? as answered\b",
@@ -61,22 +103,6 @@ ANSWERED = Ways(
 
 MISTAKEN = Ways(
     "own mistake",
-    (
-        "my ",
-        "i ",
-        "i'",
-        "error",
-        "pebkac",
-        "alarm",
-        "never",
-        "nvm",
-        "noise",
-        "found",
-        "reali",
-        "notice",
-        "discover",
-        "figured",
-    ),
     (
         r"\bmy (?:own )?(?:mistake|bad|fault|error|misunderstanding|misreading)\b|\bmistake on my (?:part|side|end)\b",
         r"\buser error\b|\bpebkac\b|\bfalse alarm\b",
@@ -101,7 +127,6 @@ MISTAKEN = Ways(
 
 THANKED = Ways(
     "thanked",
-    (),
     (
         (
             r"\b(?:thanks?|thank you|thx|ty)\b[^.;:]{0,40}? for (?:\w{1,20} ){0,3}(?:clarif|expla|answer|help"
@@ -127,7 +152,6 @@ THANKED = Ways(
 
 WORKAROUND = Ways(
     "workaround",
-    ("workaround", "work-around"),
     (
         (
             r"\b(?:the|a|one|possible|simple|known|current|temporary|easy) work-?around (?:is|was|here"
@@ -135,6 +159,7 @@ WORKAROUND = Ways(
         ),
         r"\bas a (?:\w{1,20} )?work-?around\b",
         r"^work-?around:",
+        r"\b(?:can|could) (?:be )?work(?:ed)? ?around (?:this |it |that |the \w{1,20} )?(?:by|with|using|via)\b",
         r"\b(?:use|using|apply|try) (?:the|this|that|following) (?:\w{1,20} )?work-?around\b",
     ),
 )

@@ -88,9 +88,9 @@ _REFUSED = words(
     "introduce, block, define, break, let, put, bother, backport, commit, make, rely, encourage, consider, try to",
     "work on, extend, special.case, reopen, hold, have (?:a|an|any|this|it)",
 )
-_WE_WILL_NOT = words(
-    "will not, won'?t, 'll not, are not going to, 're not going to, aren'?t going to, do not plan to, don'?t plan to",
-    "do not intend to, don'?t intend to, have no plans? to, have no intention (?:to|of), did(?: not|n'?t) want to",
+_WE_WILL_NOT = "'ll not|'re not going to| " + words(
+    "will not, won'?t, are not going to, aren'?t going to, do not plan to, don'?t plan to, do not intend to",
+    "don'?t intend to, have no plans? to, have no intention (?:to|of), did(?: not|n'?t) want to",
     "do(?: not|n'?t) want to",
 )
 _OTHER_THREAD = r"(?! (?:\w+ ){0,4}(?:issues?|bugs?|tickets?|ones?|prs?|pull requests?|that|those|them)\b)"
@@ -121,7 +121,7 @@ _SPEAKER_DECIDED = any_of(
     rf"{_START}(?:(?:{_MEETING}|talked|reviewed|assessed)\b[^.]{{0,90}}?[,;:\u2013\u2014-] ?(?:and |we )?)?"
     rf"{_JUST_DECIDED}",
     rf"\b(?:but|(?<!i )and|then|ultimately|finally|eventually|we) {_JUST_DECIDED}",
-    rf"\bwe ?{_WE_WILL_NOT} (?:be )?(?:{_KEPT}|{_REFUSED})",
+    rf"\bwe(?:{_WE_WILL_NOT}) (?:be )?(?:{_KEPT}|{_REFUSED})",
     rf"\bwe(?: are|'re) (?:not |against ){words('accept, add, support, plann, chang, fix, tak')}ing\b",
     r"(?:\bas|^\W*|[,;:(\u2013\u2014-]|\bthis(?: is)?|\bit'?s|\bis|\bbug) ?(?:an? |the )?\"?won'?t ?-?fix\b",
     rf"{_CLOSER}{_CLOSING},? {_REASON}\s{_NO_REASON}\S",
@@ -189,8 +189,8 @@ _DECIDED_STEMS = (
 _SPOKEN_STEMS = (
     *_DECIDED_STEMS,
     *("go with", "going with", "go for", "going for", "ahead with", "we'll", "we will", "we shall", "we won", "we are"),
-    *("we're", "we aren", "we don", "we do not", "we did", "we have no", "let's", "lets ", "let us"),
-    *("n't fix", "nt fix", "ntfix", "'tfix", "t-fix", "clos", "intent", "integrated", "incorporated"),
+    *("we're", "we aren", "we do", "we did", "we have no", "let's", "lets ", "let us"),
+    *("n't fix", "nt fix", "ntfix", "'tfix", "t-fix", "t -fix", "clos", "intent", "integrated", "incorporated"),
 )
 _RULING_STEMS = (
     *("scope", "plan", "design", "inten", "delibera", "expected", "need", "necess", "required", "requires", "worth"),
@@ -205,11 +205,13 @@ _RULING_STEMS = (
         "going to",
         "will not",
         "won't",
+        "wont ",
     ),
     *(
         "n't think",
         "dont think",
         "n't believe",
+        "dont believe",
         "not believe",
         "must",
         "has to",
@@ -218,7 +220,7 @@ _RULING_STEMS = (
         "not ",
         "no change",
     ),
-    *("no action", "no reason", "n't want", "rfc", "proposal"),
+    *("no action", "no reason", "n't want", "dont want", "rfc", "proposal"),
 )
 _SORTS = (
     (Standing.GROUP, _DECIDED_STEMS, _GROUP_DECIDED),

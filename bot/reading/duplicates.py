@@ -10,7 +10,6 @@ from bot.reading.ways import ISSUE_LINK, LINK, Ways
 
 DUPLICATE_OF = Ways(
     "names the duplicate",
-    ("dup", "favo", "superseded", "superceded", "supersedes", "subsum", "obsoleted", "same "),
     (
         (
             rf"\bdup(?:e|licate[sd]?)?(?: issue| bug)?(?:\(\?\))? (?:of|with|to)"
@@ -32,27 +31,6 @@ DUPLICATE_OF = Ways(
 SAME_AS = Ways(
     "same as another",
     (
-        "same",
-        "track",
-        "continu",
-        "followed",
-        "merg",
-        "fold",
-        "rolled",
-        "consolid",
-        "cover",
-        "captur",
-        " of ",
-        "mov",
-        "transferred",
-        "discuss",
-        "conversation",
-        "follow",
-        "migrated",
-        "filed",
-        "issue",
-    ),
-    (
         (
             rf"\bsame(?: (?:exact|underlying|basic|root|general))?(?: (?:issue|bug|problem|thing|cause|error"
             rf"|report|request|crash|question|one|ICE))?"
@@ -65,13 +43,24 @@ SAME_AS = Ways(
         ),
         (
             rf"\b(?:merged|merging|folded|folding|rolled|consolidat\w{{2,3}}|fold)(?: (?:this"
-            rf"|it)){{0,2}} into {ISSUE_LINK}{REFERENCE}"
+            rf"|it)){{0,2}} (?:into|with) {ISSUE_LINK}{REFERENCE}"
         ),
         (
-            rf"{REFERENCE} (?:already |now )?(?:covers|tracks|captures|is tracking|is already tracking) (?:this"
-            rf"|it|that|the same)\b"
+            rf"{REFERENCE},? (?:which |that )?(?:already |now )?(?:covers|tracks|captures|is tracking"
+            rf"|is already tracking) (?:this|it|that|the same)\b"
         ),
-        rf"\b(?:now|covered) (?:in|under|by) issues? {REFERENCE}",
+        rf"^(?:this|it|that)(?: is|'s) (?:just |really |basically |indeed )?{REFERENCE}[.!]*$",
+        rf"{REFERENCE} (?:for|has|describes|reports|is about) (?:the same|an identical)\b",
+        rf"\bnow (?:in|under|by) issues? {REFERENCE}",
+        (
+            r"\b(?:this|it|that)(?:'s| is| should be| seems to be| was)(?: \w{2,15}ly| already| also"
+            r"| now)? covered (?:in|under|by)"
+            rf" {ISSUE_LINK}{REFERENCE}"
+        ),
+        (
+            r"\balready (?:been )?(?:reported|filed|known|raised|discussed|requested|mentioned|open)(?: \w{1,20})?"
+            rf" (?:in|as|at|under|by|with) {ISSUE_LINK}{REFERENCE}"
+        ),
         (
             r"\b(?:let's|let us|please|will|we'll|can|should)(?: \w{1,20}){0,2} (?:discuss|discussions?"
             r"|conversation|track|continue"
@@ -90,7 +79,6 @@ SAME_AS = Ways(
 
 DUPLICATE = Ways(
     "called a duplicate",
-    ("dup", "favo", "already", "sorry "),
     (
         (
             r"\b(?:clos\w{1,3}|mark\w{0,3})(?: this| it)?(?: one)?(?: out)? (?:as|since)(?: it's| it is"
@@ -103,6 +91,7 @@ DUPLICATE = Ways(
             r"(?:exact |accidental |known )?dup(?:e|licate)\b(?! (?:in|entr|key|defin|symbol|name|code))"
         ),
         r"\bin favou?r of (?:that|those|this|another|an?|the)(?: \w{1,20}){0,2} (?:issue|ticket|bug|one|report)s?\b",
+        r"\b(?:an|another) (?:open |existing )?(?:issue|ticket|bug) (?:open )?(?:for|about) (?:this|that|it) already\b",
         r"\balready (?:an|another|have an|have another)(?: open| existing)? (?:issue|ticket|bug)\b(?! (?:with|in)\b)",
     ),
 )

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from itertools import islice
 
 from bot.model import Kind, Message, Outcome, OutcomeKind, Thread
 from bot.reading import phrases
 from bot.reading.aftermath import is_taken_back
 from bot.reading.closing import SLACK, Closing, closing_of, recorded
+from bot.reading.doubts import excuses, undoes
 from bot.reading.markdown import read, sentences
 from bot.reading.quoting import quote_of
 from bot.reading.statements import statements
-from bot.reading.verdict import RULES, Rules, Scene, Verdict, is_question
+from bot.reading.verdict import NO_FIX, RULES, Rules, Scene, Verdict, is_question
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, three quarters of them stand
 # within two minutes of it; what stands there more than a day before is the ending only when it says so.
@@ -28,6 +30,8 @@ _SHORT_COMMENT = 80
 _SHORTEST_ANSWER = 20
 _MAX_STEPS_BACK = 4
 _MAY_COME_BACK = (OutcomeKind.FIXED, OutcomeKind.WORKAROUND, OutcomeKind.ANSWERED, OutcomeKind.STALE)
+_SURE = 0.7
+"""From here on events name a fix whatever was said; below, they are a guess."""
 # How often the last comment was the ending on those threads, rounded down, by how near to the closing it stood.
 _QUOTED_AT_ONCE = 0.9
 _QUOTED_NEAR = 0.7
@@ -69,7 +73,7 @@ def outcome(thread: Thread, repo: str | None = None, rules: Rules = RULES) -> Ou
     if closing is None:
         return Outcome()
     ending, stated = _statement(thread, closing, repo, rules)
-    verdict = _with_pull(_weigh(stated, recorded(thread, closing)), thread)
+    verdict = _with_pull(_weigh(stated, _believed(recorded(thread, closing), ending)), thread)
     verdict = _after(verdict, thread, closing)
     if ending is None:
         return _unquoted(verdict, closing)
@@ -168,17 +172,46 @@ def _answers(ending: _Ending, thread: Thread) -> bool:
 
 
 def _stated(ending: _Ending, thread: Thread, repo: str | None, rules: Rules, vouched: bool = False) -> Verdict | None:
-    """What the ending comment says in so many words: of the kinds it names the surest, where it first names it."""
+    """What the ending comment says in so many words: of the kinds it names the surest, where it first names it.
+
+    A fix that is taken back in its sentence, or in a later one, is none, whatever surer or less sure words name it.
+    """
     scene = ending.scene(thread, repo)
     is_near = vouched or scene.near or ending.gap <= _WEEK
     said = [(index, sentence) for index, sentence in enumerate(_spoken(ending)) if not is_question(sentence)]
+    undone, denied = _Undone(said), dict[int, Verdict]()
     for rule in rules.stating:
         for index, sentence in said:
             verdict = rule(sentence, scene)
-            if verdict and (verdict.explicit or is_near):
-                sure = _confidence(verdict, ending)
-                return replace(verdict, sentence=index, confidence=sure, release=_release(verdict, said, scene, rules))
-    return None
+            if verdict is None or not (verdict.explicit or is_near):
+                continue
+            if verdict.kind is OutcomeKind.FIXED and (index in denied or undone.later(verdict, index)):
+                verdict = NO_FIX
+            sure = replace(verdict, sentence=index, confidence=_confidence(verdict, ending))
+            if verdict.kind is not OutcomeKind.UNKNOWN:
+                return replace(sure, release=_release(verdict, said, scene, rules))
+            denied.setdefault(index, sure)
+    return next(iter(denied.values()), None)
+
+
+@dataclass(frozen=True)
+class _Undone:
+    """Which fixes the later sentences of a comment take back."""
+
+    said: list[tuple[int, str]]
+
+    @cached_property
+    def _last(self) -> int:
+        return max((index for index, sentence in self.said if undoes(sentence)), default=-1)
+
+    @cached_property
+    def _by_index(self) -> dict[int, str]:
+        return dict(self.said)
+
+    def later(self, fixed: Verdict, index: int) -> bool:
+        """Whether one after ``index`` takes the fix back, or the next one says what it was where nothing names it."""
+        is_named = fixed.fix or fixed.release
+        return index < self._last or (not is_named and excuses(self._by_index.get(index + 1, "")))
 
 
 def _release(verdict: Verdict, said: list[tuple[int, str]], scene: Scene, rules: Rules) -> str | None:
@@ -213,10 +246,20 @@ def _reaction(message: Message) -> float:
     return 0.05 if liked > 2 * disliked else -0.1 if disliked > liked else 0.0
 
 
+def _believed(known: Verdict | None, ending: _Ending | None) -> Verdict | None:
+    """What the events say. Those that only make a fix probable count where no words say how it ended."""
+    if known is None or known.kind is not OutcomeKind.FIXED or known.confidence >= _SURE:
+        return known
+    tells = ending and ending.gap <= _AT_ONCE and not _only_agrees(ending)
+    return None if tells else known
+
+
 def _weigh(stated: Verdict | None, known: Verdict | None) -> Verdict | None:
-    """Of words and events the surer; where both agree, what either knows."""
+    """Of words and events the surer; where both agree, what either knows. What denies a fix denies nothing else."""
     if stated is None or known is None:
         return stated or known
+    if stated.kind is OutcomeKind.UNKNOWN and known.kind is not OutcomeKind.FIXED:
+        return known
     if stated.kind is known.kind:
         return replace(
             stated,

@@ -41,7 +41,7 @@ REFERENCE = (
 )
 """An issue or pull request: ``#12``, ``GH-12``, ``owner/name#12`` or a link."""
 
-COMMIT = r"(?:\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|https?://[^\s)\]]{1,200}/commits?/[0-9a-f]{7,40}\b)"
+COMMIT = r"(?:\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|https?://[^\s)\]]{1,200}/commits?/(?=[a-f]*\d)[0-9a-f]{7,40}\b)"
 
 HEDGE = _any(
     r"\?",
@@ -91,6 +91,13 @@ INVITATION = _any(
 )
 """How an invitation to come back begins. What it supposes takes nothing from what the sentence says before it."""
 
+TO_BE_RELEASED = _any(
+    r"(?:[,;(\u2013\u2014-] ?| )(?:(?:and|so|but|which|it|this|that|the fix) ){0,3}(?:will|should|'ll|is going to)"
+    r"(?: (?:be|go|come|get|land|ship|appear|make it|also|then|now|probably|likely)){0,4}"
+    r" (?:in|into|out|with|part of|released|available|included|shipped|backported)\b"
+)
+"""How a clause begins that says in which release a fix will be. It takes nothing from what stands before it."""
+
 CLOSING = _any(r"\bclos(?:e|ed|ing)\b")
 
 BARE_CLOSING = _any(
@@ -100,6 +107,12 @@ BARE_CLOSING = _any(
     ),
 )
 """The whole of a sentence that says no more than that the thread is closed."""
+
+CLOSES_NOW = _any(
+    r"\b(?:(?:i'm|i am|we're|we are|i'll|i will|we'll|we will|let's|let us|let me|going to|gonna|will|so|therefore"
+    r"|just|now) ){1,4}clos(?:e|ing)\b"
+)
+"""Announces the closing that it comes with: no doubt, though it speaks of the future."""
 
 CLOSABLE = _any(
     r"\b(?:can|could|should|may|will) (?:now |probably |safely |then )?be (?:safely )?closed\b",

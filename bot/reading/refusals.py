@@ -5,58 +5,10 @@ Only what anybody may write on any tracker stands here. Words of one community f
 
 from __future__ import annotations
 
-from bot.reading.ways import Ways
+from bot.reading.ways import OPENER, Ways
 
 NOT_PLANNED = Ways(
     "not planned",
-    (
-        "n't",
-        "not ",
-        "wont",
-        "no ",
-        "declin",
-        "reject",
-        "agree",
-        "decided",
-        "decision",
-        "consensus",
-        "conclu",
-        "chose",
-        "scope",
-        "rfc",
-        "proposal",
-        "clos",
-        "cannot",
-        "nothing",
-        "keep",
-        "leav",
-        "lack",
-        "little",
-        "insufficient",
-        "against",
-        "opposed",
-        "wrong",
-        "place",
-        "spam",
-        "nack",
-        "unable",
-        "starter",
-        "withdraw",
-        "retract",
-        "belong",
-        "better",
-        "appropriate",
-        "please",
-        "should be",
-        "must be",
-        "can be",
-        "to be",
-        "best ",
-        "without",
-        "stick",
-        "remain",
-        "stay",
-    ),
     (
         r"\bwon'?t ?fix\b",
         (
@@ -168,33 +120,51 @@ NOT_PLANNED = Ways(
             r"(?:\([^()]{1,40}\) ?)?:? ?(?:as |just )?spam\b"
         ),
         r"\bNACK\b",
+        (
+            rf"{OPENER}(?:rejected|declined)(?=[.,;:!]|$| (?:as|because|since|after|due|by (?:the )?(?:team"
+            r"|maintainers?|committee|group))\b)"
+        ),
+        (
+            r"\b(?:i|we) (?:do not|don't) (?:think|believe|feel)(?: that)? (?:we|it|this|that|these)(?: \w{2,15}ly)?"
+            r" (?:want|need (?:this|it|that|an?|any)|should (?:do|add|support|change|have|accept|merge|take|include)"
+            r"|belongs?|fits?)\b"
+        ),
+        (
+            r"(?:\b(?:would|we'd|i'd)) (?:\w{2,10} )?rather not (?:add|do|have|support|include|change|introduce"
+            r"|merge|take|make|go|implement|expose|pursue)\b"
+        ),
+        r"\b(?:i|we)(?:'d| would) prefer not to\b",
+        (
+            r"\bbelongs? in (?:an? |its own |your )(?:[\w-]{1,20} )?(?:plug-?in|extension|add-?on|package|crate"
+            r"|library|module)\b"
+        ),
+        r"\b(?:going to|gonna|will|'ll|have to|must|i'd|we'd|i|we) pass on (?:this|it|that)(?: one)?(?=[.,;!]|$)",
+        r"\btoo much (?:complexity|work|effort|maintenance|trouble|churn)\b|\btoo little (?:gain|benefit|value)\b",
+        (
+            r"(?:\bnot|n't|\bno longer) going to be (?:done|fixed|implemented|added|supported|changed|accepted|merged"
+            r"|addressed)\b|\b(?:do not|don't) see (?:this|it|that) happening\b"
+        ),
+        (
+            r"\bso (?:we|i) (?:won't|will not|can't|cannot|shouldn't|don't)(?:,? sorry)?[.!]*$|\ba (?:clear |hard "
+            r"|firm )?no from\b"
+        ),
+        r"\btoo (?:niche|invasive|specialised|specialized|risky)\b",
+        (
+            r"(?:[,;\u2013\u2014-] ?|\b)so,? (?:(?:it's|it is|the answer is|i have to say) )?(?:a )?no[.!]*$"
+            r"|\bthe answer is no\b|\bit's a no\b"
+        ),
+        r"\bwe (?:do not|don't) have (?:the |any |enough )?(?:time|resources|bandwidth|capacity|manpower) (?:to|for)\b",
+        (
+            r"\b(?:does not|doesn't|do not|don't) (?:really )?belong (?:in|to) (?:the )?(?:core|project|repo"
+            r"|here|this (?:project"
+            r"|repo\w{0,7}|library|package))\b|\bnot a (?:good |great )?fit for\b"
+        ),
+        r"\b(?:not|n't|no longer) (?:accept|tak|consider|merg)ing (?:this|it|that|new|any|more|such|pull|feature)\b",
     ),
 )
 
 STALE = Ways(
     "stale",
-    (
-        "obsolete",
-        "irrelevant",
-        "moot",
-        "outdated",
-        "out of date",
-        "rotted",
-        "taken by",
-        "timed out",
-        "ancient",
-        "n/a",
-        "no longer",
-        "not ",
-        "n't",
-        "never ",
-        "no ",
-        "lack",
-        "due to",
-        "without",
-        "stale",
-        "inactive",
-    ),
     (
         r"\bobsoleted?\b",
         (
@@ -205,7 +175,7 @@ STALE = Ways(
         r"\bno longer (?:happen|occur|reproduc|crash|fail|segfault|trigger|appear|see)\w*\b",
         (
             r"\bcan(?: no longer|not|'t| not) (?:reproduce|repro|see) (?:this |it |that )?(?:any ?more|now"
-            r"|any longer)\b|\bno longer (?:able to )?reproduc\w+"
+            r"|any longer)\b|\bno longer (?:be )?(?:able to )?reproduc\w+"
         ),
         (
             r"\bno longer (?:relevant|applicable|applies|apply|needed|necessary|exists?|valid|used|required"
@@ -215,9 +185,20 @@ STALE = Ways(
         r"(?:\bnot|n't)(?: [\w-]{1,20}){1,5} any ?(?:more|longer)\b",
         (
             r"\b(?:no|lack of|due to|without) (?:recent |further |any |more |follow-?up )?"
-            r"(?:activity|progress|response|inactivity|feedback|reply|replies|movement|updates|information|answers?|news)\b"
+            r"(?:activity|progress|response|inactivity|feedback|reply|replies|movement|updates|information"
+            r"|answers?|news)\b"
         ),
         r"\b(?:is|are|as|went|gone|marked|been) (?:stale|inactive)\b",
+        r"^(?:closing[,:]? )?stale(?=[.,;:!]|$)",
+        (
+            r"\b(?:nobody|no ?one)(?: (?:has|have|had|else|ever)){0,2} (?:replied|responded|answered|followed up"
+            r"|commented)\b"
+        ),
+        (
+            r"\b(?:reporter|author|op|user|submitter|you|they|he|she)(?: has| have| had| did)?(?: never| not"
+            r"|n't) (?:replied"
+            r"|reply|responded|respond|answered|followed up|c[ao]me back|got back|get back|gotten back)\b"
+        ),
         r"\b(?:due to|because of|after|given)(?: \w{1,20}){0,4} inactivity\b",
         r"(?:n't|\bnot|\bnever) (?:heard|got|received|had)(?: \w{1,20}){0,2} (?:back|reply|response|feedback)\b",
     ),
@@ -229,20 +210,6 @@ _REMOVED = (
 )
 REMOVED = Ways(
     "removed",
-    (
-        "removed",
-        "deleted",
-        "nuked",
-        "gone",
-        "dropped",
-        "killed",
-        "ripped",
-        "retired",
-        "discontinued",
-        "dead",
-        "exist",
-        "no longer",
-    ),
     (
         (
             rf"\b(?:has|have|was|were|is|are|got|been)(?: (?:now|since|all|already|been|just|completely|entirely"

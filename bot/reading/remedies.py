@@ -9,10 +9,10 @@ from bot.reading.phrases import COMMIT, REFERENCE
 from bot.reading.ways import LINK, OPENER, Ways
 
 _DONE = (
-    "fixed|closed|solved|resolved|addressed|landed|implemented|merged|completed|done|added|removed|shipped"
+    "fixed|closed|solved|resolved|addressed|landed|implemented|merged(?! with #)|completed|done|added|removed|shipped"
     "|released"
-    "|incorporated|integrated|included|introduced|corrected|clarified|updated|changed|committed|pushed|reverted"
-    "|applied|patched|rewritten|renamed|reworded|deleted|dropped|covered|replaced|handled|taken care of"
+    "|incorporated|integrated|included|corrected|clarified|updated|changed|committed|pushed|backported"
+    "|applied|patched|rewritten|renamed|reworded|deleted|dropped|replaced|handled|taken care of"
     "|dealt with"
 )
 _SETTLED = "fixed|solved|resolved|addressed|implemented|landed|merged|completed?|done|finished|corrected|incorporated"
@@ -26,11 +26,15 @@ _EVEN = (
 
 FIXED_BY = Ways(
     "names the fix",
-    (),
     (
         rf"\b(?:{_DONE}){_NOW} (?:{_BY}) ?{LINK}(?:{REFERENCE}|{COMMIT})",
         rf"\b(?:{_DONE})\b[^.;:#]{{1,60}} (?:in|by|via|with|as) {LINK}{COMMIT}",
         rf"\b(?:taken|applied|accepted|merged|committed|pushed) as {LINK}{COMMIT}",
+        (
+            r"\b(?:(?:back)?ported|cherry-?picked|applied|landed|merged|pushed|committed)(?: this| it)? (?:to"
+            r"|on|onto|into)"
+            rf" [\w./-]{{1,40}}(?: branch)?,? (?:in|by|via|with|as) {LINK}(?:{REFERENCE}|{COMMIT})"
+        ),
         rf"\b(?:{_DONE})\b[^.;:#]{{1,60}} (?:in|into|by|via|with|as) (?:PR|pull request|pull) {REFERENCE}",
         (
             rf"(?:{REFERENCE}|{COMMIT})\)?,? (?:(?:which|has|have|now|just|already|been|is|was|got|also"
@@ -55,13 +59,13 @@ FIXED_BY = Ways(
 
 VERSION = r"[vV]?\d{1,4}(?:\.\d{1,5}){1,3}(?:-?(?:alpha|beta|rc|pre|dev)[.-]?\d{0,4})?\b(?!\.\d)"
 _RELEASE = (
-    r"(?:(?!(?:section|sec|chapter|paragraph|table|figure|step|appendix|rfc|page|line|draft|after|before|until|than)s?\b)"
+    r"(?:(?!(?:section|sec|chapter|paragraph|table|figure|step|appendix|rfc|page|line|draft|after|before|until"
+    r"|than)s?\b)"
     r"[a-z][\w-]{0,20} ){0,2}"
     r"(?:releases? |versions? )?"
 )
 RELEASED_IN = Ways(
     "names the release",
-    (),
     (
         (
             r"\b(?:fixed|included|shipped|ships|released|available|resolved|implemented|landed|solved|added|corrected"
@@ -69,10 +73,11 @@ RELEASED_IN = Ways(
             rf" (?:in|with|as of|since|from|as) {_RELEASE}{VERSION}"
         ),
         rf"\b(?:released|shipped) (?:releases? |versions? )?{VERSION}",
-        rf"\b(?:is|are) (?:now |already )?(?:in|part of|included in) {_RELEASE}{VERSION}",
+        rf"(?:\b(?:is|are)|\b(?:it|this|that)'s) (?:now |already )?(?:in|part of|included in) {_RELEASE}{VERSION}",
         (
             rf"{VERSION},? (?:(?:which|has|have|is|was|now|been|just|already) ){{0,4}}"
-            r"(?:out|released|published|available|(?:fixes|contains|includes) (?:this|it|that|the (?:fix|change)))\b"
+            r"(?:out|released|published|available|(?:fixes|contains|includes|has) (?:this|it|that|the (?:fix"
+            r"|change)))\b"
         ),
     ),
     numbered=True,
@@ -81,41 +86,6 @@ RELEASED_IN = Ways(
 
 FIXED = Ways(
     "said to be fixed",
-    (
-        "cover",
-        "fix",
-        "solv",
-        "address",
-        "implement",
-        "landed",
-        "merge",
-        "complete",
-        "done",
-        "finished",
-        "correct",
-        "incorp",
-        "add",
-        "include",
-        "clarif",
-        "integrat",
-        "updated",
-        "available",
-        "supported",
-        "closed",
-        "exist",
-        "work",
-        "now",
-        "patch",
-        "change",
-        "pr ",
-        "pull",
-        "reworked",
-        "simplified",
-        "improved",
-        "handled",
-        "released",
-        "rewritten",
-    ),
     (
         (
             rf"{OPENER}(?:(?:i|we) (?:think|believe|guess|assume) )?"
@@ -129,6 +99,7 @@ FIXED = Ways(
             r"\bshould (?:now |all |already |also |hopefully ){0,2}be (?:now |all |already ){0,2}(?:fixed"
             r"|resolved|solved)\b(?! (?:for me|as soon|when|once|after|together))"
         ),
+        r"\bshould (?:now |all )?(?:be (?:good|fine|okay|ok|working)|work)(?: fine)? now\b",
         (
             rf"{_IT}(?:'s| is| are) now (?:in|part of|on)(?! (?:the )?(?:scope|progress|review|queue|work|works"
             rf"|hands|process|hold|top|my|your)\b) [\w-]"
@@ -155,7 +126,8 @@ FIXED = Ways(
             r"(?: now| been| already| just){0,2} (?:merged|landed|in|applied|accepted|committed|pushed|released"
             r"|live|deployed|out|available|upstream)\b"
         ),
-        rf"{_IT}(?:'s| is| are) (?:now |already |also )?covered (?:in|by|with) ",
+        rf"{_IT}(?:'s| is| are) (?:now |already |also )?covered (?:in|by|with) (?!{LINK}{REFERENCE})",
+        r"^(?:the )?(?:fix|patch|PR) (?:merged|landed|pushed|released|committed|applied)\b",
         r"\bclosed by \w{2,15}ing\b",
         r"\b(?:fix|patch) is (?:now )?(?:in|on) [\w.-]{1,40}[.!]*$",
         (
@@ -173,9 +145,11 @@ FIXED = Ways(
 _CHANGED = (
     "added|fixed|implemented|updated|removed|changed|merged|pushed|committed|landed|renamed|clarified|reworded"
     "|rewrote"
-    "|rewritten|corrected|replaced|incorporated|integrated|reverted|addressed|deleted|dropped|tweaked|adjusted"
+    "|rewritten|corrected|replaced|incorporated|integrated|addressed|backported"
+    "|reverted(?= (?:#\\d|[0-9a-f]{7}|commit|PR|the (?!fix|patch)|(?:this|that) (?:commit|change|PR)))"
+    "|deleted|dropped|tweaked|adjusted"
     "|simplified|enabled|disabled|applied|expanded|checked in|reworked|refactored|adopted|released|shipped"
-    "|introduced"
+    "|introduced(?! (?:in|by|with))"
     "|included|documented|switched|converted|upgraded|bumped|extended|improved|cleaned up"
 )
 _NO_CHANGE = (
@@ -186,7 +160,6 @@ _NO_CHANGE = (
 )
 CHANGED = Ways(
     "says what was changed",
-    (),
     (
         (
             rf"{OPENER}(?:i|we)(?: have|'ve)?(?: now| just| also| already| since| finally"

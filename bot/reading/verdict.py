@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 
 from bot.model import OutcomeKind, ThreadId
-from bot.reading import answers, duplicates, phrases, refusals, remedies
+from bot.reading import answers, doubts, duplicates, phrases, refusals, remedies
 from bot.reading.ways import Ways
 
 _MAX_PLACES = 4
@@ -83,15 +83,17 @@ class Found:
 
     @property
     def after(self) -> str:
-        """What follows, without the invitation to come back that many end with."""
+        """What follows, without the invitation to come back and the release to come that many end with."""
         rest = self.sentence[len(self.before) + len(self.text) :]
-        invitation = phrases.INVITATION.search(rest)
-        return rest[: invitation.start()] if invitation else rest
+        for end in (phrases.INVITATION, phrases.TO_BE_RELEASED):
+            found = end.search(rest)
+            rest = rest[: found.start()] if found else rest
+        return rest
 
     @property
     def is_supposed(self) -> bool:
         """Whether doubt before the words or a condition after them make it a mere supposition."""
-        return bool(phrases.HEDGE.search(self.before + self.text) or phrases.AFTERWARDS.search(self.after))
+        return bool(_hedges(self.before + self.text) or phrases.AFTERWARDS.search(self.after))
 
     @property
     def is_doubted(self) -> bool:
@@ -101,12 +103,27 @@ class Found:
         return not self.scene.at_closing and bool(phrases.BUT.search(self.before + self.after))
 
 
+def _hedges(text: str) -> bool:
+    return bool(phrases.HEDGE.search(phrases.CLOSES_NOW.sub(" ", text)))
+
+
 def denies(before: str) -> bool:
     """Whether words with ``before`` before them are only supposed, doubted or denied."""
     return bool(phrases.CONDITION.search(before) or phrases.DENIAL.search(_CLAUSE.split(before)[-1]))
 
 
 Judge = Callable[[Found], Verdict | None]
+
+NO_FIX = Verdict(OutcomeKind.UNKNOWN, ("says that it is not fixed here",), 0.8)
+"""Against events that make a fix probable: the words know better."""
+
+
+def _believed(judge: Judge, found: Found) -> Verdict | None:
+    """What a rule says of words, but for those that are somebody's opinion, or are called a mistake."""
+    verdict = judge(found)
+    if verdict and verdict.kind is not OutcomeKind.UNKNOWN and doubts.is_mistaken(found.before, found.after):
+        return NO_FIX if verdict.kind is OutcomeKind.FIXED else None
+    return verdict
 
 
 @dataclass(frozen=True)
@@ -125,11 +142,13 @@ class Rule:
     def __call__(self, sentence: str, scene: Scene) -> Verdict | None:
         if not self.ways.may_stand_in(sentence):
             return None
+        denied: Verdict | None = None
         for found in islice(self.pattern.finditer(sentence), _MAX_PLACES):
-            verdict = self.judge(Found(found[0], sentence, sentence[: found.start()], scene))
-            if verdict:
+            verdict = _believed(self.judge, Found(found[0], sentence, sentence[: found.start()], scene))
+            if verdict and verdict.kind is not OutcomeKind.UNKNOWN:
                 return verdict
-        return None
+            denied = denied or verdict
+        return denied
 
     def without(self, left_out: frozenset[str]) -> Rule:
         """The rule without some of its phrases, for measurements."""
@@ -138,7 +157,7 @@ class Rule:
 
 
 def _duplicate_of(found: Found) -> Verdict | None:
-    if _IS_PULL.search(found.text) or phrases.HEDGE.search(_SEEMING.sub(" ", found.before)):
+    if _IS_PULL.search(found.text) or _hedges(_SEEMING.sub(" ", found.before)):
         return None
     reference = _REFERENCE.search(found.text)
     number = _number_here(reference[0], found.scene) if reference else None
@@ -152,6 +171,19 @@ def _same_as(found: Found) -> Verdict | None:
     return verdict and replace(verdict, confidence=0.85, explicit=False)
 
 
+def _lasting(judge: Judge) -> Judge:
+    """``judge``, and whether the fix that it names is one of ours and was not taken back."""
+
+    def judged(found: Found) -> Verdict | None:
+        verdict, repo = judge(found), (found.scene.repo or "").rpartition("/")[2]
+        if verdict is None or verdict.kind is not OutcomeKind.FIXED:
+            return verdict
+        return NO_FIX if doubts.is_no_fix(found.before, found.text, found.after, repo) else verdict
+
+    return judged
+
+
+@_lasting
 def _fixed_by(found: Found) -> Verdict | None:
     fix = _FIX.search(found.text)
     taken_away = found.text.lower().startswith(_TAKEN_AWAY) and _PASSIVELY.search(found.before)
@@ -163,6 +195,7 @@ def _fixed_by(found: Found) -> Verdict | None:
     return Verdict(OutcomeKind.FIXED, ("names the fix",), 0.95, fix=named, explicit=True)
 
 
+@_lasting
 def _released(found: Found) -> Verdict | None:
     version = _VERSION.search(found.text)
     if not version or found.is_doubted:
@@ -170,16 +203,19 @@ def _released(found: Found) -> Verdict | None:
     return Verdict(OutcomeKind.FIXED, ("names the release",), 0.9, release=version[0])
 
 
+@_lasting
 def _fixed(found: Found) -> Verdict | None:
     return None if found.is_doubted else Verdict(OutcomeKind.FIXED, ("said to be fixed",), 0.85)
 
 
+@_lasting
 def _changed(found: Found) -> Verdict | None:
     if not found.scene.at_closing or found.is_doubted:
         return None
     return Verdict(OutcomeKind.FIXED, ("says what was changed",), 0.75)
 
 
+@_lasting
 def _removed(found: Found) -> Verdict | None:
     if not found.scene.near or found.is_conditional or _RELATIVE.search(found.before):
         return None
@@ -195,6 +231,10 @@ def _mistaken(found: Found) -> Verdict | None:
     if not (found.scene.by_author and found.scene.near):
         return None
     return _plain(OutcomeKind.ANSWERED, "the reporter's own mistake", 0.75)(found)
+
+
+def _not_fixed(found: Found) -> Verdict | None:
+    return None if phrases.CONDITION.search(found.before) else NO_FIX
 
 
 def _plain(kind: OutcomeKind, evidence: str, confidence: float) -> Judge:
@@ -266,6 +306,7 @@ RULES = Rules(
         Rule(remedies.FIXED, _fixed),
         Rule(remedies.CHANGED, _changed),
         Rule(refusals.REMOVED, _removed),
+        Rule(doubts.NOT_FIXED, _not_fixed),
     ),
     released=_RELEASED,
     thanked=Rule(answers.THANKED, _plain(OutcomeKind.ANSWERED, "the reporter thanks for it", 0.75)),

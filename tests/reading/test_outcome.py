@@ -430,6 +430,13 @@ def test_hostile_comments_are_read_in_bounded_time(piece: str) -> None:
     assert datetime.now(UTC) - start < timedelta(seconds=5)
 
 
+def test_many_fixes_that_one_sentence_takes_back_are_read_in_bounded_time() -> None:
+    start = datetime.now(UTC)
+    found = outcome(closed(said("Fixed.\n" * 9_000 + "Then it was reverted.")))
+    assert found.kind is OutcomeKind.UNKNOWN
+    assert datetime.now(UTC) - start < timedelta(seconds=5)
+
+
 def test_the_quick_test_of_a_rule_passes_over_nothing_that_the_rule_reads() -> None:
     for sentence in SENTENCES:
         for rule in (*RULES.stating, RULES.thanked):

@@ -16,6 +16,7 @@ from bot.reading import (
     answers,
     asked,
     deciding,
+    doubts,
     duplicates,
     hedging,
     intent,
@@ -27,7 +28,7 @@ from bot.reading import (
 from bot.reading.ways import Ways
 
 TABLES: tuple[ModuleType, ...] = (
-    answers, asked, deciding, duplicates, hedging, intent, phrases, refusals, remedies, verdict,
+    answers, asked, deciding, doubts, duplicates, hedging, intent, phrases, refusals, remedies, verdict,
 )  # fmt: skip
 
 RUNS = [*"-.,;:!?()[]{}<>#@/\\'\"`*_~|&^%$+=0a \u2013\u2014\u3002", "a ", "not ", "1.", "- ", ". ", "#1 ", "a/", "n't "]

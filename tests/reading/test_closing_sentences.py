@@ -1,0 +1,111 @@
+"""One sentence with which a maintainer closes a thread, and the kinds of ending that a reader accepts for it.
+
+Threads are read through the whole way, to the digest. "unknown" is no kind: what may be that is too unclear to name.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bot.model import Kind, Message, Thread, TimelineEvent
+from bot.reading.digest import digest
+
+CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
+REFERENCED = TimelineEvent("cross-referenced", CLOSED - timedelta(days=1), source=12, source_kind=Kind.PULL)
+COMMITTED = TimelineEvent("referenced", CLOSED - timedelta(days=1), commit="4f2a91c8d3b7e6f5a4c3b2d1e0f9a8b7c6d5e4f3")
+
+
+class Sentence(NamedTuple):
+    text: str
+    may_be: frozenset[str]
+
+    @property
+    def is_clear(self) -> bool:
+        return "unknown" not in self.may_be
+
+
+def sentences(path: Path) -> list[Sentence]:
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [Sentence(row["text"], frozenset(row["may_be"])) for row in rows]
+
+
+OURS = sentences(Path(__file__).with_name("closing_sentences.jsonl"))
+
+
+def kind_of(text: str, *events: TimelineEvent) -> str:
+    """The kind of ending of a thread that a maintainer closes a minute after this comment."""
+    said = Message("monalisa", "MEMBER", CLOSED - timedelta(minutes=1), text, id=7)
+    thread = Thread(
+        id=42, title="Login loops", body="It loops.", author="octocat", created_at=CLOSED - timedelta(days=90),
+        state="closed", closed_at=CLOSED, closed_by="monalisa", comments=(said,), events=events,
+    )  # fmt: skip
+    return digest(thread).outcome.kind.value.replace(" ", "_")
+
+
+def wrong(said: Iterable[Sentence]) -> list[tuple[str, str]]:
+    found = ((each, kind_of(each.text)) for each in said)
+    return [(each.text, kind) for each, kind in found if kind not in each.may_be | {"unknown"}]
+
+
+def share_named(said: Iterable[Sentence]) -> float:
+    named = [kind_of(each.text) in each.may_be for each in said if each.is_clear]
+    return sum(named) / len(named)
+
+
+@pytest.mark.parametrize("said", OURS, ids=[each.text for each in OURS])
+def test_no_sentence_is_given_a_kind_that_a_reader_would_not(said: Sentence) -> None:
+    assert kind_of(said.text) in said.may_be | {"unknown"}
+
+
+def test_nearly_every_clear_sentence_is_given_its_kind() -> None:
+    assert share_named(OURS) >= 0.95
+
+
+@pytest.mark.shared
+def test_sentences_of_another_reader_are_read_as_that_reader_does(shared: Path) -> None:
+    said = sentences(shared / "closing_sentences.jsonl")
+    found = wrong(said)
+    assert len(said) == 30
+    assert len(found) <= 1
+    assert "fixed" not in [kind for _, kind in found]
+    assert share_named(said) >= 0.9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We rejected the fix in #12.",
+        "Fixed by #12, then reverted in #13.",
+        "Fixed in #12. Reverted in #13.",
+        "#12 would have fixed this, but it was never merged.",
+        "Added to the backlog.",
+        "Moved to the new tracker.",
+        "#12 introduced this.",
+    ],
+)
+def test_a_change_that_only_mentions_the_thread_makes_no_fix_of_words_that_say_otherwise(text: str) -> None:
+    assert kind_of(text, REFERENCED) == "unknown"
+    assert kind_of("Closing.", REFERENCED) == "fixed"
+
+
+def test_words_that_take_a_fix_back_outweigh_a_commit_near_the_closing() -> None:
+    assert kind_of("Fixed by 4f2a91c, then reverted.", COMMITTED) == "unknown"
+    assert kind_of("See the commit.", COMMITTED) == "fixed"
+
+
+def test_a_version_of_another_product_is_not_the_release_that_has_the_fix() -> None:
+    def release(text: str, repo: str) -> str | None:
+        said = Message("monalisa", "MEMBER", CLOSED, text)
+        thread = Thread(
+            id=42, title="Login loops", body="", author="octocat", created_at=CLOSED - timedelta(days=90),
+            state="closed", closed_at=CLOSED, closed_by="monalisa", comments=(said,),
+        )  # fmt: skip
+        return digest(thread, repo=repo).outcome.release
+
+    assert release("Fixed in libfoo 3.2.", "octocat/hello") is None
+    assert release("Fixed in libfoo 3.2.", "octocat/libfoo") == "3.2"
+    assert release("Fixed in release 3.2.", "octocat/hello") == "3.2"
