@@ -96,6 +96,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "main/auth/cookie.py").write_text("PATH = '/'\n", encoding="utf-8")
     for branch, tree in (("precedent", "memory"), ("main", "main")):
         run(f"git init --quiet --initial-branch={branch} . && git add --force .", folder / tree)
+        run("git rm -r --cached --quiet --ignore-unmatch .store", folder / tree)  # a branch has no journal
         run(f"git {who} commit --quiet --message start && git push --quiet ../server.git {branch}", folder / tree)
     run(f"git clone --quiet --single-branch {(folder / 'server.git').as_uri()} here", folder)
     return folder
