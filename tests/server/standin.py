@@ -31,7 +31,7 @@ def turns(shop: Shop) -> Turning:
 
     def turn(ticket: str, lane: Lane) -> None:
         with shop.slots.taken(lane.key):
-            if work := shop.ledger.begin(ticket, lane, run.clock()):
+            if work := shop.ledger.begin(ticket, lane, shop.clock()):
                 _tell(told, "begin", work)
                 shop.ledger.end(work, [_result(shop, each) for each in work.deliveries], Told())
                 _tell(told, "end", work)
@@ -45,7 +45,7 @@ def _result(shop: Shop, delivery: Delivery) -> Result:
         time.sleep((number - 100) / 10)
     if number == 200:
         shop.stop.wait()
-        return Result(delivery.seq, "waiting", "the server stopped", run.clock(), counts=False)
+        return Result(delivery.seq, "waiting", "the server stopped", shop.clock(), counts=False)
     while number == 300:
         time.sleep(1)
     return Result(delivery.seq, "done", "nothing related", said="silent")
