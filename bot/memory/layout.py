@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LAYOUT = 1
-"""The layout of an index: one more with each change after which an index from before it cannot be read. The manifest
-has it, 0 where it was written before there was such a number."""
+LAYOUT = 2
+"""The layout of an index and of the digests beside it: one more with each change after which what was written before
+it cannot be read, or says something else than this version would. The manifest has it, 0 where it was written before
+there was such a number."""
 
 PARTS_FOLDER = "parts"
 """Where in the folder of an index the parts lie that are here."""

@@ -286,7 +286,6 @@ def test_nothing_relevant_is_an_answer_and_no_weak_hits(agent: Agent) -> None:
     assert agent.data("search_memories", query="\x1b[2J\u202e")["nothing_relevant"]
 
 
-@pytest.mark.filterwarnings("ignore:ping is removed")  # from the newest version of the protocol, not from this one
 def test_a_fix_in_another_repository_keeps_its_name(tmp_path: Path) -> None:
     said = "Fixed by https://github.com/octo-org/cookie-jar/pull/33906."
     ended: dict[str, Any] = {"state": "closed", "closed_at": THEN + timedelta(hours=1), "closed_by": "monalisa"}
@@ -300,6 +299,7 @@ def test_a_fix_in_another_repository_keeps_its_name(tmp_path: Path) -> None:
             assert "octo-org/cookie-jar#33906" in json.dumps(one.data(tool, **arguments)), tool
 
 
+@pytest.mark.filterwarnings("ignore:ping is removed")  # from the newest version of the protocol, not from this one
 def test_calls_at_the_same_time_are_all_answered_and_so_is_a_ping(agent: Agent) -> None:
     with ThreadPoolExecutor(12) as pool:
         calls = [pool.submit(agent.data, "get_conversation", id=1 + n % 6) for n in range(12)]

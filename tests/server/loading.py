@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from bot.doors.guarded import guarded
+from bot.server.clock import machine_clock
 from bot.server.locks import locks
 from bot.server.nouns import Lane, Result, Told
 from bot.server.options import Options
 from bot.server.ports import Ledger
-from bot.server.run import Queue, clock, opened
+from bot.server.run import Queue, opened
 from bot.server.tickets import DbosDispatch
 from tests.server.client import Sent, issue_event, signature
 from tests.server.doorway import ROOT
@@ -190,7 +191,7 @@ class Booker:
         self._lock = threading.Lock()
 
     def book(self, ticket: str, lane: Lane) -> None:
-        work = self._queue.ledger.begin(ticket, lane, clock())
+        work = self._queue.ledger.begin(ticket, lane, machine_clock())
         if work is None:
             return
         began = time.monotonic_ns()

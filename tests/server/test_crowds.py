@@ -110,7 +110,7 @@ def test_who_gave_way_is_told_to_come_again_later(port: int) -> None:
 
 
 def test_a_memory_bound_holds_whatever_comes(tmp_path: Path) -> None:
-    """400 MB that are never whole are not kept."""
+    """400 MB that are never whole are not kept: 64 MB are, and each connection brings up to 256 KB in one read."""
 
     async def story(port: int) -> None:
         async with lines(port, 400, 400) as held:
@@ -119,7 +119,7 @@ def test_a_memory_bound_holds_whatever_comes(tmp_path: Path) -> None:
     with running(tmp_path) as (port, process):
         before = peak(process.pid)
         asyncio.run(story(port))
-        assert peak(process.pid) - before < 150_000
+        assert peak(process.pid) - before < 250_000
 
 
 def peak(pid: int) -> int:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 PUSHES = "POST *git-receive-pack"
 OF_OLD = """\
 Digests that an earlier program wrote stay, though this one makes them otherwise. Raise LAYOUT in
-bot/memory/whoosh/columns.py: then the index is made anew from the records, and the digests with it."""
+bot/memory/layout.py: then the index is made anew from the records, and the digests with it."""
 REMADE = "The index was made by"
 
 
@@ -113,7 +113,7 @@ def test_that_the_index_is_made_anew_is_said_in_one_line_and_once(request: pytes
     name = request.node.callspec.params["then"]
     assert another_event(then) == 0
     told = summary(then)
-    assert (told.count(REMADE), told.count("newest issues it would")) == {"first": (0, 1), "layout": (0, 0)}.get(
+    assert (told.count(REMADE), told.count("newest issues it would")) == {"first": (0, 1)}.get(
         name, (1, 0)
     )  # who learns makes the index anew for that
     assert later(then) == 0

@@ -82,6 +82,6 @@ def test_a_database_that_a_newer_server_has_used_is_refused_with_both_numbers(tm
         database.make_tables()
     database.close()
     assert str(caught.value) == (
-        "the database has version 2, which a newer release made; this one reads up to 1; "
+        f"the database has version {VERSION + 1}, which a newer release made; this one reads up to {VERSION}; "
         "take that release, or a backup from before it"
     )
