@@ -155,7 +155,8 @@ WORKAROUND = Ways(
     (
         (
             r"\b(?:the|a|one|possible|simple|known|current|temporary|easy) work-?around (?:is|was|here"
-            r"|would be)\b|\bwork-?around for (?:now|this):"
+            r"|would be)\b(?! (?:\w{2,15}ly )?(?:removed|reverted|dropped|gone|wrong|bad|not\b|no longer))"
+            r"|\bwork-?around for (?:now|this):"
         ),
         r"\bas a (?:\w{1,20} )?work-?around\b",
         r"^work-?around:",

@@ -62,7 +62,10 @@ _MISTAKEN = (
         r"|mistaken|incomplete|insufficient|not|unrelated|broken|partial|mistake|something else))\b"
     ),
     r"\b(?:i|we) (?:was|were|am|are) (?:wrong|mistaken|too (?:quick|early|fast|optimistic))\b",
-    r"\b(?:which|that|this|it)(?:'s| is| was)(?: \w{2,15}ly)? (?:false|untrue|premature|not (?:true|the case|so))\b",
+    (
+        r"\b(?:which|that|this|it)(?:'s| is| was)(?: \w{2,15}ly)? (?:false|untrue|wrong|incorrect|premature"
+        r"|not (?:true|the case|so))\b"
+    ),
     r"\b(?:scratch|strike) that\b|\bspoke too (?:soon|early)\b|\bor so (?:i|we) thought\b",
     (
         r"\b(?:edit|update|correction): (?:no|not|nope|wrong|actually|it|this|that)\b[^.;]{0,30}(?:\bnot|n't"
@@ -145,7 +148,9 @@ MISTAKEN = _any(*_MISTAKEN, r"\bby (?:mistake|accident)\b", r"[,;] re-?opening\b
 _HEARSAY = _any(
     *_SAID,
     r"\b(?:claim(?:s|ed|ing)|suppos(?:ed|edly)|alleged(?:ly)?|meant|intended|expected|hop(?:e|ing)|plan(?:s|ned)?) ",
-    r"\b(?:no idea|as if|as though|assuming|used to)\b",
+    r"\b(?:said|claims|stated|promised|announced)\b|\b(?:no idea|as if|as though|assuming|used to)\b|\baim(?:s"
+    r"|ed|ing)?\b",
+    r"(?:\b(?:would|want)|'d) (?:like |love |prefer )?(?:to )?(?:get|have|see) (?:this|it|that|them|these)\b",
     r"\b(?:cannot|can ?not|unable to|fail(?:s|ed)? to|attempt(?:s|ed)? to|tr(?:y|ies|ied) to|aims? to|neither|nor)\b",
     r"\bwork (?:on (?:\w{1,20} )?)?(?:(?:is|was|has been) ?)?\Z|\b(?:being|currently|gets?) ?\Z",
     r"(?:^|[,;] ?)(?:had|were|should) \Z|\b(?:could|would|might|may) have\b|\bno (?:\w{1,20} ){0,2}\Z"
@@ -159,12 +164,42 @@ _PARTLY_BEFORE = _any(
 )
 _PARTLY = _any(
     r"^[^,;:]{0,80}\b(?:only (?:covers?|for|on|handles?|fix(?:es)?|partly|partially|half|part|address(?:es)?|works?)"
-    r"|for (?:[\w-]{1,20} ){1,3}only)\b",
+    r"|for (?:[\w-]{1,20} ){1,3}only|for (?:some|most|many|certain|a few|half)(?: of)?"
+    r" (?:the )?(?:users?|people|platforms?|systems?|cases?|browsers?|versions?|configurations?|inputs?|targets?))\b",
     r"\b(?:but|though|although) only\b",
     r"\bthe rest (?:is|was|stays|remains|will|of (?:it|this) (?:is|will|stays|remains))\b",
     r"\bstill (?:broken|open|fail\w{0,3}|crash\w{0,3}|happens?|happening|occurs?|affected|missing|unsolved|unresolved"
     r"|unfixed|not|present|reproduc\w{2,5}|an issue|a problem|exists)\b",
+    rf"\b(?:{_FAULT})s? (?:itself )?(?:still )?(?:remains?|persists?|stays?)\b(?! (?:closed|fixed|solved|resolved))",
 )
+
+_BACK_AFTER = re.compile(rf"(?:{'|'.join(_CAME_BACK)})[^;]{{0,60}}\bafter\b[^;,]{{0,40}}\Z", re.IGNORECASE)
+"""What stands before a fix that did not last: "this broke again after it was fixed in 1.2"."""
+
+_OTHER = "similar|related|different|separate|unrelated|other|another|second"
+_DID = r"\b(?:done|\w{2,15}ed)"
+_BESIDES = _any(
+    rf"{_DID} (?:an? |the |some )?(?:\w{{2,15}}ly )?(?:{_OTHER}) (?:{_FAULT}|thing|one|case|place)s?\b",
+    rf"{_DID} (?:for (?:today|the day|this week)|differently|(?:only )?in (?:theory|principle)"
+    r"|theoretically|on paper)\b",
+    (
+        rf"{_DID} as (?:invalid|not\b|unreproducible|incomplete|can(?:no|')t|works|expected|designed|spam"
+        r"|off[- ]topic)"
+    ),
+    r"\b(?:in|on|by) (?:an?|my|your|his|her|their|our|the|some|\w{1,39}'s) (?:\w{1,20} )?fork\b"
+    r"|\b(?:done|finished) \w{2,15}ing\b",
+)
+"""Words of a fix that was none of this fault: of another one, of a tracker's field, or in somebody's fork."""
+
+_BOOKKEEPING = _any(
+    rf"{_DID} (?:you|him|her|them|me|us)\b",
+    (
+        rf"{_DID}(?: (?:in|into|to|with|from))? (?:an?|the|this|my|your|our|some) (?:\w{{1,20}} ){{0,3}}"
+        r"(?:assignees?|assignment|reviewers?|surveys?|polls?|statement|announcement|blog"
+        r"|(?:title|heading|labels?|topic|thread|discussion|conversation|meeting)(?:[.!,;]|$| at\b))"
+    ),
+)
+"""What was done to the thread and not to the code."""
 
 _ADDED = "added|introduced|included|merged|landed|committed|changed|pushed|shipped|released|updated"
 _BLAME = _any(
@@ -221,6 +256,11 @@ _ELSEWHERE = _any(
     r"\bstack ?overflow\b|\bitself\b|\bon its own\b|\bby the (?:reporter|user|author|op|customer)\b",
     r"\b(?:versions?|releases?|builds?) of (?!v?\d|(?:this|our|the (?:app|project|library|package|spec|draft"
     r"|docs?))\b)\w",
+    r"\bin user[- ]?(?:land|space)\b",
+    (
+        r"\b(?:by|with|via|using) (?:an?|the) (?:[\w-]{1,20} ){0,2}(?:package|library|crate|gem|wrapper)"
+        r"(?=[.,;)]|$| (?:called|named|by|from)\b| [\w]{1,20}-\w)"
+    ),
     r"\bupstream\b|\bdownstream\b|\bthird[- ]party\b|\b(?:bug|problem|issue|error) (?:was|is|lies|lay) in the "
     rf"(?:{_OTHERS})\b",
 )
@@ -233,12 +273,19 @@ _PRODUCT = _any(
     r"|steps?|parts?"
     r"|pr|pull|issues?|bugs?|tickets?|rev|revision|phase|draft|chapter|appendix|table|figure|line|page|about|around"
     r"|under|over|at|on|of|by|only"
-    r"|between)\b)(?P<product>[a-z][a-z+_-]{1,30})(?: [a-z][\w+-]{0,20})? v?\d{1,4}\b(?![:/-])",
+    r"|between)\b|(?:v|r|m|rc|pr|alpha|beta|build)\d)"
+    r"(?P<product>[a-z][a-z+_-][a-z0-9+_-]{0,29})(?: [a-z][\w+-]{0,20})? v?\d{1,4}\b(?![:/-])",
     r"\d of (?:the |an? |its? )?(?P<of>[a-z][\w+-]{1,30})",
 )
 """The product behind "fixed in", with a version of its own."""
 
 _REMEDY = _any(
+    r"\A(?: (?:it|this|that))? (?:by|with|through|via|using) (?:an?|the|our|my|your|some) "
+    r"(?![^.;]{0,60}\b(?:use|work|commits?|PR|pull|patch|chang\w{1,4}|merge|releases?|versions?|refactor\w{0,4}"
+    r"|rewrite|redesign"
+    r"|fix|fixes|revision|rework|clean-?up|branch|updates?|upgrade|new|latest|recent|current|move|switch|removal"
+    r"|addition|v?\d)\b)\w",
+    r"\A(?: (?:it|this|that))? (?:by hand|manually)\b",
     r"\A(?: (?:it|this|that))? (?:by|after|with|through|via)(?: (?:an?|the|my|your|some|simple|clean|fresh|full"
     r"|new|quick"
     r"|complete)){0,3} (?:reboot|restart|re-?install(?:ation)?|install(?:ation)?|rebuild|upgrade|downgrade"
@@ -334,13 +381,17 @@ def is_no_fix(before: str, words: str, after: str, repo: str = "") -> bool:
     clause, rest = _CLAUSE.split(before[-_SHORT:])[-1], after[:_SHORT]
     if undoes(after) or _NOUN_UNDONE.match(after) or _HEARSAY.search(clause):
         return True
+    if _BACK_AFTER.search(before[-_SHORT:]) or _BESIDES.search(words + rest):
+        return True
     if _NOUN.match(words) and (_GOVERNED.search(clause) or (_MENTION.match(words) and _is_mention(before, after))):
         return True
     if _PARTLY_BEFORE.search(before) or _PARTLY.search(rest) or _is_cause(before, words, after):
         return True
     if _PLACED.search(rest) or (_TOLD.search(words) and _LIMITATION.search(rest)):
         return True
-    return not _REFERS.search(words + after) and _is_elsewhere(before, words, rest, repo)
+    if _REFERS.search(words + after):
+        return False
+    return bool(_BOOKKEEPING.search(words + rest)) or _is_elsewhere(before, words, rest, repo)
 
 
 def _is_mention(before: str, after: str) -> bool:

@@ -43,7 +43,8 @@ SAME_AS = Ways(
         ),
         (
             rf"\b(?:merged|merging|folded|folding|rolled|consolidat\w{{2,3}}|fold)(?: (?:this"
-            rf"|it)){{0,2}} (?:into|with) {ISSUE_LINK}{REFERENCE}"
+            rf"|it)){{0,2}} (?:into|with) (?:the (?:discussion|conversation|thread) (?:at|in|on) )?"
+            rf"{ISSUE_LINK}{REFERENCE}"
         ),
         (
             rf"{REFERENCE},? (?:which |that )?(?:already |now )?(?:covers|tracks|captures|is tracking"

@@ -214,6 +214,8 @@ REMOVED = Ways(
         (
             rf"\b(?:has|have|was|were|is|are|got|been)(?: (?:now|since|all|already|been|just|completely|entirely"
             rf"|also|long)){{0,3}} {_REMOVED}\b"
+            r"(?! (?:an?|the|my|your|his|her|their|this|that|some) (?:\w{1,20} )?(?:comments?|labels?|tags?|assignee"
+            r"|milestone|posts?|mention|links?|attachments?|logs?|messages?)\b)"
         ),
         r"\b(?:does not|doesn't|do not|don't) exist\b",
         r"\b(?:we|there|it|they) no longer (?:have|has|use|uses|support|supports|ship|ships|do|does)\b",

@@ -143,7 +143,7 @@ FIXED = Ways(
 """A doubt or a condition in the sentence undoes these."""
 
 _CHANGED = (
-    "added|fixed|implemented|updated|removed|changed|merged|pushed|committed|landed|renamed|clarified|reworded"
+    "added|fixed|implemented|updated|removed|changed|merged(?! with)|pushed|committed|landed|renamed|clarified|reworded"
     "|rewrote"
     "|rewritten|corrected|replaced|incorporated|integrated|addressed|backported"
     "|reverted(?= (?:#\\d|[0-9a-f]{7}|commit|PR|the (?!fix|patch)|(?:this|that) (?:commit|change|PR)))"
@@ -155,7 +155,7 @@ _CHANGED = (
 _NO_CHANGE = (
     r"(?! (?:[\w'/-]{1,20} ){0,4}(?:comments?|notes?|labels?|tags?|milestones?|agenda|list|title|description|todo"
     r"|summary"
-    r"|link|OP|topic|question|status|opinion|mind|wiki|to #\d)\b)(?! (?:in|by) (?:the )?(?:past|next|future"
+    r"|link|OP|topic|question|status|opinion|mind|wiki|to #\d{1,9})\b)(?! (?:in|by) (?:the )?(?:past|next|future"
     r"|way))(?! (?:it|this) by\b)(?! for me\b)"
 )
 CHANGED = Ways(
