@@ -131,7 +131,7 @@ def _memory_faults(memory: Memory) -> Iterator[str]:
     entries = memory.entries(threads)
     if entries.keys() != threads.keys() or len(memory.draft._ready()) != len(threads):
         yield f"the index knows {len(entries)} of {len(threads)} threads"
-    lines = [(key, DIGESTS.line(digest(thread, repo=memory.draft._repo))) for key, thread in threads.items()]
+    lines = [(key, DIGESTS.line(digest(thread, repo=memory.repo))) for key, thread in threads.items()]
     wanted = edit_shards({}, lines, DIGESTS.path)
     shards = snapshot.read(snapshot.paths(DIGESTS.folder))
     yield from (f"{path} is not the digest of its records" for path in wanted if shards.get(path) != wanted[path])
