@@ -131,7 +131,7 @@ def test_a_worker_elsewhere_does_what_a_server_received(tmp_path: Path, postgres
         opened(stage, 1)
         stage.settle()
         assert turned(stage, "end") == [[1]]
-        assert stage.get("/status.json")[0] == 200
+        until(lambda: stage.get("/status.json")[0] == 200, told=stage.told)  # the look is kept for two seconds
         worker.terminate()
         assert worker.wait(timeout=30) == 0
     finally:
