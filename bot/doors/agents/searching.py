@@ -68,7 +68,8 @@ def what(desk: Desk, _: Mapping[str, Any]) -> Told:
     )
     body = "".join(f"\n{title}:\n{wording.rows(data[name])}" for title, name in sections if data[name])
     line = "What the memory has on the work at hand." if found.is_relevant else "Nothing relevant to the work at hand."
-    return Told(data, wording.headed(f"{line} {data['searched']} threads searched.{_signals(data)}", data, body))
+    searched = f"{data['searched']} issues, pull requests and pages searched."
+    return Told(data, wording.headed(f"{line} {searched}{_signals(data)}", data, body))
 
 
 def _heard(found: SessionHits, asked: WordSearch) -> Told:
@@ -90,7 +91,7 @@ def _told(data: dict[str, Any], about: str, limit: int) -> Told:
     """Hits, and what is linked to them, with their text."""
     signals = _signals(data)
     if data["nothing_relevant"]:
-        line = f"Nothing relevant {about}: {data['searched']} threads searched.{signals}"
+        line = f"Nothing relevant {about}: {data['searched']} issues, pull requests and pages searched.{signals}"
         return Told(data, wording.headed(line, data, ""))
     near = data.get("linked")
     body = wording.rows(data["hits"]) + (f"\nLinked to these:\n{wording.rows(near)}" if near else "")

@@ -67,7 +67,7 @@ def issue_context(desk: Desk, given: Mapping[str, Any]) -> Told:
         data = plain(bounded(desk.answer(place, _known(place, thread) | fields, found=is_known)))
     head = _head(data["thread"], number)
     if not is_known:
-        line = f"{head}\nNothing relevant to it: {data['searched']} threads searched."
+        line = f"{head}\nNothing relevant to it: {data['searched']} issues, pull requests and pages searched."
         return Told(data, wording.headed(line, data, _decided(data["thread"])))
     return Told(data, wording.headed(head, data, f"{_decided(data['thread'])}\n{data['quoted']}"))
 
