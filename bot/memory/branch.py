@@ -21,7 +21,7 @@ from bot.memory.git_errors import AuthFailed, GitError, PushRejected, RefMissing
 from bot.memory.objects import Commit
 from bot.memory.paths import below, checked, checked_all, checked_folder, is_fit, refuse_clashes
 from bot.memory.remote import Remote, at, checked_branch
-from bot.memory.store import Edits, Moved, Snapshot, StoreError, Unreadable
+from bot.memory.store import Edits, Moved, Snapshot, StoreError, UnreadableFile
 from bot.memory.trees import all_files
 
 _LOG = logging.getLogger(__name__)
@@ -68,13 +68,13 @@ class BranchSnapshot:
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """The contents of these files; a symlink, a submodule or an executable among them, or one of more than MAX_FILE
-        bytes, raises Unreadable."""
+        bytes, raises UnreadableFile."""
         wanted = {path: self.files[path] for path in checked_all(paths) if path in self.files}
         if odd := [path for path, entry in wanted.items() if entry.mode != FILE_MODE]:
-            raise Unreadable(_what_is_odd(odd[0], wanted[odd[0]]), odd)
+            raise UnreadableFile(_what_is_odd(odd[0], wanted[odd[0]]), odd)
         contents = dict(self._store.contents(entry.oid for entry in wanted.values()))
         if large := [path for path, entry in wanted.items() if entry.oid not in contents]:
-            raise Unreadable(f"{large[0]} on the branch has more than {MAX_FILE:,} bytes; remove it there", large)
+            raise UnreadableFile(f"{large[0]} on the branch has more than {MAX_FILE:,} bytes; remove it there", large)
         return {path: contents[entry.oid] for path, entry in wanted.items()}
 
     def paths(self, prefix: str) -> list[str]:
@@ -270,7 +270,7 @@ def _temporary(keep: Path | None) -> Path:
 
 def _regular(path: str, entry: Entry) -> Entry:
     if entry.mode != FILE_MODE:
-        raise Unreadable(_what_is_odd(checked(path), entry), [path])
+        raise UnreadableFile(_what_is_odd(checked(path), entry), [path])
     return entry
 
 

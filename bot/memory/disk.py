@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 
 from bot.memory.bounds import MAX_FILE
-from bot.memory.store import StoreError, Unreadable
+from bot.memory.store import StoreError, UnreadableFile
 
 _MANY = 64
 
@@ -33,7 +33,7 @@ def on_disk(doing: str) -> Iterator[None]:
 def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
     """The content of a regular file of at most so many bytes, None where there is no file.
 
-    Unreadable for a symlink, a device or a pipe, none of which is waited for, and for a larger file.
+    UnreadableFile for a symlink, a device or a pipe, none of which is waited for, and for a larger file.
     """
     descriptor = _opened(file)
     if descriptor is None:
@@ -41,7 +41,7 @@ def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
         content = opened.read(most + 1) if os.fstat(descriptor).st_size <= most else None
     if content is None or len(content) > most:
-        raise Unreadable(f"{file} has more than {most:,} bytes; remove it from the store", [str(file)])
+        raise UnreadableFile(f"{file} has more than {most:,} bytes; remove it from the store", [str(file)])
     return content
 
 
@@ -65,14 +65,14 @@ def _opened(file: Path) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Unreadable(f"cannot read {file}: {error.strerror}; it must be a regular file", [str(file)]) from error
+        raise UnreadableFile(f"cannot read {file}: {error.strerror}; it must be a regular file", [str(file)]) from error
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         return None
-    raise Unreadable(f"{file} is not a regular file; remove it from the store", [str(file)])
+    raise UnreadableFile(f"{file} is not a regular file; remove it from the store", [str(file)])
 
 
 def is_regular(file: Path) -> bool:

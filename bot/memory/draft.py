@@ -24,7 +24,7 @@ from bot.memory.manifest import Manifest
 from bot.memory.notes import Notes
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
-from bot.memory.store import Edits, Snapshot, StoreError, Unreadable
+from bot.memory.store import Edits, Snapshot, StoreError, UnreadableFile
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
@@ -253,7 +253,7 @@ class Draft(Changed):
         except StoreError as error:
             if type(error) in (
                 StoreError,
-                Unreadable,
+                UnreadableFile,
             ):  # nothing of the network or the disk: what lies there is not ours
                 raise IndexCorrupt(str(error)) from error
             raise

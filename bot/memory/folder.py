@@ -14,7 +14,7 @@ from bot.memory.bounds import MAX_CHECKOUT, MAX_DEPTH, MAX_FILES
 from bot.memory.disk import copy_regular, detour, is_regular, on_disk, refuse_detour, regular_bytes
 from bot.memory.journal import FOLDER, Journal
 from bot.memory.paths import below, checked_all, checked_folder, refuse_clashes
-from bot.memory.store import Edits, Moved, Snapshot, StoreError, Unreadable
+from bot.memory.store import Edits, Moved, Snapshot, StoreError, UnreadableFile
 
 _HIDDEN = frozenset({FOLDER, ".git"})
 
@@ -31,7 +31,7 @@ class FolderSnapshot:
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """The contents of these files; a symlink or a pipe among them, or one of more than MAX_FILE bytes, raises
-        Unreadable."""
+        UnreadableFile."""
         return self._store.contents(self.revision, checked_all(paths))
 
     def paths(self, prefix: str) -> list[str]:
@@ -197,8 +197,8 @@ def _read_all(places: Mapping[str, Path]) -> dict[str, bytes]:
     for path, file in places.items():
         try:
             found[path] = regular_bytes(file)
-        except Unreadable as error:
+        except UnreadableFile as error:
             faults[path] = str(error)
     if faults:
-        raise Unreadable(next(iter(faults.values())), faults)
+        raise UnreadableFile(next(iter(faults.values())), faults)
     return {path: content for path, content in found.items() if content is not None}

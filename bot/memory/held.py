@@ -15,7 +15,7 @@ from bot.memory.manifest import Manifest
 from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, CorruptRecord, decode, in_order, record_path
 from bot.memory.shards import Kept
-from bot.memory.store import Snapshot, StoreError, Unreadable
+from bot.memory.store import Snapshot, StoreError, UnreadableFile
 from bot.model import Record, ThreadId
 from bot.ranking import shipped
 
@@ -180,7 +180,7 @@ class Held:
         while True:
             try:
                 return self.snapshot.read(path for path in wanted if path not in odd) | odd
-            except Unreadable as error:
+            except UnreadableFile as error:
                 if error.paths <= odd.keys():
                     raise
                 odd |= dict.fromkeys(error.paths, _DAMAGED)

@@ -20,7 +20,7 @@ class StoreError(WorldError):
     """The store could not be read or written; the message says what to do."""
 
 
-class Unreadable(StoreError):
+class UnreadableFile(StoreError):
     """There is something else where files of ours belong: a link, a pipe, a file of any size. ``paths`` says where."""
 
     def __init__(self, cause: str, paths: Iterable[str]) -> None:
@@ -50,7 +50,7 @@ class Snapshot(Protocol):
     """Identifies the state (a commit id; a counter), empty when nothing has been stored yet."""
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files, fetched together; absent ones are left out. Raises Unreadable."""
+        """The contents of these files, fetched together; absent ones are left out. Raises UnreadableFile."""
         ...
 
     def paths(self, prefix: str) -> list[str]:

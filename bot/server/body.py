@@ -42,7 +42,7 @@ class Room:
         It takes as much room as has arrived. One that is not whole gives way where others need the room.
         """
         shares = self._large if length > SMALL else self._small
-        reading = _Reading(length, receive, seconds)
+        reading = _ArrivingBody(length, receive, seconds)
         share = shares.open(peer, reading.give_way)
         try:
             yield await reading.whole(lambda much: shares.take(share, much))
@@ -50,7 +50,7 @@ class Room:
             shares.close(share)
 
 
-class _Reading:
+class _ArrivingBody:
     """One body on its way."""
 
     def __init__(self, length: int, receive: Receive, seconds: float) -> None:

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Attempt:
     """What became of a password. ``wait`` is how many seconds it was not looked at for; 0 where it was."""
 
     is_right: bool
@@ -59,19 +59,19 @@ class Brake:
         self._left = float(TOGETHER)
         self._at = clock()
 
-    def tried(self, peer: str, knows: Callable[[], bool], *, near: bool = False) -> Tried:
+    def tried(self, peer: str, knows: Callable[[], bool], *, near: bool = False) -> Attempt:
         """``knows`` tells whether the password is right; it is asked only where this peer may try now."""
         with self._lock:
             now = self._clock()
             self._refill(now)
             if wait := self._wait(peer, now, near=near):
-                return Tried(is_right=False, wait=math.ceil(wait))
+                return Attempt(is_right=False, wait=math.ceil(wait))
             if not knows():
                 self._count(peer, now)
-                return Tried(is_right=False)
+                return Attempt(is_right=False)
             self._wrong.pop(peer, None)
             _remember(self._right, peer, None)
-            return Tried(is_right=True)
+            return Attempt(is_right=True)
 
     def _refill(self, now: float) -> None:
         self._left = min(TOGETHER, self._left + max(0.0, now - self._at) / AGAIN)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.archive import MAX_TEXT
-from bot.sources.transcripts.clock import Clock
+from bot.sources.transcripts.clock import TranscriptClock
 from bot.sources.transcripts.content import MAX_PARTS, content_of
 from bot.sources.transcripts.reader import sessions
 from bot.sources.transcripts.threads import thread_of
@@ -39,11 +39,11 @@ def utc(text: str) -> datetime:
     ],
 )
 def test_a_time_without_a_zone_is_in_that_of_the_machine(text: str, zone: ZoneInfo, expected: str) -> None:
-    assert Clock(zone).read(text) == utc(expected)
+    assert TranscriptClock(zone).read(text) == utc(expected)
 
 
 def test_the_hour_that_comes_twice_is_told_by_the_order_of_the_lines() -> None:
-    clock = Clock(BERLIN)
+    clock = TranscriptClock(BERLIN)
     shown = ["01:59", "02:10", "02:09:50", "02:55", "02:05", "02:50", "02:49:30", "03:00"]
     told = [clock.read(f"2026-10-25T{each}") for each in shown]
     assert [f"{each:%H:%M:%S}" for each in told if each] == [
@@ -55,7 +55,7 @@ def test_the_hour_that_comes_twice_is_told_by_the_order_of_the_lines() -> None:
 @given(st.lists(st.integers(1, 55), max_size=30), st.sampled_from([BERLIN, NEW_YORK, ZoneInfo("Australia/Lord_Howe")]))
 def test_what_a_clock_on_the_wall_shows_is_read_in_order(steps: list[int], zone: ZoneInfo) -> None:
     """Lines that follow one another within less than an hour: none is read as earlier than the one before it."""
-    clock, moment = Clock(zone), datetime(2026, 10, 24, 12, tzinfo=UTC)
+    clock, moment = TranscriptClock(zone), datetime(2026, 10, 24, 12, tzinfo=UTC)
     before = None
     for step in steps:
         moment += timedelta(minutes=step)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bot.archive import MAX_TEXT
 from bot.model import Kind
-from bot.sources.transcripts.clock import Clock
+from bot.sources.transcripts.clock import TranscriptClock
 from bot.sources.transcripts.content import MAX_FILES as MAX_TOUCHED
 from bot.sources.transcripts.content import Unreadable, content_of
 from bot.sources.transcripts.files import MAX_DEPTH, File, find
@@ -126,7 +126,7 @@ def test_a_session_without_a_name_is_called_by_its_file(tmp_path: Path) -> None:
     ],
 )
 def test_times_are_read_as_logs_tell_them(value: object, expected: str) -> None:
-    assert Clock().read(value) == at(expected)
+    assert TranscriptClock().read(value) == at(expected)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_times_are_read_as_logs_tell_them(value: object, expected: str) -> None:
     ],
 )
 def test_what_is_no_time_is_unknown(value: object) -> None:
-    assert Clock().read(value) is None
+    assert TranscriptClock().read(value) is None
 
 
 def test_tool_calls_give_files_in_every_spelling() -> None:

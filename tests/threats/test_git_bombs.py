@@ -148,7 +148,7 @@ def test_a_huge_file_on_the_branch_is_refused_by_its_size(hosted: Hosted, path: 
     bomb = zeros(hosted.repository, 1 << 30 if path.startswith("records") else LARGE)
     commit(hosted.repository, nested(hosted.repository, path, FILE, bomb), "precedent")
     said = bounded(hosted, f"BranchStore({{url!r}}, 'precedent', {{token!r}}).open().read([{path!r}])", 90)
-    assert said == f"Unreadable {path} on the branch has more than {MAX_FILE:,} bytes; remove it there\n"
+    assert said == f"UnreadableFile {path} on the branch has more than {MAX_FILE:,} bytes; remove it there\n"
 
 
 @pytest.mark.slow

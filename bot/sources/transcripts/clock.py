@@ -15,7 +15,7 @@ _UNSTEADY = timedelta(minutes=1)
 """So far back a line may be told after a later one without any clock having been put back."""
 
 
-class Clock:
+class TranscriptClock:
     """Reads the times of one log, line by line. One without a zone is in ``zone``; in the hour that such a clock shows
     twice, it is the second time once the log has come back from a later one. ``last`` is the time that was read last.
     """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from bot.sources.transcripts.clock import Clock
+from bot.sources.transcripts.clock import TranscriptClock
 from bot.sources.transcripts.content import Content, Unreadable, content_of, line_of
 from bot.sources.transcripts.nouns import ASSISTANT, USER
 
@@ -57,13 +57,13 @@ class Elsewhere(NamedTuple):
 Told = Said | Opened | Elsewhere
 
 
-def told(line: bytes, folder: str = "", clock: Clock | None = None) -> Told | None:
+def told(line: bytes, folder: str = "", clock: TranscriptClock | None = None) -> Told | None:
     """What the line says; None for one that is known to say nothing (progress, tool output, attachments, …).
 
     ``folder`` is where the session worked, as far as earlier lines tell; ``clock`` has read their times. Raises
     Unreadable for a line that is no JSON object, or that should be a message and is none.
     """
-    fields, clock = _object(line), clock or Clock()
+    fields, clock = _object(line), clock or TranscriptClock()
     event = _event(fields)
     if event:
         return _hooked(event, fields, clock)
@@ -93,7 +93,7 @@ def _event(fields: Mapping[str, Any]) -> str:
     return next((fields[key] for key in _EVENT if isinstance(fields.get(key), str) and fields[key] in known), "")
 
 
-def _hooked(event: str, fields: Mapping[str, Any], clock: Clock) -> Told | None:
+def _hooked(event: str, fields: Mapping[str, Any], clock: TranscriptClock) -> Told | None:
     data = fields.get("data", fields)
     if not isinstance(data, dict):
         raise Unreadable(event)
@@ -118,7 +118,7 @@ def _given(data: Mapping[str, Any], keys: tuple[str, ...], event: str) -> Any:
     raise Unreadable(event)
 
 
-def _message(fields: Mapping[str, Any], folder: str, clock: Clock) -> Said | None:
+def _message(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> Said | None:
     kind = fields.get("type")
     message = fields.get("message")
     if message is None:
@@ -154,5 +154,5 @@ def _session(fields: Mapping[str, Any]) -> str:
     return next(filter(None, (line_of(fields.get(key), MAX_ID) for key in _SESSION)), "")
 
 
-def _time(fields: Mapping[str, Any], clock: Clock) -> datetime | None:
+def _time(fields: Mapping[str, Any], clock: TranscriptClock) -> datetime | None:
     return next(filter(None, (clock.read(fields.get(key)) for key in _TIME)), None)

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bot.sources.transcripts.clock import Clock
+from bot.sources.transcripts.clock import TranscriptClock
 from bot.sources.transcripts.content import MAX_FILES, Unreadable, plain
 from bot.sources.transcripts.files import File
 from bot.sources.transcripts.lines import MAX_ID, MAX_LINE, Elsewhere, Opened, Said, told
@@ -105,7 +105,7 @@ class _Reading:
     def __init__(self, file: File, cursor: Cursor, zone: tzinfo) -> None:
         self._file = file
         self.offset, self._session, self._folder, self._broken, last, _ = cursor
-        self._clock = Clock(zone, datetime.fromisoformat(last) if last else None)
+        self._clock = TranscriptClock(zone, datetime.fromisoformat(last) if last else None)
         self._subagents: Subagents | None = None
         self._waiting: tuple[str, Utterance] | None = None
         self.said: list[tuple[str, Utterance]] = []
