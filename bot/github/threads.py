@@ -11,6 +11,8 @@ from bot.model import Message, Thread
 
 Json = Mapping[str, Any]
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
+OPINIONS = ("+1", "-1", "laugh", "hooray", "heart")
+"""The reactions to a comment that are kept: the other three are those that we give ourselves to commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def message_fields(comment: Json) -> dict[str, object]:
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),
         "body": comment.get("body"),
-        "reactions": _reactions(comment),
+        "reactions": _reactions(comment, OPINIONS),
     }
 
 
@@ -130,9 +132,9 @@ def archive_message(message: Message) -> dict[str, object]:
     }
 
 
-def _reactions(item: Json) -> dict[str, int]:
+def _reactions(item: Json, names: Sequence[str] = REACTIONS) -> dict[str, int]:
     counts = item.get("reactions") or {}
-    return {name: counts[name] for name in REACTIONS if isinstance(counts.get(name), int)}
+    return {name: counts[name] for name in names if isinstance(counts.get(name), int)}
 
 
 def _event(item: Json, home: str | None) -> dict[str, object] | None:

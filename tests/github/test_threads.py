@@ -123,3 +123,15 @@ def test_references_from_other_repositories_are_left_out() -> None:
         ("cross-referenced", None, None, None),
         ("cross-referenced", 1, Kind.PULL, None),
     ]
+
+
+def test_the_reactions_that_we_give_ourselves_are_no_opinion_of_a_comment() -> None:
+    """They change nothing in memory: a run after the one that reacted finds the thread as it was."""
+    comment = {
+        "id": 1,
+        "user": {"login": "octocat"},
+        "created_at": "2026-01-05T12:00:00Z",
+        "body": "Fixed in 1.2.\n\n/precedent refresh",
+        "reactions": {"+1": 2, "eyes": 1, "rocket": 1, "confused": 1},
+    }
+    assert message_fields(comment)["reactions"] == {"+1": 2}
