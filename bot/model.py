@@ -205,7 +205,9 @@ class Outcome:
 
     ``comment`` is the index of the comment that states the ending and ``quote`` one or two of its sentences (raw
     Markdown of a stranger). ``fix`` is a reference to what fixed it (``#12`` or a commit SHA), ``release`` the version
-    that the thread's own words name as the first one with the fix. ``confidence`` is in 0..1.
+    that the thread's own words name as the first one with the fix. ``claimed`` is such a reference where nothing but a
+    stranger's word, or the look of it, makes it the fix: the kind is not known until it is known that it was merged.
+    ``confidence`` is in 0..1.
     """
 
     kind: OutcomeKind = OutcomeKind.UNKNOWN
@@ -216,6 +218,7 @@ class Outcome:
     role: str | None = None
     at: datetime | None = None
     fix: str | None = None
+    claimed: str | None = None
     release: str | None = None
     duplicate_of: ThreadId | None = None
     evidence: tuple[str, ...] = ()

@@ -52,11 +52,9 @@ def recorded(thread: Thread, closing: Closing) -> Verdict | None:
     if thread.state_reason == "duplicate":
         return Verdict(OutcomeKind.DUPLICATE, ("closed as duplicate",), 0.95)
     fix = _fix(thread, closing)
-    if fix:
-        return fix
-    if thread.state_reason == "not_planned":
+    if thread.state_reason == "not_planned" and not (fix and fix.kind is OutcomeKind.FIXED):
         return Verdict(OutcomeKind.NOT_PLANNED, ("closed as not planned",), 0.6)
-    return None
+    return fix
 
 
 def _fix(thread: Thread, closing: Closing) -> Verdict | None:
@@ -72,8 +70,10 @@ def _fix(thread: Thread, closing: Closing) -> Verdict | None:
         return Verdict(OutcomeKind.FIXED, ("commit shortly before closing",), 0.9 if merged else 0.75, fix=commits[-1])
     pulls = {event.source for event in known if event.source_kind is Kind.PULL and _is_before(event, closing)}
     if len(pulls) == 1:
-        sure = 0.9 if merged else 0.6
-        return Verdict(OutcomeKind.FIXED, ("pull request shortly before closing",), sure, fix=f"#{pulls.pop()}")
+        evidence, pull = ("pull request shortly before closing",), f"#{pulls.pop()}"
+        if merged:
+            return Verdict(OutcomeKind.FIXED, evidence, 0.9, fix=pull)
+        return Verdict(OutcomeKind.UNKNOWN, evidence, 0.6, claimed=pull)
     return Verdict(OutcomeKind.FIXED, ("closed by a merge",), 0.85) if merged else None
 
 

@@ -15,6 +15,7 @@ from bot.reading.closing import SLACK, Closing, closing_of, recorded
 from bot.reading.doubts import excuses, undoes
 from bot.reading.markdown import read, sentences
 from bot.reading.quoting import quote_of
+from bot.reading.standing import KNOWN_ROLES
 from bot.reading.statements import statements
 from bot.reading.verdict import NO_FIX, RULES, Rules, Scene, Verdict, is_question
 
@@ -32,6 +33,10 @@ _MAX_STEPS_BACK = 4
 _MAY_COME_BACK = (OutcomeKind.FIXED, OutcomeKind.WORKAROUND, OutcomeKind.ANSWERED, OutcomeKind.STALE)
 _SURE = 0.7
 """From here on events name a fix whatever was said; below, they are a guess."""
+
+_CLAIM = 0.5
+"""How sure it is that a stranger's claim is one: whatever events say is surer."""
+
 # How often the last comment was the ending on those threads, rounded down, by how near to the closing it stood.
 _QUOTED_AT_ONCE = 0.9
 _QUOTED_NEAR = 0.7
@@ -41,7 +46,8 @@ _QUOTED_NEAR = 0.7
 class _Ending:
     """A last word before a closing: its place, its sentences, and how long before the closing it was said.
 
-    ``is_swept`` says that only housekeeping came after it, however much later.
+    ``is_swept`` says that only housekeeping came after it, however much later; ``is_outside`` that a stranger to the
+    project said it. Who closes the thread of somebody else is none.
     """
 
     index: int
@@ -50,6 +56,7 @@ class _Ending:
     gap: timedelta
     by_closer: bool
     is_swept: bool = False
+    is_outside: bool = False
 
     @property
     def is_trusted(self) -> bool:
@@ -122,7 +129,9 @@ def _endings(thread: Thread, closing: Closing) -> Iterator[_Ending]:
             swept = swept or _sweeps(message.text)
             continue
         gap = max(gap, timedelta(0))
-        yield _Ending(index, message, _said(message.text, gap), gap, by_closer, swept)
+        is_outside = bool(message.role) and message.role not in KNOWN_ROLES
+        is_outside = is_outside and not (by_closer and message.author != thread.author)
+        yield _Ending(index, message, _said(message.text, gap), gap, by_closer, swept, is_outside)
 
 
 def _said(text: str, gap: timedelta) -> tuple[str, ...]:
@@ -188,10 +197,18 @@ def _stated(ending: _Ending, thread: Thread, repo: str | None, rules: Rules, vou
             if verdict.kind is OutcomeKind.FIXED and (index in denied or undone.later(verdict, index)):
                 verdict = NO_FIX
             sure = replace(verdict, sentence=index, confidence=_confidence(verdict, ending))
+            if verdict.kind is OutcomeKind.FIXED and ending.is_outside:
+                return _claim(sure)
             if verdict.kind is not OutcomeKind.UNKNOWN:
                 return replace(sure, release=_release(verdict, said, scene, rules))
             denied.setdefault(index, sure)
     return next(iter(denied.values()), None)
+
+
+def _claim(fixed: Verdict) -> Verdict:
+    """What a stranger's word for a fix is worth: it is quoted, and what it names may be looked up."""
+    evidence = ("said to be fixed by a stranger to the project",)
+    return Verdict(OutcomeKind.UNKNOWN, evidence, _CLAIM, claimed=fixed.fix, sentence=fixed.sentence)
 
 
 @dataclass(frozen=True)
@@ -248,7 +265,8 @@ def _reaction(message: Message) -> float:
 
 def _believed(known: Verdict | None, ending: _Ending | None) -> Verdict | None:
     """What the events say. Those that only make a fix probable count where no words say how it ended."""
-    if known is None or known.kind is not OutcomeKind.FIXED or known.confidence >= _SURE:
+    is_guess = known is not None and (known.kind is OutcomeKind.FIXED or known.claimed) and known.confidence < _SURE
+    if not is_guess:
         return known
     tells = ending and ending.gap <= _AT_ONCE and not _only_agrees(ending)
     return None if tells else known
@@ -258,7 +276,7 @@ def _weigh(stated: Verdict | None, known: Verdict | None) -> Verdict | None:
     """Of words and events the surer; where both agree, what either knows. What denies a fix denies nothing else."""
     if stated is None or known is None:
         return stated or known
-    if stated.kind is OutcomeKind.UNKNOWN and known.kind is not OutcomeKind.FIXED:
+    if stated.kind is OutcomeKind.UNKNOWN and known.kind is not OutcomeKind.FIXED and not known.claimed:
         return known
     if stated.kind is known.kind:
         return replace(
@@ -293,6 +311,7 @@ def _unquoted(verdict: Verdict | None, closing: Closing) -> Outcome:
         kind=verdict.kind,
         at=closing.at,
         fix=verdict.fix,
+        claimed=verdict.claimed,
         release=verdict.release,
         duplicate_of=verdict.duplicate_of,
         evidence=verdict.evidence,
@@ -302,10 +321,12 @@ def _unquoted(verdict: Verdict | None, closing: Closing) -> Outcome:
 
 def _quoted(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) -> Outcome:
     message = ending.message
+    # What was said some time before events ended it is about something else, as far as anybody can tell.
+    is_told = verdict is None or stated is not None or ending.gap <= _AT_ONCE
     plain = Outcome(
         comment=ending.index,
         comment_id=message.id,
-        quote=quote_of(ending.said, stated.sentence if stated else None),
+        quote=quote_of(ending.said, stated.sentence if stated else None) if is_told else "",
         author=message.author,
         role=message.role,
         at=message.created_at,
@@ -318,6 +339,7 @@ def _quoted(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) ->
         plain,
         kind=verdict.kind,
         fix=verdict.fix,
+        claimed=verdict.claimed,
         release=verdict.release,
         duplicate_of=verdict.duplicate_of,
         evidence=(*plain.evidence, *verdict.evidence),

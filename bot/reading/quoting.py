@@ -1,43 +1,168 @@
-"""Which one or two sentences of a comment are quoted as the ending of a thread."""
+"""Which one or two sentences of a comment are quoted as the ending of a thread: what helps most whoever reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 
 from bot.reading import phrases
+from bot.reading.phrases import COMMIT, REFERENCE
+from bot.reading.remedies import VERSION
 
 MAX_QUOTE = 300
 """Longest quote, in characters."""
 
+_LEAST_WORDS = 3
+"""A sentence of fewer words that names nothing is an aside."""
+
+_PLAIN_WORDS = 4
+"""A sentence of so many words says something, though nobody knows what kind of thing."""
+
+
+def _any(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+_DO = (
+    "use|using|set|setting|pass|passing|run|running|try|add|adding|remove|removing|delete|deleting|replace|replacing"
+    "|switch|switching|upgrade|upgrading|update|updating|downgrade|downgrading|install|installing|reinstall"
+    "|reinstalling|enable|enabling|disable|disabling|call|calling|change|changing|specify|specifying|configure"
+    "|write|writing|wrap|rename|move|moving|apply|clear|clearing|restart|rebuild|select|click|open|build|compile|download|put|ask|report|file"
+    "|turn|turning|make sure|check|define|defining|declare|import|implement|derive|get|do|see"
+)
+_REMEDY = _any(
+    rf"(?:^|[,;:] )(?:(?:please|just|simply|instead|so|then|for now|otherwise|and|but),? ){{0,2}}(?:{_DO})\b(?! to )",
+    rf"\b(?:you|one|we|users|people|they)(?: (?:can|could|should|need to|have to|must|may|might|want to|had to))"
+    rf"(?: (?:always|also|just|simply|now|still|already|either|then|only)){{0,2}} (?:{_DO})\b",
+    rf"\b(?:recommend\w{{0,3}}|suggest\w{{0,3}}|advi[cs]e|solved? (?:it )?by|fixed (?:it )?by|works? (?:if|when|with"
+    rf"|after)|by|instead of|try) (?:{_DO})\b",
+    r"\bwork-?around\b|\binstead\b|\bthe (?:solution|fix|remedy|trick|right way|correct way|alternative) (?:is|was)\b",
+    r"\b(?:you|one|users) can\b|\b(?:available|possible|supported|fixed|included|released|landed) (?:in|since|with|by"
+    r"|as of|through|via|from)\b",
+)
+"""What to do about it, or where it is done."""
+
+_NAMES = _any(REFERENCE, COMMIT, VERSION, r"https?://")
+_CONCLUDES = _any(
+    r"\b(?:decided|decisions?|agreed|agreement|consensus|conclu\w{2,6}|resolution|settled|chose|picked|rejected"
+    r"|accepted|adopted|concur\w{0,3}|verdict|discussed)\b",
+    r"\b(?:won't|will not|wontfix|not going to|never|cannot|can't|no longer|any ?more|impossible|isn't|aren't|doesn't"
+    r"|don't|not (?:a|an|the|be|worth|possible|needed|necessary|supported|planned|feasible|practical|clear|enough"
+    r"|really|actually|sure|something)|unnecessary|unneeded|moot|irrelevant)\b",
+    r"\b(?:intended|intentional|deliberate|by design|expected|unsupported|duplicate|dupe?|superseded|subsumed|covered"
+    r"|obsolete|outdated|stale|out of scope|invalid|inactive|redundant|editorial)\b",
+    r"\b(?:works?|working|fixed|solved|resolved|done|implemented|merged|landed|added|removed|changed|addressed|exists?"
+    r"|handled|supported|clarified|updated|replaced|renamed|moved|tracked|belongs|split|reverted|gone|incorporated"
+    r"|dropped|allows?|allowed|requires?|required|defined|specified|documented|reproduce)\b",
+    r"\b(?:because|cause[ds]?|reason|due to|since|so that|therefore|thus|turn(?:s|ed) out|in fact|it was|bug in"
+    r"|upstream|problem (?:is|was)|issue (?:is|was)|in favou?r of|same (?:issue|bug|problem|as)|closing as)\b",
+)
+"""What was found, decided or done."""
+
+_PLANS = _any(
+    r"\bi(?:'ll| will| am going to|'m going to| would| could| wonder| guess| hope| might| may|'d)\b"
+    r"(?! (?:suggest|propose|recommend|expect|prefer|rather|say|close|be closing))",
+    r"\b(?:let me|maybe|perhaps|hopefully|not sure|i have no idea|no idea|i don't (?:know|understand)|not (?:parsing|following)|any news|would be (?:nice|good"
+    r"|great))\b",
+)
+"""What somebody means to do, or does not know."""
+
+_ASIDE = _any(
+    r"\W*(?:cc|/cc|ping|fyi|@[\w-]{1,39}|edit|update|ps|p\.s\.|sorry|apologies|oops|btw|by the way|nit|note to self"
+    r"|hi|hello|hey|cheers|haha|lol|wow|interesting|nice catch|good (?:catch|point|question|idea)|\+1|-1|\^+)\b[^.;]{0,40}"
+    r"\W*",
+    r"\W*(?:this was |we )?(?:discussed|talked about)(?: this| it)? (?:on|in|at|during|with)\b[^.;:,]{1,40}\W*",
+    r"\W*(?:thanks?|thank you|thx|ty|many thanks)\b[^;]{0,200}",
+    r"[^;]{0,60}\b(?:hope (?:this|that|it) helps|much appreciated|good luck|happy to|welcome to|look(?:ing)? forward)\b"
+    r"[^;]{0,80}",
+)
+"""The whole of a sentence that is beside the matter."""
+
+_FILLERS = (
+    "so|ok|okay|yes|yeah|then|i|we|i'm|i'll|we'll|let's|lets|let|me|am|are|is|will|would|can|could|should|may|be|going|to"
+    "|gonna|think|guess|say|propose|suggest|agree|vote|happy|willing|ready|safe|fine|good|feel|free|please|now|just|and"
+    "|thus|therefore|anyway|well|probably|safely|this|that|it|the|issue|bug|ticket|both|for"
+)
+_CLOSING_TALK = _any(
+    rf"\W*(?:(?:{_FILLERS}),? ){{0,8}}(?:clos(?:e|ed|ing)|re-?open(?:ed|ing)?)\b(?: \w{{1,12}}){{0,6}}\W*",
+    r"\W*(?:so|then|ok|okay|and|but|well|anyway|therefore|either way|in any case)?,? ?(?:i|we)(?:'m|'ll| am| are| will"
+    r"| think| guess)[^.;:]{0,40}\bclos(?:e|ing)\b[^.;:#]{0,40}",
+)
+"""The whole of a sentence that says that it is closed, and not why."""
+
+_WHY = _any(
+    r"\b(?:as|because|since|due|in favou?r|by|via|until|with|without|per|per the|after|for lack|given|in #|wontfix"
+    r"|invalid|duplicate|dupe?|obsolete|stale|fixed|done|completed?|resolved|implemented|inactiv\w{2,4}|no|not|n't"
+    r"|superseded|replaced|already|works?|working|when|unless|can't|cannot|than|so|problem|belongs?|ha(?:s|ve) been)\b|n't\b|#\d|://"
+)
+_LEANS = _any(
+    r"\W*(?:that|this|it|they|these|those|so|but|otherwise|either way|thus|therefore|hence|of course|however|then|also"
+    r"|and|or|which|given that|in that case|both|the same|he|she|instead|nope|no|yes|the former|the latter|such)\b"
+)
+"""How a sentence begins that is not understood without the one before it."""
+
+_UNFINISHED = (":", ",", ";", " and", " or")
+"""What a sentence ends with that announces something else, or is one of a list."""
+
+_BY_STATING = {False: 4, True: 1}
+"""How much more a sentence helps that states how it ended, by whether it speaks of nothing but the closing."""
+
+_ADDRESS = re.compile(r"(?:@[\w-]{1,39}\b(?:,| and)? ?){1,5}(?:[:,;\u2013\u2014-]+ |(?<= )(?=[A-Z]))")
+
 
 def quote_of(said: tuple[str, ...], stated: int | None) -> str:
-    """The sentence that states the ending (else the one that speaks of closing, else the first) and a neighbour.
+    """The sentence that helps most: the remedy where there is one, else the conclusion; and what belongs to it.
 
-    ``said`` are the sentences of the comment, ``stated`` is the place of the one that states it. At most 300
-    characters, "" for no sentences.
+    ``said`` are the sentences of the comment, ``stated`` is the place of the one that states the ending. One or two
+    whole sentences of at most 300 characters, the beginning of one that is longer; "" where none of them says
+    anything: questions, thanks, asides and the mere closing are not quoted.
     """
-    if not said:
+    bare = tuple(_ADDRESS.sub("", sentence, count=1) if sentence.startswith("@") else sentence for sentence in said)
+    worth = [_worth(sentence) + _BY_STATING[_closes(sentence)] * (at == stated) for at, sentence in enumerate(bare)]
+    best = max(worth, default=0)
+    if best <= 0:
         return ""
-    speaks = next((i for i, sentence in enumerate(said) if phrases.CLOSING.search(sentence)), None)
-    at = stated if stated is not None else speaks if speaks is not None else 0
-    best = said[at]
-    if pair := next((pair for pair in _pairs(said, at) if len(pair) <= MAX_QUOTE), ""):
-        return pair
-    return best if len(best) <= MAX_QUOTE else best[: MAX_QUOTE - 1].rstrip() + "\u2026"
+    at = worth.index(best)
+    pair = _with_neighbour(bare, worth, at, is_remedy=at != stated and bool(_REMEDY.search(bare[at])))
+    return pair if len(pair) <= MAX_QUOTE else pair[: MAX_QUOTE - 1].rstrip() + "\u2026"
 
 
-def _pairs(said: tuple[str, ...], at: int) -> Iterator[str]:
-    """The sentence with the one after it or before it. What a colon announces was code or a picture, and is not there.
+def _closes(sentence: str) -> bool:
+    """Whether a sentence speaks of the closing alone, as "Closing with no action" does: the kind says as much."""
+    return bool(_CLOSING_TALK.fullmatch(sentence)) and not _NAMES.search(sentence)
 
-    What stands before says more than an invitation to come back.
-    """
+
+def says_something(quote: str) -> bool:
+    """Whether a quote says more than that the thread is closed or done."""
+    return bool(_NAMES.search(quote)) or len(quote.split()) > _LEAST_WORDS
+
+
+def _worth(sentence: str) -> int:
+    """How much a sentence helps whoever reads it alone: 0 for nothing at all."""
+    names = bool(_NAMES.search(sentence))
+    if _is_aside(sentence) or (len(sentence.split()) < _LEAST_WORDS and not names):
+        return 0
+    does, concludes = bool(_REMEDY.search(sentence)), bool(_CONCLUDES.search(sentence))
+    worth = 3 * does + 2 * concludes + names + (len(sentence.split()) >= _PLAIN_WORDS)
+    return max(worth - 2 * bool(_PLANS.search(sentence)), 0)
+
+
+def _is_aside(sentence: str) -> bool:
+    """Whether a sentence asks, thanks, announces what is not there, invites, or only closes."""
+    if sentence.rstrip(" )*_.!").endswith("?") or sentence.endswith(_UNFINISHED) or phrases.COURTESY.fullmatch(sentence):
+        return True
+    if _ASIDE.fullmatch(sentence) or phrases.INVITATION.match(sentence) or phrases.HOUSEKEEPING.search(sentence):
+        return True
+    if _WHY.search(sentence) or _CONCLUDES.search(sentence):
+        return False
+    return bool(_CLOSING_TALK.fullmatch(sentence) or phrases.ASSENT.fullmatch(sentence))
+
+
+def _with_neighbour(said: tuple[str, ...], worth: list[int], at: int, *, is_remedy: bool) -> str:
+    """The sentence with the one before it, where it leans on that or is what to do about it; else with the next one."""
     best, after = said[at], said[at + 1] if at + 1 < len(said) else ""
-    before = said[at - 1] if at else ""
-    follows = bool(after) and not best.endswith(":") and not after.endswith(":")
-    invites = bool(phrases.INVITATION.match(after))
-    if follows and not invites:
-        yield f"{best} {after}"
-    if before and not before.endswith(":"):
-        yield f"{before} {best}"
-    if follows and invites:
-        yield f"{best} {after}"
+    before = f"{said[at - 1]} {best}" if at and not _is_aside(said[at - 1]) else best
+    leans = bool(_LEANS.match(best)) or (is_remedy and worth[at - 1] > 0)
+    goes_on = after and not best.endswith(":") and not _is_aside(after)
+    after = f"{best} {after}" if goes_on else best
+    pairs = (before, after) if leans else (after, before)
+    return next((pair for pair in pairs if len(best) < len(pair) <= MAX_QUOTE), best)

@@ -39,13 +39,15 @@ class Verdict:
     """What a piece of evidence says of an ending, with a confidence in 0..1.
 
     ``sentence`` is the place of the sentence that says so, None for events. ``explicit`` words point at another thread
-    or a commit and are believed however long before the closing they were said.
+    or a commit and are believed however long before the closing they were said. ``claimed`` is a fix that has to be
+    proven first.
     """
 
     kind: OutcomeKind
     evidence: tuple[str, ...]
     confidence: float
     fix: str | None = None
+    claimed: str | None = None
     release: str | None = None
     duplicate_of: ThreadId | None = None
     sentence: int | None = None
