@@ -48,7 +48,11 @@ _UNDONE = (
     r"\b(?:but|then|later|however|again)\b[^.;]{0,40} (?:reverted|revert|back out|roll back|undo)\b",
     rf"(?<!by )\b(?:revert(?:ing|s)?|back(?:ed|ing)?|roll(?:ed|ing)?|undid|undo(?:ing)?) {_IT}\b",
     r"\b(?:taken|pulled|ripped|thrown) (?:back )?out(?: again\b|(?= (?:in|by|because|since|due)\b)|[.!,;]|$)",
-    r"\b(?:removed|disabled|dropped|deleted) again\b|\bgot lost\b",
+    r"\b(?:removed|disabled|dropped|deleted) again\b|\bgot lost\b|\bwithdr(?:ew|awn)\b|\bun-done\b",
+    r"\b(?:was|were|got|been) pulled (?:from|back|again|out)\b|\bfor (?:an?|one|two|some) (?:short )?(?:hour|day|week|month"
+    r"|moment|release)s?\b",
+    r"\b(?:put|puts|brought|brings) (?:the )?(?:old|former|previous|original)\b|\brestor\w{2,3} the (?:old|former|previous"
+    r"|original)\b",
     (
         r"(?:[,;(] ?|\b(?:and|then|but|later|was|got) )(?:then |later )?(?:removed|dropped|pulled|disabled)"
         rf" (?:in|by|with|from) (?:{REFERENCE}|{COMMIT}|v?\d)"
@@ -148,7 +152,9 @@ MISTAKEN = _any(*_MISTAKEN, r"\bby (?:mistake|accident)\b", r"[,;] re-?opening\b
 _HEARSAY = _any(
     *_SAID,
     r"\b(?:claim(?:s|ed|ing)|suppos(?:ed|edly)|alleged(?:ly)?|meant|intended|expected|hop(?:e|ing)|plan(?:s|ned)?) ",
-    r"\b(?:said|claims|stated|promised|announced)\b|\b(?:no idea|as if|as though|assuming|used to)\b|\baim(?:s"
+    r"\b(?:according to|rumou?r\w{0,3}|apparently|reportedly|thinks|believes|says|reckons|assures|tells|guess(?:es)?"
+    r"|(?:told|assured|informed) (?:me|us)|(?:they|you|people|users|some|others) (?:say|think|believe|claim|report|tell))\b",
+    r"\bun-\Z|\b(?:nobody|no one|none|far from|hardly|barely|anything but)\b|\b(?:said|claims|stated|promised|announced)\b|\b(?:no idea|as if|as though|assuming|used to)\b|\baim(?:s"
     r"|ed|ing)?\b",
     r"(?:\b(?:would|want)|'d) (?:like |love |prefer )?(?:to )?(?:get|have|see) (?:this|it|that|them|these)\b",
     r"\b(?:cannot|can ?not|unable to|fail(?:s|ed)? to|attempt(?:s|ed)? to|tr(?:y|ies|ied) to|aims? to|neither|nor)\b",
@@ -186,7 +192,8 @@ _BESIDES = _any(
         rf"{_DID} as (?:invalid|not\b|unreproducible|incomplete|can(?:no|')t|works|expected|designed|spam"
         r"|off[- ]topic)"
     ),
-    r"\b(?:in|on|by) (?:an?|my|your|his|her|their|our|the|some|\w{1,39}'s) (?:\w{1,20} )?fork\b"
+    r"\b(?:in|on|by) (?:an?|my|your|his|her|their|our|the|some|\w{1,39}'s) (?:[\w'-]{1,20} )?fork\b"
+    r"|\bnot (?:here|by us|(?:in|on) (?:this|our|ours)\b)"
     r"|\b(?:done|finished) \w{2,15}ing\b",
 )
 """Words of a fix that was none of this fault: of another one, of a tracker's field, or in somebody's fork."""
@@ -246,7 +253,7 @@ _ELSEWHERE = _any(
     rf"\b(?:by|with|in|through|via|as|from|using|on) (?:an?|the|your|some|another"
     rf"|\w{{1,20}}'s)(?: [\w.+-]{{1,20}}){{0,2}} "
     rf"(?:{_OTHERS})\b",
-    r"\b(?:by|in|with|from|to) (?:an?other|a different|a separate|the other|their|your)(?: [\w.+-]{1,20})?"
+    r"\b(?:by|in|with|from|to|of) (?:an?other|a different|a separate|the other|their|your)(?: [\w.+-]{1,20})?"
     r" (?:repo|repository"
     r"|project|library|package|tool|module|product|component|program|tracker)\b",
     r"\bon the (?:server|client|backend|back-end|cluster|host|hosting|router|device|infrastructure|cdn|ci)(?: side)?\b",

@@ -319,14 +319,19 @@ def _unquoted(verdict: Verdict | None, closing: Closing) -> Outcome:
     )
 
 
+def _agrees(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) -> bool:
+    """Whether the words stand beside the verdict: what was said before events ended it otherwise speaks against it."""
+    if verdict is None or verdict.kind is OutcomeKind.UNKNOWN:
+        return True
+    return ending.gap <= _AT_ONCE if stated is None else stated.kind is verdict.kind or stated.claimed is not None
+
+
 def _quoted(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) -> Outcome:
     message = ending.message
-    # What was said some time before events ended it is about something else, as far as anybody can tell.
-    is_told = verdict is None or stated is not None or ending.gap <= _AT_ONCE
     plain = Outcome(
         comment=ending.index,
         comment_id=message.id,
-        quote=quote_of(ending.said, stated.sentence if stated else None) if is_told else "",
+        quote=quote_of(ending.said, stated.sentence if stated else None) if _agrees(ending, stated, verdict) else "",
         author=message.author,
         role=message.role,
         at=message.created_at,

@@ -45,7 +45,7 @@ COMMIT = r"(?:\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|https?://[^\s)\]]{1,200}/commits?/(
 
 HEDGE = _any(
     r"\?",
-    r"\b(?:not|never|partially|partly|half|almost|nearly|hopefully|maybe|perhaps|possibly|might|unless|until)\b",
+    r"\b(?:not|never|partially|partly|mostly|sort of|kind of|half|almost|nearly|hopefully|maybe|perhaps|possibly|might|unless|until)\b",
     r"\b(?:once|if|when|will|would|going to|let me|needs?|trying|attempting|wants?|wait|waiting|blocked|ish)\b",
     r"\b(?:probably|presumably|next|soon|upcoming|to be|easily)\b",
     (
@@ -74,7 +74,10 @@ DENIAL = _any(
 )
 """What makes a doubt or the contrary of the phrase after it in the same clause."""
 
-AFTERWARDS = _any(r"\?|\b(?:once|if|when|will|unless|until|after)\b|'ll\b")
+AFTERWARDS = _any(
+    r"\?|\b(?:once|if|when|will|unless|until|after|as soon as|assuming|provid(?:ed|ing) that|pending|awaiting"
+    r"|depend(?:s|ing) on|subject to|waits? for|waiting for|(?:may|might) (?:need|have) to)\b|'ll\b"
+)
 """What takes it when it follows the words that name what did it."""
 
 INTENT = _any(r"(?:\bi'll|\bwill) (?:try|look|check|test|investigate|see|report|give)\b")
