@@ -12,7 +12,7 @@ from bot.comment.scene import NAME_CHARS, Hit, Scene
 from bot.comment.visible import one_line
 from bot.kept import Fix
 from bot.model import Kind, OutcomeKind
-from bot.reading.phrases import BARE_CLOSING
+from bot.reading.quoting import says_something
 
 MAX_FILES = 3
 MAX_CHANGED = 5
@@ -84,8 +84,8 @@ def ending_quote(hit: Hit, scene: Scene) -> str:
 
 
 def _telling(quote: str) -> str:
-    """A quote that says more than that the thread is closed, else nothing; what nobody can see says nothing."""
-    return "" if BARE_CLOSING.fullmatch(quote.strip()) or not one_line(quote) else quote.strip()
+    """A quote that says more than that the thread is closed or done, else nothing."""
+    return quote.strip() if says_something(one_line(quote)) else ""
 
 
 def release_of(hit: Hit) -> str:

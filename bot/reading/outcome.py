@@ -13,11 +13,13 @@ from bot.reading import phrases
 from bot.reading.aftermath import is_taken_back
 from bot.reading.closing import SLACK, Closing, closing_of, recorded
 from bot.reading.doubts import excuses, undoes
+from bot.reading.language import is_english
 from bot.reading.markdown import read, sentences
 from bot.reading.quoting import quote_of
 from bot.reading.standing import KNOWN_ROLES
 from bot.reading.statements import statements
 from bot.reading.verdict import NO_FIX, RULES, Rules, Scene, Verdict, is_question
+from bot.reading.words import tokens
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, three quarters of them stand
 # within two minutes of it; what stands there more than a day before is the ending only when it says so.
@@ -30,6 +32,9 @@ _SHORT_CODE = 3
 _SHORT_COMMENT = 80
 _SHORTEST_ANSWER = 20
 _MAX_STEPS_BACK = 4
+_READ = 4_000
+"""Characters of a comment by which its language is told."""
+
 _MAY_COME_BACK = (OutcomeKind.FIXED, OutcomeKind.WORKAROUND, OutcomeKind.ANSWERED, OutcomeKind.STALE)
 _SURE = 0.7
 """From here on events name a fix whatever was said; below, they are a guess."""
@@ -319,6 +324,15 @@ def _unquoted(verdict: Verdict | None, closing: Closing) -> Outcome:
     )
 
 
+def _quote(ending: _Ending, stated: Verdict | None) -> str:
+    if stated:
+        return quote_of(ending.said, stated.sentence)
+    # Of plain statements only English ones are told from talk.
+    words = list(tokens(" ".join(ending.said)[:_READ]))
+    is_late = ending.gap > _AT_ONCE and is_english(words, ascii_only=all(map(str.isascii, words)))
+    return quote_of(ending.said, None, is_late=is_late)
+
+
 def _agrees(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) -> bool:
     """Whether the words stand beside the verdict: what was said before events ended it otherwise speaks against it."""
     if verdict is None or verdict.kind is OutcomeKind.UNKNOWN:
@@ -331,7 +345,7 @@ def _quoted(ending: _Ending, stated: Verdict | None, verdict: Verdict | None) ->
     plain = Outcome(
         comment=ending.index,
         comment_id=message.id,
-        quote=quote_of(ending.said, stated.sentence if stated else None) if _agrees(ending, stated, verdict) else "",
+        quote=_quote(ending, stated) if _agrees(ending, stated, verdict) else "",
         author=message.author,
         role=message.role,
         at=message.created_at,

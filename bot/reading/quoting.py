@@ -53,7 +53,7 @@ _CONCLUDES = _any(
     r"\b(?:works?|working|fixed|solved|resolved|done|implemented|merged|landed|added|removed|changed|addressed|exists?"
     r"|handled|supported|clarified|updated|replaced|renamed|moved|tracked|belongs|split|reverted|gone|incorporated"
     r"|dropped|allows?|allowed|requires?|required|defined|specified|documented|reproduce)\b",
-    r"\b(?:because|cause[ds]?|reason|due to|since|so that|therefore|thus|turn(?:s|ed) out|in fact|it was|bug in"
+    r"\b(?:because|cause[ds]?|reason|due to|result of|since|so that|therefore|thus|turn(?:s|ed) out|in fact|it was|bug in"
     r"|upstream|problem (?:is|was)|issue (?:is|was)|in favou?r of|same (?:issue|bug|problem|as)|closing as)\b",
 )
 """What was found, decided or done."""
@@ -61,7 +61,7 @@ _CONCLUDES = _any(
 _PLANS = _any(
     r"\bi(?:'ll| will| am going to|'m going to| would| could| wonder| guess| hope| might| may|'d)\b"
     r"(?! (?:suggest|propose|recommend|expect|prefer|rather|say|close|be closing))",
-    r"\b(?:let me|maybe|perhaps|hopefully|not sure|i have no idea|no idea|i don't (?:know|understand)|not (?:parsing|following)|any news|would be (?:nice|good"
+    r"\b(?:let me|maybe|perhaps|hopefully|not sure|i have no idea|no idea|i don't (?:know|understand)|i bet|glad to|^will (?:test|try|check|look|do|see)|not (?:parsing|following)|any news|would be (?:nice|good"
     r"|great))\b",
 )
 """What somebody means to do, or does not know."""
@@ -94,6 +94,11 @@ _WHY = _any(
     r"|invalid|duplicate|dupe?|obsolete|stale|fixed|done|completed?|resolved|implemented|inactiv\w{2,4}|no|not|n't"
     r"|superseded|replaced|already|works?|working|when|unless|can't|cannot|than|so|problem|belongs?|ha(?:s|ve) been)\b|n't\b|#\d|://"
 )
+_ONLY_DONE = _any(
+    r"\W*(?:(?:this|that|it|is|was|has|have|been|should|be|all|now|already|just|yes|ok|okay|bug|issue|and|closing|as)\W+)"
+    r"{0,8}(?:fixed|done|added|closed|completed?|resolved|solved|implemented|merged|landed|updated|finished|duplicate)"
+    r"(?: (?:now|already|too|as well))?\W*"
+)
 _LEANS = _any(
     r"\W*(?:that|this|it|they|these|those|so|but|otherwise|either way|thus|therefore|hence|of course|however|then|also"
     r"|and|or|which|given that|in that case|both|the same|he|she|instead|nope|no|yes|the former|the latter|such)\b"
@@ -103,23 +108,27 @@ _LEANS = _any(
 _UNFINISHED = (":", ",", ";", " and", " or")
 """What a sentence ends with that announces something else, or is one of a list."""
 
+_LATE = 3
+"""So much helps what was said some time before the closing, at least: a remedy, or a conclusion that says more."""
+
 _BY_STATING = {False: 4, True: 1}
 """How much more a sentence helps that states how it ended, by whether it speaks of nothing but the closing."""
 
 _ADDRESS = re.compile(r"(?:@[\w-]{1,39}\b(?:,| and)? ?){1,5}(?:[:,;\u2013\u2014-]+ |(?<= )(?=[A-Z]))")
 
 
-def quote_of(said: tuple[str, ...], stated: int | None) -> str:
+def quote_of(said: tuple[str, ...], stated: int | None, *, is_late: bool = False) -> str:
     """The sentence that helps most: the remedy where there is one, else the conclusion; and what belongs to it.
 
-    ``said`` are the sentences of the comment, ``stated`` is the place of the one that states the ending. One or two
+    ``said`` are the sentences of the comment, ``stated`` is the place of the one that states the ending; ``is_late``
+    says that the closing came some time later, so that a plain statement may be about anything. One or two
     whole sentences of at most 300 characters, the beginning of one that is longer; "" where none of them says
     anything: questions, thanks, asides and the mere closing are not quoted.
     """
     bare = tuple(_ADDRESS.sub("", sentence, count=1) if sentence.startswith("@") else sentence for sentence in said)
     worth = [_worth(sentence) + _BY_STATING[_closes(sentence)] * (at == stated) for at, sentence in enumerate(bare)]
     best = max(worth, default=0)
-    if best <= 0:
+    if best < (_LATE if is_late else 1):
         return ""
     at = worth.index(best)
     pair = _with_neighbour(bare, worth, at, is_remedy=at != stated and bool(_REMEDY.search(bare[at])))
@@ -132,18 +141,23 @@ def _closes(sentence: str) -> bool:
 
 
 def says_something(quote: str) -> bool:
-    """Whether a quote says more than that the thread is closed or done."""
-    return bool(_NAMES.search(quote)) or len(quote.split()) > _LEAST_WORDS
+    """Whether a quote says more than that the thread is closed or done, which is told beside it anyway."""
+    return bool(quote) and not (phrases.BARE_CLOSING.fullmatch(quote) or _ONLY_DONE.fullmatch(quote))
 
 
 def _worth(sentence: str) -> int:
     """How much a sentence helps whoever reads it alone: 0 for nothing at all."""
     names = bool(_NAMES.search(sentence))
-    if _is_aside(sentence) or (len(sentence.split()) < _LEAST_WORDS and not names):
+    if _is_aside(sentence) or not (names or _has_words(sentence, _LEAST_WORDS)):
         return 0
     does, concludes = bool(_REMEDY.search(sentence)), bool(_CONCLUDES.search(sentence))
-    worth = 3 * does + 2 * concludes + names + (len(sentence.split()) >= _PLAIN_WORDS)
+    worth = 3 * does + 2 * concludes + names + _has_words(sentence, _PLAIN_WORDS)
     return max(worth - 2 * bool(_PLANS.search(sentence)), 0)
+
+
+def _has_words(sentence: str, least: int) -> bool:
+    """Whether a sentence has so many words; in a script without spaces three characters count as one."""
+    return len(sentence.split()) >= least or (not sentence.isascii() and len(sentence) >= 3 * least)
 
 
 def _is_aside(sentence: str) -> bool:
