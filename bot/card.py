@@ -27,11 +27,15 @@ class Ruling(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a thread ended: ``kind`` is a value of `bot.model.OutcomeKind`; ``fix`` a reference (``#12``, a SHA)."""
+    """How a thread ended: ``kind`` is a value of `bot.model.OutcomeKind`; ``fix`` a reference (``#12``, a SHA).
+
+    ``claimed`` is one that is not known to be the fix.
+    """
 
     kind: str = "unknown"
     quote: str = ""
     fix: str = ""
+    claimed: str = ""
     release: str = ""
     author: str = ""
     role: str = ""
@@ -65,6 +69,7 @@ class Card(NamedTuple):
     ending: Ending = Ending()
     references: tuple[int, ...] = ()
     duplicate_of: CardId | None = None
+    merged_at: datetime | None = None
 
 
 class Found(NamedTuple):

@@ -36,6 +36,7 @@ class Digest:
     outcome: Outcome
     references: tuple[Reference, ...]
     duplicate_of: ThreadId | None = None
+    merged_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,10 @@ class Wish:
 class Fix:
     """The change that ended thread ``id``, as the forge knows it: what it touches and the first release that has it.
 
-    ``ref`` is the outcome's ``fix``; ``commit`` the SHA on the main line, None while it is not merged; ``files`` at
+    ``ref`` is the outcome's ``fix`` or ``claimed``; ``commit`` the SHA, None while it is not merged; ``files`` at
     most five paths. ``release`` is a tag, ``looked_at`` is when that was last looked for. Where there is none,
-    ``unreleased`` says that no release had it then; without that nobody knows.
+    ``unreleased`` says that no release had it then; without that nobody knows. ``refuted`` says that the forge was
+    asked and knows of no fix: it is an issue, not merged, or neither on the main line nor in a release.
     """
 
     id: ThreadId
@@ -73,6 +74,7 @@ class Fix:
     release: str | None = None
     released_at: datetime | None = None
     unreleased: bool = False
+    refuted: bool = False
 
 
 LARGEST = 1 << 22

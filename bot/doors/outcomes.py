@@ -6,6 +6,7 @@ import argparse
 import random
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import closing
 
 from bot.archive import clean
 from bot.doors.commands import outcome_json
@@ -17,6 +18,7 @@ from bot.errors import UserError
 from bot.memory.memory import Memory
 from bot.model import Outcome, OutcomeKind, Thread, ThreadId
 from bot.reading.outcome import outcome
+from bot.recall.fixes import known_endings
 
 
 def run_outcomes(given: argparse.Namespace) -> object:
@@ -24,14 +26,15 @@ def run_outcomes(given: argparse.Namespace) -> object:
 
     Ids that are unknown or open are told on stderr, and make the command fail once the others are printed.
     """
-    memory = open_store(given.store)
-    repo = given.repo or memory.repo
-    threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids, repo or "")
-    memory.close()
-    if given.sample is not None:
-        threads = _sampled(threads, given.sample, given.seed)
-    with progress("Reading endings", len(threads)) as tick:
-        found = [(thread, _read(thread, repo, tick)) for thread in threads]
+    with closing(open_store(given.store)) as memory:
+        repo = given.repo or memory.repo
+        threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids, repo or "")
+        if given.sample is not None:
+            threads = _sampled(threads, given.sample, given.seed)
+        with progress("Reading endings", len(threads)) as tick:
+            read = {thread.id: _read(thread, repo, tick) for thread in threads}
+        endings = known_endings(read, memory)
+    found = [(thread, endings[thread.id]) for thread in threads]
     result = [_as_data(thread, ending) for thread, ending in found] if given.json else "".join(_lines(found))
     if not faults:
         return result

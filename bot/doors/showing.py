@@ -20,6 +20,7 @@ from bot.doors.reading import card_named, thread_named
 from bot.doors.rows import Row, cited, full, linked, url_of
 from bot.errors import UserError
 from bot.model import OutcomeKind, Thread
+from bot.reading.proof import is_change, number_of, proven
 from bot.recall.hop import expand
 from bot.recall.reopened import earlier_ending
 
@@ -63,7 +64,7 @@ def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Name
     facts += [", ".join(map(one_line, card.labels))] if card.labels else []
     yield " · ".join(facts)
     if earlier := earlier_ending(thread, place.repo or None):
-        yield _reopened(earlier)
+        yield _reopened(earlier, place)
     if url := url_of(card, place.home):
         yield url
     for ruling in card.decisions:
@@ -81,8 +82,10 @@ def _lines(card: Card, thread: Thread, near: Sequence[Row], given: argparse.Name
         yield f"\n{said.omitted} of {len(said.messages) + said.omitted} messages are left out: --full has all."
 
 
-def _reopened(earlier: Earlier) -> str:
-    ended = earlier.outcome
+def _reopened(earlier: Earlier, place: Place) -> str:
+    number = number_of(earlier.outcome.fix or earlier.outcome.claimed)
+    named = place.glance.cards([number]).get(number) if number else None
+    ended = proven(earlier.outcome, is_change(named.kind, named.state, named.merged_at) if named else None)
     told = (
         "" if ended.kind is OutcomeKind.UNKNOWN else f" ({one_line(how(ended.kind.value, ended.fix, ended.release))})"
     )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from bot.github.errors import ForgeError, NotAsked, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, Gone, Invalid, NotAsked, RateLimited, Unauthorised, Unreachable
 from bot.github.releases import (
     Release,
     first_by_date,
@@ -107,13 +107,14 @@ class FixFinder:
         """What is known now of the fix ``ref`` of a thread, to be remembered; None where nothing was learned.
 
         ``ref`` is ``#57`` or a SHA. A reference that is no pull request and no commit of this repository gives a Fix
-        with nothing in it. ``known`` is what was remembered; only what can have changed is read again. A look that
+        with nothing in it, refuted where the forge says so. ``known`` is what was remembered; only what can have changed is read again. A look that
         gets no answer gives one that waits for a day: a comparison that is too much for the server stays too much.
         """
         if self._over:
             return None
         try:
-            fix = known if known and known.ref == ref and known.commit else self._change(key, ref, now)
+            is_known = known and known.ref == ref and known.commit and not known.refuted
+            fix = known if known and is_known else self._change(key, ref, now)
         except (_Enough, NotAsked):
             return None
         except Unreachable:
@@ -128,7 +129,8 @@ class FixFinder:
             return fix
         unsure = replace(fix, looked_at=now, unreleased=False)
         try:
-            return replace(unsure, **self._released(fix.commit, fix.merged_at))
+            told = replace(unsure, **self._released(fix.commit, fix.merged_at))
+            return replace(told, refuted=fix.refuted and not told.release)
         except (_Enough, NotAsked) as error:
             if isinstance(error, _Enough) and self.reads < MAX_READS:
                 return unsure
@@ -140,7 +142,8 @@ class FixFinder:
 
     def _refused(self, fix: Fix, error: ForgeError) -> Fix | None:
         self._over = isinstance(error, RateLimited | Unauthorised)
-        return None if self._over else fix
+        is_no_fix = fix.commit is None and isinstance(error, Gone | Invalid)
+        return None if self._over else replace(fix, refuted=is_no_fix)
 
     # -- the change --------------------------------------------------------------------------------------------------
 
@@ -152,14 +155,15 @@ class FixFinder:
             return Fix(key, ref, now)
         found = object_in(self._get(f"/commits/{ref}", {"per_page": _PER_PAGE}))
         dated = object_in(object_in(found.get("commit")).get("committer"))
-        files = files_of(found.get("files"))
-        return Fix(key, ref, now, commit=sha_in(found.get("sha")), merged_at=time_in(dated.get("date")), files=files)
+        sha, files = sha_in(found.get("sha")), files_of(found.get("files"))
+        is_aside = sha is not None and not self._has("HEAD", sha)
+        return Fix(key, ref, now, commit=sha, merged_at=time_in(dated.get("date")), files=files, refuted=is_aside)
 
     def _pull(self, fix: Fix, number: str) -> Fix:
         found = object_in(self._get(f"/pulls/{number}", {}))
         merged_at, commit = time_in(found.get("merged_at")), sha_in(found.get("merge_commit_sha"))
         if merged_at is None or commit is None:
-            return fix
+            return replace(fix, refuted="merged_at" in found and merged_at is None)
         files = files_of(self._get(f"/pulls/{number}/files", {"per_page": _PER_PAGE}))
         return replace(fix, commit=commit, merged_at=merged_at, files=files)
 
@@ -209,13 +213,16 @@ class FixFinder:
             if tag not in answers:
                 if len(answers) >= most:
                     raise _Enough
-                # On the second page there is no list of files, which can be long.
-                path = f"/compare/{commit}...{quote(tag, safe='')}"
-                found = object_in(self._get(path, {"per_page": 1, "page": 2}))
-                answers[tag] = found.get("status") in ("ahead", "identical")
+                answers[tag] = self._has(tag, commit)
             return answers[tag]
 
         return has
+
+    def _has(self, head: str, commit: str) -> bool:
+        """Whether a tag or branch has the commit; ``HEAD`` is the end of the main line."""
+        # On the second page there is no list of files, which can be long.
+        path = f"/compare/{commit}...{quote(head, safe='')}"
+        return object_in(self._get(path, {"per_page": 1, "page": 2})).get("status") in ("ahead", "identical")
 
     def _list_releases(self, moment: datetime) -> bool:
         """Whether all releases since then are listed, reading on where they are not."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from bot.card import Card, CardId, Ending, Ruling
+from bot.reading.proof import settled
 
 Item = TypeVar("Item")
 
@@ -62,7 +63,19 @@ def _card(fields: Mapping[str, Any]) -> Card:
         ending=_ending(fields.get("outcome")),
         references=_each(fields, "references", _reference),
         duplicate_of=_duplicate(fields),
+        merged_at=_time(fields.get("merged_at")),
     )
+
+
+def proven(card: Card, is_merged: bool | None) -> Card:
+    """The card, knowing whether the change that its ending names was merged; None: nobody knows."""
+    ending = card.ending
+    told = settled(ending.kind, ending.fix, ending.claimed, is_merged)
+    if told is None:
+        return card
+    kind, fix, claimed = told
+    release = ending.release if fix else ""
+    return card._replace(ending=ending._replace(kind=kind, fix=fix, claimed=claimed, release=release))
 
 
 def _key(value: Any) -> CardId:
@@ -119,6 +132,7 @@ def _ending(value: Any) -> Ending:
         kind=_text(value.get("kind")) or "unknown",
         quote=_text(value.get("quote")),
         fix=_text(value.get("fix")),
+        claimed=_text(value.get("claimed")),
         release=_text(value.get("release")),
         author=_text(value.get("author")),
         role=_text(value.get("role")),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bot.errors import WorldError
 
-FORMAT = "2"
+FORMAT = "3"
 """Of the tables. A file of another format is made anew: nothing is in it that is not elsewhere."""
 
 _PATIENCE = 30.0

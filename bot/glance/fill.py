@@ -11,7 +11,7 @@ from hashlib import blake2b
 from operator import ge
 
 from bot.card import Card, CardId
-from bot.glance.cards import card_of, name_of
+from bot.glance.cards import card_of, name_of, proven
 from bot.glance.file import note, writing
 from bot.kept import Fix
 from bot.memory.families import DIGESTS
@@ -24,8 +24,8 @@ from bot.memory.whoosh.leaf import Leaf
 from bot.reading.words import ANALYSER_VERSION
 
 Progress = Callable[[int], None]
-Releases = dict[CardId, tuple[str, str]]
-"""For threads what fixed them, as their ending has it, and the first release with it."""
+Fixes = dict[CardId, Fix]
+"""For threads what was looked up of the change that their ending names."""
 
 _LETTERS = (b"n", b"t")
 
@@ -37,7 +37,7 @@ def fill(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progres
     """
     with writing(database):
         _bring_segments(database, memory.segments(), tick)
-        _bring_digests(database, memory.digest_shards(), _releases(memory.every_fix()), tick)
+        _bring_digests(database, memory.digest_shards(), _fixes(memory.every_fix()), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.repo or "")
@@ -91,29 +91,29 @@ def _packed(documents: list[int], levels: bytes) -> bytes:
     return pack(array("I", documents), levels)
 
 
-def _releases(fixes: Iterable[Fix]) -> dict[str, Releases]:
-    """The releases with the fixes that are merged, by the shard of the thread's digest."""
-    found: dict[str, Releases] = {}
+def _fixes(fixes: Iterable[Fix]) -> dict[str, Fixes]:
+    """What is known of fixes, by the shard of the thread's digest."""
+    found: dict[str, Fixes] = {}
     for fix in fixes:
-        if fix.commit and fix.release:
-            found.setdefault(DIGESTS.path(fix.id), {})[fix.id] = (fix.ref, fix.release)
+        if fix.commit or fix.refuted:
+            found.setdefault(DIGESTS.path(fix.id), {})[fix.id] = fix
     return found
 
 
 def _bring_digests(
     database: sqlite3.Connection,
     shards: Iterable[tuple[str, bytes]],
-    releases: Mapping[str, Releases],
+    fixes: Mapping[str, Fixes],
     tick: Progress,
 ) -> None:
     known = dict(database.execute("SELECT path, mark FROM shards"))
     for path, data in shards:
-        released = releases.get(path, {})
-        told = repr(sorted((str(key), *fix) for key, fix in released.items())).encode("utf-8", "replace")
+        looked_up = fixes.get(path, {})
+        told = repr(sorted((str(key), *_facts(fix)) for key, fix in looked_up.items())).encode("utf-8", "replace")
         mark = blake2b(b"\0".join((data, told)), digest_size=16).hexdigest()
         if known.pop(path, "") != mark:
             _forget(database, path)
-            _bring_shard(database, path, data, released)
+            _bring_shard(database, path, data, looked_up)
             database.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (path, mark))
         tick(1)
     for path in known:
@@ -128,28 +128,38 @@ def _forget(database: sqlite3.Connection, shard: str) -> None:
     database.execute("DELETE FROM threads WHERE shard = ?", (shard,))
 
 
-def _bring_shard(database: sqlite3.Connection, path: str, data: bytes, released: Releases) -> None:
+def _bring_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixes) -> None:
     for key, line in read_texts(data):
         card = card_of(line)
         if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:
             continue
-        fix, release = released.get(card.id, ("", ""))
-        is_told = not fix or fix != card.ending.fix or bool(card.ending.release)
+        if fix := fixes.get(card.id):
+            line = _with_fix(line, card, fix)
+            card = card_of(line) or card
         name = name_of(key)
         for table, column in (("files", "thread"), ("links", "source")):  # of another line for the same thread
             database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
         decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
-        row = (name, path, line if is_told else _with_release(line, release), card.updated_at.isoformat(), decided)
+        row = (name, path, line, card.updated_at.isoformat(), decided)
         database.execute("INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?)", row)
         files = {(file.replace("\\", "/").casefold().rpartition("/")[2], name, file) for file in card.files}
         database.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?)", files)
         database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card))
 
 
-def _with_release(line: str, release: str) -> str:
-    """A digest as it would be if somebody had named the release that has the fix."""
+def _facts(fix: Fix) -> tuple[str, str, bool]:
+    return fix.ref, fix.release or "", fix.refuted
+
+
+def _with_fix(line: str, card: Card, fix: Fix) -> str:
+    """A digest as it would be if its words told what was looked up of the fix that they name."""
+    if fix.ref != (card.ending.fix or card.ending.claimed):
+        return line
+    ending = proven(card, not fix.refuted).ending
+    release = ending.release or (fix.release or "" if ending.fix else "")
+    told = {"kind": ending.kind, "fix": ending.fix, "claimed": ending.claimed, "release": release}
     fields = json.loads(line)
-    return json.dumps(fields | {"outcome": fields["outcome"] | {"release": release}}, ensure_ascii=False)
+    return json.dumps(fields | {"outcome": fields["outcome"] | told}, ensure_ascii=False)
 
 
 def _links(card: Card) -> set[tuple[str, str, str]]:

@@ -9,9 +9,10 @@ from itertools import chain
 from typing import Any
 
 from bot.card import Card, CardId, Found, Link
-from bot.glance.cards import card_of, key_of, name_of
+from bot.glance.cards import card_of, key_of, name_of, proven
 from bot.glance.file import fact
 from bot.glance.ranking import Ranker
+from bot.reading.proof import is_change, number_of
 
 _PART = 500
 """Names that are looked up with one question."""
@@ -85,18 +86,20 @@ class Glance:
             self._rows("SELECT source, target, kind FROM links WHERE source IN ({})", names),
             self._rows("SELECT source, target, kind FROM links WHERE target IN ({})", names),
         )
-        return [Link(key_of(source), key_of(target), kind) for source, target, kind in dict.fromkeys(rows)]
+        links = [Link(key_of(source), key_of(target), kind) for source, target, kind in dict.fromkeys(rows)]
+        changes = self._changes(link.target for link in links if link.kind == "fix")
+        is_none = [link.kind == "fix" and changes.get(link.target) is False for link in links]
+        return [link._replace(kind="reference") if none else link for link, none in zip(links, is_none, strict=True)]
 
     def decided(self, limit: int) -> list[Card]:
         """As `bot.recall.cards.Cards.decided`."""
         asked = "SELECT digest FROM threads WHERE decided != '' ORDER BY decided DESC, id LIMIT ?"
-        return [card for (line,) in self._database.execute(asked, (limit,)) if (card := card_of(line))]
+        return self._read(line for (line,) in self._database.execute(asked, (limit,)))
 
     def updated_since(self, moment: datetime) -> list[Card]:
         """The threads that changed at or after ``moment``, newest first."""
         asked = "SELECT digest FROM threads WHERE updated >= ? ORDER BY updated DESC, id"
-        rows = self._database.execute(asked, (moment.isoformat(),))
-        return [card for (line,) in rows if (card := card_of(line))]
+        return self._read(line for (line,) in self._database.execute(asked, (moment.isoformat(),)))
 
     def _at(self, ranker: Ranker, places: Sequence[int]) -> dict[int, Card]:
         """The cards of these documents, by their places."""
@@ -109,8 +112,22 @@ class Glance:
         return {names[name]: card for name, card in self._cards(names).items()}
 
     def _cards(self, names: Iterable[str]) -> dict[str, Card]:
-        rows = self._rows("SELECT id, digest FROM threads WHERE id IN ({})", list(names))
-        return {name: card for name, line in rows if (card := card_of(line))}
+        rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(names))
+        return {name_of(card.id): card for card in self._read(line for (line,) in rows)}
+
+    def _read(self, lines: Iterable[str]) -> list[Card]:
+        """The cards of these digests. What names a thread as its fix that is known to be none is told without."""
+        cards = [card for line in lines if (card := card_of(line))]
+        fixes = [number_of(card.ending.fix or card.ending.claimed) for card in cards]
+        changes = self._changes(filter(None, fixes))
+        return [proven(card, changes.get(fix or 0)) for card, fix in zip(cards, fixes, strict=True)]
+
+    def _changes(self, numbers: Iterable[CardId]) -> dict[CardId, bool]:
+        """Of these issues and pull requests, as far as they are known, which were merged."""
+        rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(dict.fromkeys(map(name_of, numbers))))
+        cards = [card for (line,) in rows if (card := card_of(line))]
+        known = {card.id: is_change(card.kind, card.state, card.merged_at) for card in cards}
+        return {key: merged for key, merged in known.items() if merged is not None}
 
     def _rows(self, question: str, values: Sequence[object], *before: object) -> Iterator[tuple[Any, ...]]:
         """The answers to a question about any of these values, which come after those ``before`` in it."""

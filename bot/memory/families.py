@@ -110,6 +110,7 @@ def parse_fix(line: Line) -> Fix:
         release=clean(line.get("release"))[:MAX_NAME] or None,
         released_at=time_or_none(line.get("released_at")),
         unreleased=line.get("unreleased") is True,
+        refuted=line.get("refuted") is True,
     )
 
 

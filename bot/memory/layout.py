@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LAYOUT = 2
+LAYOUT = 3
 """The layout of an index and of the digests beside it: one more with each change after which what was written before
 it cannot be read, or says something else than this version would. The manifest has it, 0 where it was written before
 there was such a number."""

@@ -15,6 +15,9 @@ SLACK = timedelta(minutes=2)
 FLIP = timedelta(minutes=10)
 """Closed, reopened and closed again within this time is one closing by a slip of the hand."""
 
+CLOSING_PULL = "closing pull request"
+"""The evidence that GitHub itself names the pull request whose merge closed the thread."""
+
 _COMMIT_BEFORE = timedelta(days=3)
 _COMMIT_AFTER = timedelta(hours=1)
 _PULL_BEFORE = timedelta(days=7)
@@ -62,7 +65,7 @@ def _fix(thread: Thread, closing: Closing) -> Verdict | None:
     if event and event.commit:
         return Verdict(OutcomeKind.FIXED, ("closing commit",), 0.95, fix=event.commit)
     if event and event.source is not None and event.source_kind is Kind.PULL:
-        return Verdict(OutcomeKind.FIXED, ("closing pull request",), 0.95, fix=f"#{event.source}")
+        return Verdict(OutcomeKind.FIXED, (CLOSING_PULL,), 0.95, fix=f"#{event.source}")
     known = [event for event in thread.events if closing.since is None or event.at > closing.since]
     commits = [event.commit for event in known if event.name == "referenced" and _is_around(event, closing)]
     merged = bool(closing.by and MERGE_BOT.match(closing.by))

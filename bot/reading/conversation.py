@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal, Protocol
 
 from bot.model import Kind, Message, OutcomeKind, Thread, ThreadId
+from bot.reading.closing import CLOSING_PULL
 from bot.reading.outcome import outcome
+from bot.reading.proof import number_of
 
 Speaker = Literal["you", "human"]
 
@@ -134,8 +136,11 @@ def _parted(turns: list[Turn]) -> list[list[Turn]]:
 
 
 def _ending(thread: Thread) -> str:
-    """How a closed thread ended, as far as that is known."""
+    """How a closed thread ended, as far as its own texts and events can tell: a number may be that of an issue."""
     if not thread.is_closed:
         return ""
-    kind = outcome(thread).kind
-    return "closed" if kind is OutcomeKind.UNKNOWN else kind.value
+    ending = outcome(thread)
+    is_told = ending.kind is not OutcomeKind.UNKNOWN and (
+        number_of(ending.fix) is None or CLOSING_PULL in ending.evidence
+    )
+    return ending.kind.value if is_told else "closed"

@@ -80,6 +80,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         outcome=ending,
         references=_references(thread, texts, repo),
         duplicate_of=ending.duplicate_of,
+        merged_at=thread.merged_at,
     )
 
 

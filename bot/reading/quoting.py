@@ -162,7 +162,11 @@ def _has_words(sentence: str, least: int) -> bool:
 
 def _is_aside(sentence: str) -> bool:
     """Whether a sentence asks, thanks, announces what is not there, invites, or only closes."""
-    if sentence.rstrip(" )*_.!").endswith("?") or sentence.endswith(_UNFINISHED) or phrases.COURTESY.fullmatch(sentence):
+    if (
+        sentence.rstrip(" )*_.!").endswith("?")
+        or sentence.endswith(_UNFINISHED)
+        or phrases.COURTESY.fullmatch(sentence)
+    ):
         return True
     if _ASIDE.fullmatch(sentence) or phrases.INVITATION.match(sentence) or phrases.HOUSEKEEPING.search(sentence):
         return True

@@ -27,8 +27,8 @@ def merge(issue: Issue, sha: str | None) -> None:
 
 
 def find_commit(repo: Repository, ref: str) -> Commit | None:
-    """By branch, tag, full or short SHA."""
-    wanted = repo.branches.get(ref) or repo.tags.get(ref, ref)
+    """By branch, tag, full or short SHA; ``HEAD`` is the default branch."""
+    wanted = repo.branches.get(repo.default_branch if ref == "HEAD" else ref) or repo.tags.get(ref, ref)
     return next((commit for sha, commit in repo.commits.items() if len(wanted) >= 4 and sha.startswith(wanted)), None)
 
 

@@ -60,15 +60,32 @@ def test_a_merged_pull_request_is_told_with_its_commit_and_files(github: FakeGit
 
 def test_a_pull_request_that_is_not_merged_fixes_nothing(github: FakeGitHub, finder: FixFinder) -> None:
     number = github.add_pull("hubot", "Fix", files=["a.py"])
-    assert look(finder, f"#{number}") == Fix(1, f"#{number}", NOW, is_pull=True)
+    assert look(finder, f"#{number}") == Fix(1, f"#{number}", NOW, is_pull=True, refuted=True)
     github.close(number, "hubot")
-    assert look(finder, f"#{number}") == Fix(1, f"#{number}", NOW, is_pull=True)
+    unmerged = look(finder, f"#{number}")
+    assert unmerged == Fix(1, f"#{number}", NOW, is_pull=True, refuted=True)
+    assert wanted({1: unmerged.ref}, {1: unmerged}, NOW + AGAIN) == {1: unmerged.ref}, "it may be merged yet"
 
 
 def test_an_issue_and_what_is_not_there_are_no_fix(github: FakeGitHub, finder: FixFinder) -> None:
     number = github.open_issue("octocat", "Crash")
-    for ref in (f"#{number}", "#77", "a" * 40, "octocat/other#1", "\ud800", "#0", "[" * 65_536):
+    for ref in (f"#{number}", "#77", "a" * 40):
+        assert look(finder, ref) == Fix(1, ref, NOW, refuted=True)
+    for ref in ("octocat/other#1", "\ud800", "#0", "[" * 65_536):
         assert look(finder, ref) == Fix(1, ref, NOW)
+
+
+def test_a_commit_that_is_neither_on_the_main_line_nor_in_a_release_is_no_fix(
+    github: FakeGitHub, finder: FixFinder
+) -> None:
+    github.add_branch("topic")
+    sha = github.add_commit("Try it", "hubot", at=day(3), branch="topic")
+    found = look(finder, sha)
+    assert (found.commit, found.refuted) == (sha, True)
+    assert look(fresh(github), sha, found, NOW + AGAIN).refuted
+    github.add_release("v1.0.1", at=day(4), branch="topic")
+    shipped = look(fresh(github), sha, found, NOW + AGAIN)
+    assert (shipped.release, shipped.refuted) == ("v1.0.1", False)
 
 
 def test_a_commit_is_told_with_its_files(github: FakeGitHub, finder: FixFinder) -> None:
