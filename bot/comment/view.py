@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 
 from bot.answer import CondensedTurn, Context, Match, Mention, PageHit
 from bot.comment.defang import block, code_span, inline
@@ -15,8 +16,15 @@ from bot.comment.visible import account
 from bot.comment.wording import Words
 from bot.model import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import first_paragraph
+from bot.reading.tail import LEFT_OUT
 
-CONVERSATION_CHARS = 50_000
+FOLDED_CHARS = 2_000
+"""Of a conversation below "How it went", as it is written down: who wants more of it opens the thread."""
+
+LEAST_ROOM = 150
+"""Characters in which a turn says something."""
+
+_QUOTED = "  > "
 MAX_DECISIONS = 5
 MAX_ELSEWHERE = 5
 
@@ -55,15 +63,16 @@ def _mention(mention: Mention, scene: Scene) -> Item:
         return _item(link=scene.name(mention.id), facts=[scene.words.texts["no_record"]])
     quote = ending_quote(mention, scene)
     decisions = [d for d in _newest_first(mention.decisions) if not _is_quoted(d, mention.outcome)]
+    folded = [_decision(d, mention, scene) for d in decisions[1:MAX_DECISIONS]]
     return _item(
         link=scene.thread(mention.id, mention.kind),
         facts=[ending(mention, scene), first_release(mention, scene), _chain(mention, scene)],
         **_files(mention, scene),
         decision=_decision(decisions[0], mention, scene) if decisions else "",
-        decisions=[_decision(d, mention, scene) for d in decisions[1:MAX_DECISIONS]],
+        decisions=folded,
         quote=quote,
         summary="" if quote or decisions else _summary(mention.summary, scene),
-        conversation=_conversation(mention.conversation, scene),
+        conversation=_conversation(mention.conversation, scene, FOLDED_CHARS - sum(map(len, folded))),
     )
 
 
@@ -129,18 +138,40 @@ def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
     return sorted(decisions, key=lambda d: (d.role in MAINTAINER_ROLES, d.at), reverse=True)
 
 
-def _conversation(turns: Sequence[CondensedTurn], scene: Scene) -> str:
+def _conversation(turns: Sequence[CondensedTurn], scene: Scene, room: int = FOLDED_CHARS) -> str:
     """A quotation, indented to stand inside a list item: of each turn a line of ours, and below it what was said.
 
     That is quoted once more, so that no text can look like a line of ours: those alone are quoted once.
     """
-    told, left = list[str](), CONVERSATION_CHARS
-    for turn in turns:
-        if left > 0:
-            told.append(_turn(turn, left, scene))
-            left -= len(turn.text)
-    lines = "\n\n".join((*(turn.rstrip("\n") for turn in told[:-1]), *told[-1:])).split("\n")
-    return "\n".join(f"  > {line}".rstrip() for line in lines) if told else ""
+    told, parts = _chosen(turns, scene, room), list[str]()
+    for before, at in pairwise((-1, *told)):
+        parts += [LEFT_OUT.strip()] * (at - before > 1) + [told[at]]
+    lines = "\n\n".join((*(part.rstrip("\n") for part in parts[:-1]), *parts[-1:])).split("\n")
+    return "\n".join(f"{_QUOTED}{line}".rstrip() for line in lines) if parts else ""
+
+
+def _chosen(turns: Sequence[CondensedTurn], scene: Scene, room: int) -> dict[int, str]:
+    """The opening and the latest turns, as they are written down, as far as there is room for; by their places."""
+    told: dict[int, str] = {}
+    for at in (0, *range(len(turns) - 1, 0, -1)) if turns else ():
+        shown = _fitting(turns[at], room // 3 if at == 0 and len(turns) > 1 else room, scene)
+        if shown:
+            told[at] = shown
+            room -= _length(shown)
+        if room < LEAST_ROOM or not (shown or at == 0):
+            break
+    return dict(sorted(told.items()))
+
+
+def _fitting(turn: CondensedTurn, room: int, scene: Scene) -> str:
+    """As much of the turn as fits when it is written down; what makes it harmless can make it longer."""
+    limits = (room, room * 2 // 3, room // 3)
+    return next((told for limit in limits if _length(told := _turn(turn, limit, scene)) <= room), "")
+
+
+def _length(told: str) -> int:
+    """Characters of a turn where it stands, with what is put before its lines and between it and the next one."""
+    return len(told) + len(_QUOTED) * (told.count("\n") + 3) + 2 * len(LEFT_OUT)
 
 
 def _turn(turn: CondensedTurn, limit: int, scene: Scene) -> str:

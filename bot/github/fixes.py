@@ -107,8 +107,9 @@ class FixFinder:
         """What is known now of the fix ``ref`` of a thread, to be remembered; None where nothing was learned.
 
         ``ref`` is ``#57`` or a SHA. A reference that is no pull request and no commit of this repository gives a Fix
-        with nothing in it, refuted where the forge says so. ``known`` is what was remembered; only what can have changed is read again. A look that
-        gets no answer gives one that waits for a day: a comparison that is too much for the server stays too much.
+        with nothing in it, refuted where the forge says so. ``known`` is what was remembered; only what can have
+        changed is read again. A look that gets no answer gives one that waits for a day: a comparison that is too much
+        for the server stays too much.
         """
         if self._over:
             return None

@@ -133,27 +133,25 @@ def _bring_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fi
         card = card_of(line)
         if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:
             continue
-        if fix := fixes.get(card.id):
-            line = _with_fix(line, card, fix)
-            card = card_of(line) or card
+        digest = _with_fix(line, card, fixes.get(card.id))
         name = name_of(key)
         for table, column in (("files", "thread"), ("links", "source")):  # of another line for the same thread
             database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
         decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
-        row = (name, path, line, card.updated_at.isoformat(), decided)
+        row = (name, path, digest, card.updated_at.isoformat(), decided)
         database.execute("INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?)", row)
         files = {(file.replace("\\", "/").casefold().rpartition("/")[2], name, file) for file in card.files}
         database.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?)", files)
-        database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card))
+        database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card_of(digest) or card))
 
 
 def _facts(fix: Fix) -> tuple[str, str, bool]:
     return fix.ref, fix.release or "", fix.refuted
 
 
-def _with_fix(line: str, card: Card, fix: Fix) -> str:
+def _with_fix(line: str, card: Card, fix: Fix | None) -> str:
     """A digest as it would be if its words told what was looked up of the fix that they name."""
-    if fix.ref != (card.ending.fix or card.ending.claimed):
+    if fix is None or fix.ref != (card.ending.fix or card.ending.claimed):
         return line
     ending = proven(card, not fix.refuted).ending
     release = ending.release or (fix.release or "" if ending.fix else "")

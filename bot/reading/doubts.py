@@ -49,10 +49,9 @@ _UNDONE = (
     rf"(?<!by )\b(?:revert(?:ing|s)?|back(?:ed|ing)?|roll(?:ed|ing)?|undid|undo(?:ing)?) {_IT}\b",
     r"\b(?:taken|pulled|ripped|thrown) (?:back )?out(?: again\b|(?= (?:in|by|because|since|due)\b)|[.!,;]|$)",
     r"\b(?:removed|disabled|dropped|deleted) again\b|\bgot lost\b|\bwithdr(?:ew|awn)\b|\bun-done\b",
-    r"\b(?:was|were|got|been) pulled (?:from|back|again|out)\b|\bfor (?:an?|one|two|some) (?:short )?(?:hour|day|week|month"
-    r"|moment|release)s?\b",
-    r"\b(?:put|puts|brought|brings) (?:the )?(?:old|former|previous|original)\b|\brestor\w{2,3} the (?:old|former|previous"
-    r"|original)\b",
+    r"\b(?:was|were|got|been) pulled (?:from|back|again|out)\b",
+    r"\bfor (?:an?|one|two|some) (?:short )?(?:hour|day|week|month|moment|release)s?\b",
+    r"\b(?:put|puts|brought|brings|restor\w{2,3}) (?:the )?(?:old|former|previous|original)\b",
     (
         r"(?:[,;(] ?|\b(?:and|then|but|later|was|got) )(?:then |later )?(?:removed|dropped|pulled|disabled)"
         rf" (?:in|by|with|from) (?:{REFERENCE}|{COMMIT}|v?\d)"
@@ -153,8 +152,10 @@ _HEARSAY = _any(
     *_SAID,
     r"\b(?:claim(?:s|ed|ing)|suppos(?:ed|edly)|alleged(?:ly)?|meant|intended|expected|hop(?:e|ing)|plan(?:s|ned)?) ",
     r"\b(?:according to|rumou?r\w{0,3}|apparently|reportedly|thinks|believes|says|reckons|assures|tells|guess(?:es)?"
-    r"|(?:told|assured|informed) (?:me|us)|(?:they|you|people|users|some|others) (?:say|think|believe|claim|report|tell))\b",
-    r"\bun-\Z|\b(?:nobody|no one|none|far from|hardly|barely|anything but)\b|\b(?:said|claims|stated|promised|announced)\b|\b(?:no idea|as if|as though|assuming|used to)\b|\baim(?:s"
+    r"|(?:told|assured|informed) (?:me|us)|(?:they|you|people|users|some|others) (?:say|think|believe|claim|report"
+    r"|tell))\b",
+    r"\bun-\Z|\b(?:nobody|no one|none|far from|hardly|barely|anything but)\b|\b(?:said|claims|stated|promised"
+    r"|announced)\b|\b(?:no idea|as if|as though|assuming|used to)\b|\baim(?:s"
     r"|ed|ing)?\b",
     r"(?:\b(?:would|want)|'d) (?:like |love |prefer )?(?:to )?(?:get|have|see) (?:this|it|that|them|these)\b",
     r"\b(?:cannot|can ?not|unable to|fail(?:s|ed)? to|attempt(?:s|ed)? to|tr(?:y|ies|ied) to|aims? to|neither|nor)\b",

@@ -45,7 +45,8 @@ COMMIT = r"(?:\b(?=[a-f]*\d)[0-9a-f]{7,40}\b|https?://[^\s)\]]{1,200}/commits?/(
 
 HEDGE = _any(
     r"\?",
-    r"\b(?:not|never|partially|partly|mostly|sort of|kind of|half|almost|nearly|hopefully|maybe|perhaps|possibly|might|unless|until)\b",
+    r"\b(?:not|never|partially|partly|mostly|sort of|kind of|half|almost|nearly|hopefully|maybe|perhaps|possibly"
+    r"|might|unless|until)\b",
     r"\b(?:once|if|when|will|would|going to|let me|needs?|trying|attempting|wants?|wait|waiting|blocked|ish)\b",
     r"\b(?:probably|presumably|next|soon|upcoming|to be|easily)\b",
     (

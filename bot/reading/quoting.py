@@ -53,7 +53,8 @@ _CONCLUDES = _any(
     r"\b(?:works?|working|fixed|solved|resolved|done|implemented|merged|landed|added|removed|changed|addressed|exists?"
     r"|handled|supported|clarified|updated|replaced|renamed|moved|tracked|belongs|split|reverted|gone|incorporated"
     r"|dropped|allows?|allowed|requires?|required|defined|specified|documented|reproduce)\b",
-    r"\b(?:because|cause[ds]?|reason|due to|result of|since|so that|therefore|thus|turn(?:s|ed) out|in fact|it was|bug in"
+    r"\b(?:because|cause[ds]?|reason|due to|result of|since|so that|therefore|thus|turn(?:s|ed) out|in fact|it was"
+    r"|bug in"
     r"|upstream|problem (?:is|was)|issue (?:is|was)|in favou?r of|same (?:issue|bug|problem|as)|closing as)\b",
 )
 """What was found, decided or done."""
@@ -61,14 +62,16 @@ _CONCLUDES = _any(
 _PLANS = _any(
     r"\bi(?:'ll| will| am going to|'m going to| would| could| wonder| guess| hope| might| may|'d)\b"
     r"(?! (?:suggest|propose|recommend|expect|prefer|rather|say|close|be closing))",
-    r"\b(?:let me|maybe|perhaps|hopefully|not sure|i have no idea|no idea|i don't (?:know|understand)|i bet|glad to|^will (?:test|try|check|look|do|see)|not (?:parsing|following)|any news|would be (?:nice|good"
+    r"\b(?:let me|maybe|perhaps|hopefully|not sure|i have no idea|no idea|i don't (?:know|understand)|i bet|glad to"
+    r"|^will (?:test|try|check|look|do|see)|not (?:parsing|following)|any news|would be (?:nice|good"
     r"|great))\b",
 )
 """What somebody means to do, or does not know."""
 
 _ASIDE = _any(
     r"\W*(?:cc|/cc|ping|fyi|@[\w-]{1,39}|edit|update|ps|p\.s\.|sorry|apologies|oops|btw|by the way|nit|note to self"
-    r"|hi|hello|hey|cheers|haha|lol|wow|interesting|nice catch|good (?:catch|point|question|idea)|\+1|-1|\^+)\b[^.;]{0,40}"
+    r"|hi|hello|hey|cheers|haha|lol|wow|interesting|nice catch|good (?:catch|point|question|idea)|\+1|-1"
+    r"|\^+)\b[^.;]{0,40}"
     r"\W*",
     r"\W*(?:this was |we )?(?:discussed|talked about)(?: this| it)? (?:on|in|at|during|with)\b[^.;:,]{1,40}\W*",
     r"\W*(?:thanks?|thank you|thx|ty|many thanks)\b[^;]{0,200}",
@@ -92,10 +95,12 @@ _CLOSING_TALK = _any(
 _WHY = _any(
     r"\b(?:as|because|since|due|in favou?r|by|via|until|with|without|per|per the|after|for lack|given|in #|wontfix"
     r"|invalid|duplicate|dupe?|obsolete|stale|fixed|done|completed?|resolved|implemented|inactiv\w{2,4}|no|not|n't"
-    r"|superseded|replaced|already|works?|working|when|unless|can't|cannot|than|so|problem|belongs?|ha(?:s|ve) been)\b|n't\b|#\d|://"
+    r"|superseded|replaced|already|works?|working|when|unless|can't|cannot|than|so|problem|belongs?|ha(?:s"
+    r"|ve) been)\b|n't\b|#\d|://"
 )
 _ONLY_DONE = _any(
-    r"\W*(?:(?:this|that|it|is|was|has|have|been|should|be|all|now|already|just|yes|ok|okay|bug|issue|and|closing|as)\W+)"
+    r"\W*(?:(?:this|that|it|is|was|has|have|been|should|be|all|now|already|just|yes|ok|okay|bug|issue|and|closing"
+    r"|as)\W+)"
     r"{0,8}(?:fixed|done|added|closed|completed?|resolved|solved|implemented|merged|landed|updated|finished|duplicate)"
     r"(?: (?:now|already|too|as well))?\W*"
 )

@@ -60,7 +60,7 @@ def known_endings(endings: Mapping[ThreadId, Outcome], library: Library) -> dict
 
 
 def merged_in(library: Library, numbers: Iterable[int | None], before: datetime | None = None) -> dict[int, bool]:
-    """Of the threads of these numbers that memory knows which are changes that were merged at ``before`` (None: now)."""
+    """Which of these numbers, as far as memory knows them, are changes that were merged at ``before`` (None: now)."""
     wanted = [number for number in dict.fromkeys(numbers) if number]
     entries = library.entries(wanted) if wanted else {}
     pulls = [key for key, entry in entries.items() if entry.kind is Kind.PULL]

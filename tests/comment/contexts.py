@@ -114,11 +114,11 @@ LONG = Context(
             created_at=day(1, n),
             conversation=(turn("octocat", day(1, n), "ab. " * 2_500),),
         )
-        for n in range(1, 4)
+        for n in range(1, 21)
     ),
     seen_before=tuple(
-        ended(FIXED, id=n, title=f"Similar {n}", conversation=(turn("octocat", day(1, n), "cd. " * 4_000),))
-        for n in range(4, 7)
+        ended(FIXED, id=n, title=f"Similar {n}", conversation=(turn("octocat", day(2, n - 20), "cd. " * 4_000),))
+        for n in range(21, 41)
     ),
 )
 
