@@ -69,7 +69,7 @@ _PLANS = _any(
 """What somebody means to do, or does not know."""
 
 _ASIDE = _any(
-    r"\W*(?:cc|/cc|ping|fyi|@[\w-]{1,39}|edit|update|ps|p\.s\.|sorry|apologies|oops|btw|by the way|nit|note to self"
+    r"\W*(?:cc|/cc|ping|fyi|edit|update|ps|p\.s\.|sorry|apologies|oops|btw|by the way|nit|note to self"
     r"|hi|hello|hey|cheers|haha|lol|wow|interesting|nice catch|good (?:catch|point|question|idea)|\+1|-1"
     r"|\^+)\b[^.;]{0,40}"
     r"\W*",
@@ -94,7 +94,7 @@ _CLOSING_TALK = _any(
 
 _WHY = _any(
     r"\b(?:as|because|since|due|in favou?r|by|via|until|with|without|per|per the|after|for lack|given|in #|wontfix"
-    r"|invalid|duplicate|dupe?|obsolete|stale|fixed|done|completed?|resolved|implemented|inactiv\w{2,4}|no|not|n't"
+    r"|invalid|duplicate|dupe?|obsolete|stale|fixed|done|completed?|resolved|implemented|inactiv\w{2,4}|not|n't"
     r"|superseded|replaced|already|works?|working|when|unless|can't|cannot|than|so|problem|belongs?|ha(?:s"
     r"|ve) been)\b|n't\b|#\d|://"
 )
@@ -157,6 +157,7 @@ def _worth(sentence: str) -> int:
         return 0
     does, concludes = bool(_REMEDY.search(sentence)), bool(_CONCLUDES.search(sentence))
     worth = 3 * does + 2 * concludes + names + _has_words(sentence, _PLAIN_WORDS)
+    worth = worth if len(sentence) <= MAX_QUOTE else min(worth, 1)
     return max(worth - 2 * bool(_PLANS.search(sentence)), 0)
 
 
@@ -173,7 +174,11 @@ def _is_aside(sentence: str) -> bool:
         or phrases.COURTESY.fullmatch(sentence)
     ):
         return True
-    if _ASIDE.fullmatch(sentence) or phrases.INVITATION.match(sentence) or phrases.HOUSEKEEPING.search(sentence):
+    if (
+        (_ASIDE.fullmatch(sentence) and not _NAMES.search(sentence))
+        or phrases.INVITATION.match(sentence)
+        or phrases.HOUSEKEEPING.search(sentence)
+    ):
         return True
     if _WHY.search(sentence) or _CONCLUDES.search(sentence):
         return False
@@ -183,8 +188,8 @@ def _is_aside(sentence: str) -> bool:
 def _with_neighbour(said: tuple[str, ...], worth: list[int], at: int, *, is_remedy: bool) -> str:
     """The sentence with the one before it, where it leans on that or is what to do about it; else with the next one."""
     best, after = said[at], said[at + 1] if at + 1 < len(said) else ""
-    before = f"{said[at - 1]} {best}" if at and not _is_aside(said[at - 1]) else best
     leans = bool(_LEANS.match(best)) or (is_remedy and worth[at - 1] > 0)
+    before = f"{said[at - 1]} {best}" if at and (worth[at - 1] or (leans and not _is_aside(said[at - 1]))) else best
     goes_on = after and not best.endswith(":") and not _is_aside(after)
     after = f"{best} {after}" if goes_on else best
     pairs = (before, after) if leans else (after, before)

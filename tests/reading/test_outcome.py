@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bot.model import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.outcome import outcome
+from bot.reading.proof import proven
 from bot.reading.quoting import MAX_QUOTE
 from bot.reading.statements import statements
 from bot.reading.verdict import RULES
@@ -268,7 +269,7 @@ def test_a_closing_with_nothing_but_a_quotation_says_what_it_says() -> None:
     assert outcome(closed(said("> Fixed by #57.", timedelta(hours=1)))) == Outcome()
     assert outcome(closed(said("> Fixed by #57.\n\nOk, closing this."))).fix == "#57"
     assert outcome(closed(said("> Fixed by #57.\n\nI do not think so, closing."))).fix is None
-    assert outcome(closed(said("Closing for now."))).quote == "Closing for now."
+    assert outcome(closed(said("Closing for now."))).quote == ""
 
 
 @pytest.mark.parametrize(
@@ -323,16 +324,38 @@ def test_what_a_merge_closes_is_fixed(login: str) -> None:
         (TimelineEvent("closed", CLOSED, "monalisa", commit=SHA), SHA, "closing commit"),
         (TimelineEvent("closed", CLOSED, source=57, source_kind=Kind.PULL), "#57", "closing pull request"),
         (TimelineEvent("referenced", CLOSED - timedelta(hours=3), commit=SHA), SHA, "commit shortly before closing"),
-        (
-            TimelineEvent("cross-referenced", CLOSED - timedelta(days=2), source=57, source_kind=Kind.PULL),
-            "#57",
-            "pull request shortly before closing",
-        ),
     ],
 )
 def test_events_around_the_closing_name_the_fix(event: TimelineEvent, fix: str, evidence: str) -> None:
     found = outcome(closed(events=(event,)))
     assert (found.kind, found.fix, found.evidence, found.comment) == (OutcomeKind.FIXED, fix, (evidence,), None)
+
+
+def test_a_pull_request_that_only_refers_to_the_thread_has_to_be_merged_to_be_its_fix() -> None:
+    event = TimelineEvent("cross-referenced", CLOSED - timedelta(days=2), source=57, source_kind=Kind.PULL)
+    found = outcome(closed(events=(event,)))
+    assert (found.kind, found.fix, found.claimed) == (OutcomeKind.UNKNOWN, None, "#57")
+    assert proven(found, None) == found
+    assert (proven(found, True).kind, proven(found, True).fix) == (OutcomeKind.FIXED, "#57")
+    merged = outcome(closed(events=(event,), closed_by="bors"))
+    assert (merged.kind, merged.fix) == (OutcomeKind.FIXED, "#57")
+    assert outcome(closed(events=(event,), state_reason="not_planned")).kind is OutcomeKind.NOT_PLANNED
+
+
+def test_what_a_stranger_says_to_be_fixed_is_quoted_and_has_to_be_proven() -> None:
+    def kind(role: str, author: str = "hubot", **fields: object) -> OutcomeKind:
+        return outcome(closed(said("Fixed by #57 for all of us.", author=author, role=role), **fields)).kind
+
+    found = outcome(closed(said("Fixed by #57 for all of us.", author="hubot", role="NONE")))
+    assert (found.kind, found.fix, found.claimed) == (OutcomeKind.UNKNOWN, None, "#57")
+    assert (found.quote, found.role) == ("Fixed by #57 for all of us.", "NONE")
+    assert kind("FIRST_TIME_CONTRIBUTOR") is kind("NONE", "octocat", closed_by="octocat") is OutcomeKind.UNKNOWN
+    for role in ("OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR", ""):
+        assert kind(role) is OutcomeKind.FIXED
+    assert kind("NONE", "hubot", closed_by="hubot") is OutcomeKind.FIXED, "who closes the issue of another belongs here"
+    commit = TimelineEvent("closed", CLOSED, "monalisa", commit=SHA)
+    assert kind("NONE", events=(commit,)) is OutcomeKind.FIXED
+    assert outcome(closed(said("Dupe of #12", author="hubot", role="NONE"))).kind is OutcomeKind.DUPLICATE
 
 
 @pytest.mark.parametrize(
@@ -375,12 +398,26 @@ def test_the_quote_is_the_sentence_that_says_it() -> None:
     assert outcome(closed(said(text))).quote == "Fixed by #57. And more of the story."
 
 
-def test_the_neighbour_in_a_quote_is_one_that_says_something() -> None:
-    text = "The settings seem to work. Closing. Feel free to open a new issue."
-    assert outcome(closed(said(text))).quote == "The settings seem to work. Closing."
-    assert (
-        outcome(closed(said("Closing. Please reopen if it is back."))).quote == "Closing. Please reopen if it is back."
-    )
+def test_words_that_the_events_prove_wrong_are_not_quoted_beside_them() -> None:
+    merged = TimelineEvent("closed", CLOSED, source=57, source_kind=Kind.PULL)
+    hours = timedelta(hours=3)
+    for text in (
+        "The first try was reverted.",
+        "This is a duplicate, I think.",
+        "It needs a test before it can go in.",
+    ):
+        found = outcome(closed(said(text, hours), events=(merged,)))
+        assert (found.kind, found.fix, found.quote) == (OutcomeKind.FIXED, "#57", "")
+    assert outcome(closed(said("Fixed by #57.", hours), events=(merged,))).quote == "Fixed by #57."
+
+
+def test_talk_some_time_before_the_closing_is_quoted_where_it_concludes() -> None:
+    hours = timedelta(hours=3)
+    assert outcome(closed(said("The parser reads the file twice.", hours))).quote == ""
+    assert outcome(closed(said("The parser reads the file twice."))).quote == "The parser reads the file twice."
+    remedy = "Set `path` in the configuration to read it once."
+    assert outcome(closed(said(remedy, hours))).quote == remedy.replace("`", "")
+    assert outcome(closed(said("Il faut vider le cache du navigateur pour que cela marche.", hours))).quote
 
 
 @given(st.lists(st.text(max_size=60), max_size=4), st.integers(-300, 300))
@@ -389,7 +426,7 @@ def test_any_thread_gives_a_bounded_outcome(texts: list[str], seconds: int) -> N
     found = outcome(thread)
     assert len(found.quote) <= MAX_QUOTE
     assert 0 <= found.confidence <= 1
-    assert found.comment is None or found.quote
+    assert found.comment is not None or not found.quote
 
 
 @pytest.mark.parametrize(
