@@ -74,7 +74,7 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         closed_by=_name(fields.get("closed_by")) or _last_closer(events),
         locked=bool(fields.get("locked")),
         draft=bool(fields.get("draft")),
-        merged_at=time_or_none(fields.get("merged_at")),
+        merged_at=time_or_none(fields.get("merged_at")) or _merged_at(fields),
         labels=_labels(fields),
         reactions=_reactions(fields),
         comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
@@ -204,6 +204,12 @@ def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
             )
         )
     return found
+
+
+def _merged_at(fields: Mapping[str, Any]) -> datetime | None:
+    """When it was merged, where only an event tells so."""
+    events = (event for event in map(_object, _list(fields, "events")) if event.get("event") == "merged")
+    return next((parse_time(event.get("at") or event["date"]) for event in events), None)
 
 
 def _last_closer(events: tuple[TimelineEvent, ...]) -> str | None:

@@ -32,9 +32,9 @@ def proven(outcome: Outcome, is_merged: bool | None) -> Outcome:
 def settled(kind: str, fix: str, claimed: str, is_merged: bool | None) -> tuple[str, str, str] | None:
     """Kind, fix and claim of an ending, knowing that; None where it makes no difference to them."""
     if is_merged and claimed and kind == OutcomeKind.UNKNOWN:
-        return OutcomeKind.FIXED, claimed, ""
+        return OutcomeKind.FIXED.value, claimed, ""
     if is_merged is False and fix and kind == OutcomeKind.FIXED:
-        return OutcomeKind.UNKNOWN, "", fix
+        return OutcomeKind.UNKNOWN.value, "", fix
     return None
 
 

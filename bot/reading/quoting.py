@@ -189,7 +189,8 @@ def _with_neighbour(said: tuple[str, ...], worth: list[int], at: int, *, is_reme
     """The sentence with the one before it, where it leans on that or is what to do about it; else with the next one."""
     best, after = said[at], said[at + 1] if at + 1 < len(said) else ""
     leans = bool(_LEANS.match(best)) or (is_remedy and worth[at - 1] > 0)
-    before = f"{said[at - 1]} {best}" if at and (worth[at - 1] or (leans and not _is_aside(said[at - 1]))) else best
+    before = said[at - 1] if at and not _is_aside(said[at - 1]) else ""
+    before = f"{before} {best}" if leans or _has_words(before, _LEAST_WORDS) else best
     goes_on = after and not best.endswith(":") and not _is_aside(after)
     after = f"{best} {after}" if goes_on else best
     pairs = (before, after) if leans else (after, before)

@@ -90,8 +90,10 @@ def _earlier(earlier: Earlier, merged: Mapping[int, bool]) -> Earlier:
 def _is_merged(outcome: Outcome, fix: Fix | None, merged: Mapping[int, bool], before: datetime | None) -> bool | None:
     """Whether the fix that an outcome names was merged at ``before``; None where nobody knows.
 
-    What the forge said goes before what memory holds of the thread, which may have been merged since.
+    Both what memory holds of the thread and what the forge said may be from before the merge.
     """
+    if merged.get(named(outcome) or 0):
+        return True
     if fix and fix.ref == (outcome.fix or outcome.claimed) and (fix.commit or fix.refuted):
         return as_of(fix, before) is not None
     return merged.get(named(outcome) or 0)

@@ -106,6 +106,33 @@ def test_an_ending_has_the_release_with_the_fix_as_soon_as_that_is_known(tmp_pat
     assert ending() == ("#9", "")
 
 
+def test_an_ending_names_no_fix_that_is_known_to_be_none(tmp_path: Path) -> None:
+    said = Message("octocat", "OWNER", at(1), "Fixed by #9.", 1)
+    ended = {"state": "closed", "closed_at": at(2), "closed_by": "octocat"}
+    stranger = replace(said, role="NONE", author="hubot")
+    threads = (issue(7, comments=(said,), **ended), issue(8, comments=(stranger,), **ended))
+    store = tmp_path / "store"
+
+    def told(*more: Thread, fix: Fix | None = None) -> list[tuple[str, str]]:
+        memory = memory_in(store, *threads, *more)
+        memory.stage(Changes(fixes=(fix,) if fix else ()))
+        memory.commit("known")
+        glance = glance_of(memory, tmp_path / "glance.db")
+        links = {link.source: link.kind for link in glance.links([9])}
+        return [(glance.cards([key])[key].ending.kind, links.get(key, "")) for key in (7, 8)]
+
+    assert told() == [("fixed", "fix"), ("unknown", "reference")]
+    pull = issue(9, kind=Kind.PULL)
+    for none in (issue(9), pull, replace(pull, state="closed", closed_at=at(3))):
+        assert told(none) == [("unknown", "reference"), ("unknown", "reference")]
+    merged = replace(pull, state="closed", closed_at=at(4), updated_at=at(4), merged_at=at(4))
+    assert told(merged)[0] == ("fixed", "fix")
+    assert told()[1][0] == "fixed"
+    store = tmp_path / "another store"
+    assert told(fix=Fix(7, "#9", at(9), refuted=True))[0] == ("unknown", "reference")
+    assert told(fix=Fix(8, "#9", at(9), is_pull=True, commit="a" * 40, merged_at=at(3)))[1] == ("fixed", "fix")
+
+
 # It answers as the memory does
 
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from bot.answer import Context, Match, Mention
+from bot.answer import Context, Earlier, Match, Mention
 from bot.kept import Changes, Fix
 from bot.memory.memory import Memory
-from bot.model import Kind, Outcome, OutcomeKind
-from bot.recall.fixes import as_of, fix_refs, with_fixes, with_version
+from bot.model import Kind, Outcome, OutcomeKind, Thread, Tombstone
+from bot.reading.proof import proven
+from bot.recall.fixes import as_of, fix_refs, known_endings, with_fixes, with_version
 from tests.recall.conftest import Remember
-from tests.recall.samples import at, closed
+from tests.recall.samples import at, closed, thread
 
 FIXED = Outcome(OutcomeKind.FIXED, fix="#57")
 FIX = Fix(1, "#57", at(40), is_pull=True, commit="a" * 40, merged_at=at(10), files=("a.py",), release="v2.3.0",
@@ -84,6 +85,79 @@ def test_a_release_without_a_date_is_not_told_of_the_past() -> None:
     assert past is not None
     assert past.release is None
     assert as_of(replace(undated, merged_at=None), at(50)) is None
+
+
+# Whether what is named is a fix
+
+
+CLAIM = Outcome(claimed="#57", quote="Fixed by #57.", role="NONE")
+ISSUE, OPEN_PULL = thread(57), thread(57, kind=Kind.PULL)
+UNMERGED = closed(57, kind=Kind.PULL)
+MERGED = closed(57, kind=Kind.PULL, merged_at=at(57.5))
+
+
+@pytest.mark.parametrize(
+    ("known", "is_merged"), [(ISSUE, False), (closed(57), False), (OPEN_PULL, False), (UNMERGED, False), (MERGED, True)]
+)
+def test_memory_tells_without_a_network_whether_what_is_named_was_merged(
+    remember: Remember, known: Thread, *, is_merged: bool
+) -> None:
+    library = remember(closed(1), known)
+    said, claimed = (known_endings({1: one}, library)[1] for one in (replace(FIXED, quote="Fixed by #57."), CLAIM))
+    assert {said.kind, claimed.kind} == {OutcomeKind.FIXED if is_merged else OutcomeKind.UNKNOWN}
+    assert (said.fix or said.claimed, claimed.fix or claimed.claimed) == ("#57", "#57")
+    assert (said.fix is not None, claimed.fix is not None) == (is_merged, is_merged)
+    assert {said.quote, claimed.quote} == {"Fixed by #57."}, "the quotation stays"
+
+
+def test_what_memory_does_not_know_is_as_the_words_have_it(remember: Remember) -> None:
+    library = remember(closed(1), Tombstone(57, at(3)))
+    assert known_endings({1: FIXED, 2: CLAIM}, library) == {1: FIXED, 2: CLAIM}
+    commit = Outcome(OutcomeKind.FIXED, fix="0d0e0ed0")
+    elsewhere = Outcome(OutcomeKind.FIXED, fix="octocat/other#1")
+    assert known_endings({1: commit, 2: elsewhere}, remember(ISSUE)) == {1: commit, 2: elsewhere}
+
+
+def test_what_the_forge_said_goes_before_what_memory_holds(remember: Remember) -> None:
+    library = remember(closed(1), closed(2), closed(3), OPEN_PULL)
+    refuted, other = Fix(2, "#57", at(40), refuted=True), replace(FIX, id=3, ref="#58")
+    library.stage(Changes(fixes=(FIX, refuted, other)))
+    found = known_endings({1: CLAIM, 2: FIXED, 3: FIXED}, library)
+    assert [found[key].kind.value for key in (1, 2, 3)] == ["fixed", "unknown", "unknown"]
+    aside = Fix(1, "0d0e0ed0", at(40), commit="0d0e0ed0", refuted=True)
+    library.stage(Changes(fixes=(aside,)))
+    assert known_endings({1: Outcome(OutcomeKind.FIXED, fix="0d0e0ed0")}, library)[1].kind is OutcomeKind.UNKNOWN
+
+
+def test_every_part_of_an_answer_tells_only_what_is_proven(remember: Remember) -> None:
+    library = remember(closed(1), ISSUE)
+    earlier = Earlier(at(1), at(2), FIXED)
+    context = Context(
+        mentioned=(Mention(3, outcome=FIXED, earlier=earlier),),
+        also_mentioned=(Mention(6, outcome=FIXED),),
+        seen_before=(match(),),
+        open_now=(replace(match(Outcome()), earlier=earlier),),
+    )
+    told = with_fixes(context, library, None)
+    hits = (*told.mentioned, *told.also_mentioned, *told.seen_before, *told.open_now)
+    assert {hit.outcome.kind for hit in hits} == {OutcomeKind.UNKNOWN}
+    assert {hit.earlier.outcome.kind for hit in hits if hit.earlier} == {OutcomeKind.UNKNOWN}
+    assert fix_refs(told)[1] == "#57", "it is still looked up where there is a network"
+
+
+def test_nothing_was_fixed_before_it_was_merged(remember: Remember) -> None:
+    library = remember(closed(1), MERGED)
+    context = Context(seen_before=(match(),))
+    assert with_fixes(context, library, at(57.2)).seen_before[0].outcome.kind is OutcomeKind.UNKNOWN
+    assert with_fixes(context, library, at(60)).seen_before[0].outcome.kind is OutcomeKind.FIXED
+
+
+def test_the_release_goes_with_the_fix() -> None:
+    found = proven(replace(FIXED, release="2.3"), False)
+    assert (found.kind, found.release, found.confidence) == (OutcomeKind.UNKNOWN, None, 0.0)
+    assert proven(FIXED, True) == proven(FIXED, None) == FIXED
+    planned = Outcome(OutcomeKind.NOT_PLANNED)
+    assert proven(planned, False) == proven(planned, True) == planned
 
 
 # Versions
