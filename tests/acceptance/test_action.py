@@ -333,6 +333,29 @@ def test_a_pull_request_that_was_pointed_at_is_told_of_as_it_stands(stage: Stage
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("role", ["MEMBER", "NONE"])
+def test_a_fix_is_told_as_soon_as_it_is_merged_and_the_quotation_before(stage: Stage, role: str) -> None:
+    number = open_issue(stage, "Sessions are lost.")
+    pull = stage.github.add_pull("octocat", "Keep sessions in a table", "A new table.")
+    author = "octocat" if role == "MEMBER" else "hubot"
+    say(stage, number, f"Fixed by #{pull}, which keeps them.", author)
+    stage.github.close(number, "octocat")
+    assert act(stage, "issues", "closed", number) == 0
+    stage.github.clock.advance(600)
+    before = stage.comments(open_issue(stage, f"As in #{number}."))[0]
+    assert "which keeps them" in before
+    assert "**fixed" not in before
+    stage.github.merge_pull(pull, "octocat")
+    stage.github.clock.advance(25 * 3_600)
+    after = stage.comments(open_issue(stage, f"Not as in #{number}."))[0]
+    assert f"**fixed** by [pull request {pull}]" in after
+    assert "which keeps them" in after
+    stage.github.clock.advance(600)
+    assert "**fixed** by" in stage.comments(open_issue(stage, f"Much as in #{number}."))[0]
+    assert not [call for call in stage.github.recent if "/pulls/" in call.path], "it was looked up once"
+
+
+@pytest.mark.slow
 def test_changed_pull_requests_do_not_hold_the_cursor_back(stage: Stage) -> None:
     open_issue(stage)
     stage.github.clock.advance(3600)
