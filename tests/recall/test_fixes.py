@@ -1,15 +1,20 @@
 """What is told of a fix: the release that is known, and where the question's version stands to it."""
 
+import gzip
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bot.answer import Context, Earlier, Match, Mention
+from bot.archive import thread_from_archive
 from bot.kept import Changes, Fix
 from bot.memory.memory import Memory
 from bot.model import Kind, Outcome, OutcomeKind, Thread, Tombstone
+from bot.reading.outcome import outcome
 from bot.reading.proof import proven
-from bot.recall.fixes import as_of, fix_refs, known_endings, with_fixes, with_version
+from bot.recall.fixes import as_of, fix_refs, known_endings, named, with_fixes, with_version
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
 
@@ -158,6 +163,32 @@ def test_the_release_goes_with_the_fix() -> None:
     assert proven(FIXED, True) == proven(FIXED, None) == FIXED
     planned = Outcome(OutcomeKind.NOT_PLANNED)
     assert proven(planned, False) == proven(planned, True) == planned
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("archive", "numbered"),
+    [
+        ("threads/bitcoin_gui", 15),
+        ("threads/ietf_http2-spec", 10),
+        ("threads/ietf_mls-protocol", 38),
+        ("threads/ietf_qlog", 10),
+        ("rust_pre2015/issues", 300),
+    ],
+)
+def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
+    shared: Path, remember: Remember, archive: str, numbered: int
+) -> None:
+    with gzip.open(shared / f"{archive}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        threads = {one.id: one for one in map(thread_from_archive, map(json.loads, lines))}
+    read = {key: outcome(one) for key, one in threads.items() if one.is_closed}
+    naming = {key: one for key, one in read.items() if named(one) is not None}
+    library = remember(*(threads[key] for key in {*naming, *map(named, naming.values())} if key in threads))
+    told = known_endings(naming, library)
+    fixed = {key: threads.get(named(one) or 0) for key, one in told.items() if one.kind is OutcomeKind.FIXED}
+    assert [(key, one.id) for key, one in fixed.items() if one and not one.merged_at] == []
+    assert len(fixed) >= numbered, "what is named is a pull request, as far as anybody knows"
+    assert all(told[key].quote == one.quote for key, one in naming.items())
 
 
 # Versions
