@@ -49,7 +49,8 @@ _UNDONE = (
     rf"(?<!by )\b(?:revert(?:ing|s)?|back(?:ed|ing)?|roll(?:ed|ing)?|undid|undo(?:ing)?) {_IT}\b",
     r"\b(?:taken|pulled|ripped|thrown) (?:back )?out(?: again\b|(?= (?:in|by|because|since|due)\b)|[.!,;]|$)",
     r"\b(?:removed|disabled|dropped|deleted) again\b|\bgot lost\b|\bwithdr(?:ew|awn)\b|\bun-done\b",
-    r"\b(?:was|were|got|been) pulled (?:from|back|again|out)\b",
+    r"\b(?:was|were|got|been) pulled (?:from|back|again|out)\b|[,;] (?:and )?lost (?:again|in|by|with)\b",
+    rf"\b(?:take|took|taken|taking) {_IT} (?:back )?out\b|\bbehind (?:an?|the) (?:[\w-]{{1,20}} )?flag\b",
     r"\bfor (?:an?|one|two|some) (?:short )?(?:hour|day|week|month|moment|release)s?\b",
     r"\b(?:put|puts|brought|brings|restor\w{2,3}) (?:the )?(?:old|former|previous|original)\b",
     (
@@ -151,6 +152,8 @@ MISTAKEN = _any(*_MISTAKEN, r"\bby (?:mistake|accident)\b", r"[,;] re-?opening\b
 _HEARSAY = _any(
     *_SAID,
     r"\b(?:claim(?:s|ed|ing)|suppos(?:ed|edly)|alleged(?:ly)?|meant|intended|expected|hop(?:e|ing)|plan(?:s|ned)?) ",
+    r"\b(?:hear|heard|comment(?:s|ed)|mention(?:s|ed)|report(?:s|ed)|suggests)(?: (?:here|there|elsewhere))? that\b",
+    r"\bi (?:hear|heard)\b",
     r"\b(?:according to|rumou?r\w{0,3}|apparently|reportedly|thinks|believes|says|reckons|assures|tells|guess(?:es)?"
     r"|(?:told|assured|informed) (?:me|us)|(?:they|you|people|users|some|others) (?:say|think|believe|claim|report"
     r"|tell))\b",
@@ -195,6 +198,8 @@ _BESIDES = _any(
     ),
     r"\b(?:in|on|by) (?:an?|my|your|his|her|their|our|the|some|\w{1,39}'s) (?:[\w'-]{1,20} )?fork\b"
     r"|\bnot (?:here|by us|(?:in|on) (?:this|our|ours)\b)"
+    r"|\b(?:internal|private|custom|patched) (?:build|version|branch|copy|fork|repo(?:sitory)?)s?\b"
+    r"|\bin the (?:old|other|previous|former|separate|new) (?:repo(?:sitory)?|tracker)\b"
     r"|\b(?:done|finished) \w{2,15}ing\b",
 )
 """Words of a fix that was none of this fault: of another one, of a tracker's field, or in somebody's fork."""

@@ -76,7 +76,7 @@ DENIAL = _any(
 """What makes a doubt or the contrary of the phrase after it in the same clause."""
 
 AFTERWARDS = _any(
-    r"\?|\b(?:once|if|when|will|unless|until|after|as soon as|assuming|provid(?:ed|ing) that|pending|awaiting"
+    r"\?|\b(?:once|if|when|will|unless|until|after|as soon as|in case|assuming|provid(?:ed|ing) that|pending|awaiting"
     r"|depend(?:s|ing) on|subject to|waits? for|waiting for|(?:may|might) (?:need|have) to)\b|'ll\b"
 )
 """What takes it when it follows the words that name what did it."""

@@ -30,6 +30,10 @@ THREAD = Thread(
     *(900, "All of it", "See #12.", "octocat", AT, Kind.PULL, "OWNER", True, AT, "closed", "completed", AT, "octocat"),
     *(True, True, AT, ("bug",), (("heart", 1),), (MESSAGE,), EVENTS),
 )
+CLAIM = Thread(
+    *(903, "Said to be fixed", "Of it.", "octocat", AT), state="closed", closed_at=AT,
+    comments=(Message("hubot", "NONE", AT, "Fixed by #12."),),
+)  # fmt: skip
 PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
 GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
 SAID = (Said(900, "said", AT, "told", "f", 905, ((12, 0.5),), "q", AT, 1, 2), Said(902, "pending", AT, text_hash="f"))
@@ -37,9 +41,9 @@ WISHES = (
     Wish(900, 906, "wrong", "octocat", AT, (12,), "done", 907, AT),
     Wish(900, 908, "context", "octocat", AT, (12, "docs/all.md"), "pending", None, AT),
 )
-FIX = Fix(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True)
+FIX = Fix(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True, True)
 CHANGES = Changes(
-    records=(THREAD, PAGE, GONE),
+    records=(THREAD, CLAIM, PAGE, GONE),
     said=SAID,
     wishes=WISHES,
     fixes=(FIX,),
