@@ -304,7 +304,9 @@ def _with_pull(verdict: Verdict | None, thread: Thread) -> Verdict | None:
 
 def _after(verdict: Verdict | None, thread: Thread, closing: Closing) -> Verdict | None:
     """The verdict, or what is left of it when people say later that it did not last."""
-    if verdict is None or verdict.kind not in _MAY_COME_BACK or not is_taken_back(thread, closing.at + SLACK):
+    if verdict is None or not (verdict.kind in _MAY_COME_BACK or verdict.claimed):
+        return verdict
+    if not is_taken_back(thread, closing.at + SLACK):
         return verdict
     return Verdict(OutcomeKind.UNKNOWN, ("said to be back after the closing",), 0.0)
 

@@ -187,11 +187,10 @@ def _is_aside(sentence: str) -> bool:
 
 def _with_neighbour(said: tuple[str, ...], worth: list[int], at: int, *, is_remedy: bool) -> str:
     """The sentence with the one before it, where it leans on that or is what to do about it; else with the next one."""
-    best, after = said[at], said[at + 1] if at + 1 < len(said) else ""
-    leans = bool(_LEANS.match(best)) or (is_remedy and worth[at - 1] > 0)
-    before = said[at - 1] if at and not _is_aside(said[at - 1]) else ""
-    before = f"{before} {best}" if leans or _has_words(before, _LEAST_WORDS) else best
-    goes_on = after and not best.endswith(":") and not _is_aside(after)
-    after = f"{best} {after}" if goes_on else best
-    pairs = (before, after) if leans else (after, before)
-    return next((pair for pair in pairs if len(best) < len(pair) <= MAX_QUOTE), best)
+    best, before, after = said[at], said[at - 1] if at else "", said[at + 1] if at + 1 < len(said) else ""
+    leans = bool(before) and bool(_LEANS.match(best) or (is_remedy and worth[at - 1]))
+    tells = bool(before) and not _is_aside(before) and (leans or _has_words(before, _LEAST_WORDS))
+    goes_on = bool(after) and not best.endswith(":") and not _is_aside(after)
+    pairs = [f"{before} {best}"] * tells + [f"{best} {after}"] * goes_on
+    fitting = [pair for pair in (pairs if leans else reversed(pairs)) if len(pair) <= MAX_QUOTE]
+    return fitting[0] if fitting else best

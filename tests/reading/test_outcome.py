@@ -356,6 +356,9 @@ def test_what_a_stranger_says_to_be_fixed_is_quoted_and_has_to_be_proven() -> No
     commit = TimelineEvent("closed", CLOSED, "monalisa", commit=SHA)
     assert kind("NONE", events=(commit,)) is OutcomeKind.FIXED
     assert outcome(closed(said("Dupe of #12", author="hubot", role="NONE"))).kind is OutcomeKind.DUPLICATE
+    claim = said("Fixed by #57 for all of us.", author="hubot", role="NONE")
+    back = said("It still happens here.", timedelta(days=-1), "octocat", "NONE")
+    assert outcome(closed(claim, back)).claimed is None
 
 
 @pytest.mark.parametrize(
