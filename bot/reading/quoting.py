@@ -80,6 +80,14 @@ _ASIDE = _any(
 )
 """The whole of a sentence that is beside the matter."""
 
+_INVITES = _any(
+    r"\W*(?:(?:and|so|but|please|just|kindly|do|then|or),? ){0,3}(?:(?:if|should|when|unless)\b[^,;]{0,120}[,;] ?"
+    r"(?:(?:please|then|just|kindly|do|you can|we can) ){0,3})?(?:re-?open|feel free|let (?:me|us)|comment\b|shout|ping"
+    r"|(?:open|file|create|submit|raise) (?:an?|the)? ?(?:new|another|separate|follow-?up|different|fresh|bug|issue"
+    r"|ticket|PR|pull)\b)"
+)
+"""How a sentence begins that invites to come back."""
+
 _FILLERS = (
     "so|ok|okay|yes|yeah|then|i|we|i'm|i'll|we'll|let's|lets|let|me|am|are|is|will|would|can|could|should|may|be|going|to"
     "|gonna|think|guess|say|propose|suggest|agree|vote|happy|willing|ready|safe|fine|good|feel|free|please|now|just|and"
@@ -176,7 +184,7 @@ def _is_aside(sentence: str) -> bool:
         return True
     if (
         (_ASIDE.fullmatch(sentence) and not _NAMES.search(sentence))
-        or phrases.INVITATION.match(sentence)
+        or _INVITES.match(sentence)
         or phrases.HOUSEKEEPING.search(sentence)
     ):
         return True

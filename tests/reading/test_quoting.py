@@ -54,6 +54,11 @@ def test_what_says_nothing_is_not_quoted(text: str) -> None:
         ("I looked at it for a while. Closing because nobody needs it.", None),
         ("That server is down. It is a bug in the driver, though.", None),
         ("Closing as we have no way to support this.", None),
+        ("Fixed by #57. If you cannot upgrade yet, delete the cookie in the browser.", None),
+        (
+            "Nobody needs it, so we dropped it. If you do, please open a new issue.",
+            "Nobody needs it, so we dropped it.",
+        ),
         ("クッキーを削除してください。", None),
     ],
 )
