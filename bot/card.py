@@ -35,12 +35,12 @@ class Ending(NamedTuple):
     kind: str = "unknown"
     quote: str = ""
     fix: str = ""
-    claimed: str = ""
     release: str = ""
     author: str = ""
     role: str = ""
     at: datetime | None = None
     comment_id: int | None = None
+    claimed: str = ""
 
 
 class Card(NamedTuple):
