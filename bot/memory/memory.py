@@ -249,6 +249,11 @@ class Memory:
         self.draft.rebuild_index(tick, embeds=True)
         self._made_anew = True
 
+    @property
+    def lacks_vectors(self) -> bool:
+        """Whether the index was made without the text model that is at hand."""
+        return self.embedder is not None and self.embedder.fingerprint != self.draft.manifest.embedder
+
     def teach(self, lesson: Lesson) -> None:
         """Keep what was learned (staged); the index has to be made anew after it."""
         self._lesson, self.has_learned = lesson, True
