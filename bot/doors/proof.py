@@ -18,7 +18,7 @@ from bot.doors.progress import progress
 from bot.doors.stores import open_store, text_model
 from bot.errors import UserError, WorldError
 from bot.evaluation.backtest import Seen
-from bot.evaluation.calibrate import Calibration, by_precision, by_share, has_vectors
+from bot.evaluation.calibrate import Calibration, arms_of, by_precision, by_share
 from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate
 from bot.evaluation.learn import Learner
 from bot.evaluation.metrics import RankMetrics, percentile, rank_differences, summary
@@ -72,7 +72,7 @@ def run_calibrate(given: argparse.Namespace) -> object:
     memory, learner = _learner(given)
 
     def calibrated(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
-        model = ranking.model(has_vectors(seen))
+        model = ranking.model(arms_of(seen))
         replayed = [one.replayed for one in seen]
         if given.precision is not None:
             return by_precision(replayed, model, given.precision)

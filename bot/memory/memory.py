@@ -135,6 +135,11 @@ class Memory:
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         return self.draft.rarity(terms, before)
 
+    def held_by(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> Mapping[frozenset[str], int]:
+        return self.draft.held_by(groups, before)
+
     @property
     def ranking(self) -> Ranking:
         return self.draft.encoder.learned.ranking

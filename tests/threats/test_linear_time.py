@@ -35,7 +35,7 @@ from bot.reading.versions import read_version
 from bot.reading.words import body_terms
 from bot.recall.condense import condense, condense_body
 from bot.recall.query import similar_query, word_query
-from bot.recall.why import reasons, shared_signals
+from bot.recall.why import opening, reasons, shared_signals
 from bot.settings import RECALL_PHRASES
 from tests.threats.corpus import run_of
 
@@ -69,7 +69,8 @@ def whole(made: Callable[[Thread], object]) -> Callable[[str], object]:
 
 def why(text: str) -> object:
     one, other = opened(text), thread(text)
-    return reasons(one, shared_signals(one, other), ())
+    ours = opening(one)
+    return reasons(ours.text, shared_signals(ours, opening(other)), ())
 
 
 def told(text: str) -> object:
