@@ -1,9 +1,11 @@
 """Fits the shipped ranking to the development data and writes bot/ranking.json.
 
-    python -m tools.fit_ranking [--check] [--keep-orders]
+    python -m tools.fit_ranking [--check] [--keep-orders] [--semantic FOLDER]
 
-The order is fitted to the queries whose earlier duplicate is known, the confidence to pairs that people graded.
-`--check` fits them and says how far they are from what is shipped, without writing.
+The order is fitted to the queries whose earlier duplicate is known, the confidence to pairs that people graded. What is
+shipped for memories with a text model is fitted only with `--semantic`, the folder that `tools.minilm` makes: it reads
+all issues, which takes some minutes. `--check` fits them and says how far they are from what is shipped; it writes
+nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from bot.evaluation.examples import fit
 from bot.evaluation.labels import Links, Mark
 from bot.evaluation.replay import History
 from bot.memory.index import ARMS
+from bot.memory.learned import Embedder, embedded
 from bot.model import Thread, ThreadId
+from bot.numeric.embedder import open_embedder
 from bot.ranking import MODEL_NAMES, SHOWN_FROM, Ranking, ranking_fields, shipped
 from tools.graded import Graded, fit_confidence, graded, read_pairs
 
@@ -38,8 +42,6 @@ SKIPPED = 20
 """The first issues of an archive have nothing to be compared with."""
 
 SEED = 20_150_101
-NOT_FITTED = {"semantic": 4.0, "semantic_title": 1.0}
-"""No downloaded model was at hand: a guess, until a repository's own history says better."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,22 @@ def queries() -> list[Query]:
     return [Query(row["id"], frozenset(row["relevant"])) for row in map(json.loads, lines)]
 
 
+def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
+    """The same archive, read by a text model."""
+    threads = archive.history.threads
+    with progress(archive.name, len(threads)) as tick:
+        arms = {}
+        for thread in threads:
+            arms[thread.id] = embedded(thread, embedder)
+            tick(1)
+    return replace(archive, history=replace(archive.history, arms=arms, embedder=embedder))
+
+
 def fit_orders(large: Archive, asked: Sequence[Query]) -> Ranking:
     """The orders, from nothing."""
     with progress("Queries", len(asked)) as tick:
         _, examples = evaluate(large.history, asked, Trial({query.id: shipped() for query in asked}), tick)
-    found = fit(examples, None, 1.0)
-    known = found.with_text_model
-    return replace(found, with_text_model=replace(known, order={**NOT_FITTED, **found.with_vectors.order}))
+    return fit(examples, None, 1.0)
 
 
 def graded_pairs(found: Sequence[Archive], ranking: Ranking, trains: bool) -> list[Graded]:
@@ -110,25 +121,39 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--check", action="store_true")
     options.add_argument("--keep-orders", action="store_true", help="fit the confidences alone")
+    options.add_argument("--semantic", type=Path, metavar="FOLDER", help="fit what a text model adds, too")
     chosen = options.parse_args()
     found, asked = archives(), queries()
     ranking = shipped() if chosen.keep_orders else fit_orders(found[0], asked)
+    ranking = replace(ranking, with_text_model=shipped().with_text_model)
+    rows = list[Graded]()
     for arms in ((), ARMS[:2]):
         rows = graded_pairs(found, ranking, trains=bool(arms))
         ranking = ranking.with_model(arms, fit_confidence(rows, ranking.model(arms)).with_cut(CUT))
-    by_vectors, order = ranking.with_vectors, ranking.with_text_model.order
-    ranking = replace(ranking, with_text_model=replace(by_vectors, order=order))
+    if chosen.semantic:
+        ranking = fit_text_model(ranking, found, asked, open_embedder(chosen.semantic), chosen.keep_orders)
     provenance = {
         "order": f"{len(asked)} queries of {len(found[0].history.threads):,} Rust issues up to 2015, listwise softmax",
         "confidence": f"{len(rows)} pairs that two people graded, of "
         + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in found),
-        "not fitted": "semantic, semantic_title",
+        "text model": "all-MiniLM-L6-v2 in 8 bits, as tools/minilm.py makes it",
     }
     text = json.dumps(ranking_fields(replace(ranking, provenance=provenance)), indent=1) + "\n"
     if chosen.check:
         print(compare(ranking, shipped()))
     else:
         TARGET.write_text(text, encoding="utf-8")
+
+
+def fit_text_model(
+    ranking: Ranking, found: Sequence[Archive], asked: Sequence[Query], embedder: Embedder, keeps_order: bool
+) -> Ranking:
+    """The ranking with a model for memories that this text model reads."""
+    read = [with_text_model(archive, embedder) for archive in found]
+    if not keeps_order:
+        ranking = replace(ranking, with_text_model=fit_orders(read[0], asked).with_text_model)
+    rows = graded_pairs(read, ranking, trains=True)
+    return replace(ranking, with_text_model=fit_confidence(rows, ranking.with_text_model).with_cut(CUT))
 
 
 def compare(ours: Ranking, theirs: Ranking) -> str:
