@@ -37,7 +37,7 @@ RUN python -m venv --without-pip /opt/precedent \
  && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash /opt/precedent/lib
 RUN python -I /build/image_root.py /image /opt/precedent \
  && mkdir /image/usr/share/precedent \
- && python -I /build/image_bill.py /image /opt/precedent/lib/python3.13/site-packages \
+ && python -I /build/image_bill.py /image /opt/precedent/lib/python3.13/site-packages /models \
     > /image/usr/share/precedent/bill.cdx.json
 
 FROM system AS code
