@@ -1,0 +1,134 @@
+"""How many of the graded pairs that are shown are useful, and what a reader would have been shown: the whole table.
+
+python -m tests.bench.bench_worth [--vectors] [--import]
+
+`tools/graded.py` says what the pairs are. Every confidence in the first table was fitted to the pairs of the other
+archives. Pairs were drawn from the surest 45 % of issues, half of them from the surest 15 %, and are weighed by that
+where a precision is one of issues. `--import` reads each archive into a store as `precedent import` does, asks as
+`precedent answer` does, and looks which of the pairs are shown by the shipped ranking.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bot.doors.archives import read_archive
+from bot.evaluation.metrics import auc
+from bot.kept import Changes
+from bot.memory.folder import FolderStore
+from bot.memory.memory import Memory
+from bot.model import Thread
+from bot.ranking import shipped
+from bot.recall.answering import recall
+from bot.recall.mentioned import Place
+from bot.settings import Settings
+from tools.fit_ranking import DATA, archives, graded_pairs
+from tools.graded import SURER, Graded, Pair, left_out, read_pairs
+
+SHARES = (5, 10, 15, 20)
+DRAWN = 45
+"""The surest so many percent of issues are what the pairs were drawn from."""
+
+CUTS = (0.5, 0.55, 0.6, 0.65, 0.7)
+FOLDERS = {"rust_pre2015": "rust_pre2015/issues.jsonl.gz"}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--vectors", action="store_true", help="memories with vectors of their own, not words alone")
+    options.add_argument("--import", action="store_true", dest="imports", help="through import and answer, by words")
+    chosen = options.parse_args()
+    if chosen.imports:
+        through_import(read_pairs(DATA / "related.jsonl"))
+        return
+    rows = graded_pairs(archives(), shipped(), trains=chosen.vectors)
+    model = shipped().model(["trained"] if chosen.vectors else [])
+    ways = {
+        "each feature left out": left_out(rows, model),
+        **{f"{name} alone": left_out(rows, model, [name]) for name in model.confidence},
+        "as shipped (in-sample)": [one.confidence for one in rows],
+    }
+    print(f"{len(rows)} pairs, {sum(one.pair.is_useful for one in rows)} useful, {sum(not one.found for one in rows)} never shown")
+    for name, confidences in ways.items():
+        report(name, rows, confidences)
+
+
+def report(name: str, rows: Sequence[Graded], confidences: Sequence[float]) -> None:
+    """AUC, of all and by archive, precision among the surest issues, and what cuts show."""
+    labels = [one.pair.is_useful for one in rows]
+    parts = {one.pair.archive: [] for one in rows}
+    for one, confidence in zip(rows, confidences, strict=True):
+        parts[one.pair.archive].append((one.pair.is_useful, confidence))
+    by_archive = "  ".join(f"{key.split('_')[-1]} {auc(*zip(*part, strict=True)) or 0:.2f}" for key, part in parts.items())
+    surest = "  ".join(f"{share} % {value:.2f}" for share, value in precisions(rows, confidences).items())
+    print(f"{name}: AUC {auc(labels, confidences) or 0:.3f} ({by_archive}); useful among the surest {surest}")
+    for cut in CUTS:
+        shown = [label for label, confidence in zip(labels, confidences, strict=True) if confidence >= cut]
+        good = sum(shown)
+        print(f"    from {cut:.2f} on: {len(shown)} shown, {good / max(1, len(shown)):.2f} useful, {good / sum(labels):.2f} of the useful")
+
+
+def precisions(rows: Sequence[Graded], confidences: Sequence[float]) -> dict[int, float]:
+    """How much of what is shown on the surest so many percent of issues is useful; of each issue the surest pair counts."""
+    best: dict[tuple[str, int], tuple[float, bool]] = {}
+    for one, confidence in zip(rows, confidences, strict=True):
+        key = one.pair.archive, one.pair.id
+        best[key] = max(best.get(key, (-1.0, False)), (confidence, one.pair.is_useful))
+    weights = {key: 1.0 if key[1] in SURER[key[0]] else 2.0 for key in best}
+    return {share: _precision(best, weights, share) for share in SHARES}
+
+
+def _precision(
+    best: Mapping[tuple[str, int], tuple[float, bool]], weights: Mapping[tuple[str, int], float], share: int
+) -> float:
+    room = sum(weights.values()) * share / DRAWN
+    taken = good = 0.0
+    for key in sorted(best, key=lambda one: -best[one][0]):
+        part = min(weights[key], room - taken)
+        taken += part
+        good += part * best[key][1]
+    return good / taken
+
+
+def through_import(pairs: Sequence[Pair]) -> None:
+    """Which pairs are shown by a store that an archive was read into."""
+    shown, by_archive = 0, {}
+    for name in dict.fromkeys(pair.archive for pair in pairs):
+        found = imported(name, [pair for pair in pairs if pair.archive == name])
+        by_archive[name] = found
+        print(f"{name}: {told(found)}", flush=True)
+    print(f"all: {told([one for found in by_archive.values() for one in found])}")
+
+
+def told(found: Sequence[tuple[Pair, bool]]) -> str:
+    useful = sum(pair.is_useful for pair, _ in found)
+    shown = [pair.is_useful for pair, is_shown in found if is_shown]
+    good = sum(shown)
+    return f"{len(shown)} of {len(found)} shown, {good} of these useful ({good / max(1, len(shown)):.2f}), {good / useful:.2f} of the useful"
+
+
+def imported(name: str, pairs: Sequence[Pair]) -> list[tuple[Pair, bool]]:
+    """Whether each pair is shown on its issue, asked as it was when it was opened."""
+    with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
+        memory = Memory(FolderStore(Path(folder) / "store")).open()
+        memory.stage(Changes(records=tuple(read_archive(DATA / FOLDERS.get(name, f"threads/{name}.jsonl.gz")))))
+        memory.commit("Import")
+        try:
+            threads = memory.records({pair.id for pair in pairs})
+            matches = {key: matched(thread, memory) for key, thread in threads.items() if isinstance(thread, Thread)}
+        finally:
+            memory.close()
+    return [(pair, pair.earlier in matches[pair.id]) for pair in pairs]
+
+
+def matched(thread: Thread, memory: Memory) -> set[object]:
+    """What is shown as like this one."""
+    context = recall(thread.as_of(thread.created_at), memory, Settings(), Place(), thread.created_at)
+    return {match.id for match in (*context.seen_before, *context.open_now)}
+
+
+if __name__ == "__main__":
+    main()
