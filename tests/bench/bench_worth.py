@@ -1,11 +1,12 @@
 """How many of the graded pairs that are shown are useful, and what a reader would have been shown: the whole table.
 
-python -m tests.bench.bench_worth [--vectors] [--import]
+python -m tests.bench.bench_worth [--vectors] [--semantic FOLDER] [--import]
 
 `tools/graded.py` says what the pairs are. Every confidence in the first table was fitted to the pairs of the other
 archives. Pairs were drawn from the surest 45 % of issues, half of them from the surest 15 %, and are weighed by that
 where a precision is one of issues. `--import` reads each archive into a store as `precedent import` does, asks as
-`precedent answer` does, and looks which of the pairs are shown by the shipped ranking.
+`precedent answer` does, and looks which of the pairs are shown by the shipped ranking. `--semantic` names the folder of a
+text model (`tools/minilm.py`): all issues are read with it, which takes minutes.
 """
 
 from __future__ import annotations
@@ -13,19 +14,25 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bot.doors.archives import read_archive
+from bot.doors.stores import text_model
 from bot.evaluation.metrics import auc
 from bot.kept import Changes
 from bot.memory.folder import FolderStore
+from bot.memory.learned import Embedder, Lesson
 from bot.memory.memory import Memory
 from bot.model import Thread
+from bot.numeric.towers import train
+from bot.numeric.word_vectors import encode
 from bot.ranking import shipped
+from bot.reading.words import body_terms, terms
 from bot.recall.answering import recall
 from bot.recall.mentioned import Place
 from bot.settings import Settings
-from tools.fit_ranking import DATA, archives, graded_pairs
+from tools.fit_ranking import DATA, archives, graded_pairs, with_text_model
 from tools.graded import SURER, Graded, Pair, left_out, read_pairs
 
 SHARES = (5, 10, 15, 20)
@@ -39,19 +46,26 @@ FOLDERS = {"rust_pre2015": "rust_pre2015/issues.jsonl.gz"}
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--vectors", action="store_true", help="memories with vectors of their own, not words alone")
-    options.add_argument("--import", action="store_true", dest="imports", help="through import and answer, by words")
+    options.add_argument("--semantic", type=Path, metavar="FOLDER", help="memories that this text model reads, too")
+    options.add_argument("--import", action="store_true", dest="imports", help="through import and answer")
     chosen = options.parse_args()
+    embedder = text_model(chosen.semantic)
     if chosen.imports:
-        through_import(read_pairs(DATA / "related.jsonl"))
+        through_import(read_pairs(DATA / "related.jsonl"), Kind(chosen.vectors, embedder))
         return
-    rows = graded_pairs(archives(), shipped(), trains=chosen.vectors)
-    model = shipped().model(["trained"] if chosen.vectors else [])
+    found = archives()
+    if embedder:
+        found = [with_text_model(archive, embedder) for archive in found]
+    rows = graded_pairs(found, shipped(), trains=chosen.vectors)
+    model = shipped().model([*["trained"] * chosen.vectors, *["semantic"] * bool(embedder)])
     ways = {
         "each feature left out": left_out(rows, model),
         **{f"{name} alone": left_out(rows, model, [name]) for name in model.confidence},
         "as shipped (in-sample)": [one.confidence for one in rows],
     }
-    print(f"{len(rows)} pairs, {sum(one.pair.is_useful for one in rows)} useful, {sum(not one.found for one in rows)} never shown")
+    print(
+        f"{len(rows)} pairs, {sum(one.pair.is_useful for one in rows)} useful, {sum(not one.found for one in rows)} never shown"
+    )
     for name, confidences in ways.items():
         report(name, rows, confidences)
 
@@ -62,13 +76,17 @@ def report(name: str, rows: Sequence[Graded], confidences: Sequence[float]) -> N
     parts = {one.pair.archive: [] for one in rows}
     for one, confidence in zip(rows, confidences, strict=True):
         parts[one.pair.archive].append((one.pair.is_useful, confidence))
-    by_archive = "  ".join(f"{key.split('_')[-1]} {auc(*zip(*part, strict=True)) or 0:.2f}" for key, part in parts.items())
+    by_archive = "  ".join(
+        f"{key.split('_')[-1]} {auc(*zip(*part, strict=True)) or 0:.2f}" for key, part in parts.items()
+    )
     surest = "  ".join(f"{share} % {value:.2f}" for share, value in precisions(rows, confidences).items())
     print(f"{name}: AUC {auc(labels, confidences) or 0:.3f} ({by_archive}); useful among the surest {surest}")
     for cut in CUTS:
         shown = [label for label, confidence in zip(labels, confidences, strict=True) if confidence >= cut]
         good = sum(shown)
-        print(f"    from {cut:.2f} on: {len(shown)} shown, {good / max(1, len(shown)):.2f} useful, {good / sum(labels):.2f} of the useful")
+        print(
+            f"    from {cut:.2f} on: {len(shown)} shown, {good / max(1, len(shown)):.2f} useful, {good / sum(labels):.2f} of the useful"
+        )
 
 
 def precisions(rows: Sequence[Graded], confidences: Sequence[float]) -> dict[int, float]:
@@ -93,11 +111,19 @@ def _precision(
     return good / taken
 
 
-def through_import(pairs: Sequence[Pair]) -> None:
+@dataclass(frozen=True)
+class Kind:
+    """Which vectors a memory has beside its words."""
+
+    trains: bool
+    embedder: Embedder | None
+
+
+def through_import(pairs: Sequence[Pair], kind: Kind) -> None:
     """Which pairs are shown by a store that an archive was read into."""
     shown, by_archive = 0, {}
     for name in dict.fromkeys(pair.archive for pair in pairs):
-        found = imported(name, [pair for pair in pairs if pair.archive == name])
+        found = imported(name, [pair for pair in pairs if pair.archive == name], kind)
         by_archive[name] = found
         print(f"{name}: {told(found)}", flush=True)
     print(f"all: {told([one for found in by_archive.values() for one in found])}")
@@ -110,12 +136,19 @@ def told(found: Sequence[tuple[Pair, bool]]) -> str:
     return f"{len(shown)} of {len(found)} shown, {good} of these useful ({good / max(1, len(shown)):.2f}), {good / useful:.2f} of the useful"
 
 
-def imported(name: str, pairs: Sequence[Pair]) -> list[tuple[Pair, bool]]:
+def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[Pair, bool]]:
     """Whether each pair is shown on its issue, asked as it was when it was opened."""
     with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        memory = Memory(FolderStore(Path(folder) / "store")).open()
-        memory.stage(Changes(records=tuple(read_archive(DATA / FOLDERS.get(name, f"threads/{name}.jsonl.gz")))))
+        memory = Memory(FolderStore(Path(folder) / "store"), embedder=kind.embedder).open()
+        records = tuple(read_archive(DATA / FOLDERS.get(name, f"threads/{name}.jsonl.gz")))
+        memory.stage(Changes(records=records))
         memory.commit("Import")
+        if kind.trains:
+            words = train([(terms(one.title), body_terms(one.body)) for one in records])
+            memory.teach(Lesson(encode(words) if words else b"", shipped(), len(records)))
+        if kind.trains or kind.embedder:
+            memory.rebuild_index()
+            memory.commit("Index")
         try:
             threads = memory.records({pair.id for pair in pairs})
             matches = {key: matched(thread, memory) for key, thread in threads.items() if isinstance(thread, Thread)}
