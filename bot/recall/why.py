@@ -47,6 +47,7 @@ _RAISED = re.compile(
 )
 """``RelayBadGateway: upstream closed the connection``: a name as classes have it, and at least three words."""
 
+_SEPARATOR = re.compile(r"[\\/]")
 _CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -81,7 +82,8 @@ class Shared:
     quoted: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def words(self) -> Iterator[frozenset[str]]:
-        """The analysed terms of each."""
+        """The analysed terms of each; of a path those of the file and the folder that it is in, as what comes before is
+        somebody's machine."""
         return map(self._terms, (*self.errors, *self.files, *self.names))
 
     def only(self, is_specific: Callable[[frozenset[str]], bool]) -> Shared:
@@ -93,6 +95,8 @@ class Shared:
         return replace(self, errors=kept(self.errors), files=kept(self.files), names=kept(self.names))
 
     def _terms(self, value: str) -> frozenset[str]:
+        if value in self.files:
+            return frozenset(terms("/".join(_SEPARATOR.split(value)[-2:])))
         return frozenset(terms(self.quoted.get(value, value)))
 
 

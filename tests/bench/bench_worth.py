@@ -5,8 +5,8 @@ python -m tests.bench.bench_worth [--vectors] [--semantic FOLDER] [--import]
 `tools/graded.py` says what the pairs are. Every confidence in the first table was fitted to the pairs of the other
 archives. Pairs were drawn from the surest 45 % of issues, half of them from the surest 15 %, and are weighed by that
 where a precision is one of issues. `--import` reads each archive into a store as `precedent import` does, asks as
-`precedent answer` does, and looks which of the pairs are shown by the shipped ranking. `--semantic` names the folder of a
-text model (`tools/minilm.py`): all issues are read with it, which takes minutes.
+`precedent answer` does, and looks which of the pairs are shown by the shipped ranking. `--semantic` names the folder of
+a text model (`tools/minilm.py`): all issues are read with it, which takes minutes.
 """
 
 from __future__ import annotations
@@ -63,34 +63,38 @@ def main() -> None:
         **{f"{name} alone": left_out(rows, model, [name]) for name in model.confidence},
         "as shipped (in-sample)": [one.confidence for one in rows],
     }
-    print(
-        f"{len(rows)} pairs, {sum(one.pair.is_useful for one in rows)} useful, {sum(not one.found for one in rows)} never shown"
-    )
+    useful, never = sum(one.pair.is_useful for one in rows), sum(not one.found for one in rows)
+    print(f"{len(rows)} pairs, {useful} useful, {never} never shown")
     for name, confidences in ways.items():
         report(name, rows, confidences)
 
 
 def report(name: str, rows: Sequence[Graded], confidences: Sequence[float]) -> None:
     """AUC, of all and by archive, precision among the surest issues, and what cuts show."""
-    labels = [one.pair.is_useful for one in rows]
-    parts = {one.pair.archive: [] for one in rows}
-    for one, confidence in zip(rows, confidences, strict=True):
-        parts[one.pair.archive].append((one.pair.is_useful, confidence))
-    by_archive = "  ".join(
-        f"{key.split('_')[-1]} {auc(*zip(*part, strict=True)) or 0:.2f}" for key, part in parts.items()
-    )
+    graded = [(one.pair.is_useful, confidence) for one, confidence in zip(rows, confidences, strict=True)]
+    parts: dict[str, list[tuple[bool, float]]] = {}
+    for one, pair in zip(rows, graded, strict=True):
+        parts.setdefault(one.pair.archive, []).append(pair)
+    by_archive = "  ".join(f"{key} {area(part):.2f}" for key, part in parts.items())
     surest = "  ".join(f"{share} % {value:.2f}" for share, value in precisions(rows, confidences).items())
-    print(f"{name}: AUC {auc(labels, confidences) or 0:.3f} ({by_archive}); useful among the surest {surest}")
+    print(f"{name}: AUC {area(graded):.3f} ({by_archive}); useful among the surest {surest}")
     for cut in CUTS:
-        shown = [label for label, confidence in zip(labels, confidences, strict=True) if confidence >= cut]
-        good = sum(shown)
-        print(
-            f"    from {cut:.2f} on: {len(shown)} shown, {good / max(1, len(shown)):.2f} useful, {good / sum(labels):.2f} of the useful"
-        )
+        print(f"    from {cut:.2f} on: {told([(label, confidence >= cut) for label, confidence in graded])}")
+
+
+def area(graded: Sequence[tuple[bool, float]]) -> float:
+    return auc([label for label, _ in graded], [confidence for _, confidence in graded]) or 0.0
+
+
+def told(graded: Sequence[tuple[bool, bool]]) -> str:
+    """What is said of pairs, each of which is useful or not, and shown or not."""
+    shown = [is_useful for is_useful, is_shown in graded if is_shown]
+    good, useful = sum(shown), sum(is_useful for is_useful, _ in graded)
+    return f"{len(shown)} shown, {good / max(1, len(shown)):.2f} of these useful, {good / useful:.2f} of the useful"
 
 
 def precisions(rows: Sequence[Graded], confidences: Sequence[float]) -> dict[int, float]:
-    """How much of what is shown on the surest so many percent of issues is useful; of each issue the surest pair counts."""
+    """The useful part of what is shown on the surest so many percent of issues; of an issue the surest pair counts."""
     best: dict[tuple[str, int], tuple[float, bool]] = {}
     for one, confidence in zip(rows, confidences, strict=True):
         key = one.pair.archive, one.pair.id
@@ -121,23 +125,16 @@ class Kind:
 
 def through_import(pairs: Sequence[Pair], kind: Kind) -> None:
     """Which pairs are shown by a store that an archive was read into."""
-    shown, by_archive = 0, {}
+    found: list[tuple[bool, bool]] = []
     for name in dict.fromkeys(pair.archive for pair in pairs):
-        found = imported(name, [pair for pair in pairs if pair.archive == name], kind)
-        by_archive[name] = found
-        print(f"{name}: {told(found)}", flush=True)
-    print(f"all: {told([one for found in by_archive.values() for one in found])}")
+        part = imported(name, [pair for pair in pairs if pair.archive == name], kind)
+        print(f"{name}: {told(part)}", flush=True)
+        found += part
+    print(f"all: {told(found)}")
 
 
-def told(found: Sequence[tuple[Pair, bool]]) -> str:
-    useful = sum(pair.is_useful for pair, _ in found)
-    shown = [pair.is_useful for pair, is_shown in found if is_shown]
-    good = sum(shown)
-    return f"{len(shown)} of {len(found)} shown, {good} of these useful ({good / max(1, len(shown)):.2f}), {good / useful:.2f} of the useful"
-
-
-def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[Pair, bool]]:
-    """Whether each pair is shown on its issue, asked as it was when it was opened."""
+def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[bool, bool]]:
+    """Whether each pair is useful, and whether it is shown on its issue, asked as it was when it was opened."""
     with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
         memory = Memory(FolderStore(Path(folder) / "store"), embedder=kind.embedder).open()
         records = tuple(read_archive(DATA / FOLDERS.get(name, f"threads/{name}.jsonl.gz")))
@@ -154,7 +151,7 @@ def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[Pair, b
             matches = {key: matched(thread, memory) for key, thread in threads.items() if isinstance(thread, Thread)}
         finally:
             memory.close()
-    return [(pair, pair.earlier in matches[pair.id]) for pair in pairs]
+    return [(pair.is_useful, pair.earlier in matches[pair.id]) for pair in pairs]
 
 
 def matched(thread: Thread, memory: Memory) -> set[object]:
