@@ -34,7 +34,7 @@ IMAGE_FOLDER = Path("/models")
 """Where the image keeps the model that it was built with."""
 
 MAX_TOKENS = 128
-"""What all-MiniLM-L6-v2 was trained on. Twice as many take more than twice the time, and told no better what is alike."""
+"""What all-MiniLM-L6-v2 was trained on. Twice as many take over twice the time, and tell no better what is alike."""
 
 MAX_CHARACTERS = 8192
 """Read of a text: 128 tokens of prose are 750 characters, of hexadecimal digits and spaces a few thousand."""
