@@ -20,7 +20,7 @@ LEAST_THREADS = 100
 LEAST_SPOKEN = 20
 """Comments from which a precision means something."""
 
-STRENGTH = 10.0
+STRENGTH = 20.0
 """How strongly own confidences are drawn to the shipped ones, in units of each feature's spread."""
 
 
