@@ -38,6 +38,9 @@ CUT = SHOWN_FROM
 """A similarity is the probability that somebody who reads both calls the hit useful, unless a repository's own cut is
 higher. Of all that is shown four in five are useful then, as most of it is surer than the cut."""
 
+CUT_WITH_MODEL = 0.6
+"""With a text model four in five are useful from this confidence on, in archives that it was not fitted to as well."""
+
 SKIPPED = 20
 """The first issues of an archive have nothing to be compared with."""
 
@@ -153,7 +156,7 @@ def fit_text_model(
     if not keeps_order:
         ranking = replace(ranking, with_text_model=fit_orders(read[0], asked).with_text_model)
     rows = graded_pairs(read, ranking, trains=True)
-    return replace(ranking, with_text_model=fit_confidence(rows, ranking.with_text_model).with_cut(CUT))
+    return replace(ranking, with_text_model=fit_confidence(rows, ranking.with_text_model).with_cut(CUT_WITH_MODEL))
 
 
 def compare(ours: Ranking, theirs: Ranking) -> str:
