@@ -13,6 +13,9 @@ from bot.recall.library import Library
 from bot.recall.lines import read_lines, shared_runs, threes, without_lines
 from bot.recall.why import Shared, opening, shared_signals
 
+TITLE = 0
+"""The line of an opening text that is never taken for a form."""
+
 MAX_GROUPS = 200
 """Of so many signals and runs of words the index is asked how many threads hold them; what comes after is common."""
 
@@ -53,11 +56,10 @@ def compared(thread: Thread, others: Sequence[Thread], asked: Question, library:
         return held_by.get(known(group), asked.few + 1) <= asked.few
 
     for other, both, alike in zip(others, shared, runs, strict=True):
-        rare = [run for run in alike if is_specific(run.terms)]
-        common = {run.line.place for run in alike if run.is_most and run not in rare} - {0}
+        common = {run.line.place for run in alike if run.is_most and not is_specific(run.terms)}
         yield Both(
             both.only(is_specific),
-            len(threes(run for run in rare if run.line.fails)),
-            without_lines(ours.text, common),
+            len(threes(run for run in alike if run.line.fails and is_specific(run.terms))),
+            without_lines(ours.text, common - {TITLE}),
             frozenset((*terms(other.title), *body_terms(other.body))),
         )

@@ -34,6 +34,7 @@ from bot.reading.tags import pieces
 from bot.reading.versions import read_version
 from bot.reading.words import body_terms
 from bot.recall.condense import condense, condense_body
+from bot.recall.lines import read_lines, shared_runs, without_lines
 from bot.recall.query import similar_query, word_query
 from bot.recall.why import opening, reasons, shared_signals
 from bot.settings import RECALL_PHRASES
@@ -73,6 +74,11 @@ def why(text: str) -> object:
     return reasons(ours.text, shared_signals(ours, opening(other)), ())
 
 
+def lines(text: str) -> object:
+    here = read_lines(text)
+    return without_lines(text, {run.line.place for run in shared_runs(here, here)})
+
+
 def told(text: str) -> object:
     context = Context(mentioned=(Mention(1, text, "open", conversation=(CondensedTurn(text, text, DAY, text),)),))
     return as_xml(context), as_markdown(context)
@@ -94,6 +100,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "questions": lambda text: recall_question(f"what did we decide about {text}", RECALL_PHRASES),
     "sections": lambda text: (page_title(text), [first_sentences(part) for part in sections(text)]),
     "condensed body": condense_body,
+    "shared lines": lines,
     "query": lambda text: (similar_query(opened(text)), word_query(text)),
     "defanged line": lambda text: defang.inline(text, BEYOND),
     "defanged quote": lambda text: defang.prose(text, BEYOND),
