@@ -175,6 +175,14 @@ def test_of_a_ranking_in_the_first_format_the_orders_are_kept() -> None:
             parse(broken)
 
 
+def test_what_a_text_model_says_is_weighed_only_where_there_is_one() -> None:
+    found = shipped()
+    assert {"semantic", "semantic_title"} <= found.with_text_model.order.keys()
+    assert found.with_text_model.confidence["semantic"] > 0
+    for model in (found.with_vectors, found.by_words):
+        assert not {name for name in (*model.order, *model.confidence) if name.startswith("semantic")}
+
+
 def test_a_confidence_is_the_logistic_of_its_evidence() -> None:
     model = Model({}, {SURE: 2.0, ALSO: 1.0}, -2.0, 0.5)
     assert model.probability({SURE: 1.0, "unknown": 9.0}) == 0.5
