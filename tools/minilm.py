@@ -68,7 +68,7 @@ def fetched(folder: Path) -> Path:
 
 
 def weights(safetensors: bytes) -> dict[str, Array]:
-    """The tensors of floats by name (https://huggingface.co/docs/safetensors: a header of JSON, then all values)."""
+    """The tensors of floats by name (a header of JSON with its length before it, then all values)."""
     size = int.from_bytes(safetensors[:8], "little")
     header, values = json.loads(safetensors[8 : 8 + size]), safetensors[8 + size :]
     found = {}
