@@ -24,7 +24,7 @@ from bot.evaluation.labels import Links, Mark
 from bot.evaluation.replay import History
 from bot.memory.index import ARMS
 from bot.model import Thread, ThreadId
-from bot.ranking import MODEL_NAMES, SHOWN_FROM, Ranking, ranking_fields, shipped
+from bot.ranking import CONFIDENCE, MODEL_NAMES, SHOWN_FROM, Ranking, ranking_fields, shipped
 from tools.graded import Graded, fit_confidence, graded, read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +33,10 @@ TARGET = ROOT / "bot/ranking.json"
 CUT = SHOWN_FROM
 """A similarity is the probability that somebody who reads both calls the hit useful, unless a repository's own cut is
 higher. Of all that is shown four in five are useful then, as most of it is surer than the cut."""
+
+READ_BY_HAND = {"same_failure": 2.0}
+"""No graded pair has the same error and the same file, of few threads each: two people who met one failure and tell of
+it in other words. By links it is worth more than the error alone; how much is a guess."""
 
 SKIPPED = 20
 """The first issues of an archive have nothing to be compared with."""
@@ -115,14 +119,16 @@ def main() -> None:
     ranking = shipped() if chosen.keep_orders else fit_orders(found[0], asked)
     for arms in ((), ARMS[:2]):
         rows = graded_pairs(found, ranking, trains=bool(arms))
-        ranking = ranking.with_model(arms, fit_confidence(rows, ranking.model(arms)).with_cut(CUT))
+        fitted = fit_confidence(rows, ranking.model(arms), [name for name in CONFIDENCE if name not in READ_BY_HAND])
+        fitted = replace(fitted, confidence={**fitted.confidence, **READ_BY_HAND})
+        ranking = ranking.with_model(arms, fitted.with_cut(CUT))
     by_vectors, order = ranking.with_vectors, ranking.with_text_model.order
     ranking = replace(ranking, with_text_model=replace(by_vectors, order=order))
     provenance = {
         "order": f"{len(asked)} queries of {len(found[0].history.threads):,} Rust issues up to 2015, listwise softmax",
         "confidence": f"{len(rows)} pairs that two people graded, of "
         + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in found),
-        "not fitted": "semantic, semantic_title",
+        "not fitted": "semantic, semantic_title, same_failure",
     }
     text = json.dumps(ranking_fields(replace(ranking, provenance=provenance)), indent=1) + "\n"
     if chosen.check:
