@@ -33,7 +33,7 @@ ORDER = (
 MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
 """The models of a ranking."""
 
-CONFIDENCE = ("titles", "share", "place", "errors", "semantic")
+CONFIDENCE = ("titles", "share", "place", "errors", "same_error", "same_failure", "semantic")
 """What the confidence in a hit is made of; `bot.recall.rank` says how each is measured."""
 
 

@@ -28,7 +28,7 @@ from bot.memory.index import ARMS
 from bot.memory.learned import Embedder, embedded
 from bot.model import Thread, ThreadId
 from bot.numeric.embedder import open_embedder
-from bot.ranking import MODEL_NAMES, SHOWN_FROM, Ranking, ranking_fields, shipped
+from bot.ranking import CONFIDENCE, MODEL_NAMES, SHOWN_FROM, Model, Ranking, ranking_fields, shipped
 from tools.graded import Graded, fit_confidence, graded, read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +40,10 @@ higher. Of all that is shown four in five are useful then, as most of it is sure
 
 CUT_WITH_MODEL = 0.6
 """With a text model four in five are useful from this confidence on, in archives that it was not fitted to as well."""
+
+READ_BY_HAND = {"same_failure": 2.0}
+"""No graded pair has the same error and the same file, of few threads each: two people who met one failure and tell of
+it in other words. By links it is worth more than the error alone; how much is a guess."""
 
 SKIPPED = 20
 """The first issues of an archive have nothing to be compared with."""
@@ -132,7 +136,7 @@ def main() -> None:
     rows = list[Graded]()
     for arms in ((), ARMS[:2]):
         rows = graded_pairs(found, ranking, trains=bool(arms))
-        ranking = ranking.with_model(arms, fit_confidence(rows, ranking.model(arms)).with_cut(CUT))
+        ranking = ranking.with_model(arms, fitted(rows, ranking.model(arms), CUT))
     if chosen.semantic:
         ranking = fit_text_model(ranking, found, asked, open_embedder(chosen.semantic), chosen.keep_orders)
     provenance = {
@@ -140,12 +144,19 @@ def main() -> None:
         "confidence": f"{len(rows)} pairs that two people graded, of "
         + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in found),
         "text model": "all-MiniLM-L6-v2 in 8 bits, as tools/minilm.py makes it",
+        "not fitted": "same_failure",
     }
     text = json.dumps(ranking_fields(replace(ranking, provenance=provenance)), indent=1) + "\n"
     if chosen.check:
         print(compare(ranking, shipped()))
     else:
         TARGET.write_text(text, encoding="utf-8")
+
+
+def fitted(rows: Sequence[Graded], model: Model, cut: float) -> Model:
+    """The model with the confidence that these grades teach."""
+    found = fit_confidence(rows, model, [name for name in CONFIDENCE if name not in READ_BY_HAND])
+    return replace(found, confidence={**found.confidence, **READ_BY_HAND}).with_cut(cut)
 
 
 def fit_text_model(
@@ -156,7 +167,7 @@ def fit_text_model(
     if not keeps_order:
         ranking = replace(ranking, with_text_model=fit_orders(read[0], asked).with_text_model)
     rows = graded_pairs(read, ranking, trains=True)
-    return replace(ranking, with_text_model=fit_confidence(rows, ranking.with_text_model).with_cut(CUT_WITH_MODEL))
+    return replace(ranking, with_text_model=fitted(rows, ranking.with_text_model, CUT_WITH_MODEL))
 
 
 def compare(ours: Ranking, theirs: Ranking) -> str:

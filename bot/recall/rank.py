@@ -65,7 +65,7 @@ class Ranked:
     echoes: frozenset[ThreadId] = frozenset()
 
     def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
-        """The candidate with its confidence and similarity. ``signals``: `titles`, `errors`."""
+        """The candidate with its confidence and similarity. ``signals`` are those of the text."""
         evidence = self._evidence(candidate, signals)
         confidence = self.model.probability(evidence)
         similarity = self.model.similarity(confidence)
@@ -76,6 +76,8 @@ class Ranked:
 
         ``share`` is the logarithm of that of the query's weight; ``place`` is 1 for the hit with the highest score,
         1/2 for the next, and so on; ``semantic`` is the cosine of the texts by a downloaded model, where there is one.
+        ``signals``: `titles` (`bot.recall.features.titles_covered`), `errors`, ln(1 + words by three in lines about a
+        failure), `same_error`, that an error is the same, and `same_failure`, that a file beside it is the same too.
         Neither the age of a candidate nor its state has a part in it.
         """
         hit = candidate.hit

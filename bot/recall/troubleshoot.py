@@ -158,7 +158,12 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
         is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
         if why and (both.shared != Shared() or is_rare):
             covered = candidate.features["title_covered"]
-            signals = {"titles": titles_covered(covered, ranking.asked, both.words), "errors": log1p(both.errors)}
+            signals = {
+                "titles": titles_covered(covered, ranking.asked, both.words),
+                "errors": log1p(both.errors),
+                "same_error": float(bool(both.shared.errors)),
+                "same_failure": float(bool(both.shared.errors and both.shared.files)),
+            }
             found.append(Found(ranking.judged(candidate, signals), texts[candidate.entry.id], why))
     return sorted(found, key=lambda one: surest_first(one.candidate))
 

@@ -21,7 +21,7 @@ TITLE = "Cookie lost"
 ASKED: Question = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)
 BY_WORDS = shipped().by_words
 PLAIN = Model({"text": 4.0, "age": -1.0, "open": 2.0}, {"titles": 1.0}, -2.0, 0.25)
-NO_SIGNALS = {"titles": 0.0, "errors": 0.0}
+NO_SIGNALS = {"titles": 0.0, "errors": 0.0, "same_error": 0.0, "same_failure": 0.0}
 
 
 def entry(key: ThreadId, days: float = 1, **rest: Any) -> Entry:
@@ -163,7 +163,7 @@ def test_folding_takes_the_group_to_the_place_of_its_best() -> None:
 def test_the_evidence_is_what_it_is_said_to_be() -> None:
     hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4, "semantic": 0.6}) for key in range(1, 5)]
     found = rank(*hits, model=shipped().with_text_model)
-    signals = {"titles": 0.8, "errors": 0.7}
+    signals = {"titles": 0.8, "errors": 0.7, "same_error": 1.0, "same_failure": 0.0}
     evidence = {c.entry.id: found.judged(c, signals).evidence for c in found.candidates}
     assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.6, **signals}
     assert set(evidence[1]) == set(CONFIDENCE)
@@ -211,7 +211,7 @@ def test_judging_changes_nothing_but_what_it_finds() -> None:
 )
 def test_the_surer_the_more_similar(covered: list[float], cut: float) -> None:
     found = rank(hit(1), model=PLAIN.with_cut(cut))
-    less, more = (found.judged(found.candidates[0], {"titles": each, "errors": 0.0}) for each in covered)
+    less, more = (found.judged(found.candidates[0], {**NO_SIGNALS, "titles": each}) for each in covered)
     assert 0 <= less.confidence <= more.confidence <= 1
     assert 0 <= less.similarity <= more.similarity <= 1
     for one in (less, more):
