@@ -14,32 +14,30 @@ RUN apt-get update \
     /usr/local/lib/python3.13
 
 FROM system AS libraries
-# SEMANTIC=1 adds a text model, named by commit and hashes, and what runs it (docs/semantic.md). By default nothing is added.
+# SEMANTIC=1 adds a text model, made of weights that are named by their hash, and what runs it (docs/semantic.md).
 ARG SEMANTIC=0
-ARG MODEL_URL=""
-ARG MODEL_COMMIT=""
-ARG MODEL_FILE=""
-ARG MODEL_SHA256=""
-ARG VOCABULARY_SHA256=""
 # SERVER=1 adds what the webhook server needs (docs/self-hosting.md); it goes by words, without a model.
 ARG SERVER=0
-COPY requirements*.lock tools/fetch_model.py tools/image_bill.py tools/image_cut.py tools/image_root.py \
-     /build/
+COPY requirements*.lock tools/image_bill.py tools/image_cut.py tools/image_root.py /build/
+COPY tools/minilm.py tools/onnx_file.py /build/tools/
 RUN mkdir /models /data \
  && case "$SEMANTIC$SERVER" in \
       00) ln -s requirements.lock /build/chosen.lock ;; \
-      10) ln -s requirements-semantic.lock /build/chosen.lock && python -I /build/fetch_model.py /models ;; \
+      10) ln -s requirements-semantic.lock /build/chosen.lock ;; \
       01) ln -s requirements-server.lock /build/chosen.lock ;; \
       *) echo "SEMANTIC and SERVER must be 0 or 1, and not both 1: $SEMANTIC, $SERVER" >&2; exit 1 ;; \
     esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \
     --require-hashes -r /build/chosen.lock \
+ && if [ "$SEMANTIC" = 1 ]; then \
+      PYTHONPATH=/build:/opt/precedent/lib/python3.13/site-packages python -m tools.minilm /models; \
+    fi \
  && python -I /build/image_cut.py /opt/precedent/lib/python3.13/site-packages \
  && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash /opt/precedent/lib
 RUN python -I /build/image_root.py /image /opt/precedent \
  && mkdir /image/usr/share/precedent \
- && python -I /build/image_bill.py /image /opt/precedent/lib/python3.13/site-packages \
+ && python -I /build/image_bill.py /image /opt/precedent/lib/python3.13/site-packages /models \
     > /image/usr/share/precedent/bill.cdx.json
 
 FROM system AS code

@@ -7,14 +7,14 @@ in the same form. All of it is data from outside: what is not as described is re
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, log
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 LARGEST = 1_000.0
 """No weight is larger."""
 
@@ -30,20 +30,19 @@ ORDER = (
 )
 """What the order of candidates is made of; `bot.recall.features` says how each is measured."""
 
-CONFIDENCE = ("likeness", "lead", "share", "words", "title_covered", "same_error", "same_file", "names", "closed")
-"""What the confidence in a hit is made of."""
+MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
+"""The models of a ranking."""
 
-LINKED = tuple(name for name in CONFIDENCE if name != "closed")
-"""The part of it whose weights are fitted to what people link. They link what is open, however alike, so the weight of
-``closed`` comes from pairs that were read by hand."""
+CONFIDENCE = ("titles", "share", "place", "errors", "same_error", "same_failure", "semantic")
+"""What the confidence in a hit is made of; `bot.recall.rank` says how each is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
     """``order``: weight of each feature in the score of a candidate, in log-odds against the other candidates.
 
-    ``confidence`` and ``intercept``: a logistic model of the probability that people would link the hit. ``cut``: the
-    confidence, in 0..1, that stands at a similarity of 0.65.
+    ``confidence`` and ``intercept``: a logistic model of the probability that somebody who reads both threads calls the
+    hit useful. ``cut``: the confidence, in 0..1, that stands at a similarity of 0.65.
     """
 
     order: Mapping[str, float]
@@ -71,30 +70,54 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One model for memories whose index has vectors, one for those that go by words alone.
+    """A model for each kind of memory: with vectors that it trained, by words alone, with those of a text model too.
 
     ``provenance``: what the numbers were learned from, as plain values.
     """
 
     with_vectors: Model
     by_words: Model
+    with_text_model: Model
     provenance: Mapping[str, object] = field(default_factory=dict)
 
-    def model(self, has_vectors: bool) -> Model:
-        return self.with_vectors if has_vectors else self.by_words
+    def model(self, arms: Collection[str]) -> Model:
+        """The model for texts that have vectors of these arms."""
+        return getattr(self, kind_of(arms))  # type: ignore[no-any-return]
+
+    def with_model(self, arms: Collection[str], model: Model) -> Ranking:
+        """The same with another model for texts that have vectors of these arms."""
+        changed: dict[str, Any] = {kind_of(arms): model}
+        return replace(self, **changed)
+
+
+def kind_of(arms: Collection[str]) -> str:
+    """Which of a ranking's models is for texts that have vectors of these arms."""
+    return "with_text_model" if "semantic" in arms else "with_vectors" if arms else "by_words"
 
 
 def parse(fields: Any) -> Ranking:
-    """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds."""
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+    """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds.
+
+    Of one in the first format the orders are taken: its confidence was that people would link a hit, and is no more.
+    """
+    if not isinstance(fields, dict) or fields.get("format") not in (1, FORMAT):
         raise ValueError("not a ranking of this format")
     provenance = fields.get("provenance", {})
     if not isinstance(provenance, dict):
         raise ValueError("provenance: not an object")
+    if fields["format"] == 1:
+        return _of_first_format(fields, provenance)
+    return Ranking(**{kind: _model(fields, kind) for kind in MODEL_NAMES}, provenance=provenance)
+
+
+def _of_first_format(fields: Mapping[str, Any], provenance: Mapping[str, object]) -> Ranking:
+    vectors, words = (_weights(_section(fields, kind), "order", ORDER) for kind in ("with_vectors", "by_words"))
+    ours, learned = shipped(), {key: value for key, value in provenance.items() if key == "order"}
     return Ranking(
-        with_vectors=_model(fields, "with_vectors"),
-        by_words=_model(fields, "by_words"),
-        provenance=provenance,
+        with_vectors=replace(ours.with_vectors, order=vectors),
+        by_words=replace(ours.by_words, order=words),
+        with_text_model=replace(ours.with_text_model, order=vectors),
+        provenance={**ours.provenance, **learned},
     )
 
 
@@ -103,8 +126,7 @@ def ranking_fields(ranking: Ranking) -> dict[str, object]:
     return {
         "format": FORMAT,
         "provenance": dict(ranking.provenance),
-        "with_vectors": _model_fields(ranking.with_vectors),
-        "by_words": _model_fields(ranking.by_words),
+        **{kind: _model_fields(getattr(ranking, kind)) for kind in MODEL_NAMES},
     }
 
 
@@ -115,9 +137,7 @@ def shipped() -> Ranking:
 
 
 def _model(fields: Mapping[str, Any], name: str) -> Model:
-    section = fields.get(name)
-    if not isinstance(section, dict):
-        raise ValueError(f"{name}: not an object")
+    section = _section(fields, name)
     cut = _number(section.get("cut"), f"{name}.cut")
     if not 0 < cut < 1:
         raise ValueError(f"{name}.cut: {cut} is not between 0 and 1")
@@ -127,6 +147,13 @@ def _model(fields: Mapping[str, Any], name: str) -> Model:
         intercept=_number(section.get("intercept"), f"{name}.intercept"),
         cut=cut,
     )
+
+
+def _section(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = fields.get(name)
+    if not isinstance(section, dict):
+        raise ValueError(f"{name}: not an object")
+    return section
 
 
 def _model_fields(model: Model) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
@@ -9,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.ranking import CONFIDENCE, LARGEST, ORDER, SHOWN_FROM, Model, Ranking, parse, ranking_fields, shipped
+from bot.memory.index import ARMS
+from bot.ranking import (
+    CONFIDENCE,
+    LARGEST,
+    MODEL_NAMES,
+    ORDER,
+    SHOWN_FROM,
+    Model,
+    Ranking,
+    parse,
+    ranking_fields,
+    shipped,
+)
 
 WEIGHTS = st.floats(-LARGEST, LARGEST)
 MODELS = st.builds(
@@ -33,13 +46,15 @@ ALSO = CONFIDENCE[1]
 
 def fields() -> dict[str, Any]:
     model = {"order": {"text": 5, "age": -0.25}, "confidence": {SURE: 1.5}, "intercept": -4, "cut": 0.2}
-    return {"format": 1, "provenance": {"order": "by hand"}, "with_vectors": model, "by_words": copy.deepcopy(model)}
+    return {"format": 2, "provenance": {"order": "by hand"}, **{kind: copy.deepcopy(model) for kind in MODEL_NAMES}}
 
 
 def test_a_ranking_is_read_as_it_is_written_down() -> None:
     found = parse(fields())
-    assert found.model(True) == Model({"text": 5.0, "age": -0.25}, {SURE: 1.5}, -4.0, 0.2)
-    assert found.model(False) is found.by_words
+    assert found.model(["trained"]) == Model({"text": 5.0, "age": -0.25}, {SURE: 1.5}, -4.0, 0.2)
+    assert found.model(["trained"]) is found.with_vectors
+    assert found.model([]) is found.by_words
+    assert found.model(ARMS) is found.model(["semantic", "semantic_title"]) is found.with_text_model
     assert found.provenance == {"order": "by hand"}
     assert parse(ranking_fields(found)) == found
 
@@ -82,7 +97,7 @@ def test_no_feature_of_the_order_counts_as_confidence() -> None:
         parse(given_)
 
 
-@pytest.mark.parametrize("name", ["format", "with_vectors", "by_words"])
+@pytest.mark.parametrize("name", ["format", *MODEL_NAMES])
 def test_every_section_must_be_there(name: str) -> None:
     given_ = fields()
     del given_[name]
@@ -98,7 +113,7 @@ def test_every_part_of_a_model_must_be_there(name: str) -> None:
         parse(given_)
 
 
-@pytest.mark.parametrize("given_", [None, [], "{}", 1, {}, {**fields(), "format": 2}, {**fields(), "provenance": 7}])
+@pytest.mark.parametrize("given_", [None, [], "{}", 1, {}, {**fields(), "format": 3}, {**fields(), "provenance": 7}])
 def test_what_is_of_another_shape_is_refused(given_: object) -> None:
     with pytest.raises(ValueError, match=r"format|object"):
         parse(given_)
@@ -113,11 +128,12 @@ def test_any_value_is_a_ranking_or_a_value_error(value: object) -> None:
             continue
 
 
-@given(MODELS, MODELS)
-def test_what_is_written_can_be_read_again(with_vectors: Model, by_words: Model) -> None:
-    written = json.dumps(ranking_fields(Ranking(with_vectors, by_words)), allow_nan=False)
-    found = parse(json.loads(written))
-    for model, expected in ((found.with_vectors, with_vectors), (found.by_words, by_words)):
+@given(MODELS, MODELS, MODELS)
+def test_what_is_written_can_be_read_again(with_vectors: Model, by_words: Model, with_text_model: Model) -> None:
+    ranking = Ranking(with_vectors, by_words, with_text_model)
+    found = parse(json.loads(json.dumps(ranking_fields(ranking), allow_nan=False)))
+    for kind in MODEL_NAMES:
+        model, expected = getattr(found, kind), getattr(ranking, kind)
         for weights, wanted in ((model.order, expected.order), (model.confidence, expected.confidence)):
             assert all(abs(weights.get(name, 0.0) - wanted[name]) <= 0.00005001 for name in wanted)
             assert 0.0 not in weights.values()
@@ -128,17 +144,43 @@ def test_what_is_written_can_be_read_again(with_vectors: Model, by_words: Model)
 
 def test_weights_that_ran_away_are_written_as_the_largest() -> None:
     wild = Model({"text": 1e9, "age": -inf}, {}, 1e6, 0.5)
-    found = parse(ranking_fields(Ranking(wild, wild))).by_words
+    found = parse(ranking_fields(Ranking(wild, wild, wild))).by_words
     assert (found.order, found.intercept) == ({"text": LARGEST, "age": -LARGEST}, LARGEST)
 
 
 def test_the_shipped_numbers_are_as_described() -> None:
     found = shipped()
     assert parse(ranking_fields(found)) == found
-    for model in (found.with_vectors, found.by_words):
+    for model in (found.with_vectors, found.by_words, found.with_text_model):
         assert model.order
         assert model.confidence
     assert not {name for name in found.by_words.order if name.startswith(("trained", "semantic"))}
+
+
+def test_of_a_ranking_in_the_first_format_the_orders_are_kept() -> None:
+    """Its confidence was that people link a hit: what a repository learned of that is no probability of use."""
+    old = {
+        "format": 1,
+        "provenance": {"order": "120 marked duplicates of this repository", "cut": "12.5% of 300"},
+        "with_vectors": {"order": {"trained": 7.0}, "confidence": {"likeness": 1.0}, "intercept": -9, "cut": 0.09},
+        "by_words": {"order": {"text": 6.0}, "confidence": {"lead": 1.0}, "intercept": -9, "cut": 0.3},
+    }
+    found, ours = parse(old), shipped()
+    assert found.with_vectors == replace(ours.with_vectors, order={"trained": 7.0})
+    assert found.by_words == replace(ours.by_words, order={"text": 6.0})
+    assert found.with_text_model == replace(ours.with_text_model, order={"trained": 7.0})
+    assert found.provenance == {**ours.provenance, "order": "120 marked duplicates of this repository"}
+    for broken in ({**old, "by_words": None}, {**old, "with_vectors": {"order": {"charm": 1.0}}}):
+        with pytest.raises(ValueError, match=r"object|no feature"):
+            parse(broken)
+
+
+def test_what_a_text_model_says_is_weighed_only_where_there_is_one() -> None:
+    found = shipped()
+    assert {"semantic", "semantic_title"} <= found.with_text_model.order.keys()
+    assert found.with_text_model.confidence["semantic"] > 0
+    for model in (found.with_vectors, found.by_words):
+        assert not {name for name in (*model.order, *model.confidence) if name.startswith("semantic")}
 
 
 def test_a_confidence_is_the_logistic_of_its_evidence() -> None:

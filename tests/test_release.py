@@ -16,7 +16,7 @@ from tests.container.engine import GIVEN, Engine
 from tools import release
 
 ROOT = Path(__file__).resolve().parents[1]
-ONE, OTHER = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
+ONE, OTHER, THIRD, FOURTH = (f"sha256:{digit * 64}" for digit in "1234")
 IMAGE = "registry.example.org/octocat/precedent"
 CHECK = ("--registry", "registry.example.org", "--repository", "OctoCat/Precedent", "--ref", "refs/heads/main")
 ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
@@ -338,12 +338,16 @@ def test_an_image_keeps_its_name_once_its_tag_is_there(tmp_path: Path) -> None:
     (tmp_path / "bin" / "docker").write_text(DOCKER, encoding="utf-8")
     (tmp_path / "bin" / "docker").chmod(0o755)
     known = {"IMAGE": IMAGE, "TAG": "v1.2.3", "AMD64": ONE, "ARM64": OTHER}
+    known |= {"SEMANTIC_AMD64": THIRD, "SEMANTIC_ARM64": FOURTH}
     tags = tmp_path / "calls.tags"
     tags.write_text("refs/tags/v1.2.30\n", encoding="utf-8")
-    assert play("publish", tmp_path, tmp_path, **known) == "digest=sha256:3\n"
-    made = f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}"
+    assert play("publish", tmp_path, tmp_path, **known) == "digest=sha256:3\nsemantic=sha256:3\n"
     calls = tmp_path / "calls"
-    assert calls.read_text(encoding="utf-8").splitlines()[1] == made
+    made = [line for line in calls.read_text(encoding="utf-8").splitlines() if "imagetools create" in line]
+    assert made == [
+        f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}",
+        f"docker buildx imagetools create --tag {IMAGE}:1.2.3-semantic {IMAGE}@{THIRD} {IMAGE}@{FOURTH}",
+    ]
     tags.write_text("refs/tags/v1.2.3\nrefs/tags/v1.2.30\n", encoding="utf-8")
     calls.unlink()
     with pytest.raises(subprocess.CalledProcessError) as failed:

@@ -1,9 +1,11 @@
 """Fits the shipped ranking to the development data and writes bot/ranking.json.
 
-    python -m tools.fit_ranking [--check] [--keep-orders]
+    python -m tools.fit_ranking [--check] [--keep-orders] [--semantic FOLDER]
 
-The order is fitted to the queries whose earlier duplicate is known, the confidence to the hits of replayed issues and
-to what people linked later. `--check` fits them and says how far they are from what is shipped, without writing.
+The order is fitted to the queries whose earlier duplicate is known, the confidence to pairs that people graded. What is
+shipped for memories with a text model is fitted only with `--semantic`, the folder that `tools.minilm` makes: it reads
+all issues, which takes some minutes. `--check` fits them and says how far they are from what is shipped; it writes
+nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,38 +20,35 @@ from typing import Any
 
 from bot.archive import thread_from_archive
 from bot.doors.progress import progress
-from bot.evaluation.backtest import Seen, Watch, newest, replay
-from bot.evaluation.calibrate import by_share, recut
 from bot.evaluation.evaluate import Query, Trial, evaluate
 from bot.evaluation.examples import fit
 from bot.evaluation.labels import Links, Mark
 from bot.evaluation.replay import History
+from bot.memory.index import ARMS
+from bot.memory.learned import Embedder, embedded
 from bot.model import Thread, ThreadId
-from bot.numeric.fitting import fit_probability
-from bot.ranking import LINKED, Model, Ranking, ranking_fields, shipped
-from bot.settings import Settings
+from bot.numeric.embedder import open_embedder
+from bot.ranking import CONFIDENCE, MODEL_NAMES, SHOWN_FROM, Model, Ranking, ranking_fields, shipped
+from tools.graded import Graded, fit_confidence, graded, read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared/data"
 TARGET = ROOT / "bot/ranking.json"
-SHARE = 1 / 12
-CUT_YEAR = 2014
-"""The cut is set on the last year of the large archive, when there was most to be compared with."""
+CUT = SHOWN_FROM
+"""A similarity is the probability that somebody who reads both calls the hit useful, unless a repository's own cut is
+higher. Of all that is shown four in five are useful then, as most of it is surer than the cut."""
 
-SAMPLE = 2_400
-"""Issues of the large archive that are replayed; of the small ones all."""
+CUT_WITH_MODEL = 0.6
+"""With a text model four in five are useful from this confidence on, in archives that it was not fitted to as well."""
+
+READ_BY_HAND = {"same_failure": 2.0}
+"""No graded pair has the same error and the same file, of few threads each: two people who met one failure and tell of
+it in other words. By links it is worth more than the error alone; how much is a guess."""
 
 SKIPPED = 20
 """The first issues of an archive have nothing to be compared with."""
 
 SEED = 20_150_101
-READ_BY_HAND = {"closed": -0.6}
-"""By what people link, an issue that was closed a month ago is hardly ever related: they link what is open, so it says
-little. Of 124 shown pairs that were read by hand 77 % of the open ones and 42 % of the closed ones were related, at the
-same confidence; this weight makes them alike."""
-
-NOT_FITTED = {"semantic": 4.0, "semantic_title": 1.0}
-"""No downloaded model was at hand: a guess, until a repository's own history says better."""
 
 
 @dataclass(frozen=True)
@@ -96,58 +94,57 @@ def queries() -> list[Query]:
     return [Query(row["id"], frozenset(row["relevant"])) for row in map(json.loads, lines)]
 
 
+def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
+    """The same archive, read by a text model."""
+    threads = archive.history.threads
+    with progress(archive.name, len(threads)) as tick:
+        arms = {}
+        for thread in threads:
+            arms[thread.id] = embedded(thread, embedder)
+            tick(1)
+    return replace(archive, history=replace(archive.history, arms=arms, embedder=embedder))
+
+
 def fit_orders(large: Archive, asked: Sequence[Query]) -> Ranking:
     """The orders, from nothing."""
     with progress("Queries", len(asked)) as tick:
         _, examples = evaluate(large.history, asked, Trial({query.id: shipped() for query in asked}), tick)
-    found = fit(examples, None, 1.0)
-    return replace(found, with_vectors=replace(found.with_vectors, order={**NOT_FITTED, **found.with_vectors.order}))
+    return fit(examples, None, 1.0)
 
 
-def replayed(archive: Archive, ranking: Ranking, trains: bool) -> list[Seen]:
-    """A sample of an archive, with the candidates and the evidence of each issue."""
-    issues = newest(archive.history, len(archive.history.threads))[SKIPPED:]
-    asked = random.Random(SEED).sample(issues, min(SAMPLE, len(issues)))
-    watch = Watch(ranking, Settings(), trains=trains)
-    with progress(archive.name, len(asked)) as tick:
-        return list(replay(archive.history, archive.links, asked, watch, tick))
-
-
-def fit_model(seen: Sequence[Seen], of_large: Sequence[Seen], model: Model) -> Model:
-    """Confidence, intercept and cut of a model whose order is given."""
-    pairs = [
-        (c.evidence, hit.related) for one in seen for c, hit in zip(one.candidates, one.replayed.hits, strict=True)
-    ]
-    rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
-    weights, intercept = fit_probability(rows, labels, LINKED)
-    fitted = replace(model, confidence=weights, intercept=intercept)
-    late = [recut(one, fitted, 0.0).replayed for one in of_large if one.replayed.created_at.year == CUT_YEAR]
-    found = by_share(late, fitted, SHARE).model
-    return replace(found, confidence={**found.confidence, **READ_BY_HAND})
+def graded_pairs(found: Sequence[Archive], ranking: Ranking, trains: bool) -> list[Graded]:
+    """All graded pairs as this ranking sees them."""
+    pairs = read_pairs(DATA / "related.jsonl")
+    rows = []
+    with progress("Graded pairs", len(pairs)) as tick:
+        for archive in found:
+            wanted = [pair for pair in pairs if pair.archive.startswith(archive.name)]
+            rows += list(graded(archive.history, wanted, ranking, trains=trains))
+            tick(len(wanted))
+    return rows
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--check", action="store_true")
     options.add_argument("--keep-orders", action="store_true", help="fit the confidences alone")
+    options.add_argument("--semantic", type=Path, metavar="FOLDER", help="fit what a text model adds, too")
     chosen = options.parse_args()
-    large, *small = archives()
-    asked = queries()
-    ranking = shipped() if chosen.keep_orders else fit_orders(large, asked)
-    for has_vectors in (True, False):
-        name = "with_vectors" if has_vectors else "by_words"
-        of_large = replayed(large, ranking, has_vectors)
-        seen = [*of_large, *(one for archive in small for one in replayed(archive, ranking, has_vectors))]
-        fitted = fit_model(seen, of_large, ranking.model(has_vectors))
-        ranking = Ranking(fitted if has_vectors else ranking.with_vectors, ranking.by_words if has_vectors else fitted)
-        print(f"{name}: {len(seen):,} issues replayed, cut {fitted.cut:.4f}")
+    found, asked = archives(), queries()
+    ranking = shipped() if chosen.keep_orders else fit_orders(found[0], asked)
+    ranking = replace(ranking, with_text_model=shipped().with_text_model)
+    rows = list[Graded]()
+    for arms in ((), ARMS[:2]):
+        rows = graded_pairs(found, ranking, trains=bool(arms))
+        ranking = ranking.with_model(arms, fitted(rows, ranking.model(arms), CUT))
+    if chosen.semantic:
+        ranking = fit_text_model(ranking, found, asked, open_embedder(chosen.semantic), chosen.keep_orders)
     provenance = {
-        "order": f"{len(asked)} queries of {len(large.history.threads):,} Rust issues up to 2015, listwise softmax",
-        "confidence": f"hits of {SAMPLE:,} of these issues and of all of "
-        + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in small),
-        "cut": f"one in {1 / SHARE:.0f} of the Rust issues of {CUT_YEAR} has a hit if closed ones count as open",
-        "closed": "124 pairs that were read by hand",
-        "not fitted": "semantic, semantic_title",
+        "order": f"{len(asked)} queries of {len(found[0].history.threads):,} Rust issues up to 2015, listwise softmax",
+        "confidence": f"{len(rows)} pairs that two people graded, of "
+        + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in found),
+        "text model": "all-MiniLM-L6-v2 in 8 bits, as tools/minilm.py makes it",
+        "not fitted": "same_failure",
     }
     text = json.dumps(ranking_fields(replace(ranking, provenance=provenance)), indent=1) + "\n"
     if chosen.check:
@@ -156,13 +153,28 @@ def main() -> None:
         TARGET.write_text(text, encoding="utf-8")
 
 
+def fitted(rows: Sequence[Graded], model: Model, cut: float) -> Model:
+    """The model with the confidence that these grades teach."""
+    found = fit_confidence(rows, model, [name for name in CONFIDENCE if name not in READ_BY_HAND])
+    return replace(found, confidence={**found.confidence, **READ_BY_HAND}).with_cut(cut)
+
+
+def fit_text_model(
+    ranking: Ranking, found: Sequence[Archive], asked: Sequence[Query], embedder: Embedder, keeps_order: bool
+) -> Ranking:
+    """The ranking with a model for memories that this text model reads."""
+    read = [with_text_model(archive, embedder) for archive in found]
+    if not keeps_order:
+        ranking = replace(ranking, with_text_model=fit_orders(read[0], asked).with_text_model)
+    rows = graded_pairs(read, ranking, trains=True)
+    return replace(ranking, with_text_model=fitted(rows, ranking.with_text_model, CUT_WITH_MODEL))
+
+
 def compare(ours: Ranking, theirs: Ranking) -> str:
     """The largest distance between the weights of two rankings, by part."""
     lines = []
-    for name, one, other in (
-        ("with_vectors", ours.with_vectors, theirs.with_vectors),
-        ("by_words", ours.by_words, theirs.by_words),
-    ):
+    for name in MODEL_NAMES:
+        one, other = getattr(ours, name), getattr(theirs, name)
         for part in ("order", "confidence"):
             mine, yours = getattr(one, part), getattr(other, part)
             distance = max(abs(mine.get(key, 0.0) - yours.get(key, 0.0)) for key in {*mine, *yours})

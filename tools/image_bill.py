@@ -1,6 +1,6 @@
-"""States what an image is made of, as CycloneDX in JSON: Debian's packages, Python, and the libraries of Python.
+"""States what an image is made of, as CycloneDX in JSON: Debian's packages, Python, its libraries, and the text model.
 
-python -I image_bill.py ROOT SITE_PACKAGES > bill.cdx.json
+python -I image_bill.py ROOT SITE_PACKAGES MODELS > bill.cdx.json
 
 runs while the image is built, over the file system that becomes the image's own. https://cyclonedx.org/docs/1.6/json/
 """
@@ -38,13 +38,21 @@ def python(packages: Path) -> Iterator[Component]:
         yield component(name, found.version, f"pkg:pypi/{name}@{quote(found.version)}")
 
 
+def model(folder: Path) -> Iterator[Component]:
+    """The files of the text model, by their hashes; none where there is no model."""
+    if (folder / "model.sha256").exists():
+        for line in (folder / "model.sha256").read_text(encoding="ascii").splitlines():
+            sha256, name = line.split()
+            yield component(name, sha256, f"pkg:generic/{name}@{sha256}")
+
+
 def component(name: str, version: str, purl: str) -> Component:
     return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
 
 
-def bill(root: Path, packages: Path) -> str:
+def bill(root: Path, packages: Path, models: Path) -> str:
     """The whole document, the same for the same content."""
-    listed = sorted([*debian(root), *python(packages)], key=lambda each: each["purl"])
+    listed = sorted([*debian(root), *python(packages), *model(models)], key=lambda each: each["purl"])
     told = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": listed}
     return json.dumps(told, indent=1) + "\n"
 

@@ -8,14 +8,14 @@ The workflow that `precedent init` writes is the one that the README shows.
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
 from bot.config import CONFIG_PATH
 from bot.doors.setup.written import workflow
-from bot.ranking import CONFIDENCE, ORDER, SHOWN_FROM, shipped
+from bot.ranking import CONFIDENCE, MODEL_NAMES, ORDER, SHOWN_FROM, shipped
 from bot.settings import Described, Value, describe
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
 
@@ -126,29 +126,30 @@ def number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def weights_table(names: tuple[str, ...], by_vectors: Mapping[str, float], by_words: Mapping[str, float]) -> str:
+def weights_table(names: tuple[str, ...], models: Sequence[Mapping[str, float]]) -> str:
     """The weights of the features that count in one of the models, in this order."""
     rows = [
-        (f"`{name}`", *(number(part[name]) if name in part else NO_WEIGHT for part in (by_vectors, by_words)))
+        (f"`{name}`", *(number(part[name]) if name in part else NO_WEIGHT for part in models))
         for name in names
-        if name in by_vectors or name in by_words
+        if any(name in part for part in models)
     ]
-    return table(("feature", "with vectors", "by words"), rows)
+    return table(("feature", *(kind.replace("_", " ") for kind in MODEL_NAMES)), rows)
 
 
 def weights() -> str:
     """The shipped ranking: the weights of the order, and those of the confidence with what it begins with."""
-    one, other = shipped().with_vectors, shipped().by_words
+    models = [getattr(shipped(), kind) for kind in MODEL_NAMES]
     rest = [
-        ("to begin with", number(one.intercept), number(other.intercept)),
-        (f"confidence at a similarity of {SHOWN_FROM}", f"{one.cut:.3f}", f"{other.cut:.3f}"),
+        ("to begin with", *(number(model.intercept) for model in models)),
+        (f"confidence at a similarity of {SHOWN_FROM}", *(f"{model.cut:.3f}" for model in models)),
     ]
+    confidence = weights_table(CONFIDENCE, [model.confidence for model in models])
     return "\n".join(
         [
             "The order of candidates:\n",
-            weights_table(ORDER, one.order, other.order),
+            weights_table(ORDER, [model.order for model in models]),
             "The confidence in a hit:\n",
-            weights_table(CONFIDENCE, one.confidence, other.confidence) + table(("", "", ""), rest).split("\n", 2)[2],
+            confidence + table(("",) * (1 + len(MODEL_NAMES)), rest).split("\n", 2)[2],
         ]
     )
 

@@ -18,7 +18,7 @@ from bot.comment.render import Renderer
 from bot.doors.archives import read_archive
 from bot.doors.given import MAX_NAME, issue_named, keys_of
 from bot.doors.progress import progress
-from bot.doors.stores import open_store
+from bot.doors.stores import open_store, text_model
 from bot.errors import UserError
 from bot.kept import Changes
 from bot.memory.folder import FolderStore
@@ -49,7 +49,7 @@ def run_import(given: argparse.Namespace) -> object:
     started = time.monotonic()
     if given.store.exists() and not given.store.is_dir():
         raise UserError(f"{given.store} is a file: --store takes a folder")
-    memory = Memory(FolderStore(given.store), repo=given.repo).open()
+    memory = Memory(FolderStore(given.store), repo=given.repo, embedder=text_model(given.semantic)).open()
     last = {thread.id: place for place, thread in _in_archives(given.files)}  # all is read once before any is written
     comments = 0
     with progress("Reading threads", len(last)) as tick:
@@ -58,6 +58,10 @@ def run_import(given: argparse.Namespace) -> object:
             memory.stage(Changes(records=batch), tick)
             memory.commit(f"Import {len(batch)} threads")
             comments += sum(len(thread.comments) for thread in batch)
+    if memory.lacks_vectors:
+        with progress("Reading with the text model", memory.size) as tick:
+            memory.rebuild_index(tick)
+            memory.commit("Index with a text model")
     counts = {
         "threads": len(last),
         "comments": comments,
@@ -79,7 +83,7 @@ def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
 
 def run_answer(given: argparse.Namespace) -> object:
     """What would be said on a thread."""
-    memory = open_store(given.store)
+    memory = open_store(given.store, semantic=given.semantic)
     settings, repo = Settings(), given.repo or memory.repo
     thread = _thread(memory, given.id, repo or "")
     started = time.perf_counter()
@@ -93,6 +97,8 @@ def run_answer(given: argparse.Namespace) -> object:
         markdown = renderer.render(context, thread_id=thread.id, now=asked.revised_at, searched=context.searched).text
     ms = (time.perf_counter() - started) * 1000
     memory.close()
+    for note in memory.notes if given.semantic else ():
+        print(note, file=sys.stderr)
     if given.json:
         return answer_json(answer, markdown, ms)
     if isinstance(answer, Silent):

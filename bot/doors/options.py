@@ -43,6 +43,7 @@ def _add_import(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--repo", type=repository, metavar="OWNER/NAME", help="the repository that the threads come from"
     )
+    _add_semantic(command)
     command.add_argument("--json", action="store_true", help="print counts as JSON")
 
 
@@ -59,6 +60,7 @@ def _add_answer(doors: Doors[argparse.ArgumentParser]) -> None:
         help="created: see nothing from after the thread's creation",
     )
     command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help="for links and full references")
+    _add_semantic(command)
     command.add_argument("--json", action="store_true", help="print the whole answer as JSON")
 
 
@@ -96,9 +98,7 @@ def _add_eval(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--folds", type=number(2, 50), metavar="N", help="weights fitted to the other folds of the queries, by time"
     )
-    command.add_argument(
-        "--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings beside the words"
-    )
+    _add_semantic(command)
     command.add_argument("--against", type=Path, metavar="FILE", help="an earlier result (--json) to compare with")
     command.add_argument("--json", action="store_true", help="print the figures and all ranks as JSON")
 
@@ -134,6 +134,7 @@ def _add_history(command: argparse.ArgumentParser) -> None:
         "--seconds", type=number(1, 86_400), metavar="N", help="stop after so long, newest issues first"
     )
     command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help="for links and full references")
+    _add_semantic(command)
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
@@ -160,3 +161,9 @@ def _add_doctor(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--thorough", action="store_true", help="read every record, not 300 of them")
     command.add_argument("--verbose", action="store_true", help="show what is fine in full too")
     command.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def _add_semantic(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings beside the words"
+    )

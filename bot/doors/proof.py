@@ -15,17 +15,17 @@ from bot.comment.links import Links
 from bot.comment.render import Renderer
 from bot.doors.archives import read_archive
 from bot.doors.progress import progress
-from bot.doors.stores import open_store
+from bot.doors.stores import open_store, text_model
 from bot.errors import UserError, WorldError
 from bot.evaluation.backtest import Seen
-from bot.evaluation.calibrate import Calibration, by_precision, by_share, has_vectors
+from bot.evaluation.calibrate import Calibration, arms_of, by_precision, by_share
 from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate
 from bot.evaluation.learn import Learner
 from bot.evaluation.metrics import RankMetrics, percentile, rank_differences, summary
 from bot.evaluation.replay import History
 from bot.evaluation.report import in_words, render_report
 from bot.learning import learner
-from bot.memory.learned import Embedder, Lesson
+from bot.memory.learned import Lesson
 from bot.memory.memory import Memory
 from bot.model import Thread, ThreadId
 from bot.ranking import Ranking, shipped
@@ -39,7 +39,7 @@ def run_eval(given: argparse.Namespace) -> object:
     threads = {thread.id: thread for thread in read_archive(given.threads)}
     asked = _limited(_queries(given.queries, threads), given.limit)
     with progress("Reading threads", len(threads)) as tick:
-        history = History.read(threads.values(), _embedder(given.semantic), tick)
+        history = History.read(threads.values(), text_model(given.semantic), tick)
     window = timedelta(days=given.window_days) if given.window_days else None
     with progress("Queries", len(asked) * (2 if given.folds else 1)) as tick:
         if given.folds:
@@ -72,7 +72,7 @@ def run_calibrate(given: argparse.Namespace) -> object:
     memory, learner = _learner(given)
 
     def calibrated(seen: Sequence[Seen], ranking: Ranking) -> Calibration:
-        model = ranking.model(has_vectors(seen))
+        model = ranking.model(arms_of(seen))
         replayed = [one.replayed for one in seen]
         if given.precision is not None:
             return by_precision(replayed, model, given.precision)
@@ -89,16 +89,10 @@ def run_calibrate(given: argparse.Namespace) -> object:
 
 def _learner(given: argparse.Namespace) -> tuple[Memory, Learner]:
     """The memory of a store and its history, which is replayed as the store answers: with vectors where it has them."""
-    memory = open_store(given.store)
+    memory = open_store(given.store, semantic=given.semantic)
     repo = given.repo or memory.repo
     renderer = Renderer(links=Links(repo=repo or ""), commands=False)
     return memory, learner(memory, Settings(), renderer, Place(repo), trains=memory.has_words)
-
-
-def _embedder(folder: Path | None) -> Embedder | None:
-    from bot.numeric.embedder import open_embedder
-
-    return open_embedder(folder) if folder else None
 
 
 def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[Query]:

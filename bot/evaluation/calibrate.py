@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.evaluation.backtest import Seen
 from bot.evaluation.labels import NO_FEEDBACK, Feedback
 from bot.evaluation.metrics import reaching
 from bot.evaluation.results import Replayed
-from bot.ranking import LINKED, Model
+from bot.ranking import Model
 
 USUAL_SHARE = 0.125
 """Of the issues: a repository of its own cut gives a hit to no more than these by itself."""
@@ -20,18 +20,8 @@ LEAST_THREADS = 100
 LEAST_SPOKEN = 20
 """Comments from which a precision means something."""
 
-LEAST_RELATED = 50
-"""Related hits from which a repository's own confidences are fitted."""
-
 STRENGTH = 20.0
 """How strongly own confidences are drawn to the shipped ones, in units of each feature's spread."""
-
-OPINION = 3
-"""Rows that a hit counts for on which people said what they think. That nobody linked a hit is half a word: of those
-with high confidence three of ten are really unrelated (`bot.evaluation.metrics`). An opinion is a whole one."""
-
-Pair = tuple[Mapping[str, float], bool]
-"""The evidence for a hit, and whether it is related."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +34,26 @@ class Calibration:
 
 
 def refitted(seen: Sequence[Seen], model: Model, feedback: Feedback = NO_FEEDBACK) -> Model:
-    """The model with confidences fitted to what was seen, where people linked enough of it."""
+    """The model with confidences drawn towards what people said of hits that they saw.
+
+    What they link has no part in it: most of what is worth showing is never linked, so links teach the order alone.
+    """
     from bot.numeric.fitting import fit_probability
 
-    weighed = [one for each in seen for one in _weighed(each, feedback)]
-    if sum(related for (_, related), _ in weighed) < LEAST_RELATED:
+    told = [
+        (candidate.evidence, feedback[one.replayed.id, hit.id])
+        for one in seen
+        for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True)
+        if (one.replayed.id, hit.id) in feedback
+    ]
+    if not told:
         return model
-    pairs = [pair for pair, weight in weighed for _ in range(weight)]
-    used = [name for name in LINKED if name in model.confidence]
+    rows, labels = [evidence for evidence, _ in told], [is_good for _, is_good in told]
     prior = (model.confidence, model.intercept)
-    rows, labels = [evidence for evidence, _ in pairs], [related for _, related in pairs]
-    weights, intercept = fit_probability(rows, labels, used, prior=prior, strength=STRENGTH)
-    return replace(model, confidence={**model.confidence, **weights}, intercept=intercept)
-
-
-def _weighed(one: Seen, feedback: Feedback) -> Iterator[tuple[Pair, int]]:
-    """The hits of a thread, each with the rows that it counts for. An opinion overrules links."""
-    for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True):
-        opinion = feedback.get((one.replayed.id, hit.id))
-        related = hit.related if opinion is None else opinion
-        yield (candidate.evidence, related), 1 if opinion is None else OPINION
+    weights, intercept = fit_probability(
+        rows, labels, [*model.confidence], prior=prior, strength=STRENGTH, holds_intercept=True
+    )
+    return replace(model, confidence=weights, intercept=intercept)
 
 
 def by_share(replayed: Sequence[Replayed], model: Model, share: float) -> Calibration:
@@ -94,9 +84,9 @@ def by_precision(replayed: Sequence[Replayed], model: Model, precision: float) -
     return _kept(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
 
 
-def has_vectors(seen: Sequence[Seen]) -> bool:
-    """Whether anything was found by vectors, of whichever arm."""
-    return any(candidate.hit.near for one in seen for candidate in one.candidates)
+def arms_of(seen: Sequence[Seen]) -> frozenset[str]:
+    """The arms by which anything was found."""
+    return frozenset(arm for one in seen for candidate in one.candidates for arm in candidate.hit.near)
 
 
 def recut(one: Seen, model: Model, threshold: float) -> Seen:

@@ -21,7 +21,7 @@ Progress = Callable[[int], None]
 
 ROUNDS = 2
 _PLAIN = Model({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
-UNTAUGHT = Ranking(_PLAIN, _PLAIN)
+UNTAUGHT = Ranking(_PLAIN, _PLAIN, _PLAIN)
 """What picks candidates where nothing may be known of the queries: likeness alone, every arm as much as the other."""
 
 

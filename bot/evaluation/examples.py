@@ -44,9 +44,11 @@ def fit(
     Of the features only those in ``names`` are weighed.
     """
     known = base or _blank()
+    trained = [name for name in names if not name.startswith("semantic")]
     return Ranking(
-        _fitted(examples, known.with_vectors, strength, names),
+        _fitted(examples, known.with_vectors, strength, trained),
         _fitted(examples, known.by_words, strength, [name for name in names if name not in ARMS]),
+        _fitted(examples, known.with_text_model, strength, names),
         {**known.provenance, "order": f"{len(examples)} marked duplicates of this repository"},
     )
 
@@ -68,4 +70,4 @@ def _fitted(examples: Sequence[Example], model: Model, strength: float, names: S
 
 def _blank() -> Ranking:
     nothing = Model({}, {}, 0.0, 0.5)
-    return Ranking(nothing, nothing)
+    return Ranking(nothing, nothing, nothing)

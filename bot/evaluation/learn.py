@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 
 from bot.evaluation.backtest import Seen, Watch, newest, replay
-from bot.evaluation.calibrate import USUAL_SHARE, Calibration, by_share, has_vectors, recut, refitted
+from bot.evaluation.calibrate import USUAL_SHARE, Calibration, arms_of, by_share, recut, refitted
 from bot.evaluation.evaluate import lessons
 from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, Links
@@ -63,8 +63,8 @@ class Learner:
         found = calibrate(seen, ranking)
         evidence: dict[str, object] = {"cut": found.reason, "replayed": len(seen)}
         evidence |= {"opinions": len(self.links.feedback)} if self.links.feedback else {}
-        part = {"with_vectors": found.model} if has_vectors(seen) else {"by_words": found.model}
-        return replace(ranking, **part, provenance={**ranking.provenance, **evidence}), found
+        own = ranking.with_model(arms_of(seen), found.model)
+        return replace(own, provenance={**ranking.provenance, **evidence}), found
 
     def backtest(
         self, ranking: Ranking, count: int, seconds: float | None, tick: Progress = lambda _: None
@@ -93,7 +93,7 @@ class Learner:
 def usual_cut(seen: Sequence[Seen], ranking: Ranking, feedback: Feedback = NO_FEEDBACK) -> Calibration:
     """The cut for the usual share of issues, but never below the shipped confidence: a repository in which little
     repeats itself gets fewer comments, not worse ones."""
-    model = ranking.model(has_vectors(seen))
+    model = ranking.model(arms_of(seen))
     own = refitted(seen, model, feedback)
     replayed = [recut(one, own, 0.0).replayed for one in seen]
     found = by_share(replayed, own, USUAL_SHARE)

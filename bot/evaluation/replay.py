@@ -128,6 +128,11 @@ class Past:
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         return self._index.rarity(terms, before=before)
 
+    def held_by(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> Mapping[frozenset[str], int]:
+        return self._index.held_by(groups, before=before)
+
 
 @dataclass(frozen=True)
 class Epoch:

@@ -74,6 +74,11 @@ class Draft(Changed):
         wanted = list(terms)
         return self._ask(lambda index: index.rarity(wanted, before=before), {})
 
+    def held_by(self, groups: Iterable[frozenset[str]], before: datetime | None) -> dict[frozenset[str], int]:
+        """How many threads hold all terms of each group; nothing when it cannot be had."""
+        wanted = list(groups)
+        return self._ask(lambda index: index.held_by(wanted, before=before), {})
+
     @cached_property
     def encoder(self) -> Encoder:
         """What makes vectors of threads, by what this memory has learned."""

@@ -121,6 +121,13 @@ class Index(Protocol):
         """
         ...
 
+    def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
+        """How many threads hold all terms of each group in their titles and opening texts; none hold an empty one.
+
+        Of the terms of a question this reads nothing that `rarity` has not read. Raises IndexCorrupt.
+        """
+        ...
+
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         """The entries of those of ``ids`` that are in the index. Raises IndexCorrupt."""
         ...

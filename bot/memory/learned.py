@@ -12,6 +12,7 @@ from bot.errors import WorldError
 from bot.memory.records import canonical
 from bot.model import Thread
 from bot.ranking import Ranking, parse, ranking_fields
+from bot.reading.markdown import read
 from bot.reading.words import body_terms, terms
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ RANKING = f"{FOLDER}/ranking.json"
 BACKTEST = f"{FOLDER}/backtest.json"
 
 MAX_EMBEDDED = 4_000
-"""Characters of an opening text that are embedded; a model reads fewer words than that."""
+"""Characters of an opening text that are read for a text model, which takes fewer words than that."""
 
 
 class Embedder(Protocol):
@@ -96,8 +97,11 @@ class Remembering:
 
 def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
     """The thread's vectors by a downloaded model. Raises WorldError when that fails."""
+    body = thread.body[:MAX_EMBEDDED]
+    # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
+    prose = "\n".join(read(body).prose) or body
     try:
-        text, title = embedder.encode([f"{thread.title}\n{thread.body[:MAX_EMBEDDED]}", thread.title])
+        text, title = embedder.encode([f"{thread.title}\n{prose}", thread.title])
     except WorldError:
         raise
     except Exception as error:  # native code of others: whatever it raises costs the arm, not the run

@@ -135,6 +135,11 @@ class Memory:
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         return self.draft.rarity(terms, before)
 
+    def held_by(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> Mapping[frozenset[str], int]:
+        return self.draft.held_by(groups, before)
+
     @property
     def ranking(self) -> Ranking:
         return self.draft.encoder.learned.ranking
@@ -248,6 +253,11 @@ class Memory:
         """Make the index anew from the records (staged; `commit` writes it)."""
         self.draft.rebuild_index(tick, embeds=True)
         self._made_anew = True
+
+    @property
+    def lacks_vectors(self) -> bool:
+        """Whether the index was made without the text model that is at hand."""
+        return self.embedder is not None and self.embedder.fingerprint != self.draft.manifest.embedder
 
     def teach(self, lesson: Lesson) -> None:
         """Keep what was learned (staged); the index has to be made anew after it."""

@@ -44,8 +44,12 @@ def fit_probability(
     *,
     prior: tuple[Mapping[str, float], float] | None = None,
     strength: float = 1.0,
+    holds_intercept: bool = False,
 ) -> tuple[Weights, float]:
-    """Weights and intercept of a logistic regression of ``labels``; the intercept is not drawn to the prior's."""
+    """Weights and intercept of a logistic regression of ``labels``.
+
+    The intercept is drawn to the prior's with ``holds_intercept`` only: few labels of one kind would carry it away.
+    """
     weights, intercept = prior or ({}, 0.0)
     start = np.array([*(weights.get(name, 0.0) for name in names), intercept])
     if not rows:
@@ -53,7 +57,7 @@ def fit_probability(
     matrix = _matrix(rows, names)
     spread = np.append(_spread(matrix), 1.0)
     scaled = np.column_stack([matrix, np.ones(len(matrix))]) / spread
-    pull = np.append(np.full(len(names), strength), 0.0)
+    pull = np.append(np.full(len(names), strength), strength if holds_intercept else 0.0)
     truth = np.array(labels, dtype=float)
     found = _newton(lambda point: _logistic(scaled, truth, point), start * spread, pull) / spread
     return dict(zip(names, found[:-1].tolist(), strict=True)), float(found[-1])

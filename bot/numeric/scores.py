@@ -96,6 +96,15 @@ def places_of_any(values: Numbers, wanted: Iterable[int]) -> list[int]:
     return found
 
 
+def common(parts: Sequence[Numbers]) -> Numbers:
+    """The numbers that stand in all parts, each of which is ascending and not empty."""
+    found, *others = sorted(parts, key=len)
+    for other in others:
+        place = np.minimum(np.searchsorted(other, found), len(other) - 1)
+        found = found[other[place] == found]
+    return found
+
+
 def more_than(times: int, parts: Sequence[Numbers]) -> Numbers:
     """The numbers that stand in all parts together more often than so many times."""
     known, counts = np.unique(joined_numbers(parts), return_counts=True)

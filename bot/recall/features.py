@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from math import exp, fsum, log1p
+from math import exp, fsum, log, log1p
 
 from bot.indexed import Hit
 from bot.model import Thread
 from bot.reading.words import body_terms, terms
-from bot.recall.why import Shared
 
 DAY = 86_400.0
 USUAL_RARITY = 0.6
 """Rarity of a word that the question does not hold, as a share of the rarest's: about the mean over titles."""
 
 FEW = 12
-TELLING = 0.5
-"""Least rarity of a word that tells something, as a share of the rarest's: of N threads about √N may hold it."""
+WIDE = 0.1
+"""Of a word that more than this share of all threads holds nobody would say that two speak of it."""
+
+LEAST_FEW, FEW_SHARE = 5, 0.01
+"""As many threads, or this share of them, may have an error, a path, a name, a line that still says something."""
 
 _REMEMBERED = 1 << 14
 
@@ -45,11 +47,20 @@ class Question:
     def words(self) -> int:
         return len(self.title | self.body)
 
+    @property
+    def threads(self) -> float:
+        """How many threads there are, by the rarity of a word that stands nowhere."""
+        return (exp(self.rarest) - 1) / 2 - 0.5
+
+    @property
+    def few(self) -> float:
+        """How many threads may hold what is specific to two of them."""
+        return max(LEAST_FEW, FEW_SHARE * self.threads) + self.repeats
+
     def is_rare(self, rarity: float, share: float) -> bool:
         """Whether this is such a share of the rarest word's rarity; what FEW threads hold beside repeats is."""
-        threads = (exp(self.rarest) - 1) / 2 - 0.5
         held_by = FEW + self.repeats
-        few = log1p(max(0.0, threads - held_by + 0.5) / (held_by + 0.5))
+        few = log1p(max(0.0, self.threads - held_by + 0.5) / (held_by + 0.5))
         return rarity >= min(share * self.rarest, few)
 
 
@@ -66,22 +77,21 @@ def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Ques
     )
 
 
-def telling(both: Shared, asked: Question) -> Shared:
-    """Of what both texts hold the part with a rare word: every other report may name ``main.rs`` or one banner."""
+def is_told(term: str, asked: Question) -> bool:
+    """Whether so few threads hold this term that it says something of two that do."""
+    return asked.is_rare(asked.rarity.get(term, 0.0), -log(WIDE) / asked.rarest)
 
-    def rare(values: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(value for value in values if asked.is_rare(_rarest(terms(value), asked), TELLING))
 
-    return replace(both, errors=rare(both.errors), files=rare(both.files), names=rare(both.names))
+def titles_covered(candidate_covered: float, asked: Question, words: frozenset[str]) -> float:
+    """How far each title is covered by the other text, on average: ``words`` are all of the older text."""
+    whole = _weight(asked.title, asked)
+    ours = _weight(asked.title & words, asked) / whole if whole else 0.0
+    return (ours + candidate_covered) / 2
 
 
 def rare_terms(hit: Hit, asked: Question) -> float:
     """How rare the three rarest of the strongest shared terms are on average."""
     return sum(sorted((asked.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]) / 3
-
-
-def _rarest(words: Iterable[str], asked: Question) -> float:
-    return max((asked.rarity.get(word, 0.0) for word in words), default=0.0)
 
 
 def order_features(hit: Hit, asked: Question, best: float) -> dict[str, float]:

@@ -28,6 +28,10 @@ class Library(Protocol):
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]: ...
 
+    def held_by(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> Mapping[frozenset[str], int]: ...
+
     @property
     def ranking(self) -> Ranking: ...
 
@@ -63,6 +67,11 @@ class WithoutWords:
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         return self._library.rarity(terms, before=before)
+
+    def held_by(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> Mapping[frozenset[str], int]:
+        return self._library.held_by(groups, before=before)
 
     @property
     def ranking(self) -> Ranking:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from math import log1p
+from math import log
 
 from bot.indexed import Entry, Hit
 from bot.model import ThreadId
@@ -17,8 +18,8 @@ from bot.recall.features import Question, order_features
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
 
-FIELD = 10
-"""A hit is compared with the one after the ten best: what stands out from its field is more than a shared subject."""
+LEAST_SHARE = 1e-4
+"""Of a share the logarithm counts; what was found by vectors alone has none."""
 
 CIRCUMSTANCES = frozenset({"open", "age", "closed"})
 """Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
@@ -30,8 +31,8 @@ class Candidate:
 
     ``found_as`` is the duplicate that was found in its stead, else its own id; ``folded`` names all threads that count
     for it. ``score`` is in log-odds against the other candidates, ``features`` what it is made of; ``likeness`` is the
-    part of it that has nothing to do with the candidate's age and state. ``confidence`` is the probability that people
-    would link it, ``evidence`` what that is made of.
+    part of it that has nothing to do with the candidate's age and state. ``confidence`` is the probability that it is
+    worth showing, ``evidence`` what that is made of.
     """
 
     entry: Entry
@@ -51,23 +52,20 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """All candidates, best first, with what is needed to tell how one stands out among them.
+    """All candidates, best first, with what is needed to tell how sure one may be of each.
 
-    ``rival`` is the likeness after the FIELD most alike, with one echo among them at most. ``echoes`` say the same as
-    the question. All others are judged as if there were none: a unit of their score is worth ``lift`` log-odds more,
-    and ``others_rival`` is the rival among them.
+    ``scores`` are those of all hits but ``echoes``, ascending: echoes say the same as the question, and others are
+    judged as if there were none.
     """
 
     candidates: tuple[Candidate, ...]
     asked: Question
     model: Model
-    rival: float = 0.0
+    scores: tuple[float, ...] = ()
     echoes: frozenset[ThreadId] = frozenset()
-    lift: float = 0.0
-    others_rival: float = 0.0
 
     def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
-        """The candidate with its confidence and similarity. ``signals``: `same_error`, `same_file`, `names`."""
+        """The candidate with its confidence and similarity. ``signals`` are those of the text."""
         evidence = self._evidence(candidate, signals)
         confidence = self.model.probability(evidence)
         similarity = self.model.similarity(confidence)
@@ -76,21 +74,19 @@ class Ranked:
     def _evidence(self, candidate: Candidate, signals: Mapping[str, float]) -> dict[str, float]:
         """The features of `bot.ranking.CONFIDENCE`.
 
-        ``likeness`` is the candidate's and ``lead`` its distance to the rival of the most alike; ``share`` is that of
-        the query's weight, ``words`` ln(1 + terms of the question), ``title_covered`` as in `bot.recall.features`.
-        ``closed`` is 1 for what was closed, however long ago: the age of a candidate has no part in it.
+        ``share`` is the logarithm of that of the query's weight; ``place`` is 1 for the hit with the highest score,
+        1/2 for the next, and so on; ``semantic`` is the cosine of the texts by a downloaded model, where there is one.
+        ``signals``: `titles` (`bot.recall.features.titles_covered`), `errors`, ln(1 + words by three in lines about a
+        failure), `same_error`, that an error is the same, and `same_failure`, that a file beside it is the same too.
+        Neither the age of a candidate nor its state has a part in it.
         """
-        is_echo = candidate.found_as in self.echoes
-        likeness = candidate.likeness if is_echo else _lifted(candidate, self.lift)
-        return {
-            "likeness": likeness,
-            "lead": likeness - (self.rival if is_echo else self.others_rival),
-            "share": candidate.hit.share,
-            "words": log1p(self.asked.words),
-            "title_covered": candidate.features["title_covered"],
-            "closed": 1.0 - candidate.features["open"],
+        hit = candidate.hit
+        evidence = {
+            "share": log(max(LEAST_SHARE, hit.share)),
+            "place": 1 / (1 + len(self.scores) - bisect_right(self.scores, hit.score)),
             **signals,
         }
+        return evidence | ({"semantic": hit.near["semantic"]} if "semantic" in hit.near else {})
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -120,37 +116,14 @@ def ranked(hits: Sequence[Hit], canonical: Mapping[ThreadId, Entry], asked: Ques
         entry = canonical.get(hit.entry.id, hit.entry)
         found = Candidate(entry, hit, sum(weighed.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(found)
-    return _measured(tuple(in_order(map(_folded, groups.values()))), hits, asked, model)
-
-
-def _measured(candidates: tuple[Candidate, ...], hits: Sequence[Hit], asked: Question, model: Model) -> Ranked:
-    """The candidates with what they are measured by. However many echoes there are, they are one rival."""
     again = echoes(hits, asked)
-    best = max((hit.score for hit in hits), default=0.0)
-    best_other = max((hit.score for hit in hits if hit.entry.id not in again), default=0.0)
-    lift = model.order.get("text", 0.0) * (1 / best_other - 1 / best) if best_other > 0 else 0.0
-    others = [one for one in candidates if one.found_as not in again]
-    said_again = sorted(one.likeness for one in candidates if one.found_as in again)
     return Ranked(
-        candidates,
+        tuple(in_order(map(_folded, groups.values()))),
         replace(asked, repeats=max(0, len(again) - 1)),
         model,
-        rival=_rival([*(one.likeness for one in others), *said_again[-1:]]),
+        scores=tuple(sorted(hit.score for hit in hits if hit.entry.id not in again)),
         echoes=again,
-        lift=lift,
-        others_rival=_rival([_lifted(one, lift) for one in others]),
     )
-
-
-def _lifted(candidate: Candidate, lift: float) -> float:
-    """The likeness of a candidate where a unit of its score is worth so many log-odds more."""
-    return candidate.likeness + lift * candidate.hit.score
-
-
-def _rival(likenesses: Iterable[float]) -> float:
-    """The likeness after the FIELD most alike."""
-    alike = sorted(likenesses, reverse=True)
-    return alike[min(FIELD, len(alike) - 1)] if alike else 0.0
 
 
 def _folded(group: Sequence[Candidate]) -> Candidate:

@@ -15,15 +15,16 @@ from bot.model import Kind, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import terms
 from bot.recall import strangers
+from bot.recall.compare import compared
 from bot.recall.condense import condense, share_budget
-from bot.recall.features import question, rare_terms, telling
+from bot.recall.features import is_told, question, rare_terms, titles_covered
 from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
 from bot.recall.rank import LEAST_TERMS, Candidate, Ranked, ranked, surest_first
 from bot.recall.reopened import earlier_ending
 from bot.recall.strangers import few_of_each_stranger
-from bot.recall.why import Shared, reasons, shared_signals
+from bot.recall.why import Shared, reasons
 
 CANDIDATES = 200
 READ = 8
@@ -63,7 +64,7 @@ def candidates(thread: Thread, library: Library, before: datetime | None, skip: 
     left_out = {thread.id, *skip}
     is_let_in = few_of_each_stranger(thread.created_at, strangers.AMONG_CANDIDATES)
     vectors = library.vectors(thread)
-    model = library.ranking.model(bool(vectors))
+    model = library.ranking.model(vectors)
     query = similar_query(thread, vectors, model)
     hits = library.search(
         query,
@@ -149,18 +150,19 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
     near = [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and not c.entry.open_at(before)][:READ]
     near += [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and c.entry.open_at(before)][:READ]
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)
+    read = [(c, texts.get(c.found_as, texts[c.entry.id])) for c in near if c.entry.id in texts]
     found = []
-    for candidate in near:
-        if candidate.entry.id not in texts:
-            continue
-        both = telling(shared_signals(thread, texts.get(candidate.found_as, texts[candidate.entry.id])), ranking.asked)
-        why = reasons(thread, both, candidate.hit.terms)
+    beside = compared(thread, [text for _, text in read], ranking.asked, library)
+    for (candidate, _), both in zip(read, beside, strict=True):
+        why = reasons(both.text, both.shared, [term for term in candidate.hit.terms if is_told(term, ranking.asked)])
         is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
-        if why and (both != Shared() or is_rare):
+        if why and (both.shared != Shared() or is_rare):
+            covered = candidate.features["title_covered"]
             signals = {
-                "same_error": float(bool(both.errors)),
-                "same_file": float(bool(both.files)),
-                "names": log1p(len(both.names)),
+                "titles": titles_covered(covered, ranking.asked, both.words),
+                "errors": log1p(both.errors),
+                "same_error": float(bool(both.shared.errors)),
+                "same_failure": float(bool(both.shared.errors and both.shared.files)),
             }
             found.append(Found(ranking.judged(candidate, signals), texts[candidate.entry.id], why))
     return sorted(found, key=lambda one: surest_first(one.candidate))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import islice
 
@@ -12,7 +12,7 @@ from bot.model import Thread
 from bot.reading.language import stretch
 from bot.reading.lexicon import COMMON_WORDS
 from bot.reading.signals import Signals, normalise_error, read_signals, without_addresses
-from bot.reading.words import token_terms, tokens
+from bot.reading.words import terms, token_terms, tokens
 
 MAX_REASONS = 3
 MAX_TERMS = 4
@@ -47,6 +47,7 @@ _RAISED = re.compile(
 )
 """``RelayBadGateway: upstream closed the connection``: a name as classes have it, and at least three words."""
 
+_SEPARATOR = re.compile(r"[\\/]")
 _CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -64,6 +65,8 @@ _LOOKS_FAILED = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
+_MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
+"""What the macros of build systems begin with: they stand in errors, and are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,45 +81,77 @@ class Shared:
     names: tuple[str, ...] = ()
     quoted: Mapping[str, str] = field(default_factory=dict, compare=False)
 
+    def words(self) -> Iterator[frozenset[str]]:
+        """The analysed terms of each; of a path those of the file and the folder that it is in, as what comes before is
+        somebody's machine."""
+        return map(self._terms, (*self.errors, *self.files, *self.names))
 
-def shared_signals(question: Thread, found: Thread) -> Shared:
-    """The signals that the opening texts share.
+    def only(self, is_specific: Callable[[frozenset[str]], bool]) -> Shared:
+        """Those whose terms are not in many threads."""
+
+        def kept(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(value for value in values if is_specific(self._terms(value)))
+
+        return replace(self, errors=kept(self.errors), files=kept(self.files), names=kept(self.names))
+
+    def _terms(self, value: str) -> frozenset[str]:
+        if value in self.files:
+            return frozenset(terms("/".join(_SEPARATOR.split(value)[-2:])))
+        return frozenset(terms(self.quoted.get(value, value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """An opening text with its title, and the signals in it; errors by what the same errors of two people share."""
+
+    text: str
+    errors: Mapping[str, str]
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def opening(thread: Thread) -> Opening:
+    """What a thread tells when it is opened."""
+    text = f"{thread.title}\n{thread.body}"
+    signals = read_signals(text)
+    return Opening(text, _errors(signals, text), signals.files, signals.identifiers)
+
+
+def shared_signals(ours: Opening, theirs: Opening) -> Shared:
+    """The signals that two opening texts share.
 
     Error lines agree when they do with their numbers, paths and quoted names masked, or word for word where nothing
     telling is left then. Lines that say no more than that something failed never agree.
     """
-    here, there = read_signals(_text(question)), read_signals(_text(found))
-    ours, theirs = _errors(here, _text(question)), _errors(there, _text(found))
-    same = [ours[key] for key in theirs if key in ours]
-    quoted = {ours[key]: _common(ours[key], line) for key, line in theirs.items() if key in ours}
-    files, names = set(there.files), set(there.identifiers)
+    same = {ours.errors[key]: line for key, line in theirs.errors.items() if key in ours.errors}
+    files, names = set(theirs.files), set(theirs.names)
     return Shared(
         tuple(same),
-        tuple(path for path in here.files if path in files),
-        tuple(name for name in here.identifiers if name in names),
-        quoted,
+        tuple(path for path in ours.files if path in files),
+        tuple(name for name in ours.names if name in names),
+        {line: _common(line, other) for line, other in same.items()},
     )
 
 
-def reasons(question: Thread, shared: Shared, terms: Iterable[str]) -> tuple[str, ...]:
+def reasons(text: str, shared: Shared, terms: Iterable[str]) -> tuple[str, ...]:
     """What both name, strongest first: error lines, error codes and types, files, identifiers, then words.
 
-    Values stand between backticks where they are code; they are strangers' text and not yet harmless.
+    ``text`` is where the words are found. Values stand between backticks where they are code; they are strangers' text
+    and not yet harmless.
     """
-    text = _text(question)
     errors = [line for line in shared.errors if _is_error(line, text)]
-    told = [f"same error `{_code(shared.quoted.get(errors[0], errors[0]))}`"] if errors else []
+    found = [f"same error `{_code(shared.quoted.get(errors[0], errors[0]))}`"] if errors else []
     if shared.files:
-        told.append(f"same file `{_code(shared.files[0])}`")
+        found.append(f"same file `{_code(shared.files[0])}`")
     others = [line for line in shared.errors if line not in errors]
     named = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
-    names = [name for name in named if not _is_told(name, told)]
-    if names and len(told) < MAX_REASONS:
-        told.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
-    words = _words(text, list(terms), told) if len(told) < MAX_REASONS else []
-    if len(words) >= (LEAST_WORDS if told else 1):
-        told.append("both speak of " + ", ".join(words))
-    return tuple(told[:MAX_REASONS])
+    names = [name for name in named if not _is_told(name, found)]
+    if names and len(found) < MAX_REASONS:
+        found.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
+    words = _words(text, list(terms), found) if len(found) < MAX_REASONS else []
+    if len(words) >= (LEAST_WORDS if found else 1):
+        found.append("both speak of " + ", ".join(words))
+    return tuple(found[:MAX_REASONS])
 
 
 def surface_forms(text: str, wanted: Sequence[str]) -> list[str]:
@@ -192,6 +227,8 @@ def _says_what(line: str) -> bool:
 
 def _is_error(line: str, text: str) -> bool:
     """Whether to call it one: a constant (``WINDOW_UPDATE``) only if its name or the words before tell of a failure."""
+    if _MACRO.match(line):
+        return False
     if not _NAME.fullmatch(line) or _LOOKS_FAILED.search(line):
         return True
     before = (text[max(0, found.start() - NEAR) : found.start()] for found in re.finditer(re.escape(line), text))
@@ -200,10 +237,6 @@ def _is_error(line: str, text: str) -> bool:
 
 def _is_told(word: str, told: Iterable[str]) -> bool:
     return any(word.lower() in reason.lower() for reason in told)
-
-
-def _text(thread: Thread) -> str:
-    return "\n".join([thread.title, thread.body])
 
 
 def _code(text: str) -> str:

@@ -149,7 +149,7 @@ def plain_result(what: str, unit: str, value: float, most: float) -> Result:
 
 def searches(folder: Path, asked: Sequence[Thread], learned: Learned, table: sqlite3.Connection) -> Iterator[Result]:
     """By terms alone, and with the blend of a question as it is asked, beside the same terms in FTS5 and in Whoosh."""
-    model = learned.ranking.model(has_vectors=True)
+    model = learned.ranking.with_vectors
     by_terms = [similar_query(thread) for thread in asked]
     blended = [similar_query(thread, learned.vectors(thread), model) for thread in asked]
     bare, everything = open_index(folder / "ours"), open_index(folder / "everything")

@@ -81,7 +81,7 @@ def one_ranking(asked: Sequence[Query], ranking: Ranking) -> Trial:
 def ordered(order: dict[str, float]) -> Ranking:
     """A ranking of these weights; of what is shown it knows nothing."""
     words = {name: weight for name, weight in order.items() if name not in ("trained", "trained_title")}
-    return Ranking(Model(order, {}, 0.0, 0.5), Model(words, {}, 0.0, 0.5))
+    return Ranking(*(Model(weights, {}, 0.0, 0.5) for weights in (order, words, order)))
 
 
 def plain(history: History, asked: Sequence[Query], k1: float = 1.2, b: float = 0.75) -> list[Found]:

@@ -2,8 +2,8 @@
 
 python -m tests.bench.bench_silence [--issues N]
 
-The order comes from queries of before 2014, the confidence from five folds by time; then follows what the shipped
-ranking shows in each archive.
+The order comes from queries of before 2014, the confidence as shipped; then follows what the shipped ranking shows in
+each archive. Links are a poor teacher of what is worth showing: `bench_worth` has pairs that people graded.
 """
 
 from __future__ import annotations
@@ -11,22 +11,18 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 from bot.evaluation.backtest import Seen, Watch, newest, replay
-from bot.evaluation.calibrate import recut
 from bot.evaluation.evaluate import evaluate
 from bot.evaluation.examples import fit
 from bot.evaluation.metrics import auc, average_precision, calibration_bins, expected_calibration_error
 from bot.model import Thread
-from bot.numeric.fitting import fit_probability
-from bot.ranking import LINKED, Model, Ranking, shipped
+from bot.ranking import Ranking, shipped
 from bot.settings import Settings
 from tests.bench.bench_ranking import one_ranking
-from tools.fit_ranking import READ_BY_HAND, SEED, SKIPPED, Archive, archives, queries
+from tools.fit_ranking import SEED, SKIPPED, Archive, archives, queries
 
 YEAR = 2014
-FOLDS = 5
 SHARES = (0.05, 0.1, 0.125, 0.2)
 
 
@@ -39,8 +35,8 @@ def main() -> None:
     early = [query for query in queries() if year[query.id] < YEAR]
     _, examples = evaluate(large.history, early, one_ranking(early, shipped()))
     of_year = [thread for thread in newest(large.history, len(year)) if thread.created_at.year == YEAR]
-    seen = replayed(large, some(of_year, chosen.issues), fit(examples, None, 1.0))
-    figures("2014, five folds by time", by_folds(seen))
+    earlier = fit(examples, shipped(), 1.0)
+    figures("2014, order of before", replayed(large, some(of_year, chosen.issues), earlier))
     figures("2014, as shipped", replayed(large, some(of_year, chosen.issues), shipped()))
     for archive in small:
         issues = newest(archive.history, 100_000)[SKIPPED:]
@@ -54,24 +50,6 @@ def some(issues: Sequence[Thread], count: int) -> list[Thread]:
 def replayed(archive: Archive, issues: Sequence[Thread], ranking: Ranking) -> list[Seen]:
     found = list(replay(archive.history, archive.links, issues, Watch(ranking, Settings())))
     return sorted(found, key=lambda one: one.replayed.created_at)
-
-
-def by_folds(seen: Sequence[Seen]) -> list[Seen]:
-    """The same with confidences that were fitted to the other folds."""
-    found: list[Seen] = []
-    for fold in range(FOLDS):
-        held = range(fold * len(seen) // FOLDS, (fold + 1) * len(seen) // FOLDS)
-        model = fitted([one for place, one in enumerate(seen) if place not in held])
-        found += [recut(seen[place], model, Settings().troubleshooting.similarity_threshold) for place in held]
-    return found
-
-
-def fitted(seen: Sequence[Seen]) -> Model:
-    pairs = [
-        (c.evidence, hit.related) for one in seen for c, hit in zip(one.candidates, one.replayed.hits, strict=True)
-    ]
-    weights, intercept = fit_probability([e for e, _ in pairs], [related for _, related in pairs], LINKED)
-    return replace(shipped().with_vectors, confidence={**weights, **READ_BY_HAND}, intercept=intercept)
 
 
 def figures(name: str, seen: Sequence[Seen]) -> None:

@@ -29,6 +29,7 @@ from bot.comment.render import Renderer
 from bot.kept import Changes
 from bot.learning import learn
 from bot.memory.branch import BranchStore
+from bot.memory.index import ARMS
 from bot.memory.memory import Memory
 from bot.model import Thread
 from bot.recall.mentioned import Place
@@ -110,7 +111,7 @@ def look(stage: Stage, case: Case) -> None:
 def search(stage: Stage, case: Case, asked: Sequence[Thread]) -> None:
     """The blend of a question as it is asked, each for the first time, but with all vectors here."""
     memory = Memory(store(stage.git.url, stage.git.token)).open()
-    model = memory.ranking.model(memory.has_words)
+    model = memory.ranking.model(ARMS[:2] if memory.has_words else ())
     for number, thread in enumerate(asked[: SEARCHES + 1]):
         query = similar_query(thread, memory.vectors(thread), model)
         memory.rarity(query.terms, before=LATER)  # has what is to be fetched here

@@ -55,6 +55,7 @@ ON_DEMAND = {
     "bench_server": "a burst, held by a test; wrk and hey, which send faster than ours, have to be installed",
     "bench_silence": "speaking or being silent, an hour on the whole archive; evaluation.md tells its figures",
     "bench_size": "100,000 threads, about an hour",
+    "bench_worth": "graded pairs, which make a table and no ratio; evaluation.md has it",
 }
 """Script → why `make bench` leaves it out."""
 

@@ -18,6 +18,7 @@ from bot.comment.render import Renderer
 from bot.comment.sandbox import _LOOP_FIELDS, _PAID_LOOP, _TOLL, _Environment
 from bot.doors.runner import outputs
 from bot.inputs import INPUTS, OVERRIDES, Inputs, given_inputs, read_inputs
+from bot.ranking import MODEL_NAMES
 from bot.server import metrics
 from bot.server.metrics import Answered
 from bot.server.nouns import State
@@ -155,10 +156,10 @@ def test_the_weights_are_those_that_are_shipped(part: str) -> None:
     assert tables, f"docs/evaluation.md has no {begin} … {end} for `make docs` to fill"
     told = tables.split("The confidence in a hit:")[part == "confidence"]
     models = json.loads(text("bot/ranking.json"))
-    one, other = models["with_vectors"][part], models["by_words"][part]
+    weights = [models[kind][part] for kind in MODEL_NAMES]
     assert {name.strip("`"): tuple(cells) for name, *cells in rows(told)} == {
-        name: tuple(f"{model[name]:.2f}".replace("-", "−") if name in model else "–" for model in (one, other))
-        for name in {*one, *other}
+        name: tuple(f"{model[name]:.2f}".replace("-", "−") if name in model else "–" for model in weights)
+        for name in {name for model in weights for name in model}
     }
 
 

@@ -15,7 +15,11 @@ from typing import Any
 import pytest
 
 from bot.doors.cli import main, parser
+from bot.doors.stores import open_store
+from bot.model import Thread
+from bot.recall.query import similar_query
 from tests.doors.console import Ended, Run
+from tests.numeric.tiny_model import write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
@@ -273,6 +277,36 @@ def test_a_later_import_brings_what_is_new(tmp_path: Path, call: Run) -> None:
     assert (counts["threads"], counts["in_store"]) == (2, len(HISTORY) + 1)
     states = {h["id"]: h["state"] for h in call("search", "upgrading", "--store", tmp_path / "s", "--json").data}
     assert states[2] == "closed"
+
+
+def test_with_a_text_model_the_store_has_its_vectors(tmp_path: Path, call: Run) -> None:
+    named, model = tmp_path / "store", write_folder(tmp_path / "model")
+    threads = archive(tmp_path / "threads.jsonl", [issue(1, "Disk full"), issue(2, "Login loop")])
+    assert call("import", threads, "--store", named, "--semantic", model).code == 0
+    memory = open_store(named, semantic=model)
+    asked = memory.records([1])[1]
+    assert isinstance(asked, Thread)
+    (hit,) = memory.search(similar_query(asked, memory.vectors(asked)), keep=lambda entry: entry.id == 1)
+    assert hit.near["semantic"] == pytest.approx(1.0)
+    memory.close()
+    ended = call("answer", "2", "--store", named, "--semantic", model)
+    assert (ended.code, ended.err.count("vectors of the model")) == (0, 0)
+
+
+def test_a_store_without_vectors_says_so_and_answers_by_words(store: Path, tmp_path: Path, call: Run) -> None:
+    ended = call("answer", "2", "--store", store, "--semantic", write_folder(tmp_path / "model"))
+    assert ended.code == 0
+    assert "The index has no vectors of the model" in ended.err
+
+
+@pytest.mark.parametrize("command", [("import", "history.jsonl"), ("answer", "1"), ("backtest",), ("calibrate",)])
+def test_a_text_model_that_is_not_there_is_told_in_one_line(
+    store: Path, tmp_path: Path, call: Run, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # which has the archive that the store was made of
+    ended = call(*command, "--store", store, "--semantic", tmp_path / "nothing")
+    assert ended.code == 1
+    assert f"{tmp_path}/nothing: no such folder" in ended.err
 
 
 def test_empty_lines_and_a_byte_order_mark_are_no_error(tmp_path: Path, call: Run) -> None:

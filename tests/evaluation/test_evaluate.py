@@ -23,7 +23,7 @@ from tests.evaluation.timelines import Life, generated, otherwise
 from tests.recall.samples import at, closed, duplicate, said, thread
 
 BY_TEXT = Model({"text": 1.0}, {}, 0.0, 0.5)
-TEXT_ONLY = Ranking(BY_TEXT, BY_TEXT)
+TEXT_ONLY = Ranking(BY_TEXT, BY_TEXT, BY_TEXT)
 
 
 def text_only(*queries: Query) -> Trial:

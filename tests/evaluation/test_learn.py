@@ -9,7 +9,7 @@ import pytest
 
 from bot.answer import Context
 from bot.evaluation.backtest import Seen, Watch
-from bot.evaluation.calibrate import LEAST_RELATED, LEAST_THREADS, USUAL_SHARE, Calibration, recut, refitted
+from bot.evaluation.calibrate import LEAST_THREADS, USUAL_SHARE, Calibration, recut, refitted
 from bot.evaluation.examples import LEAST_EXAMPLES
 from bot.evaluation.learn import Learner, read, usual_cut
 from bot.evaluation.metrics import summary
@@ -22,7 +22,7 @@ from tests.evaluation.test_calibrate import MODEL, seen
 from tests.evaluation.timelines import generated
 from tests.recall.samples import duplicate, said, thread
 
-RANKING_OF_SAMPLES = Ranking(replace(MODEL, cut=0.4), MODEL)
+RANKING_OF_SAMPLES = Ranking(replace(MODEL, cut=0.4), MODEL, MODEL)
 """By words the cut is at 0.3."""
 
 
@@ -66,9 +66,10 @@ def test_where_little_repeats_itself_comments_are_fewer_and_not_worse() -> None:
 @pytest.mark.parametrize("middle", [-6.0, -2.0, -0.5, 0.0, 1.0, 4.0])
 def test_the_cut_is_never_below_the_shipped_one_also_where_confidences_are_refitted(middle: float) -> None:
     chance = Random(5)
-    cases = [seen((chance.gauss(middle, 1), key < 2 * LEAST_RELATED)) for key in range(6 * LEAST_RELATED)]
-    assert refitted(cases, MODEL) != MODEL
-    found = usual_cut(cases, RANKING_OF_SAMPLES)
+    cases = [seen((chance.gauss(middle, 1), False)) for _ in range(300)]
+    feedback = {(one.replayed.id, 1): key % 3 > 0 for key, one in enumerate(cases[:30])}
+    assert refitted(cases, MODEL, feedback) != MODEL
+    found = usual_cut(cases, RANKING_OF_SAMPLES, feedback)
     assert found.model.confidence != MODEL.confidence
     assert found.model.cut >= MODEL.cut
 
@@ -156,8 +157,7 @@ def test_a_backtest_is_in_the_order_of_time_and_says_what_it_is_of() -> None:
 @pytest.mark.slow
 def test_a_backtest_goes_by_the_ranking_that_it_is_given() -> None:
     one = learner(40)
-    never = Ranking(shipped().with_vectors.with_cut(0.999), shipped().by_words.with_cut(0.999))
-    always = Ranking(shipped().with_vectors.with_cut(0.001), shipped().by_words.with_cut(0.001))
+    never, always = (shipped().with_model((), shipped().by_words.with_cut(cut)) for cut in (0.999, 0.001))
     quiet, loud = (one.backtest(ranking, 20, None) for ranking in (never, always))
     assert not any(each.shown for each in quiet.replayed)
     assert sum(bool(each.shown) for each in loud.replayed) > 10
@@ -206,8 +206,7 @@ def test_a_lesson_has_words_a_ranking_with_its_provenance_and_a_proof() -> None:
 def test_a_small_history_teaches_no_words_and_keeps_what_is_shipped() -> None:
     lesson, backtest = learner(20).lesson()
     assert lesson.words == b""
-    assert lesson.ranking.model(True) == shipped().model(True)
-    assert lesson.ranking.model(False) == shipped().model(False)
+    assert replace(lesson.ranking, provenance={}) == replace(shipped(), provenance={})
     assert len(backtest.replayed) == 20
 
 

@@ -97,6 +97,22 @@ def test_a_downloaded_model_adds_its_own_of_text_and_title() -> None:
     assert model.asked == [["Disk\nIt is full", "Disk"]]
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("It `fails`:\n\n```\nerror: 7\n```\n\n> quoted\n\nwhen *full*.", "It fails:\nwhen full."),
+        ("    error: 7\n    at line 8", "    error: 7\n    at line 8"),
+        ("<!-- Thank you for the report -->\nIt is full", "It is full"),
+        ("", ""),
+    ],
+    ids=["prose", "only code", "template", "nothing"],
+)
+def test_a_text_is_embedded_by_its_prose(body: str, expected: str) -> None:
+    model = Counting()
+    embedded(thread(body=body), model)
+    assert model.asked == [[f"Disk\n{expected}", "Disk"]]
+
+
 def test_a_long_text_is_embedded_by_its_beginning() -> None:
     model = Counting()
     embedded(thread(body="x" * 100_000), model)

@@ -281,6 +281,37 @@ def test_rarity_is_the_same_after_a_search_and_after_an_update(tmp_path: Path) -
     assert index.rarity(["login"]) == {"login": log(1 + 1.5 / 2.5)}
 
 
+def test_how_many_hold_all_of_some_terms_is_counted_at_the_moment(tmp_path: Path) -> None:
+    documents = [document(number, "crash", "often" if number % 2 else "rarely", day=number) for number in range(10)]
+    index = index_of(tmp_path, [*documents, document(10, "crash", "often", day=10, keywords="noted")])
+    index.update([document(11, "often crash", day=11)], remove=[9])
+    both, alone, absent, noted = map(frozenset, (["crash", "often"], ["crash"], ["crash", "never"], ["noted"]))
+    groups = [both, alone, absent, noted]
+    assert index.held_by(groups) == {both: 6, alone: 11, absent: 0, noted: 0}
+    moment = START + timedelta(days=4)
+    assert index.held_by(groups, before=moment) == {both: 2, alone: 4, absent: 0, noted: 0}
+    index.search(Query({"crash": 1.0}), before=moment)
+    assert index.held_by(groups, before=moment) == {both: 2, alone: 4, absent: 0, noted: 0}
+    assert index.held_by([]) == {}
+    assert index_of(tmp_path / "empty", []).held_by([both]) == {both: 0}
+
+
+TERMS = st.frozensets(st.sampled_from("abcd"), min_size=1)
+
+
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(held=st.lists(TERMS, max_size=12), late=st.lists(TERMS, max_size=4), asked=st.lists(TERMS, max_size=6))
+def test_who_hold_all_are_those_that_hold_each(
+    tmp_path_factory: pytest.TempPathFactory, held: list[frozenset[str]], late: list[frozenset[str]],
+    asked: list[frozenset[str]],
+) -> None:  # fmt: skip
+    index = index_of(
+        tmp_path_factory.mktemp("index"), [document(n, "", " ".join(words)) for n, words in enumerate(held)]
+    )
+    index.update(document(100 + n, "", " ".join(words)) for n, words in enumerate(late))
+    assert index.held_by(asked) == {group: sum(group <= words for words in (*held, *late)) for group in asked}
+
+
 VECTOR = st.one_of(st.none(), st.tuples(st.integers(-3, 3), st.integers(-128, 127)))
 CHANGE = st.tuples(st.integers(1, 12), VECTOR, st.one_of(st.none(), st.integers(1, 12)))
 HISTORY = st.lists(st.tuples(st.lists(CHANGE, max_size=6), st.lists(st.integers(1, 12), max_size=2)), max_size=8)

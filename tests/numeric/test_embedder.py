@@ -26,20 +26,15 @@ from bot.numeric.embedder import (
 )
 from tests.numeric.tiny_model import (
     DIMENSIONS,
-    FLOAT,
-    INT64,
     TABLE,
     VOCABULARY,
     WORDS,
     Tiny,
     ids,
-    model,
-    node,
-    tensor,
     tokenizer,
-    value,
     write_folder,
 )
+from tools.onnx_file import FLOAT, INT64, model, node, tensor, value
 
 ZERO = bytes(DIMENSIONS)
 

@@ -1,7 +1,4 @@
-"""Writes a real model of a few hundred bytes and its tokenizer, in ONNX's protobuf by hand, without a library for it.
-
-Field numbers are those of https://github.com/onnx/onnx/blob/v1.18.0/onnx/onnx.proto.
-"""
+"""Writes a real model of a few hundred bytes and its tokenizer."""
 
 import json
 from collections.abc import Sequence
@@ -10,61 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tools.onnx_file import FLOAT, INT64, model, node, tensor, value
+
 WORDS = ("build", "fails", "disk", "full", "login", "loop", "why", "the", "does", "fail")
 VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS)
 DIMENSIONS = 6
 TABLE = np.random.default_rng(7).normal(size=(len(VOCABULARY), DIMENSIONS)).astype(np.float32)
 
-FLOAT, INT64 = 1, 7
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, value: bytes | str) -> bytes:
-    raw = value.encode() if isinstance(value, str) else value
-    return _varint(field << 3 | 2) + _varint(len(raw)) + raw
-
-
-def node(operator: str, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
-    """A NodeProto."""
-    names = b"".join(_bytes(1, name) for name in inputs) + b"".join(_bytes(2, name) for name in outputs)
-    return names + _bytes(4, operator)
-
-
-def tensor(name: str, values: np.ndarray, *, elsewhere: str = "") -> bytes:
-    """A TensorProto of floats; with ``elsewhere``, its values are said to be in the file of that name."""
-    sizes = b"".join(_number(1, size) for size in values.shape)
-    head = sizes + _number(2, FLOAT) + _bytes(8, name)
-    if elsewhere:
-        return head + _bytes(13, _bytes(1, "location") + _bytes(2, elsewhere)) + _number(14, 1)
-    return head + _bytes(9, values.astype("<f4").tobytes())
-
-
-def value(name: str, kind: int, axes: Sequence[str | int]) -> bytes:
-    """A ValueInfoProto: a tensor of ``kind``, each axis with its size or a name for any size."""
-    sizes = (_bytes(2, axis) if isinstance(axis, str) else _number(1, axis) for axis in axes)
-    shape = b"".join(_bytes(1, size) for size in sizes)
-    return _bytes(1, name) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, shape)))
-
-
-def model(nodes: Sequence[bytes], tables: Sequence[bytes], inputs: Sequence[bytes], outputs: Sequence[bytes]) -> bytes:
-    """A ModelProto of operator set 17."""
-    graph = (
-        b"".join(_bytes(1, each) for each in nodes) + _bytes(2, "tiny") + b"".join(_bytes(5, each) for each in tables)
-    )
-    graph += b"".join(_bytes(11, each) for each in inputs) + b"".join(_bytes(12, each) for each in outputs)
-    return _number(1, 8) + _bytes(7, graph) + _bytes(8, _bytes(1, "") + _number(2, 17))
 
 
 def ids(names: Sequence[str] = INPUTS, kind: int = INT64) -> list[bytes]:

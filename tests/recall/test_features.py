@@ -1,5 +1,6 @@
 """What is known of a candidate before its text is read: what each number means, and that it always is one."""
 
+from dataclasses import replace
 from datetime import timedelta
 from math import isclose, isfinite, log1p
 from typing import Any
@@ -12,8 +13,17 @@ from bot.indexed import Entry, Hit
 from bot.model import Kind
 from bot.ranking import ORDER
 from bot.reading.words import terms
-from bot.recall.features import TELLING, USUAL_RARITY, Question, order_features, question, rare_terms, telling
-from bot.recall.why import Shared
+from bot.recall.features import (
+    FEW_SHARE,
+    LEAST_FEW,
+    USUAL_RARITY,
+    Question,
+    is_told,
+    order_features,
+    question,
+    rare_terms,
+    titles_covered,
+)
 from tests.recall.samples import at, thread
 
 TITLE = "Cookie lost behind the proxy"
@@ -137,11 +147,31 @@ def test_what_was_opened_and_closed_at_the_moment_of_the_question_has_no_age() -
     assert features(entry(days=500, flips=(at(500) + timedelta(microseconds=1),)))["open"] == 1.0
 
 
-def test_what_every_other_report_names_tells_nothing() -> None:
-    rare, common = 2.0, 1.5  # of 73 threads, of which 12 may hold what is telling
-    found = asked("", "", cookie=rare, main=common, backtrace=common)
-    both = Shared(("cookie refused", "main failed"), ("cookie.py", "main.py"), ("COOKIE", "BACKTRACE", "unheard_of"))
-    assert telling(both, found) == Shared(("cookie refused",), ("cookie.py",), ("COOKIE",))
+def rarity(frequency: int, threads: int) -> float:
+    return log1p((threads - frequency + 0.5) / (frequency + 0.5))
+
+
+@pytest.mark.parametrize(("threads", "few"), [(3, LEAST_FEW), (300, LEAST_FEW), (20_000, 20_000 * FEW_SHARE)])
+def test_few_is_a_number_in_a_small_memory_and_a_share_in_a_large_one(threads: int, few: float) -> None:
+    one = question(thread(500, "", ""), {}, rarity(0, threads))
+    assert one.threads == pytest.approx(threads)
+    assert one.few == pytest.approx(few)
+    assert replace(one, repeats=30).few == pytest.approx(few + 30), "of what is said again nothing is common"
+
+
+def test_of_a_word_that_one_thread_in_ten_holds_nobody_says_that_two_speak_of_it() -> None:
+    for threads, held_by, expected in ((1_000, 90, True), (1_000, 110, False), (20, 11, True), (20, 14, False)):
+        known = {"cooki": rarity(held_by, threads)}
+        one = question(thread(500, "Cookie"), known, rarity(0, threads))
+        assert is_told("cooki", one) is expected
+    assert not is_told("proxi", one), "what the question does not hold"
+
+
+def test_titles_are_covered_by_the_mean_of_both_shares() -> None:
+    found = asked("Cookie lost", "", cookie=3.0, lost=1.0)
+    assert titles_covered(0.5, found, frozenset({"cooki", "other"})) == (0.75 + 0.5) / 2
+    assert titles_covered(1.0, found, frozenset({"cooki", "lost"})) == 1.0
+    assert titles_covered(0.0, asked("", ""), frozenset({"cooki"})) == 0.0
 
 
 def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
@@ -149,12 +179,3 @@ def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
     assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), found) == pytest.approx(4.0)
     assert rare_terms(Hit(entry(), 1.0, ("cooki",)), found) == pytest.approx(5 / 3), "a single term is not three"
     assert rare_terms(Hit(entry(), 1.0, ()), found) == 0.0
-
-
-def test_in_a_large_memory_what_stands_in_more_than_the_root_of_all_threads_is_not_rare() -> None:
-    def rarity(frequency: int, threads: int = 10_000) -> float:
-        return log1p((threads - frequency + 0.5) / (frequency + 0.5))
-
-    large = question(thread(500, "", ""), {}, rarity(0))
-    assert large.is_rare(rarity(50), TELLING)
-    assert not large.is_rare(rarity(200), TELLING)

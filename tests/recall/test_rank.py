@@ -1,7 +1,7 @@
 """From hits to candidates: an order with a written rule, and a similarity that means the same everywhere."""
 
 from dataclasses import replace
-from math import isclose, log1p
+from math import isclose, log
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from bot.indexed import Entry, Hit
 from bot.model import Kind, ThreadId
 from bot.ranking import CONFIDENCE, SHOWN_FROM, Model, shipped
 from bot.recall.features import Question, order_features, question
-from bot.recall.rank import CIRCUMSTANCES, FIELD, LEAST_TERMS, Candidate, Ranked, in_order, ranked, surest_first
+from bot.recall.rank import CIRCUMSTANCES, LEAST_SHARE, LEAST_TERMS, Candidate, Ranked, in_order, ranked, surest_first
 from bot.recall.troubleshoot import Limits, candidates, judged, similar
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
@@ -20,8 +20,8 @@ from tests.recall.samples import at, closed, thread
 TITLE = "Cookie lost"
 ASKED: Question = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)
 BY_WORDS = shipped().by_words
-PLAIN = Model({"text": 4.0, "age": -1.0, "open": 2.0}, {"likeness": 1.0}, -2.0, 0.25)
-NO_SIGNALS = {"same_error": 0.0, "same_file": 0.0, "names": 0.0}
+PLAIN = Model({"text": 4.0, "age": -1.0, "open": 2.0}, {"titles": 1.0}, -2.0, 0.25)
+NO_SIGNALS = {"titles": 0.0, "errors": 0.0, "same_error": 0.0, "same_failure": 0.0}
 
 
 def entry(key: ThreadId, days: float = 1, **rest: Any) -> Entry:
@@ -82,7 +82,7 @@ def test_the_order_does_not_depend_on_that_of_the_hits(hits: list[Hit]) -> None:
 
 
 def test_no_hits_are_no_candidates() -> None:
-    assert rank() == Ranked((), ASKED, PLAIN, 0.0)
+    assert rank() == Ranked((), ASKED, PLAIN)
 
 
 def test_a_score_is_the_weighed_sum_of_the_features() -> None:
@@ -161,33 +161,40 @@ def test_folding_takes_the_group_to_the_place_of_its_best() -> None:
 
 
 def test_the_evidence_is_what_it_is_said_to_be() -> None:
-    hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4}) for key in range(1, 15)]
-    found = rank(*hits, model=shipped().with_vectors)
-    first = next(c for c in found.candidates if c.entry.id == 1)
-    signals = {"same_error": 1.0, "same_file": 0.0, "names": 0.7}
-    evidence = found.judged(first, signals).evidence
-    assert set(evidence) == set(CONFIDENCE)
-    assert evidence["likeness"] == first.likeness
-    alike = sorted((c.likeness for c in found.candidates), reverse=True)
-    assert found.rival == alike[FIELD]
-    assert evidence["lead"] == first.likeness - alike[FIELD]
-    assert (evidence["share"], evidence["words"]) == (0.3, log1p(ASKED.words))
-    assert evidence["title_covered"] == first.features["title_covered"]
-    assert {name: evidence[name] for name in signals} == signals
+    hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4, "semantic": 0.6}) for key in range(1, 5)]
+    found = rank(*hits, model=shipped().with_text_model)
+    signals = {"titles": 0.8, "errors": 0.7, "same_error": 1.0, "same_failure": 0.0}
+    evidence = {c.entry.id: found.judged(c, signals).evidence for c in found.candidates}
+    assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.6, **signals}
+    assert set(evidence[1]) == set(CONFIDENCE)
+    assert [evidence[key]["place"] for key in (2, 3, 4)] == [1 / 2, 1 / 3, 1 / 4]
+    assert "semantic" not in rank(hit(1)).judged(rank(hit(1)).candidates[0], signals).evidence
+
+
+def test_hits_of_one_score_have_one_place_and_what_was_found_by_nearness_alone_has_a_share() -> None:
+    found = rank(hit(1, 9.0), hit(2, 9.0), hit(3, 0.0))
+    evidence = {c.entry.id: found.judged(c, NO_SIGNALS).evidence for c in found.candidates}
+    assert [evidence[key]["place"] for key in (1, 2, 3)] == [1.0, 1.0, 1 / 3]
+    assert evidence[3]["share"] == log(LEAST_SHARE)
+
+
+def test_however_many_say_the_same_again_they_take_no_place() -> None:
+    asked = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)
+    again = [replace(hit(key, 10.0), entry=entry(key, length=asked.length)) for key in range(2, 9)]
+    other = replace(hit(1, 8.0), entry=entry(1, title="Cookies get lost"))
+    found = ranked([*again, other], {}, asked, PLAIN)
+    evidence = {c.entry.id: found.judged(c, NO_SIGNALS).evidence for c in found.candidates}
+    assert found.echoes == frozenset(range(2, 9))
+    assert {key: one["place"] for key, one in evidence.items()} == dict.fromkeys(range(1, 9), 1.0)
 
 
 def test_how_long_ago_something_was_opened_or_closed_is_no_evidence() -> None:
-    fresh, old = (replace(hit(1), entry=entry(1, days, flips=(at(days + 1),))) for days in (490, -900))
-    of_both = [rank(one).judged(rank(one).candidates[0], NO_SIGNALS).evidence for one in (fresh, old)]
-    assert of_both[0] == of_both[1]
-    assert of_both[0]["closed"] == 1.0
-
-
-def test_of_few_the_least_alike_is_the_rival_and_the_only_one_has_no_lead() -> None:
-    two = rank(hit(1, 10.0), hit(2, 5.0))
-    assert two.rival == min(c.likeness for c in two.candidates)
-    one = rank(hit(1))
-    assert one.judged(one.candidates[0], NO_SIGNALS).evidence["lead"] == 0.0
+    fresh, old, still_open = (
+        replace(hit(1), entry=entry(1, days, flips=flips))
+        for days, flips in ((490, (at(491),)), (-900, (at(-899),)), (-900, ()))
+    )
+    of_all = [rank(one).judged(rank(one).candidates[0], NO_SIGNALS).evidence for one in (fresh, old, still_open)]
+    assert of_all[0] == of_all[1] == of_all[2]
 
 
 def test_judging_changes_nothing_but_what_it_finds() -> None:
@@ -202,9 +209,9 @@ def test_judging_changes_nothing_but_what_it_finds() -> None:
     st.lists(st.floats(-60, 60), min_size=2, max_size=2).map(sorted),
     st.floats(0.001, 0.999),
 )
-def test_the_surer_the_more_similar(likeness: list[float], cut: float) -> None:
+def test_the_surer_the_more_similar(covered: list[float], cut: float) -> None:
     found = rank(hit(1), model=PLAIN.with_cut(cut))
-    less, more = (found.judged(replace(found.candidates[0], likeness=each), NO_SIGNALS) for each in likeness)
+    less, more = (found.judged(found.candidates[0], {**NO_SIGNALS, "titles": each}) for each in covered)
     assert 0 <= less.confidence <= more.confidence <= 1
     assert 0 <= less.similarity <= more.similarity <= 1
     for one in (less, more):

@@ -4,19 +4,23 @@ import pytest
 
 from bot.model import Thread
 from bot.reading.words import terms
-from bot.recall.why import reasons, shared_signals, surface_forms
+from bot.recall.why import Shared, opening, reasons, shared_signals, surface_forms
 from tests.recall.samples import thread
 
 
 def why(ours: str, theirs: str, title: str = "Sessions") -> tuple[str, ...]:
     one, other = thread(2, title, ours), thread(1, title, theirs)
-    shared = shared_signals(one, other)
+    shared = shared_of(one, other)
     both = set(terms(theirs)) | set(terms(title))
-    return reasons(one, shared, [term for term in dict.fromkeys(terms(ours)) if term in both])
+    return reasons(opening(one).text, shared, [term for term in dict.fromkeys(terms(ours)) if term in both])
+
+
+def shared_of(one: Thread, other: Thread) -> Shared:
+    return shared_signals(opening(one), opening(other))
 
 
 def errors(ours: str, theirs: str) -> tuple[str, ...]:
-    return shared_signals(thread(2, body=ours), thread(1, body=theirs)).errors
+    return shared_of(thread(2, body=ours), thread(1, body=theirs)).errors
 
 
 def test_the_strongest_reason_comes_first() -> None:
@@ -104,7 +108,9 @@ def test_a_word_that_also_stands_without_a_capital_is_told_so() -> None:
 
 def test_code_among_the_words_is_marked_as_code() -> None:
     one, other = thread(2, body="vantage_point"), thread(1, body="vantage-point")
-    assert reasons(one, shared_signals(one, other), terms("vantage_point"))[0] == "both speak of `vantage_point`"
+    assert (
+        reasons(opening(one).text, shared_of(one, other), terms("vantage_point"))[0] == "both speak of `vantage_point`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +146,7 @@ def test_backticks_inside_code_do_not_end_it() -> None:
 @pytest.mark.parametrize("text", ["[" * 65_536, "\x00\ud800" * 100, "a" * 65_536, "`" * 65_536, "\u202eabc" * 1000])
 def test_hostile_text_gives_no_more_than_three_reasons(text: str) -> None:
     one = Thread(2, text[:1000], text, "monalisa", thread(2).created_at)
-    assert len(reasons(one, shared_signals(one, one), terms(text)[:50])) <= 3
+    assert len(reasons(opening(one).text, shared_of(one, one), terms(text)[:50])) <= 3
 
 
 def test_an_error_code_is_told_by_itself() -> None:
@@ -149,9 +155,11 @@ def test_an_error_code_is_told_by_itself() -> None:
 
 def test_words_of_the_titles_are_a_reason() -> None:
     one, other = thread(2, "Snapshot worker stops", "It is idle."), thread(1, "Worker of snapshots stops", "No room.")
-    assert reasons(one, shared_signals(one, other), terms("snapshot worker")) == ("both speak of Snapshot, worker",)
+    assert reasons(opening(one).text, shared_of(one, other), terms("snapshot worker")) == (
+        "both speak of Snapshot, worker",
+    )
 
 
 def test_what_shares_nothing_that_can_be_told_has_no_reason() -> None:
     one, other = thread(2, "Snapshot worker stops"), thread(1, "Archive is full")
-    assert reasons(one, shared_signals(one, other), ()) == ()
+    assert reasons(opening(one).text, shared_of(one, other), ()) == ()

@@ -34,8 +34,9 @@ from bot.reading.tags import pieces
 from bot.reading.versions import read_version
 from bot.reading.words import body_terms
 from bot.recall.condense import condense, condense_body
+from bot.recall.lines import read_lines, shared_runs, without_lines
 from bot.recall.query import similar_query, word_query
-from bot.recall.why import reasons, shared_signals
+from bot.recall.why import opening, reasons, shared_signals
 from bot.settings import RECALL_PHRASES
 from tests.threats.corpus import run_of
 
@@ -69,7 +70,13 @@ def whole(made: Callable[[Thread], object]) -> Callable[[str], object]:
 
 def why(text: str) -> object:
     one, other = opened(text), thread(text)
-    return reasons(one, shared_signals(one, other), ())
+    ours = opening(one)
+    return reasons(ours.text, shared_signals(ours, opening(other)), ())
+
+
+def lines(text: str) -> object:
+    here = read_lines(text)
+    return without_lines(text, {run.line.place for run in shared_runs(here, here)})
 
 
 def told(text: str) -> object:
@@ -93,6 +100,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "questions": lambda text: recall_question(f"what did we decide about {text}", RECALL_PHRASES),
     "sections": lambda text: (page_title(text), [first_sentences(part) for part in sections(text)]),
     "condensed body": condense_body,
+    "shared lines": lines,
     "query": lambda text: (similar_query(opened(text)), word_query(text)),
     "defanged line": lambda text: defang.inline(text, BEYOND),
     "defanged quote": lambda text: defang.prose(text, BEYOND),

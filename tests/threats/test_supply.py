@@ -111,8 +111,9 @@ def test_the_image_stands_on_the_official_one_of_python_and_copies_in_only_what_
     assert ("python:3.13-slim", "system") in stages
     assert stages[-1] == ("scratch", "")
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", re.sub(r"\s*\\\n\s*", " ", DOCKERFILE), re.MULTILINE)
-    tools = "tools/fetch_model.py tools/image_bill.py tools/image_cut.py tools/image_root.py"
-    assert copied == [f"requirements*.lock {tools}", "bot", "templates", "LICENSE"]
+    tools = "tools/image_bill.py tools/image_cut.py tools/image_root.py"
+    model = "tools/minilm.py tools/onnx_file.py"
+    assert copied == [f"requirements*.lock {tools}", model, "bot", "templates", "LICENSE"]
 
 
 def test_a_release_names_the_image_by_its_digest() -> None:

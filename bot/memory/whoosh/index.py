@@ -77,11 +77,19 @@ class WhooshIndex:
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
         asked = list(terms)
-        known = self._searched  # whoever asks has mostly just searched for these terms
         with _damage_is_corruption():
-            self._bring_lists(Query(dict.fromkeys(asked, 1.0)))
-            corpus = known if known and known.before == before else Corpus(self._leaves, before, self._parts)
-            return corpus.rarity(asked)
+            return self._corpus_of(asked, before).rarity(asked)
+
+    def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
+        asked = set(groups)
+        with _damage_is_corruption():
+            return self._corpus_of(frozenset[str]().union(*asked), before).held_by(asked)
+
+    def _corpus_of(self, terms: Iterable[str], before: datetime | None) -> Corpus:
+        """What exists at that moment, with the lists of these terms."""
+        self._bring_lists(Query(dict.fromkeys(terms, 1.0)))
+        known = self._searched  # whoever asks has mostly just searched for these terms
+        return known if known and known.before == before else Corpus(self._leaves, before, self._parts)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Entry]:
         found: dict[ThreadId, Entry] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate, pairwise
@@ -86,6 +86,16 @@ class Corpus:
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
         """The inverse document frequency of each term in titles and opening texts; known at once for a query's."""
         return {term: idf(self._frequency(term), self.count) for term in terms}
+
+    def held_by(self, groups: Collection[frozenset[str]]) -> dict[frozenset[str], int]:
+        """How many documents hold all terms of each group in titles and opening texts."""
+        lists = {term: dict(self.lists(TEXT, term).found) for term in frozenset[str]().union(*groups)}
+        return {group: self._together([lists[term] for term in group]) for group in groups}
+
+    def _together(self, lists: Sequence[Mapping[int, Postings]]) -> int:
+        views = set(lists[0]).intersection(*lists) if lists else ()
+        shared = ((self.views[view], [found[view].documents for found in lists]) for view in views)
+        return sum(view.frequency(scores.common(parts)) for view, parts in shared)
 
     def bring_entries(self, numbers: Iterable[int]) -> None:
         """Have the entries of these documents here, with one exchange.

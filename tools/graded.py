@@ -1,0 +1,126 @@
+"""Pairs of a new issue and an earlier one that people read and graded, as the shipped path sees them.
+
+``related.jsonl`` beside the development archives has them: `archive`, `id`, `earlier`, and a grade from 0 to 3 by each
+of two readers. *Useful* is a mean of 2 and more: closely related, the reporter would be glad to see it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.evaluation.evaluate import masked
+from bot.evaluation.replay import History, epochs, pasts
+from bot.model import Thread
+from bot.numeric.fitting import fit_probability
+from bot.ranking import CONFIDENCE, Model, Ranking
+from bot.recall.library import Library
+from bot.recall.mentioned import Place, canonical_chain, referenced
+from bot.recall.troubleshoot import Found, candidates, judged
+
+USEFUL = 2.0
+_SURER = {
+    "bitcoin_gui": (
+        "45 94 117 150 198 212 222 245 247 249 259 265 314 316 356 371 530 564 567 661 670 731 768 785 796 874 880 "
+    ),
+    "ietf_http2-spec": (
+        "261 267 269 289 331 362 384 385 390 424 466 492 499 530 558 564 567 586 634 649 726 740 743 758 927 "
+        "974 990 1033 "
+    ),
+    "ietf_mls-protocol": (
+        "119 174 238 248 409 485 506 696 782 783 784 785 786 788 790 791 793 802 803 804 805 806 807 808 809 "
+    ),
+    "ietf_qlog": (
+        "25 30 33 50 62 75 85 102 111 154 168 171 183 239 246 323 346 366 373 391 410 426 435 447 484 488 507 "
+    ),
+    "rust_pre2015": (
+        "11741 11757 12208 12760 12804 12824 13824 14018 14026 14409 14934 14987 15170 15200 15315 15475 "
+        "15608 15906 16330 16382 16508 16623 17480 17572 17622 17792 18098 18100 18429 18576 18614 18715 "
+        "18794 19404 19493 19718 19875 19919 20008 20023 20240 "
+    ),
+}
+SURER = {name: frozenset(map(int, numbers.split())) for name, numbers in _SURER.items()}
+"""Half of the issues were drawn from the surest 15 % of their archive, these; the others from the next 30 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``place``: 1 or 2, among the hits of the new issue when the pairs were drawn."""
+
+    archive: str
+    id: int
+    earlier: int
+    place: int
+    is_useful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A pair with the hit that shows it, None where nothing would ever be shown of it."""
+
+    pair: Pair
+    found: Found | None
+
+    @property
+    def evidence(self) -> Mapping[str, float]:
+        return self.found.candidate.evidence if self.found else {}
+
+    @property
+    def confidence(self) -> float:
+        return self.found.candidate.confidence if self.found else 0.0
+
+    @property
+    def is_shown(self) -> bool:
+        return self.found is not None and self.found.candidate.similarity >= 0.65
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """All pairs."""
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [
+        Pair(row["archive"], row["id"], row["earlier"], row["place"], sum(row["grades"]) >= USEFUL * len(row["grades"]))
+        for row in rows
+    ]
+
+
+def graded(history: History, pairs: Sequence[Pair], ranking: Ranking, *, trains: bool) -> Iterator[Graded]:
+    """The pairs of one archive, each issue asked when it was opened; ``trains``: with vectors of its own."""
+    wanted = {pair.id for pair in pairs}
+    asked = [thread for thread in history.threads if thread.id in wanted]
+    for epoch, past in pasts(history, epochs(history, asked), trains=trains):
+        library = past.ranked_by(ranking)
+        for thread in epoch.asked:
+            found = _found(thread, library)
+            for pair in pairs:
+                if pair.id == thread.id:
+                    yield Graded(pair, next((one for one in found if _shows(one, pair.earlier)), None))
+
+
+def _found(thread: Thread, library: Library) -> list[Found]:
+    opened, before = masked(thread, ()), thread.created_at
+    known = [key for one in referenced(opened, Place()) for key in canonical_chain(one, library, before, None)]
+    return judged(opened, candidates(opened, library, before, known), library, before)
+
+
+def _shows(found: Found, earlier: int) -> bool:
+    return earlier in (found.thread.id, *found.candidate.folded)
+
+
+def fit_confidence(rows: Sequence[Graded], model: Model, names: Sequence[str] = CONFIDENCE) -> Model:
+    """The model with the confidence that these grades teach."""
+    seen = [one for one in rows if one.found]
+    used = [name for name in names if any(name in one.evidence for one in seen)]
+    evidence, labels = [one.evidence for one in seen], [one.pair.is_useful for one in seen]
+    weights, intercept = fit_probability(evidence, labels, used)
+    return replace(model, confidence=weights, intercept=intercept)
+
+
+def left_out(rows: Sequence[Graded], model: Model, names: Sequence[str] = CONFIDENCE) -> list[float]:
+    """The confidence in each, fitted to the pairs of all other archives."""
+    models = {
+        name: fit_confidence([one for one in rows if one.pair.archive != name], model, names)
+        for name in {one.pair.archive for one in rows}
+    }
+    return [models[one.pair.archive].probability(one.evidence) if one.found else 0.0 for one in rows]
