@@ -12,7 +12,18 @@ from bot.indexed import Entry, Hit
 from bot.model import Kind, ThreadId
 from bot.ranking import CONFIDENCE, SHOWN_FROM, Model, shipped
 from bot.recall.features import Question, order_features, question
-from bot.recall.rank import CIRCUMSTANCES, FIELD, LEAST_TERMS, Candidate, Ranked, in_order, ranked, surest_first
+from bot.recall.rank import (
+    CIRCUMSTANCES,
+    FIELD,
+    LEAST_TERMS,
+    SETTLED,
+    USUAL_RIVAL,
+    Candidate,
+    Ranked,
+    in_order,
+    ranked,
+    surest_first,
+)
 from bot.recall.troubleshoot import Limits, candidates, judged, similar
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
@@ -161,7 +172,7 @@ def test_folding_takes_the_group_to_the_place_of_its_best() -> None:
 
 
 def test_the_evidence_is_what_it_is_said_to_be() -> None:
-    hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4}) for key in range(1, 15)]
+    hits = [hit(key, 20.0 - key / 10, share=0.3, near={"trained": 0.4}) for key in range(1, SETTLED + 1)]
     found = rank(*hits, model=shipped().with_vectors)
     first = next(c for c in found.candidates if c.entry.id == 1)
     signals = {"same_error": 1.0, "same_file": 0.0, "names": 0.7}
@@ -183,11 +194,16 @@ def test_how_long_ago_something_was_opened_or_closed_is_no_evidence() -> None:
     assert of_both[0]["closed"] == 1.0
 
 
-def test_of_few_the_least_alike_is_the_rival_and_the_only_one_has_no_lead() -> None:
-    two = rank(hit(1, 10.0), hit(2, 5.0))
-    assert two.rival == min(c.likeness for c in two.candidates)
-    one = rank(hit(1))
-    assert one.judged(one.candidates[0], NO_SIGNALS).evidence["lead"] == 0.0
+def test_among_few_the_rival_is_the_usual_one_as_far_as_they_are_too_few() -> None:
+    model = shipped().by_words
+    usual = sum(model.order.get(name, 0.0) * value for name, value in USUAL_RIVAL.items())
+    assert rank(model=model).rival == 0.0
+    for count in (1, 2, 30, SETTLED - 1, SETTLED):
+        found = rank(*(hit(key, 20.0 - key / 10) for key in range(1, count + 1)), model=model)
+        alike = sorted((c.likeness for c in found.candidates), reverse=True)
+        known = count / SETTLED
+        mixed = known * alike[min(FIELD, count - 1)] + (1 - known) * usual
+        assert found.rival == pytest.approx(mixed)
 
 
 def test_judging_changes_nothing_but_what_it_finds() -> None:
