@@ -54,7 +54,7 @@ def files(tmp_path: Path) -> tuple[str | Path, ...]:
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("imported")
-    assert main(["import", str(archive(folder / "history.jsonl")), "--store", str(folder / "store")]) == 0
+    assert main(["import", str(archive(folder / "history.jsonl")), "--store", str(folder / "store"), "--no-learn"]) == 0
     return folder / "store"
 
 
