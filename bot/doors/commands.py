@@ -15,6 +15,7 @@ from bot.answer import Answer, Context, Match, Mention, Silent, Speak
 from bot.archive import clean, stamp
 from bot.comment.links import Links
 from bot.comment.render import Renderer
+from bot.comment.visible import cut, one_line
 from bot.doors.archives import read_archive
 from bot.doors.given import MAX_NAME, issue_named, keys_of
 from bot.doors.lesson import taught
@@ -32,6 +33,9 @@ from bot.recall.mentioned import Place
 from bot.settings import Settings
 
 MAX_STDIN = 1024 * 1024
+WIDEST = 200
+"""Characters of a line about one of the nearest."""
+
 IMPORTED = 20_000
 """Threads that are written at a time: an archive of any size takes the memory of so many."""
 
@@ -108,12 +112,24 @@ def run_answer(given: argparse.Namespace) -> object:
         return answer_json(answer, markdown, ms)
     if isinstance(answer, Silent):
         print(f"Silent: {answer.reason}.", file=sys.stderr)
+    _tell_nearest(answer)
     return markdown
 
 
+def _tell_nearest(answer: Answer) -> None:
+    """The issues most like it, whether they are shown or not, on stderr: they are no part of the comment."""
+    found = answer.nearest if isinstance(answer, Silent) else answer.context.nearest
+    if found:
+        print("The nearest issues, with their similarity:", file=sys.stderr)
+    for match in found:
+        about = f"{match.id} ({match.state}): {match.title} · {', '.join(match.why)}"
+        print(f"  {match.similarity:.2f}  {cut(one_line(about), WIDEST)}", file=sys.stderr)
+
+
 def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
-    """An answer as data: `{spoke, reason, mentioned, seen_before, open_now, pages, markdown, ms}`."""
+    """An answer as data: `{spoke, reason, mentioned, seen_before, open_now, pages, nearest, markdown, ms}`."""
     context = answer.context if isinstance(answer, Speak) else Context()
+    nearest = answer.nearest if isinstance(answer, Silent) else context.nearest
     return {
         "spoke": isinstance(answer, Speak),
         "reason": answer.reason if isinstance(answer, Silent) else "",
@@ -121,6 +137,7 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
         "seen_before": [_match(match) for match in context.seen_before],
         "open_now": [_match(match) for match in context.open_now],
         "pages": [{"title": p.title, "url": p.url, "similarity": p.similarity} for p in context.pages],
+        "nearest": [_match(match) for match in nearest],
         "markdown": markdown,
         "ms": round(ms, 2),
     }
