@@ -137,7 +137,7 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
         "seen_before": [_match(match) for match in context.seen_before],
         "open_now": [_match(match) for match in context.open_now],
         "pages": [{"title": p.title, "url": p.url, "similarity": p.similarity} for p in context.pages],
-        "nearest": [_match(match) for match in nearest],
+        "nearest": [_near(match) for match in nearest],
         "markdown": markdown,
         "ms": round(ms, 2),
     }
@@ -174,6 +174,11 @@ def _mention(mention: Mention) -> dict[str, object]:
         "why": ["mentioned in the text"],
         "missing": bool(mention.missing),
     }
+
+
+def _near(match: Match) -> dict[str, object]:
+    told = _match(match)
+    return {name: told[name] for name in ("id", "title", "similarity", "state", "why")}
 
 
 def _match(match: Match) -> dict[str, object]:

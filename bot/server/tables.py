@@ -48,9 +48,9 @@ create table if not exists workers (id text primary key, since {big} not null, d
 MOVES = {
     2: "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
     " where paused_until > 0 on conflict (installation, resource) do nothing",
-    3: "alter table deliveries add column nearest text not null default '[]'",
+    3: "alter table deliveries add column {unless}nearest text not null default '[]'",
 }
-"""What brings the rows of an older version to each newer one, once. Columns that nobody reads any more stay."""
+"""What brings an older version to each newer one, once; ``unless``: what PostgreSQL needs where two begin at once. Columns that nobody reads any more stay."""
 
 
 def statements(*, postgres: bool) -> list[str]:
