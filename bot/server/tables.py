@@ -50,7 +50,8 @@ MOVES = {
     " where paused_until > 0 on conflict (installation, resource) do nothing",
     3: "alter table deliveries add column {unless}nearest text not null default '[]'",
 }
-"""What brings an older version to each newer one, once; ``unless``: what PostgreSQL needs where two begin at once. Columns that nobody reads any more stay."""
+"""What brings an older version to each newer one, once; ``unless``: what PostgreSQL needs where two begin at once.
+Columns that nobody reads any more stay."""
 
 
 def statements(*, postgres: bool) -> list[str]:
