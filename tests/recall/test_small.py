@@ -43,7 +43,7 @@ ASKED = {
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("trains", [False, True], ids=["words", "vectors"])
 def test_one_issue_more_hardly_changes_how_alike_two_are(asked: Thread, *, trains: bool) -> None:
-    history = History.read([LOGIN, *OTHERS])
+    history = History.read(HISTORY)
     words = train([(one.title, one.body) for one in history.documents]) if trains else None
     assert bool(words) is trains
     steps = [after - before for before, after in pairwise(similarities(asked, Learned(shipped(), words)))]
