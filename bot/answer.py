@@ -113,7 +113,9 @@ class Context:
     """Everything that memory has to say about one thread.
 
     ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched``: how many
-    threads were looked through, 0 where that is not told. ``is_first``: no older issue is known.
+    issues were looked through, 0 where that is not told. ``is_first``: no older issue is known. ``nearest`` are the
+    issues most like it, shown or not, for whoever looks after the bot; ``possible`` those that may stand folded at the
+    end of a comment which is written anyway.
     """
 
     mentioned: tuple[Mention, ...] = ()
@@ -124,6 +126,8 @@ class Context:
     elsewhere: tuple[str, ...] = ()
     searched: int = 0
     is_first: bool = False
+    possible: tuple[Match, ...] = ()
+    nearest: tuple[Match, ...] = field(default=(), compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -139,9 +143,10 @@ class Speak:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """The answer is no comment, and why."""
+    """The answer is no comment, and why; ``nearest`` as in Context."""
 
     reason: str
+    nearest: tuple[Match, ...] = field(default=(), compare=False)
 
 
 Answer = Speak | Silent

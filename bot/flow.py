@@ -28,9 +28,6 @@ from bot.sources.pages import EVENTS as PAGE_EVENTS
 from bot.sources.pages import fresh_pages
 from bot.voice import Plan, Spoken, promise, speak
 
-EVENT_SECONDS = 20.0
-"""How long a run learns beside the word vectors that was not started for it."""
-
 
 def handle(event: Event, bot: Bot) -> list[Spoken]:
     """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
@@ -67,7 +64,7 @@ def _remember(look: Look, bot: Bot) -> None:
     if event.name in PAGE_EVENTS or not memory.pages:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
     if learning.is_due(memory, calm=event.name in CALM):
-        learn(bot, EVENT_SECONDS)
+        learn(bot, learning.EVENT_SECONDS)
 
 
 def _wishes(wishes: Iterable[Wish], *, refresh: bool) -> tuple[Wish, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ LEAST_THREADS = 50
 MOST_THREADS = 20_000
 """The newest that it learns from; all of them are in memory meanwhile."""
 
+EVENT_SECONDS = 20.0
+"""How long a run learns beside the word vectors that was not started for it."""
+
 CALM_GROWTH, GROWTH = 1.3, 2.0
 """How much a memory has grown since it last learned when it is time again: in a run nobody waits for, and in any."""
 
@@ -40,14 +44,15 @@ def learn(
     place: Place,
     *,
     seconds: float = SECONDS,
+    tick: Callable[[int], None] = lambda _: None,
 ) -> Backtest:
     """Learn from what is in memory, and make the index anew with it; staged, `commit` writes it.
 
-    ``seconds`` bound what is learned beside the word vectors. Returns the proof: the newest issues as they would have
-    been answered.
+    ``seconds`` bound what is learned beside the word vectors; ``tick`` is told of STEPS steps at most. Returns the
+    proof: the newest issues as they would have been answered.
     """
 
-    lesson, backtest = learner(memory, settings, renderer, place, seconds).lesson()
+    lesson, backtest = learner(memory, settings, renderer, place, seconds).lesson(tick)
     memory.teach(replace(lesson, threads=memory.size))  # pages count in what it has grown by
     memory.rebuild_index()
     return backtest

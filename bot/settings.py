@@ -96,6 +96,9 @@ class Troubleshooting:
         12_000, "Characters of conversation, shared among the closed issues by similarity.", low=1000, high=50_000
     )
     open_results: int = setting(2, "How many open issues are shown, apart from the closed ones.", low=0, high=5)
+    possibly_related: bool = setting(
+        False, "Fold the nearest of less similarity in at the end of a comment that is written anyway."
+    )
 
 
 @dataclass(frozen=True, slots=True)

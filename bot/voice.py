@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.answer import Answer, Context, Silent, Speak
+from bot.answer import Answer, Context, Match, Silent, Speak
 from bot.archive import parse_time
 from bot.comment.render import withdrawn
 from bot.comment.seal import fingerprint, read_seal, seal
@@ -56,6 +56,11 @@ class Plan:
         return self.answer.context if isinstance(self.answer, Speak) else Context()
 
     @property
+    def nearest(self) -> tuple[Match, ...]:
+        """The issues most like the thread, shown or not."""
+        return self.answer.nearest if isinstance(self.answer, Silent) else self.answer.context.nearest
+
+    @property
     def content(self) -> str:
         """The fingerprint of what will stand there."""
         return fingerprint(self.context) if self.text else NOTHING
@@ -91,7 +96,7 @@ class Spoken:
     (for a limit of GitHub's to be over), or failed.
 
     ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
-    ``is_owed``: it was left to a later run, for ``reason``.
+    ``is_owed``: it was left to a later run, for ``reason``. ``nearest``: as in `Plan`.
     """
 
     id: ThreadId
@@ -105,6 +110,7 @@ class Spoken:
     is_refused: bool = False
     gone: Gone | None = None
     is_owed: bool = False
+    nearest: tuple[Match, ...] = ()
 
     @property
     def spoke(self) -> bool:
@@ -202,7 +208,7 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     ``words`` are those of a comment that is taken back, None for the shipped ones.
     """
     told = Spoken(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
-    told = replace(told, is_owed=bool(plan.waits))
+    told = replace(told, is_owed=bool(plan.waits), nearest=plan.nearest)
     if plan.fault:
         return unsaid(told, plan.fault)
     if plan.passed or plan.waits:

@@ -146,7 +146,7 @@ class Renderer:
     def render(self, context: Context, *, thread_id: ThreadId, now: datetime, searched: int) -> Rendered:
         """The comment on ``thread_id``, at most 60,000 characters and 65,536 bytes, cut at whole hits.
 
-        ``searched`` is the number of threads that were looked through, 0 to leave it out. Ages are counted to ``now``;
+        ``searched`` is the number of issues that were looked through, 0 to leave it out. Ages are counted to ``now``;
         pass the time of the question rather than of the run, and a repeated run gives the same bytes.
         """
         points_at_some = context.mentioned or context.also_mentioned or context.elsewhere
@@ -204,7 +204,7 @@ def shrunk(context: Context) -> Iterator[Context]:
                 hits[place] = replace(hits[place], conversation=())
                 context = _with(context, section, hits)
                 yield context
-    for section in ("elsewhere", "also_mentioned", "pages", "open_now", "seen_before", "mentioned"):
+    for section in ("possible", "elsewhere", "also_mentioned", "pages", "open_now", "seen_before", "mentioned"):
         while hits := list(getattr(context, section)):
             context = _with(context, section, hits[:-1])
             yield context
@@ -217,7 +217,7 @@ def _with(context: Context, section: str, hits: list[object]) -> Context:
 
 def _without(context: Context, thread_id: ThreadId) -> Context:
     """A comment never speaks of the thread that it stands on."""
-    for section in ("mentioned", "also_mentioned", "seen_before", "open_now"):
+    for section in ("mentioned", "also_mentioned", "seen_before", "open_now", "possible"):
         context = _with(context, section, [hit for hit in getattr(context, section) if hit.id != thread_id])
     return context
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from bot.answer import Match
 from bot.comment.defang import inline, link
 from bot.comment.wording import numbered
 from bot.model import ThreadId
@@ -13,6 +14,7 @@ from bot.model import ThreadId
 MAX_BYTES = 1_000_000
 """Below the 1 MiB above which GitHub drops the whole summary of a step."""
 
+NEAREST = "The nearest issues, with their similarity"
 _TEXT_CHARS = 300
 _NOTE_CHARS = 1_000
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -24,7 +26,8 @@ class Said:
     """What one run did on one thread. ``action``: created, updated, unchanged, withdrawn, replied, silent, would say,
     waits or failed.
 
-    ``text`` is the comment (Markdown of ours, defanged already), shown where it was not posted.
+    ``text`` is the comment (Markdown of ours, defanged already), shown where it was not posted. ``nearest`` are the
+    issues most like it, whether they were shown or not.
     """
 
     id: ThreadId
@@ -33,6 +36,7 @@ class Said:
     reason: str = ""
     url: str = ""
     text: str = ""
+    nearest: tuple[Match, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +91,28 @@ def _said(said: Said) -> str:
     action = inline(said.action, _TEXT_CHARS)
     shown = link(said.action, said.url) if said.url else action
     line = f"- {name} · {shown}{f' · {inline(said.reason, _TEXT_CHARS)}' if said.reason else ''}\n"
-    if not said.text:
-        return line
-    indented = "\n".join(f"  {row}".rstrip() for row in said.text.strip().split("\n"))
-    return f"{line}\n  <details><summary>What it would have said</summary>\n\n{indented}\n\n  </details>\n\n"
+    return f"{line}{_folded_in('What it would have said', said.text)}{_folded_in(NEAREST, _nearest(said.nearest))}"
+
+
+def _folded_in(title: str, text: str) -> str:
+    """Markdown of ours below a line of the list, "" for none."""
+    if not text:
+        return ""
+    indented = "\n".join(f"  {row}".rstrip() for row in text.strip().split("\n"))
+    return f"\n  <details><summary>{title}</summary>\n\n{indented}\n\n  </details>\n\n"
+
+
+def _nearest(found: Iterable[Match]) -> str:
+    """Each with its similarity and why, whether it was shown or not: what is less sure is not lost to whoever looks."""
+    return "".join(f"- {one.similarity:.2f} · {_called(one)} · {_why(one)}\n" for one in found)
+
+
+def _called(one: Match) -> str:
+    return inline(f"{numbered(one.id)}: {one.title}", _TEXT_CHARS)
+
+
+def _why(one: Match) -> str:
+    return inline(f"{one.state} · {', '.join(one.why)}".replace("`", ""), _TEXT_CHARS)
 
 
 def _within(entries: Iterable[str], limit: int) -> str:

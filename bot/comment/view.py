@@ -41,12 +41,13 @@ def view_of(context: Context, links: Links, now: datetime, words: Words) -> Item
         "seen_before": [_seen_before(match, scene) for match in context.seen_before],
         "open_now": [_open_now(match, scene) for match in context.open_now],
         "pages": [_page(page, scene) for page in context.pages],
+        "possible": [_possible(match, scene) for match in context.possible],
     }
 
 
 def _titles(context: Context) -> Mapping[ThreadId, str]:
     hits: tuple[Hit, ...] = (
-        *context.mentioned, *context.also_mentioned, *context.seen_before, *context.open_now,
+        *context.mentioned, *context.also_mentioned, *context.seen_before, *context.open_now, *context.possible,
     )  # fmt: skip
     return {hit.id: hit.title for hit in hits if hit.title}
 
@@ -97,6 +98,18 @@ def _open_now(match: Match, scene: Scene) -> Item:
     count = scene.words.count("comments", comments) if comments else scene.words.texts["comments_none"]
     facts = [f"{scene.words.age(match.created_at, scene.now)}, {count}", reopening(match, scene)]
     return _item(link=scene.thread(match.id), facts=facts, why=why(match.why, (), scene))
+
+
+def _possible(match: Match, scene: Scene) -> Item:
+    words = scene.words
+    closed = words.closed(match.state_reason)
+    fact = words.say("dated", what=closed, day=words.day(match.closed_at)) if match.closed_at else closed
+    is_open = match.state == "open"
+    return _item(
+        link=scene.thread(match.id),
+        facts=[words.texts["still_open"] if is_open else fact],
+        why=why(match.why, (), scene),
+    )
 
 
 def _page(page: PageHit, scene: Scene) -> Item:

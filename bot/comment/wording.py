@@ -15,7 +15,7 @@ PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
 
 FIXED = (
     "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided",
-    "summary", "why", "changed", "nothing_found",
+    "summary", "why", "changed", "nothing_found", "possibly_related",
 )  # fmt: skip
 """The texts that templates find under ``words``, beside the two sentences of the last line."""
 

@@ -61,6 +61,7 @@ GROUPS = (
         "bot.doors.options",
         "add_proofs",
         {
+            "learn": "bot.doors.lesson:run_learn",
             "eval": "bot.doors.proof:run_eval",
             "backtest": "bot.doors.proof:run_backtest",
             "calibrate": "bot.doors.proof:run_calibrate",

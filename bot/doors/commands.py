@@ -15,12 +15,15 @@ from bot.answer import Answer, Context, Match, Mention, Silent, Speak
 from bot.archive import clean, stamp
 from bot.comment.links import Links
 from bot.comment.render import Renderer
+from bot.comment.visible import cut, one_line
 from bot.doors.archives import read_archive
 from bot.doors.given import MAX_NAME, issue_named, keys_of
+from bot.doors.lesson import taught
 from bot.doors.progress import progress
 from bot.doors.stores import open_store, text_model
 from bot.errors import UserError
 from bot.kept import Changes
+from bot.learning import EVENT_SECONDS, is_due
 from bot.memory.folder import FolderStore
 from bot.memory.memory import Memory
 from bot.model import Outcome, Reference, Thread
@@ -30,6 +33,9 @@ from bot.recall.mentioned import Place
 from bot.settings import Settings
 
 MAX_STDIN = 1024 * 1024
+WIDEST = 200
+"""Characters of a line about one of the nearest."""
+
 IMPORTED = 20_000
 """Threads that are written at a time: an archive of any size takes the memory of so many."""
 
@@ -62,18 +68,27 @@ def run_import(given: argparse.Namespace) -> object:
         with progress("Reading with the text model", memory.size) as tick:
             memory.rebuild_index(tick)
             memory.commit("Index with a text model")
-    counts = {
+    counts: dict[str, Any] = {
         "threads": len(last),
         "comments": comments,
         "in_store": memory.size,
         "seconds": round(time.monotonic() - started, 2),
     }
+    counts |= {"learned_from": _learned_from(memory, given)}
+    has_learned = memory.has_learned
     memory.close()
     if given.json:
         return counts
-    return "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n".format(
-        **counts
-    )
+    told = "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n"
+    learned = "learned from {learned_from:,} threads; `precedent learn` has longer for it\n" if has_learned else ""
+    return f"{told}{learned}".format(**counts)
+
+
+def _learned_from(memory: Memory, given: argparse.Namespace) -> int:
+    """From how many threads the store has learned; it learns now where it is time and nobody says not to."""
+    if given.learn and is_due(memory, calm=True):
+        taught(memory, given.repo or memory.repo, EVENT_SECONDS)
+    return memory.learned_from
 
 
 def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
@@ -103,12 +118,24 @@ def run_answer(given: argparse.Namespace) -> object:
         return answer_json(answer, markdown, ms)
     if isinstance(answer, Silent):
         print(f"Silent: {answer.reason}.", file=sys.stderr)
+    _tell_nearest(answer)
     return markdown
 
 
+def _tell_nearest(answer: Answer) -> None:
+    """The issues most like it, whether they are shown or not, on stderr: they are no part of the comment."""
+    found = answer.nearest if isinstance(answer, Silent) else answer.context.nearest
+    if found:
+        print("The nearest issues, with their similarity:", file=sys.stderr)
+    for match in found:
+        about = f"{match.id} ({match.state}): {match.title} · {', '.join(match.why)}"
+        print(f"  {match.similarity:.2f}  {cut(one_line(about), WIDEST)}", file=sys.stderr)
+
+
 def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
-    """An answer as data: `{spoke, reason, mentioned, seen_before, open_now, pages, markdown, ms}`."""
+    """An answer as data: `{spoke, reason, mentioned, seen_before, open_now, pages, nearest, markdown, ms}`."""
     context = answer.context if isinstance(answer, Speak) else Context()
+    nearest = answer.nearest if isinstance(answer, Silent) else context.nearest
     return {
         "spoke": isinstance(answer, Speak),
         "reason": answer.reason if isinstance(answer, Silent) else "",
@@ -116,6 +143,7 @@ def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:
         "seen_before": [_match(match) for match in context.seen_before],
         "open_now": [_match(match) for match in context.open_now],
         "pages": [{"title": p.title, "url": p.url, "similarity": p.similarity} for p in context.pages],
+        "nearest": [_near(match) for match in nearest],
         "markdown": markdown,
         "ms": round(ms, 2),
     }
@@ -152,6 +180,11 @@ def _mention(mention: Mention) -> dict[str, object]:
         "why": ["mentioned in the text"],
         "missing": bool(mention.missing),
     }
+
+
+def _near(match: Match) -> dict[str, object]:
+    told = _match(match)
+    return {name: told[name] for name in ("id", "title", "similarity", "state", "why")}
 
 
 def _match(match: Match) -> dict[str, object]:

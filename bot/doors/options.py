@@ -29,7 +29,8 @@ def add_working(doors: Doors[argparse.ArgumentParser]) -> None:
 
 
 def add_proofs(doors: Doors[argparse.ArgumentParser]) -> None:
-    """The parsers of eval, backtest, calibrate and doctor."""
+    """The parsers of learn, eval, backtest, calibrate and doctor."""
+    _add_learn(doors)
     _add_eval(doors)
     _add_backtest(doors)
     _add_calibrate(doors)
@@ -44,7 +45,22 @@ def _add_import(doors: Doors[argparse.ArgumentParser]) -> None:
         "--repo", type=repository, metavar="OWNER/NAME", help="the repository that the threads come from"
     )
     _add_semantic(command)
+    command.add_argument("--no-learn", dest="learn", action="store_false", help="do not learn from them at the end")
     command.add_argument("--json", action="store_true", help="print counts as JSON")
+
+
+def _add_learn(doors: Doors[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser("learn", help="have a store learn from its own history, as the Action does")
+    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
+    command.add_argument(
+        "--seconds",
+        type=number(1, 86_400),
+        default=60,
+        metavar="N",
+        help="how long beside the training of words (default 60)",
+    )
+    command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help="for links and full references")
+    command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def _add_answer(doors: Doors[argparse.ArgumentParser]) -> None:

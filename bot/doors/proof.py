@@ -83,7 +83,11 @@ def run_calibrate(given: argparse.Namespace) -> object:
         memory.teach(Lesson(None, ranking, memory.learned_from))
         memory.commit("Calibrate")
     memory.close()
-    result = {"is_own": found.is_own, "reason": found.reason, "confidence_at_0.65": round(found.model.cut, 4)}
+    result = {"is_own": found.is_own, "reason": found.reason, "confidence_at_0.65": None}
+    if not found.is_own:
+        told = "so this history does not tell what a similarity of 0.65 means here"
+        return result if given.json else f"{found.reason}; {told}\n"
+    result["confidence_at_0.65"] = round(found.model.cut, 4)
     return result if given.json else f"{found.reason}; similarity 0.65 is a confidence of {found.model.cut:.3f}\n"
 
 

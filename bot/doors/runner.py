@@ -84,7 +84,7 @@ def plain(text: str) -> str:
 def summary_line(spoken: Spoken) -> Said:
     url = spoken.comment.url if spoken.comment else ""
     shadow = spoken.text if spoken.action == "would say" else ""
-    return Said(spoken.id, spoken.action, spoken.title, spoken.reason, url, shadow)
+    return Said(spoken.id, spoken.action, spoken.title, spoken.reason, url, shadow, spoken.nearest)
 
 
 def outputs(spoken: Spoken, context: str) -> str:

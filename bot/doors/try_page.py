@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -138,7 +138,17 @@ def _facts(tried: Tried) -> Iterable[tuple[str, str]]:
     yield "History", f"{whole}{f', since {day(tried.oldest)}' if tried.oldest else ''}"
     yield "Shown from", f"a similarity of {tried.backtest.threshold:.2f}"
     yield "Settings", tried.settings
-    yield "Ranking", "the shipped one, with the words that older issues teach"
+    yield "Ranking", _ranking(tried.backtest.evidence)
+
+
+def _ranking(evidence: Mapping[str, object]) -> str:
+    """Where the order and the cut come from: this repository's own history, as far as it is enough."""
+    own = [f"an order from {evidence['order']}"] if "of this repository" in str(evidence.get("order")) else []
+    cut = str(evidence.get("cut", ""))
+    own += (
+        [f"a cut at which {cut}"] if "replayed issues have a hit" in cut and not cut.startswith("the shipped") else []
+    )
+    return f"the words that older issues teach, and {' and '.join(own) or 'the shipped order and cut'}"
 
 
 def _entry(one: Replayed, tried: Tried) -> dict[str, object]:

@@ -27,11 +27,12 @@ from bot.duty import reason_to_pass
 from bot.errors import UserError, WorldError
 from bot.evaluation import learn
 from bot.evaluation.backtest import Watch
-from bot.evaluation.results import Backtest, Replayed
+from bot.evaluation.results import REPLAYED, Backtest, Replayed
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError
 from bot.github.graphql import Glimpse, GraphQLHistory
 from bot.github.threads import Own
+from bot.learning import EVENT_SECONDS, LEAST_THREADS
 from bot.memory.cached import alone
 from bot.memory.disk import on_disk, regular_bytes
 from bot.model import Thread
@@ -197,7 +198,7 @@ def _announce(seen: Glimpse, task: Task, shelf: Shelf) -> None:
 
 
 def _replayed(shelf: Shelf, site: Site, seen: Seen, settings: Settings, given: argparse.Namespace) -> Tried:
-    """The newest issues as they would have been answered, with the shipped ranking and learned words."""
+    """The newest issues as they would have been answered, with what this history teaches."""
     threads = shelf.newest(given.history)
     place = Place(seen.name, (urlsplit(site.server).hostname or "github.com",), site.server)
     tried = Tried(
@@ -215,9 +216,13 @@ def _replayed(shelf: Shelf, site: Site, seen: Seen, settings: Settings, given: a
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     shown = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
+    learner = learn.read(threads, Watch(shipped(), shown, place, rendered), EVENT_SECONDS)
+    ranking = shipped()
+    if len(threads) >= LEAST_THREADS:
+        with progress("Learning", REPLAYED) as tick:
+            ranking = learner.own_ranking(tick)
     with progress("Replaying", min(given.last, len(threads))) as tick:
-        learner = learn.read(threads, Watch(shipped(), shown, place, rendered))
-        backtest = learner.backtest(shipped(), given.last, None, tick)
+        backtest = learner.backtest(ranking, given.last, None, tick)
     return replace(tried, backtest=_heeded(backtest, threads, settings))
 
 

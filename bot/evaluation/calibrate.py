@@ -105,4 +105,4 @@ def _best(one: Replayed) -> float:
 
 
 def _kept(model: Model, why: str) -> Calibration:
-    return Calibration(model, f"the shipped cut is kept: {why}", False)
+    return Calibration(model, f"the cut is kept as it is: {why}", False)

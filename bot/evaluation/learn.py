@@ -39,12 +39,16 @@ class Learner:
 
         texts = [(document.title, document.body) for document in self.history.documents]
         words = train(texts, tick=tick)
-        ranking = self.own_order(self.seconds / 3)
-        usual = partial(usual_cut, feedback=self.links.feedback)
-        ranking, _ = self.own_cut(ranking, usual, REPLAYED, self.seconds / 3)
-        backtest = self.backtest(ranking, REPLAYED, self.seconds / 3)
+        ranking = self.own_ranking(tick)
+        backtest = self.backtest(ranking, REPLAYED, self.seconds / 3, tick)
         data = encode(words) if words else b""
         return Lesson(data, ranking, len(self.history.threads), summary(backtest)), backtest
+
+    def own_ranking(self, tick: Progress = lambda _: None) -> Ranking:
+        """The order and the cut that this history teaches, in two thirds of the time."""
+        usual = partial(usual_cut, feedback=self.links.feedback)
+        order = self.own_order(self.seconds / 3)
+        return self.own_cut(order, usual, REPLAYED, self.seconds / 3, tick)[0]
 
     def own_order(self, seconds: float) -> Ranking:
         """The shipped ranking, or one fitted to the marked duplicates where they are enough; the newest come first."""
@@ -56,10 +60,15 @@ class Learner:
         return fit(found, shipped()) if len(found) >= LEAST_EXAMPLES else shipped()
 
     def own_cut(
-        self, ranking: Ranking, calibrate: Calibrate, count: int, seconds: float
+        self,
+        ranking: Ranking,
+        calibrate: Calibrate,
+        count: int,
+        seconds: float | None,
+        tick: Progress = lambda _: None,
     ) -> tuple[Ranking, Calibration]:
         """The ranking with confidences and a cut that suit what is seen in a replay."""
-        seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds))
+        seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds, tick))
         found = calibrate(seen, ranking)
         evidence: dict[str, object] = {"cut": found.reason, "replayed": len(seen)}
         evidence |= {"opinions": len(self.links.feedback)} if self.links.feedback else {}

@@ -23,7 +23,7 @@ from bot.memory.documents import bare_document
 from bot.memory.index import Document, Index, Narrowing, Query
 from bot.memory.learned import Embedder, Learned, embedded
 from bot.memory.whoosh import build, open_index
-from bot.model import Outcome, Record, Thread, ThreadId
+from bot.model import Kind, Outcome, Record, Thread, ThreadId
 from bot.ranking import Ranking, shipped
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class Past:
         return other
 
     @property
-    def size(self) -> int:
-        return self._end
+    def issues(self) -> int:
+        return sum(thread.kind is Kind.ISSUE for thread in self._threads.values())
 
     @property
     def ranking(self) -> Ranking:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from bot.comment.render import render_page
 from bot.comment.wording import count, day
 from bot.evaluation import plots
+from bot.evaluation.calibrate import LEAST_SPOKEN as ENOUGH
 from bot.evaluation.drawing import number
 from bot.evaluation.metrics import calibration_bins, hits_of, precision_coverage, share_interval, summary
 from bot.evaluation.plots import Plot, milliseconds, percent
@@ -20,7 +21,7 @@ GRADES = {
     Grade.ASSIST: ("Related shown", "people later linked a thread that was shown in another way"),
     Grade.NOISE: (
         "Shown, not linked by anyone",
-        "nobody linked what was shown; in a sample read by hand, most of it was related",
+        "nobody linked what was shown, which is not to say that it is unrelated",
     ),
     Grade.MISSED: ("Missed", "nothing was shown, and people linked an older thread later"),
     Grade.QUIET: ("Quiet", "nothing was shown, and nobody linked anything"),
@@ -28,10 +29,16 @@ GRADES = {
 """What a grade is called on the page, and what it means."""
 
 NOTE = (
-    "Read every precision here as a lower bound. A thread counts as related only where people linked it later, and "
-    "mostly nobody does: of 40 hits with high confidence that nobody had linked, 29 (about 70 %) were really related "
-    "when they were read by hand. So “not linked by anyone” does not mean wrong."
+    "Read every precision here as a lower bound. A thread counts as related only where people of this repository "
+    "linked it later, and mostly nobody does. So “not linked by anyone” does not mean wrong: what is really related is "
+    "told by reading some of it, and by nothing else."
 )
+
+LABELLED = ("precision", "rr@1", "rr@10", "mrr", "auc", "ece")
+"""Figures that are shares of what people linked."""
+
+TOO_FEW = "too few to tell"
+"""Stands in the place of a share of fewer than ENOUGH: it would say more of chance than of this repository."""
 
 _LONGEST = 300
 _UNSEEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "\ufffd")
@@ -97,11 +104,13 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
         others = f"On {count(pointed, 'other issue')} it" if asked > 1 else "It"
         said.append(f"{others} would have told only of what the text points at.")
     if linked := _whole(figures["with_relations"]):
-        first, ten = (percent(_share(figures[name])) for name in ("rr@1", "rr@10"))
+        first, ten = (_part(_share(figures[name]), linked) for name in ("rr@1", "rr@10"))
         said.append(
             f"Of the {count(linked, 'issue')} that people linked to an older one, the search put the right thread "
             f"first for {first}, and among the first ten for {ten}."
         )
+    if spoke < ENOUGH or linked < ENOUGH:
+        said.append("That is too little to tell how good it is in this repository.")
     if asked < backtest.wanted:
         said.append(f"Time was over after {asked:,} of {backtest.wanted:,} issues.")
     return said
@@ -110,22 +119,32 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
 def _what_was_linked(spoke: int, right: int) -> str:
     if spoke == 1:
         return f"{'People' if right else 'Nobody'} linked a thread that it showed to the issue later."
-    whole = f"{right:,} of these comments ({percent(right / spoke)}) there is" if right else "none of these comments is"
+    share = f" ({percent(right / spoke)})" if spoke >= ENOUGH else ""
+    whole = f"{right:,} of these comments{share} there is" if right else "none of these comments is"
     return f"In {whole} a thread that people linked to the issue themselves, later."
+
+
+def _part(share: float | None, whole: int) -> str:
+    """A share in per cent, of few as a number."""
+    return percent(share) if whole >= ENOUGH else f"{round((share or 0.0) * whole):,}"
 
 
 def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
     asked, spoke, right = _whole(figures["n"]), _whole(figures["commented"]), _right(figures)
     linked = f"of {count(_whole(figures['with_relations']), 'linked issue')}"
     right_of = f"{right:,} of {count(spoke, 'comment')}; {_between(*share_interval(right, spoke))}" if spoke else ""
+    tells = {"precision"} if spoke >= ENOUGH else set()
+    tells |= {"rr@1", "rr@10", "mrr", "auc", "ece"} if _whole(figures["with_relations"]) >= ENOUGH else set()
+    said_few = f"{right:,} of {count(spoke, 'comment')}; {TOO_FEW}" if spoke else "no comment"
+    figures = {**figures, **{name: None for name in LABELLED if name not in tells}}
     return [
         _tile("Something alike", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
-        _tile("Precision", percent(_share(figures["precision"])), right_of or "no comment"),
-        _tile("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked)),
-        _tile("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked)),
-        _tile("MRR", _decimal(figures["mrr"], 3), "mean of 1/rank; 1 is best"),
-        _tile("AUC of confidence", _decimal(figures["auc"], 3), "0.5 is chance, 1 is best"),
-        _tile("Calibration error", percent(_share(figures["ece"])), "0 is best"),
+        _tile("Precision", percent(_share(figures["precision"])), right_of if "precision" in tells else said_few),
+        _tile("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked, tells)),
+        _tile("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked, tells)),
+        _tile("MRR", _decimal(figures["mrr"], 3), _unless(tells, "mrr", "mean of 1/rank; 1 is best")),
+        _tile("AUC of confidence", _decimal(figures["auc"], 3), _unless(tells, "auc", "0.5 is chance, 1 is best")),
+        _tile("Calibration error", percent(_share(figures["ece"])), _unless(tells, "ece", "0 is best")),
         _tile(
             "Time per issue",
             milliseconds(_share(figures["ms_p50"])),
@@ -222,7 +241,13 @@ def _right(figures: Mapping[str, object]) -> int:
     return _whole(grades[Grade.SUCCESS.value]) + _whole(grades[Grade.ASSIST.value])
 
 
-def _ends(figures: Mapping[str, object], name: str, about: str) -> str:
+def _unless(tells: Container[str], name: str, about: str) -> str:
+    return about if name in tells else TOO_FEW
+
+
+def _ends(figures: Mapping[str, object], name: str, about: str, tells: Container[str]) -> str:
+    if name not in tells:
+        return f"{about}; {TOO_FEW}"
     ends = figures["interval"]
     assert isinstance(ends, dict)
     return f"{about}; {_between(*ends[name])}" if name in ends else about

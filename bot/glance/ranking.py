@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bot.memory.levels import K1, LEVELS, heaviest, idf
+from bot.memory.levels import K1, LEVELS, heaviest, idf, settled_idf
 from bot.memory.packed import encode_key, unpack
 
 _TEXT = "t"
@@ -97,7 +97,7 @@ class Ranker:
         if not documents:
             return None
         frequency = len(documents) - gone
-        full = weight * idf(frequency, self._count) * (K1 + 1)
+        full = weight * settled_idf(frequency, self._count) * (K1 + 1)
         return Clue(letter, term, documents, bytes(levels), frequency, [full * level for level in LEVELS])
 
     def _score(self) -> None:

@@ -25,7 +25,7 @@ from bot.memory.notes import Notes
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
 from bot.memory.store import Edits, Snapshot, StoreError, UnreadableFile
-from bot.model import Record, Thread, ThreadId, Tombstone
+from bot.model import Kind, Record, Thread, ThreadId, Tombstone
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
 
@@ -78,6 +78,11 @@ class Draft(Changed):
         """How many threads hold all terms of each group; nothing when it cannot be had."""
         wanted = list(groups)
         return self._ask(lambda index: index.held_by(wanted, before=before), {})
+
+    @property
+    def issues(self) -> int:
+        """How many issues the index has; 0 when it cannot be had."""
+        return self._ask(lambda index: index.count(Kind.ISSUE), 0)
 
     @cached_property
     def encoder(self) -> Encoder:

@@ -140,6 +140,10 @@ class Index(Protocol):
         """
         ...
 
+    def count(self, kind: Kind) -> int:
+        """The number of threads of this kind. Raises IndexCorrupt."""
+        ...
+
     def close(self) -> None:
         """Give back the files. Using the index afterwards is an error."""
         ...

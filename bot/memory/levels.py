@@ -12,15 +12,33 @@ issues of Rust up to 2015."""
 MAX_LOOKED_UP = 512
 """Terms of a query that are looked up, the heaviest first."""
 
+SETTLED = 60
+"""Documents from which on it counts in scores how many hold a term. Of fewer that says little: what is in one of three
+may be in one of a thousand, and each document more would move all scores."""
+
+DOUBT = 10
+"""Documents without a term that are thought to be there beside fewer than SETTLED, when its share is estimated."""
+
 _LOWEST = 1 / 64
 _LEVEL_COUNT = 31
 LEVELS: tuple[float, ...] = (0.0, *(_LOWEST ** (1 - step / _LEVEL_COUNT) for step in range(1, _LEVEL_COUNT + 1)))
 """Level → f/(k1 + f), geometric from 1/55 to 1; level 0 is not used. Neighbours differ by 14 %."""
 
 
-def idf(frequency: int, total: int) -> float:
+def idf(frequency: float, total: int) -> float:
     """The weight of a term that is in ``frequency`` of ``total`` documents; > 0 (the form of Lucene)."""
     return log(1 + (total - frequency + 0.5) / (frequency + 0.5))
+
+
+def settled_idf(frequency: int, total: int) -> float:
+    """The same for a score: of fewer than SETTLED documents the others are estimated, so that one more changes little.
+
+    The first document with a term says that there is such a term; those after it say how common it is.
+    """
+    if total >= SETTLED:
+        return idf(frequency, total)
+    estimated = frequency + (SETTLED - total) * max(0, frequency - 1) / (total + DOUBT)
+    return idf(estimated, SETTLED)
 
 
 def heaviest(weights: Mapping[str, float]) -> list[tuple[float, str]]:

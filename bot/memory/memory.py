@@ -113,8 +113,13 @@ class Memory:
 
     @property
     def size(self) -> int:
-        """Number of threads remembered."""
+        """Number of threads remembered: issues, pull requests and pages."""
         return self.draft.manifest.threads
+
+    @property
+    def issues(self) -> int:
+        """Number of issues among them: what is looked through for one that is alike."""
+        return self.draft.issues
 
     def bring(self, ids: Iterable[ThreadId]) -> None:
         """Have all that is kept of these threads here, in one exchange with a remote store."""

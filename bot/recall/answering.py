@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from bot.answer import Answer, Context, Match, Silent, Speak
@@ -11,12 +12,15 @@ from bot.recall.fixes import with_fixes, with_version
 from bot.recall.library import Library, WithoutWords
 from bot.recall.mentioned import Place, elsewhere, mentions, referenced
 from bot.recall.pages import find_pages
-from bot.recall.troubleshoot import Limits, similar
+from bot.recall.troubleshoot import Alike, Limits, alike
 from bot.recall.wishes import wrong_for
 from bot.settings import Settings, Troubleshooting
 
 NOTHING_RELATED = "nothing in memory is close enough"
 NOTHING_YET = "memory holds no older issue"
+LEAST_POSSIBLE = 0.4
+"""Least similarity of what may be related: below it the odds are a third of those at the usual threshold."""
+
 EARLY = 20
 """The numbers of the issues and pull requests that are the first of a repository."""
 
@@ -36,15 +40,18 @@ def recall(
     full, listed = (tuple(one for one in part if one.id not in wrong) for part in (full, listed))
     skip: list[ThreadId] = [*wrong, *referenced(thread, place)]
     skip += [key for mention in (*full, *listed) for key in (mention.id, *mention.chain)]
-    seen, still_open = _alike(thread, library, settings.troubleshooting, before, skip, place.repo)
+    found = _alike(thread, library, settings.troubleshooting, before, skip, place.repo)
+    is_shown = bool(found.seen or found.still_open)
     context = Context(
         full,
         listed,
-        seen,
-        still_open,
-        pages=() if seen or still_open else find_pages(thread, library, settings.pages, place, before),
+        found.seen,
+        found.still_open,
+        pages=() if is_shown else find_pages(thread, library, settings.pages, place, before),
+        possible=_possible(found) if settings.troubleshooting.possibly_related else (),
+        nearest=found.nearest,
         elsewhere=elsewhere(thread, place),
-        searched=0 if before else library.size,
+        searched=0 if before else library.issues,
         is_first=_is_first(thread, library),
     )
     return with_endings(context, thread, library, place, before)
@@ -64,19 +71,26 @@ def _alike(
     before: datetime | None,
     skip: list[ThreadId],
     repo: str | None,
-) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+) -> Alike:
     """The closed and the open threads like this one, without those that somebody said are not."""
     if not wanted.enabled:
-        return (), ()
+        return Alike()
     room = Limits(wanted.similarity_threshold, wanted.max_results, wanted.open_results, wanted.total_budget_chars)
     left_out = {*skip}
     while True:
-        seen, still_open = similar(thread, library, before, left_out, room, repo)
-        shown = [match.id for match in (*seen, *still_open)]
-        named = {key for key, wishes in library.wishes(shown).items() if thread.id in wrong_for(wishes, before)}
-        if not named:
-            return seen, still_open
+        found = alike(thread, library, before, left_out, room, repo)
+        shown = [match.id for match in (*found.seen, *found.still_open)]
+        told = [*shown, *(match.id for match in found.nearest)]
+        named = {key for key, wishes in library.wishes(told).items() if thread.id in wrong_for(wishes, before)}
+        if not named.intersection(shown):
+            return replace(found, nearest=tuple(match for match in found.nearest if match.id not in named))
         left_out |= named
+
+
+def _possible(found: Alike) -> tuple[Match, ...]:
+    """The nearest that are not shown, and not far from it."""
+    shown = {match.id for match in (*found.seen, *found.still_open)}
+    return tuple(m for m in found.nearest if m.id not in shown and m.similarity >= LEAST_POSSIBLE)
 
 
 def _is_first(thread: Thread, library: Library) -> bool:
@@ -91,4 +105,4 @@ def decide(context: Context) -> Answer:
     resolved = any(not mention.missing for mention in context.mentioned)
     if resolved or context.seen_before or context.open_now or context.pages:
         return Speak(context)
-    return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED)
+    return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED, context.nearest)

@@ -115,7 +115,7 @@ def _decides(decision: Decision, title: str, wanted: Mapping[str, float]) -> boo
 
 
 def _answer(shown: Iterable[Mention], desk: Desk) -> Context:
-    return with_fixes(Context(mentioned=tuple(shown), searched=desk.library.size), desk.library, None)
+    return with_fixes(Context(mentioned=tuple(shown), searched=desk.library.issues), desk.library, None)
 
 
 def _weights(words: str, library: Library) -> Mapping[str, float]:

@@ -18,7 +18,7 @@ class Library(Protocol):
     """Threads by id and by likeness."""
 
     @property
-    def size(self) -> int: ...
+    def issues(self) -> int: ...
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]: ...
 
@@ -53,8 +53,8 @@ class WithoutWords:
         self._people = {login.casefold() for login in people}
 
     @property
-    def size(self) -> int:
-        return self._library.size
+    def issues(self) -> int:
+        return self._library.issues
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         return {key: self._hushed(record) for key, record in self._library.records(ids).items()}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.answer import Mention
 from bot.model import Reference, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
 from bot.reading.intent import recall_question, without_commands
+from bot.reading.pasted import without_pasted
 from bot.reading.references import find_references, find_title_references
 from bot.reading.words import terms
 from bot.recall.condense import condense
@@ -43,6 +44,13 @@ def referenced(thread: Thread, place: Place) -> list[int]:
     """Numbers of this repository that the thread points at, in order of mention, each once, itself left out."""
     local = [r.number for r in _pointed_at(thread, place) if r.owner is None and r.number != thread.id]
     return list(dict.fromkeys(local))
+
+
+def _written(thread: Thread, place: Place) -> list[int]:
+    """The numbers that people wrote themselves: those beside quotations and pasted output."""
+    comments = tuple(replace(one, text=without_pasted(one.text)) for one in thread.comments)
+    own = replace(thread, title=without_pasted(thread.title), body=without_pasted(thread.body), comments=comments)
+    return referenced(own, place)
 
 
 def elsewhere(thread: Thread, place: Place) -> tuple[str, ...]:
@@ -105,7 +113,8 @@ def mentions(
 ) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
     """The first references in full and the others by title. ``limits``: how many in full, characters for each.
 
-    That there is no record is said of the first ones only: for the others nobody looked outside memory.
+    That there is no record is said of the first ones only: for the others nobody looked outside memory. Nor is it said
+    of a number that stands in pasted output alone, as it may be one of another repository.
     """
     most, chars = limits
     question = Counter(terms(f"{thread.title}\n{thread.body}"))
@@ -114,7 +123,9 @@ def mentions(
     for place_in_text, number in enumerate(referenced(thread, place)[: most + MAX_LISTED]):
         mention = _mention(number, library, before, question, chars, place.repo)
         is_later = isinstance(thread.id, int) and number > thread.id
-        if mention.id in (thread.id, *full, *listed) or (mention.missing and (is_later or place_in_text >= most)):
+        if mention.id in (thread.id, *full, *listed):
+            continue
+        if mention.missing and (is_later or place_in_text >= most or number not in _written(thread, place)):
             continue
         if mention.missing or sum(not m.missing for m in full.values()) < most:
             full[mention.id] = mention

@@ -30,6 +30,9 @@ CANDIDATES = 200
 READ = 8
 """How many of the closed candidates most alike are read, and how many open ones."""
 
+NEAREST = 5
+"""Threads that are told of as the nearest, shown or not. They are of those that were read anyway."""
+
 LEAST_RARITY = 0.45
 """Least rarity of the rarest shared terms where nothing else is shared, as a share of the rarest's. Among 60 pairs that
 were read by hand it parted the related ones best from the others."""
@@ -78,6 +81,15 @@ def candidates(thread: Thread, library: Library, before: datetime | None, skip: 
     return replace(found, candidates=tuple(fit))
 
 
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """The closed threads that are shown, the open ones, and the NEAREST most like, shown or not."""
+
+    seen: tuple[Match, ...] = ()
+    still_open: tuple[Match, ...] = ()
+    nearest: tuple[Match, ...] = ()
+
+
 def similar(
     thread: Thread,
     library: Library,
@@ -86,13 +98,26 @@ def similar(
     limits: Limits,
     repo: str | None = None,
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+    """The closed threads most like this one, and the open ones: what `alike` shows."""
+    found = alike(thread, library, before, skip, limits, repo)
+    return found.seen, found.still_open
+
+
+def alike(
+    thread: Thread,
+    library: Library,
+    before: datetime | None,
+    skip: Iterable[ThreadId],
+    limits: Limits,
+    repo: str | None = None,
+) -> Alike:
     """The closed threads most like this one, and the open ones; ``skip`` names those that are shown already.
 
     States are those at ``before``, None for today's. Nothing is like a thread whose title has no word in it: what such
     a one shares with others is the form that nobody filled in.
     """
     if not terms(thread.title):
-        return (), ()
+        return Alike()
     found = judged(thread, candidates(thread, library, before, skip), library, before)
     good = [one for one in found if one.candidate.similarity >= limits.floor]
     seen = [one.match(repo) for one in good if one.thread.is_closed][: limits.closed]
@@ -101,7 +126,7 @@ def similar(
     budgets = share_budget([match.similarity for match in seen], limits.budget) if seen else []
     asked = Counter(terms(f"{thread.title}\n{thread.body}"))
     told = [replace(m, conversation=condense(texts[m.id], asked, b)) for m, b in zip(seen, budgets, strict=True)]
-    return tuple(told), tuple(still_open)
+    return Alike(tuple(told), tuple(still_open), tuple(one.in_short() for one in found[:NEAREST]))
 
 
 def is_next_in_series(thread: Thread, entry: Entry) -> bool:
@@ -118,6 +143,19 @@ class Found:
     candidate: Candidate
     thread: Thread
     why: tuple[str, ...]
+
+    def in_short(self) -> Match:
+        """It with no more than how alike it is and why."""
+        return Match(
+            id=self.thread.id,
+            title=self.thread.title,
+            similarity=round(self.candidate.similarity, 4),
+            state=self.thread.state,
+            state_reason=self.thread.state_reason,
+            created_at=self.thread.created_at,
+            closed_at=self.thread.closed_at,
+            why=self.why,
+        )
 
     def match(self, repo: str | None = None) -> Match:
         """It as it is shown; ``repo`` is where it stands."""

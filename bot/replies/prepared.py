@@ -221,7 +221,7 @@ def _said(plan: ReplyPlan, told: Sequence[str], bot: Bot, silent: bool) -> Reply
         asked=quoted,
         reply_to=request.key,
         now=request.at,
-        searched=bot.memory.size if LOOKED & {plan.name} else 0,
+        searched=bot.memory.issues if LOOKED & {plan.name} else 0,
         answer="\n\n".join(lines),
     )
     if rendered.problem:

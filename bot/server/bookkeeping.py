@@ -101,6 +101,7 @@ def settled(delivery: Delivery, result: Result, now: Instant) -> Delivery:
         said=result.said,
         url=result.url,
         matches=result.matches,
+        nearest=result.nearest,
     )
 
 

@@ -123,7 +123,7 @@ class Database:
                 return  # who only looks can, though nothing may be written
             for version in sorted(MOVES):
                 if found and found["said_at"] < version:
-                    made.change(MOVES[version])
+                    made.change(MOVES[version].format(unless="if not exists " if self.is_postgres else ""))
             made.change(
                 "insert into pulses (name, said_at, note) values (:name, :version, '{}')"
                 " on conflict (name) do update set said_at = excluded.said_at",

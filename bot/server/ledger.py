@@ -29,7 +29,7 @@ _INSERT = (
 )
 _SETTLE = (
     "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
-    " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches"
+    " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches, nearest = :nearest"
     " where seq = :seq and turn = :turn and state = 'working'"
 )
 

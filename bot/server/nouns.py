@@ -84,7 +84,8 @@ class Delivery:
 
     ``attempts``: tries that failed and count. ``begun``: how often it was begun since it last ended, so 1 or more
     while it waits means that a worker died with it. ``turn`` is the `Work` that has it, or had it last. ``matches``
-    are issues that were shown, each with its similarity in 0..1.
+    are issues that were shown, each with its similarity in 0..1; ``nearest`` those most like it, shown or not, each
+    with why too: which kinds of reasons, and none of their words.
     """
 
     seq: int
@@ -104,6 +105,7 @@ class Delivery:
     said: str = ""
     url: str = ""
     matches: tuple[tuple[int, float], ...] = ()
+    nearest: tuple[tuple[int, float, str], ...] = ()
     request: str = ""
     extra: tuple[tuple[str, str], ...] = ()
 
@@ -137,6 +139,7 @@ class Result:
     said: str = ""
     url: str = ""
     matches: tuple[tuple[int, float], ...] = ()
+    nearest: tuple[tuple[int, float, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,7 @@ def _link(wanted: Wanted, before: int = 0) -> str:
 
 def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
     event, lane = delivery.event, delivery.lane
+    shown = {number for number, _ in delivery.matches}
     return {
         "link": f"/deliveries/{delivery.seq}",
         "seq": delivery.seq,
@@ -217,7 +218,16 @@ def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
             {"number": number, "percent": f"{100 * similarity:.0f}", "width": round(100 * similarity, 1)}
             for number, similarity in delivery.matches
         ],
+        "nearest": [
+            {"number": number, "similarity": f"{similarity:.2f}", "why": _told_as(why), "shown": number in shown}
+            for number, similarity, why in delivery.nearest
+        ],
     }
+
+
+def _told_as(why: str) -> str:
+    """The kinds of reasons as a phrase that stands without the words."""
+    return why.replace("both name", "the same names").replace("both speak of", "words in common")
 
 
 def _repository(row: LaneRow, now: Instant) -> Values:

@@ -53,6 +53,7 @@ def of_settled(delivery: Delivery) -> dict[str, str | int]:
         "said": delivery.said,
         "url": clean(delivery.url),
         "matches": written(delivery.matches),
+        "nearest": written(delivery.nearest),
     }
 
 
@@ -76,6 +77,7 @@ def delivery(row: Row) -> Delivery:
         said=row["said"],
         url=row["url"],
         matches=tuple((number, similarity) for number, similarity in json.loads(row["matches"])),
+        nearest=tuple((number, similarity, why) for number, similarity, why in json.loads(row["nearest"])),
         request=row["request"],
         extra=tuple((name, value) for name, value in json.loads(row["extra"])),
     )

@@ -10,6 +10,9 @@ from bot.outfit import Site
 from bot.plans import BUSY
 from bot.voice import Spoken
 
+KINDS = ("same error", "same file", "both name", "both speak of")
+"""How reasons begin, see `bot.recall.why`; what follows are words of issues."""
+
 
 def about(told: Iterable[Spoken], number: int) -> Spoken | None:
     """What was said on an issue: a comment or a reply before silence."""
@@ -28,6 +31,16 @@ def standing(memory: Memory, number: int, site: Site) -> Spoken | None:
     url = f"{site.server_url}/{site.repository}/issues/{number}#issuecomment-{said.comment_id}"
     comment = OwnComment(said.comment_id, "", url) if said.comment_id else None
     return Spoken(number, "", "unchanged", "it was said before", comment=comment)
+
+
+def nearest(spoken: Spoken) -> tuple[tuple[int, float, str], ...]:
+    """The issues most like it, shown or not, each with its similarity in 0..1 and the kinds of reasons."""
+    return tuple((m.id, m.similarity, _kinds(m.why)) for m in spoken.nearest if isinstance(m.id, int))
+
+
+def _kinds(why: Iterable[str]) -> str:
+    """Which kinds of reasons: no word of an issue goes into the ledger."""
+    return ", ".join(kind for kind in KINDS if any(reason.startswith(f"{kind} ") for reason in why))
 
 
 def matches(spoken: Spoken) -> tuple[tuple[int, float], ...]:

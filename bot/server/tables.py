@@ -5,7 +5,7 @@ from __future__ import annotations
 OURS = "precedent"
 """Where they are within a PostgreSQL database."""
 
-VERSION = 2
+VERSION = 3
 SCHEMA = "schema"
 """The pulse that has the version in place of a time."""
 
@@ -17,7 +17,8 @@ create table if not exists deliveries (
   received_at {big} not null, next_at {big} not null, request text not null, extra text not null,
   state text not null default 'waiting', attempts integer not null default 0, begun integer not null default 0,
   finished_at {big} not null default 0, turn text not null default '', reason text not null default '',
-  said text not null default '', url text not null default '', matches text not null default '[]');
+  said text not null default '', url text not null default '', matches text not null default '[]',
+  nearest text not null default '[]');
 create index if not exists deliveries_lane on deliveries (lane, state, seq);
 create index if not exists deliveries_state on deliveries (state, seq);
 create table if not exists turns (
@@ -47,8 +48,10 @@ create table if not exists workers (id text primary key, since {big} not null, d
 MOVES = {
     2: "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
     " where paused_until > 0 on conflict (installation, resource) do nothing",
+    3: "alter table deliveries add column {unless}nearest text not null default '[]'",
 }
-"""What brings the rows of an older version to each newer one, once. Columns that nobody reads any more stay."""
+"""What brings an older version to each newer one, once; ``unless``: what PostgreSQL needs where two begin at once.
+Columns that nobody reads any more stay."""
 
 
 def statements(*, postgres: bool) -> list[str]:

@@ -39,7 +39,7 @@ from bot.server.house import House
 from bot.server.nouns import Delivery, Grant, Instant, LaneRow, Result, Told, Work
 from bot.server.pace import Pace, PacedStore
 from bot.server.ports import Ledger, Stopping, Tokens
-from bot.server.said import about, matches, standing
+from bot.server.said import about, matches, nearest, standing
 from bot.server.verdicts import Bug, Moved, judge, limit_over
 from bot.voice import UNSEEN, Spoken
 
@@ -251,7 +251,8 @@ class Visit:
         elif own:
             url = own.comment.url if own.comment else ""
             reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
-            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=matches(own))
+            shown, near = matches(own), nearest(own)
+            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=shown, nearest=near)
             if own.is_owed and own.reason.startswith(UNSEEN):
                 self.failed[last.seq] = Gone(own.reason, certain=False)
         else:

@@ -101,7 +101,10 @@ def test_what_says_it_to_a_person_too(desk: Desk, checkout: Path) -> None:
 @pytest.mark.slow
 def test_search_in_the_clone_gives_what_the_store_gives(desk: Desk, checkout: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    assert desk.precedent(ROOT, "import", str(ROOT / "sample/history.jsonl"), "--store", str(store)).code == 0
+    assert (
+        desk.precedent(ROOT, "import", str(ROOT / "sample/history.jsonl"), "--store", str(store), "--no-learn").code
+        == 0
+    )
     words = ("search", "session", "cookie", "behind", "a", "proxy", "--json")
     here = desk.precedent(checkout, *words)
     there = desk.precedent(tmp_path, *words, "--store", str(store))

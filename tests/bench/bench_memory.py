@@ -63,7 +63,7 @@ def results(processes: Processes, folder: Path, runs: int) -> Iterator[Result]:
         "import of its libraries", f"Python {sys.version.split()[0]}", processes.peak(runs, "-c", LIBRARIES)
     )
     whoosh = Peer(*WHOOSH, processes.peak(runs, "-c", PLAIN, archive, str(folder / "plain")))
-    imported = processes.peak(1, "-m", "bot", "import", archive, "--store", store)
+    imported = processes.peak(1, "-m", "bot", "import", archive, "--store", store, "--no-learn")
     what, most = "peak memory of an import", Limit("most", 400.0)
     yield Result("memory-import", "memory", what, "MB", imported, libraries, most)
     yield Result("memory-import-whoosh", "memory", what, "MB", imported, whoosh, most)

@@ -133,6 +133,25 @@ CASES: dict[str, tuple[Context, Links]] = {
         ),
         GITHUB,
     ),
+    "possibly_related": (
+        Context(
+            mentioned=(MENTION,),
+            possible=(
+                Match(
+                    9,
+                    "Cookie gone after @octocat's change",
+                    0.55,
+                    "closed",
+                    day(3, 1),
+                    "completed",
+                    day(4, 2),
+                    why=("same error `SESSION_LOST`", "both speak of cookie, proxy"),
+                ),
+                replace(OPEN, similarity=0.42),
+            ),
+        ),
+        GITHUB,
+    ),
     "fixed_by_commit": (seen(quoted(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11")), GITHUB),
     "fixed_by_number": (seen(quoted(OutcomeKind.FIXED, "Fixed by #31.", fix="#31", role="CONTRIBUTOR")), GITHUB),
     "answered": (seen(quoted(OutcomeKind.ANSWERED, author="hubot", role="NONE")), GITHUB),

@@ -143,7 +143,7 @@ def test_the_thread_itself_is_never_spoken_of() -> None:
 
 def test_the_number_of_threads_is_left_out_when_it_is_not_known() -> None:
     assert "looked through" not in comment(Context(open_now=(OPEN,)), searched=0)
-    assert "through 1 issue, pull request or page." in comment(Context(open_now=(OPEN,)), searched=1)
+    assert "through 1 issue." in comment(Context(open_now=(OPEN,)), searched=1)
 
 
 def test_the_footer_names_commands_only_where_there_are_commands() -> None:

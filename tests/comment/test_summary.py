@@ -1,12 +1,16 @@
 """What the people who watch a run get to read, in the job summary and in the log."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.answer import Match
 from bot.comment.summary import MAX_BYTES, RunReport, Said, log_line, summarise
+
+NOON = datetime(2025, 3, 11, 12, tzinfo=UTC)
 
 
 def test_problems_come_first_then_threads_counts_and_stages() -> None:
@@ -34,6 +38,17 @@ def test_what_it_would_have_said_is_shown_in_full() -> None:
     text = summarise(RunReport(said=(Said(3, "would say", text="<!-- precedent:v1 id=action -->\n\n- one\n- two\n"),)))
     assert "  - one\n  - two" in text
     assert text.count("<details>") == text.count("</details>") == 1
+
+
+def test_the_nearest_are_folded_below_what_was_said_with_similarity_and_reasons() -> None:
+    near = Match(7, "@octocat </details> lost", 0.5123, "closed", NOON, why=("same error `<b>X_LOST`",))
+    text = summarise(RunReport(said=(Said(3, "silent", reason="nothing", nearest=(near,)), Said(4, "silent"))))
+    assert text.count("<details>") == text.count("</details>") == 1
+    (line,) = (line for line in text.splitlines() if line.startswith("  - 0.51"))
+    assert "issue 7" in line
+    assert "X_LOST" in line
+    assert "@octocat" not in line
+    assert "<b>" not in line
 
 
 def test_foreign_words_are_defanged() -> None:

@@ -49,7 +49,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from bot.doors.cli import main
 
     folder = tmp_path_factory.mktemp("asked") / "store"
-    assert main(["import", str(SAMPLE), "--store", str(folder), "--repo", "octo-org/linkbarn", "--json"]) == 0
+    options = ["--repo", "octo-org/linkbarn", "--no-learn", "--json"]
+    assert main(["import", str(SAMPLE), "--store", str(folder), *options]) == 0
     return folder
 
 

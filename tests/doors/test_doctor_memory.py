@@ -189,14 +189,16 @@ LOCAL = Place(store="memory")
 @pytest.mark.parametrize(
     ("manifest", "place", "level", "remedy"),
     [
-        (Manifest(threads=73), LOCAL, "ok", ""),
-        (Manifest(threads=100), LOCAL, "note", "precedent calibrate --store memory"),
+        (Manifest(threads=49), LOCAL, "ok", ""),
+        (Manifest(threads=73), LOCAL, "note", "precedent learn --store memory"),
+        (Manifest(threads=73, learned_from=73), LOCAL, "ok", ""),
+        (Manifest(threads=200, learned_from=100), LOCAL, "note", "precedent learn --store memory"),
         (Manifest(threads=100, model={RANKING: "x"}), LOCAL, "ok", ""),
         (Manifest(threads=73), replace(LOCAL, is_checkout=True), "note", "fetch the branch again"),
         (Manifest(threads=200, learned_from=100), replace(LOCAL, is_checkout=True), "note", "fetch the branch again"),
     ],
 )
-def test_calibrating_is_advised_only_where_it_changes_something(
+def test_learning_is_advised_only_where_it_changes_something(
     manifest: Manifest, place: Place, level: str, remedy: str
 ) -> None:
     [finding] = memory.learned(Held(manifest), place)

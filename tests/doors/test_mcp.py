@@ -175,9 +175,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from bot.doors.cli import main
 
     folder = tmp_path_factory.mktemp("mcp") / "store"
-    assert (
-        main(["import", str(ROOT / "sample/history.jsonl"), "--store", str(folder), "--repo", "octocat/linkbarn"]) == 0
-    )
+    options = ["--store", str(folder), "--repo", "octocat/linkbarn", "--no-learn"]
+    assert main(["import", str(ROOT / "sample/history.jsonl"), *options]) == 0
     return folder
 
 

@@ -130,7 +130,7 @@ def test_with_too_few_comments_the_shipped_cut_is_kept() -> None:
     for replays in (commented(LEAST_SPOKEN - 1, 0), commented(5, 300), []):
         found = by_precision(replays, MODEL, 0.5)
         assert (found.model, found.is_own) == (MODEL, False)
-        assert found.reason.startswith(f"the shipped cut is kept: no {LEAST_SPOKEN} comments")
+        assert found.reason.startswith(f"the cut is kept as it is: no {LEAST_SPOKEN} comments")
 
 
 HITS = st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.4, 0.6, 0.8]), st.booleans()), max_size=3)

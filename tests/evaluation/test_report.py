@@ -155,17 +155,30 @@ def test_the_opening_sentences_count_what_was_replayed() -> None:
     (lead,) = (text for text in Page(render_report(of_every_grade())).texts["p"] if text.startswith("Of the 5 newest"))
     assert lead.replace("\u00a0", " ") == (
         "Of the 5 newest issues it would have shown something alike on 3 (60.0 %). "
-        "In 2 of these comments (66.7 %) there is a thread that people linked to the issue themselves, later. "
-        "Of the 3 issues that people linked to an older one, the search put the right thread first for 33.3 %, and "
-        "among the first ten for 100.0 %. "
+        "In 2 of these comments there is a thread that people linked to the issue themselves, later. "
+        "Of the 3 issues that people linked to an older one, the search put the right thread first for 1, and "
+        "among the first ten for 3. That is too little to tell how good it is in this repository. "
     )
+
+
+def test_of_few_links_and_comments_no_share_is_told_as_this_repositorys() -> None:
+    few = Page(render_report(of_every_grade())).texts["dd"]
+    assert sum("too few to tell" in text for text in few) == 6
+    enough = render_report(generated(300))
+    assert "too few to tell" not in enough
+    assert "too little to tell" not in enough
+
+
+def test_no_figure_of_other_repositories_stands_in_it() -> None:
+    said = [NOTE, *(about for _, about in GRADES.values())]
+    assert not [text for text in said if re.search(r"\d", text)]
 
 
 @pytest.mark.parametrize(
     ("sample", "expected"),
     [
         (backtest(wanted=300), "There is no issue to replay yet."),
-        (backtest(replayed(1)), "On the newest issue it would have shown nothing alike. </p>"),
+        (backtest(replayed(1)), "On the newest issue it would have shown nothing alike. That is too little"),
         (backtest(replayed(1, shown(11, 0.9))), "shown something alike. Nobody linked a thread that it showed"),
         (
             backtest(replayed(1, shown(11, 0.9)), replayed(2, shown(12, 0.9))),

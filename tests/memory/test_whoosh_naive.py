@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot.indexed import Hit
 from bot.memory.bm25f import note_levels, text_levels
 from bot.memory.index import NOTES, TEXT, Blend, Document, Query
-from bot.memory.levels import K1, LEVELS, MAX_LOOKED_UP, idf
+from bot.memory.levels import K1, LEVELS, MAX_LOOKED_UP, settled_idf
 from bot.memory.whoosh.columns import FLIPS
 from bot.model import ThreadId
 from tests.examples import examples
@@ -41,7 +41,7 @@ def naive(documents: Sequence[Document], query: Query, before: datetime | None =
         levels = [LEVELS_OF[field](found) for found in there]
         for term in (term for term in terms if query.terms[term] > 0 and importance > 0):
             frequency = sum(term in held for held in levels)
-            full = importance * query.terms[term] * idf(frequency, len(there)) * (K1 + 1)
+            full = importance * query.terms[term] * settled_idf(frequency, len(there)) * (K1 + 1)
             most += full
             for held, gained in zip(levels, gains, strict=True):
                 if term in held:

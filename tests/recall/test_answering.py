@@ -98,3 +98,50 @@ def test_what_was_called_wrong_later_counts_for_today_only(remember: Remember) -
     memory.stage(Changes(wishes=(Wish(500, 7, "wrong", "octocat", one.created_at + timedelta(days=1), (1,)),)))
     assert recall(one, memory, SETTINGS, PLACE, one.created_at).mentioned
     assert not recall(one, memory, SETTINGS, PLACE).mentioned
+
+
+# The nearest
+
+
+def test_the_nearest_are_told_also_where_it_is_silent(remember: Remember) -> None:
+    strict = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, similarity_threshold=1.0))
+    memory = remember(*(closed(n, TITLE, BODY) for n in range(1, 8)), *FILLER)
+    answer = decide(recall(thread(500, TITLE, BODY), memory, strict, PLACE))
+    assert isinstance(answer, Silent)
+    assert len(answer.nearest) == 5
+    found = [one.similarity for one in answer.nearest]
+    assert found == sorted(found, reverse=True)
+    assert all(0 < one.similarity < 1 and one.why for one in answer.nearest)
+
+
+def test_what_is_shown_is_among_the_nearest(remember: Remember) -> None:
+    context = recall(thread(500, TITLE, BODY), remember(closed(1, TITLE, BODY), *FILLER), SETTINGS, PLACE)
+    assert [(m.id, m.similarity) for m in context.seen_before] == [(m.id, m.similarity) for m in context.nearest[:1]]
+    assert decide(context) == Speak(context)
+
+
+def test_what_somebody_called_wrong_is_not_among_the_nearest(remember: Remember) -> None:
+    memory = remember(closed(1, TITLE, BODY), closed(2, TITLE, BODY), *FILLER)
+    memory.stage(Changes(wishes=(Wish(2, 77, "wrong", "octocat", at(2), about=(500,), state="done"),)))
+    strict = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, similarity_threshold=1.0))
+    assert [m.id for m in recall(thread(500, TITLE, BODY), memory, strict, PLACE).nearest] == [1]
+
+
+def test_what_is_possibly_related_is_folded_in_only_when_the_settings_say_so(remember: Remember) -> None:
+    limits = replace(SETTINGS.troubleshooting, similarity_threshold=0.99)
+    memory = remember(closed(1, TITLE, BODY), *FILLER, closed(3, "Dark mode", "In the settings."))
+    asked = thread(500, TITLE, f"{BODY} Unlike #3.")
+    usual = recall(asked, memory, replace(SETTINGS, troubleshooting=limits), PLACE)
+    assert (usual.possible, [m.id for m in usual.nearest]) == ((), [1])
+    wanted = replace(SETTINGS, troubleshooting=replace(limits, possibly_related=True))
+    assert [m.id for m in recall(asked, memory, wanted, PLACE).possible] == [1]
+    alone = recall(thread(500, TITLE, BODY), memory, wanted, PLACE)
+    assert [m.id for m in alone.possible] == [1]
+    assert decide(alone) == Silent(NOTHING_RELATED)
+
+
+def test_issues_alone_are_counted(remember: Remember) -> None:
+    page = thread("docs/a.md", "Cookies", "Other words.", kind=Kind.PAGE)
+    memory = remember(closed(1, TITLE, BODY), thread(2, TITLE, kind=Kind.PULL), page)
+    assert (memory.size, memory.issues) == (3, 1)
+    assert recall(thread(500, TITLE, BODY), memory, SETTINGS, PLACE).searched == 1

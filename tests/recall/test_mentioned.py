@@ -251,3 +251,19 @@ def test_a_conversation_that_says_no_more_than_the_summary_is_left_out(remember:
     body = "This is the tracking issue for everything about header compression."
     assert told(remember, thread(3, body=body)) == (body, ())
     assert told(remember, thread(4, body=f"{body}\n\nSee the list."))[1] != ()
+
+
+@pytest.mark.parametrize(
+    "text", ["Merge #4", "> as in #4", "2024-03-01T10:00:00Z job #4 failed", "a1b2c3d Fix it (#4)"]
+)
+def test_that_a_number_in_pasted_output_has_no_record_is_not_told(remember: Remember, text: str) -> None:
+    memory = remember(closed(3), thread(1))
+    full, _ = mentions(thread(9, body=f"The build says:\n\n{text}\n"), PLACE, memory, None, LIMITS)
+    assert full == ()
+    full, _ = mentions(thread(9, body=f"The build says:\n\n{text}\n\nIs it #4?"), PLACE, memory, None, LIMITS)
+    assert [(one.id, one.missing) for one in full] == [(4, NO_RECORD)]
+
+
+def test_what_is_known_of_a_number_in_pasted_output_is_told(remember: Remember) -> None:
+    full, _ = mentions(thread(9, body="Merge #3"), PLACE, remember(closed(3)), None, LIMITS)
+    assert [one.id for one in full] == [3]

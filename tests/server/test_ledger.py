@@ -69,13 +69,15 @@ def test_what_ended_says_so_with_its_turn(queue: Queue) -> None:
     queue.ledger.put([arrival("a")])
     work = begun(queue)
     url, shown = "https://github.example/c/1", ((4, 0.75), (5, 0.5))
-    result = Result(work.deliveries[0].seq, "done", "because", said="created", url=url, matches=shown)
+    near = ((4, 0.75, "same error"), (6, 0.31, ""))
+    result = Result(work.deliveries[0].seq, "done", "because", said="created", url=url, matches=shown, nearest=near)
     told = Told((("look", 0.5), ("push", 1.25)), (111, 222), 7, 3, 4999, 88_000, ("a note",))
     assert queue.ledger.end(work, [result], told) == []
     found = queue.ledger.delivery(1)
     assert found is not None
     row, turn = found
     assert (row.state, row.reason, row.said, row.url, row.matches) == ("done", "because", "created", url, shown)
+    assert row.nearest == near
     assert (row.begun, row.next_at, row.attempts, row.turn) == (0, 0, 0, work.id)
     assert turn is not None
     assert (turn.id, turn.ticket, turn.lane, turn.began) == (work.id, "9:a", LANE, work.began_at)
@@ -344,6 +346,7 @@ def test_what_the_first_version_kept_is_brought_over_once(database_url: str, tmp
     database = Database(database_url)
     with database.transaction() as changing:
         changing.change("drop table pauses")
+        changing.change("alter table deliveries drop column nearest")
         changing.change("insert into installations (id, changed, paused_until) values (7, 1, 5000), (8, 1, 0)")
         changing.change("update pulses set said_at = 1 where name = 'schema'")
     for _ in range(2):
@@ -351,6 +354,7 @@ def test_what_the_first_version_kept_is_brought_over_once(database_url: str, tmp
         with database.transaction() as asking:
             assert asking.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
             assert asking.row("select said_at from pulses where name = 'schema'") == {"said_at": VERSION}
+            assert asking.rows("select nearest from deliveries") == []
     database.close()
 
 

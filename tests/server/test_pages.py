@@ -6,17 +6,21 @@ import hashlib
 import re
 from base64 import b64encode
 from dataclasses import replace
+from datetime import UTC, datetime
 from html import unescape
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.answer import Match
 from bot.github.events import Event
 from bot.server.health import Check, checks
-from bot.server.nouns import Arrival, Delivery, Lane, State, TurnRow
+from bot.server.nouns import Arrival, Delivery, Lane, Result, State, Told, TurnRow
 from bot.server.pages import PAGE, Wanted, delivery_page, policy, status_page, style
+from bot.server.said import nearest
 from bot.server.words import badge, counted, happened, lasted, listed, moment
+from bot.voice import Spoken
 from tests.server.gallery import DAY, NOW, OPTIONS, Days, Past, a_day, empty, hostile, opened
 
 WELL = [Check("queue", True, "nothing waits")]
@@ -260,3 +264,26 @@ def test_no_day_breaks_the_page(days: list[Past]) -> None:
     page = status(a_day(sorted(days, key=lambda past: -past.minutes)))
     assert page.startswith("<!doctype html>")
     assert page.rstrip().endswith("</html>")
+
+
+def test_the_nearest_stand_on_both_pages_without_a_word_of_them() -> None:
+    ledger = a_day([])
+    came = NOW - 300_000
+    arrival = Arrival("7:near", Lane(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, came, "9")
+    ledger.put([arrival])
+    work = ledger.begin(arrival.id, arrival.lane, NOW)
+    assert work is not None
+    told = Spoken(99, "", "silent", "nothing is close", nearest=(near(7, 0.5123), near(8, 0.31)))
+    result = Result(work.deliveries[0].seq, "done", told.reason, said="silent", nearest=nearest(told))
+    ledger.end(work, [result], Told())
+    pages = (status_page(ledger, (), NOW), delivery_page(ledger.delivery(work.deliveries[0].seq), NOW))
+    for page in pages:
+        assert "#7" in page
+        assert "0.51" in page
+        assert "same error, words in common" in page
+        assert "SECRET" not in page
+
+
+def near(number: int, similarity: float) -> Match:
+    why = ("same error `SECRET_LOST`", "both speak of SECRET, things")
+    return Match(number, "SECRET", similarity, "closed", datetime(2025, 1, 1, tzinfo=UTC), why=why)

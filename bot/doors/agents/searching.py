@@ -96,7 +96,8 @@ def _told(data: dict[str, Any], about: str, limit: int) -> Told:
     near = data.get("linked")
     body = wording.rows(data["hits"]) + (f"\nLinked to these:\n{wording.rows(near)}" if near else "")
     more = ", and there may be more" if len(data["hits"]) == limit else ""
-    line = f"{len(data['hits'])} of {data['searched']} threads are relevant {about}{more}.{signals}"
+    searched = f"{data['searched']} issues, pull requests and pages"
+    line = f"{len(data['hits'])} of {searched} are relevant {about}{more}.{signals}"
     return Told(data, wording.headed(line, data, body))
 
 

@@ -75,7 +75,9 @@ def issue_context(desk: Desk, given: Mapping[str, Any]) -> Told:
 def _unknown(desk: Desk, place: Place, name: str, **fields: Any) -> Told:
     """There is no such thread: an answer, and no error, as the memory may be older than the thread."""
     data = plain(desk.answer(place, {"found": False, "thread": {}, "omitted": 0} | fields, found=False))
-    return Told(data, wording.headed(f"No record of {name} among {data['searched']} threads.", data, ""))
+    return Told(
+        data, wording.headed(f"No record of {name} among {data['searched']} issues, pull requests and pages.", data, "")
+    )
 
 
 def _known(place: Place, thread: Thread) -> Row:

@@ -10,7 +10,6 @@ from bot.doors.checkup.finding import Finding, age, moment, some
 from bot.doors.checkup.held import Held
 from bot.doors.checkup.place import Place
 from bot.doors.checkup.runs import Runs, cause
-from bot.evaluation.calibrate import LEAST_THREADS as LEAST_REPLAYED
 from bot.learning import CALM_GROWTH, LEAST_THREADS
 from bot.memory.draft import other_maker
 from bot.memory.formats import FORMAT
@@ -188,30 +187,20 @@ def learned(held: Held, place: Place) -> Iterator[Finding]:
     if held.learned:
         says = f"damaged or missing: {some(held.learned)}; the search goes without"
         yield Finding("learned", "warning", says, place.by_hand("rebuild"))
-    elif _is_local(place):
-        yield _calibrated(held, place)
     else:
         yield _taught(held, place)
 
 
 def _taught(held: Held, place: Place) -> Finding:
     size, known = held.manifest.threads, held.manifest.learned_from
+    remedy = f"`precedent learn --store {quote(place.store)}`" if _is_local(place) else place.by_hand("rebuild")
     if size < LEAST_THREADS and not known:
         return Finding("learned", "ok", f"nothing yet from its {size:,} threads: it begins with {LEAST_THREADS}")
-    if not known:
-        return Finding("learned", "note", f"nothing yet from its {size:,} threads", place.by_hand("rebuild"))
-    if size >= CALM_GROWTH * known:
-        says = f"from {known:,} threads of {size:,}: it is time again, and the next scheduled run does it"
-        return Finding("learned", "note", says, place.by_hand("rebuild"))
-    return Finding("learned", "ok", f"from {known:,} threads of {size:,}")
-
-
-def _calibrated(held: Held, place: Place) -> Finding:
-    """A store of one's own learns nothing but its cut, and that from so many issues that were opened by people."""
-    size = held.manifest.threads
-    if RANKING in held.manifest.model:
+    if not known and RANKING in held.manifest.model:
         return Finding("learned", "ok", "the cut was set from its own history")
-    if size < LEAST_REPLAYED:
-        return Finding("learned", "ok", f"nothing yet from its {size:,} threads: calibrating needs {LEAST_REPLAYED}")
-    remedy = f"where {LEAST_REPLAYED} of them can be replayed: `precedent calibrate --store {quote(place.store)}`"
-    return Finding("learned", "note", f"nothing yet from its {size:,} threads", remedy)
+    if not known:
+        return Finding("learned", "note", f"nothing yet from its {size:,} threads", remedy)
+    if size >= CALM_GROWTH * known:
+        does_it = "" if _is_local(place) else ", and the next scheduled run does it"
+        return Finding("learned", "note", f"from {known:,} threads of {size:,}: it is time again{does_it}", remedy)
+    return Finding("learned", "ok", f"from {known:,} threads of {size:,}")

@@ -27,7 +27,7 @@ from bot.memory.whoosh.parted import is_of
 from bot.memory.whoosh.parts import MAX_PART_BYTES, PART, Fetch, Parts
 from bot.memory.whoosh.search import Corpus, Search
 from bot.memory.whoosh.writer import SCHEMA, Writer, check_vectors, open_leaf
-from bot.model import ThreadId
+from bot.model import Kind, ThreadId
 
 MAX_FILE_BYTES = 512 << 20
 MAX_TOC_BYTES = 16 << 20
@@ -119,6 +119,11 @@ class WhooshIndex:
                     writer.add(document)
             self._open()
             self._parts.drop(self.parts())
+
+    def count(self, kind: Kind) -> int:
+        with _damage_is_corruption():
+            self._parts.bring(name for leaf in self._leaves for name in leaf.parts_of_numbers())
+            return sum(leaf.count_of(kind) for leaf in self._leaves)
 
     def close(self) -> None:
         for leaf in self._leaves:

@@ -87,6 +87,10 @@ class Leaf(ABC):
     def entry(self, document: int) -> Entry:
         return stored.unpack(self.piece(document))
 
+    def count_of(self, kind: Kind) -> int:
+        """How many documents of this kind there are; `parts_of_numbers` are needed."""
+        return int((self.numbers("kind")[~self.hidden] == KINDS[kind]).sum())
+
     @cached_property
     def is_chronological(self) -> bool:
         return scores.is_ascending(self.numbers("created"))

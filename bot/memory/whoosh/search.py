@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bot.indexed import Entry, Hit
 from bot.memory.index import FLOOD, TEXT, Blend, Query
-from bot.memory.levels import K1, LEVELS, heaviest, idf
+from bot.memory.levels import K1, LEVELS, heaviest, idf, settled_idf
 from bot.memory.packed import encode_key
 from bot.memory.postings import Postings
 from bot.memory.whoosh.leaf import Leaf, View
@@ -202,7 +202,7 @@ class Search:
         for field, importance in sorted(query.fields.items()):
             for weight, term in looked_up if importance > 0 else ():
                 found, frequency = self._corpus.lists(field, term)
-                full = importance * -weight * idf(frequency, self._corpus.count) * (K1 + 1)
+                full = importance * -weight * settled_idf(frequency, self._corpus.count) * (K1 + 1)
                 self.most += full
                 if frequency:
                     self._clues.append(Clue(term, scores.gains(full, LEVELS), found))
