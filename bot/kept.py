@@ -8,6 +8,10 @@ from datetime import datetime
 from bot.model import Record, ThreadId
 
 
+FORGET = "forget"
+"""The name of the wish that a thread be forgotten. It is all that stays of what people asked for there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What was said on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
@@ -37,8 +41,9 @@ class Said:
 class Wish:
     """What somebody asked of the bot in a comment, and what became of it.
 
-    ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``help`` or ``recall``; ``at`` is when
-    the comment was written. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is written, the
+    ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``forget``, ``help`` or ``recall``;
+    ``at`` is when the comment was written; ``comment_id`` is the thread's own number where the opening text asks, or
+    somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is written, the
     reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in Said, ``reply_id`` the comment with the
     reply.
     """

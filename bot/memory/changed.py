@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bot.indexed import Digest
-from bot.kept import Changes, Fix, Said, Wish
+from bot.kept import FORGET, Changes, Fix, Said, Wish
 from bot.memory import manifest as manifests
 from bot.memory.families import ANSWERS, DIGESTS, FIXES, WISHES
 from bot.memory.held import CHUNK, Held
@@ -19,7 +19,7 @@ from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, encode, in_order, record_path, same_content, sort_key, wins
 from bot.memory.shards import Family, edit_shards, is_damaged, read_lines
 from bot.memory.store import Snapshot
-from bot.model import Kind, Record, Thread, ThreadId, Tombstone
+from bot.model import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.reading.digest import digest as read_digest
 
 Progress = Callable[[int], None]
@@ -48,10 +48,10 @@ class Changed(Held):
         return super().said(wanted) | {key: self._said[key] for key in wanted if key in self._said}
 
     def wishes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Wish, ...]]:
-        """What people asked of the bot on these threads, oldest first; nothing on those that are gone."""
+        """What people asked of the bot on these threads, oldest first; on those that are gone, that they be forgotten."""
         wanted = list(dict.fromkeys(ids))
         found = super().wishes(wanted) | {key: self._wishes[key] for key in wanted if key in self._wishes}
-        return {key: wishes for key, wishes in found.items() if not self._is_gone(key)}
+        return {key: left for key, wishes in found.items() if (left := self._left_of(key, wishes))}
 
     def fixes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Fix]:
         """Where the fixes of these threads are; nothing of those that are gone."""
@@ -74,7 +74,7 @@ class Changed(Held):
     def every_wish(self) -> Iterator[Wish]:
         """What was asked for on all threads, in no order."""
         for key, wishes in (dict(self._every(WISHES)) | self._wishes).items():
-            yield from () if self._is_gone(key) else wishes
+            yield from self._left_of(key, wishes)
 
     def every_fix(self) -> Iterator[Fix]:
         """Where the fixes of all threads are, in no order."""
@@ -130,6 +130,7 @@ class Changed(Held):
             self._records[record.id] = self._written[record.id] = record
             self._read_digest(record)
             tick(1)
+        self._forget({record.id for record in records if is_forgotten(record)})
         self.manifest = replace(
             self.manifest, threads=self.manifest.threads + threads, tombstones=self.manifest.tombstones + tombstones
         )
@@ -151,7 +152,7 @@ class Changed(Held):
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _hear(self, said: Iterable[Said]) -> None:
-        heard = list(said)
+        heard = [one for one in said if not is_forgotten(self._records.get(one.id))]
         stood = self.said(one.id for one in heard)
         told: dict[ThreadId, Said] = {}
         for one in heard:
@@ -194,13 +195,23 @@ class Changed(Held):
         for fix in found:
             held[fix.id] = self._fixes[fix.id] = later_fix(fix, held.get(fix.id))
 
+    def _forget(self, gone: set[ThreadId]) -> None:
+        """Drop all that is kept of these threads beside their records; the shards do so when they are written."""
+        if gone:
+            self._said = {key: said for key, said in self._said.items() if key not in gone}
+            self.manifest = self.manifest.without(gone)
+
+    def _left_of(self, key: ThreadId, wishes: tuple[Wish, ...]) -> tuple[Wish, ...]:
+        """The wishes on a thread that count still: of one that is gone, that it be forgotten."""
+        return tuple(wish for wish in wishes if wish.name == FORGET) if self._is_gone(key) else wishes
+
     def _is_gone(self, key: ThreadId) -> bool:
         """Whether the thread is known to be gone; no record is read for it, as its shards go with the text."""
         return isinstance(self._records.get(key), Tombstone)
 
     def _winners(self, records: Iterable[Record]) -> list[Record]:
         """Of each thread's records the newest, where it replaces what is held."""
-        in_time = sorted(records, key=lambda record: (record.revised_at, isinstance(record, Tombstone)))
+        in_time = sorted(records, key=lambda one: (is_forgotten(one), one.revised_at, isinstance(one, Tombstone)))
         newest = {record.id: record for record in in_time}
         held = self.records(newest)
         found = []
@@ -208,7 +219,7 @@ class Changed(Held):
             old, passed = held.get(key), self._passed.get(key, record.revised_at)
             if old and record.revised_at > old.revised_at and same_content(record, old):
                 self._passed[key] = max(record.revised_at, passed)
-            elif record.revised_at >= passed and wins(record, old):
+            elif (record.revised_at >= passed or is_forgotten(record)) and wins(record, old):
                 found.append(record)
         return found
 
@@ -221,9 +232,10 @@ class Changed(Held):
     def _shard_edits(self) -> dict[str, bytes | None]:
         known = self.records([*self._written, *self._wishes, *self._fixes])
         nothing = {key: None for key, record in known.items() if isinstance(record, Tombstone)}
+        forgotten = {key: None for key, record in known.items() if is_forgotten(record)}
         values: list[tuple[Family[Any], dict[ThreadId, Any]]] = [
-            (ANSWERS, self._said),
-            (WISHES, self._wishes | nothing),
+            (ANSWERS, self._said | forgotten),
+            (WISHES, self._wishes | nothing | self.wishes(nothing)),
             (FIXES, self._fixes | nothing),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}

@@ -7,14 +7,14 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from bot.archive import clean, parse_key, parse_time, stamp, time_or_none
-from bot.kept import LARGEST, Reading, Said, Wish
+from bot.kept import FORGET, LARGEST, Reading, Said, Wish
 from bot.memory.families import parse_wish, wish_fields
 from bot.memory.formats import FORMAT, checked, whole_number
 from bot.memory.merging import MAX_WISHES, recent
@@ -49,8 +49,9 @@ class Manifest:
     downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
     `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
     asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
-    last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. What a version
-    does not know it drops.
+    last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. ``forgotten``
+    counts the threads that an administrator had forgotten: what was learned before the last of them is not kept. What a
+    version does not know it drops.
     """
 
     analyser: str = ""
@@ -69,6 +70,16 @@ class Manifest:
     read_whole: datetime | None = None
     layout: int = 0
     repo: str = ""
+    forgotten: int = 0
+
+    def without(self, gone: Collection[ThreadId]) -> Manifest:
+        """The manifest once these threads are forgotten: nobody waits on them any more, but who asked for it."""
+        return replace(
+            self,
+            pending=tuple(key for key in self.pending if key not in gone),
+            recent=tuple(wish for wish in self.recent if wish.id not in gone or wish.name == FORGET),
+            forgotten=self.forgotten + len(gone),
+        )
 
     def with_reading(self, reading: Reading | None, read_whole: datetime | None) -> Manifest:
         """The manifest with how far a reading has come, unless one that began no earlier is at its end."""
@@ -117,6 +128,7 @@ def encode(manifest: Manifest) -> bytes:
         "reading": _reading_fields(manifest.reading) if manifest.reading else None,
         "read_whole": stamp(manifest.read_whole),
         "repo": manifest.repo,
+        "forgotten": manifest.forgotten,
     }
     return canonical(
         {
@@ -159,6 +171,7 @@ def decode(data: bytes) -> Manifest:
             reading=_reading(fields.get("reading")),
             read_whole=time_or_none(fields.get("read_whole")),
             repo=_repo(fields.get("repo")),
+            forgotten=_count(fields.get("forgotten", 0)),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from bot.indexed import Entry, Hit
 from bot.kept import Changes, Fix, Reading, Said, Wish
@@ -20,11 +20,13 @@ from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH, WRITTEN_WITHIN, Manifest
 from bot.memory.notes import Notes
 from bot.memory.store import Clash, Edits, Moved, Snapshot, Store, StoreError
-from bot.model import Record, Thread, ThreadId
+from bot.model import Record, Thread, ThreadId, is_forgotten
 from bot.ranking import Ranking
 
 if TYPE_CHECKING:
     from bot.memory.whoosh.leaf import Leaf
+
+Promise = TypeVar("Promise", Said, Wish)
 
 PATIENCE = 120.0
 """Seconds that a write goes on trying while others write: twenty writers at once, ten times each, land within it."""
@@ -63,6 +65,9 @@ class Memory:
         """Threads that another run spoke for first, between the opening of this memory and its writing."""
         self.taken_wishes: set[int] = set()
         """Comments whose wishes another run took up first, in the same sense; that one only waits takes nothing."""
+        self.is_outdated = False
+        """Whether a thread was forgotten meanwhile, as found by the last `commit`: what was planned may show it, and is
+        put off."""
         self.has_learned = False
         """Whether it was taught by this run."""
         self.notes = Notes()
@@ -196,21 +201,24 @@ class Memory:
         if self._went_back:
             changes = replace(changes, cursor=None, reading=None, read_whole=None)
         self._staged.append(changes)
+        if any(map(is_forgotten, changes.records)):
+            self._lesson = None  # it may have learned from them
         return self.draft.apply(changes, tick)
 
-    def commit(self, message: str) -> bool:
+    def commit(self, message: str, *, squash: bool = False) -> bool:
         """Write what is staged; when somebody was first, apply it to their state and try again.
 
-        Returns whether anything was written. Raises StoreError when the store refuses or others keep winning.
+        Returns whether anything was written. With ``squash`` all earlier states are given up. Raises StoreError when
+        the store refuses or others keep winning.
         """
-        until = time.monotonic() + self._patience
+        until, self.is_outdated = time.monotonic() + self._patience, False
         wait = SHORTEST_WAIT
         while True:
             edits = self.draft.edits()
-            if not edits:
+            if not edits and not squash:
                 return False
             try:
-                written = self._write(edits, message)
+                written = self._write(edits, message, squash=squash)
             except Moved:
                 if time.monotonic() > until:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
@@ -221,12 +229,13 @@ class Memory:
             self._go_on_from(written)
             return True
 
-    def _write(self, edits: Edits, message: str) -> Snapshot:
+    def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:
         snapshot = self.draft.snapshot
         try:
-            return self._store.write(snapshot, edits, message)
+            return self._store.write(snapshot, edits, message, squash=squash)
         except Clash as clash:  # somebody put a folder where a file of ours belongs, or a file where a folder does
-            return self._store.write(snapshot, {**self.draft.in_the_way(clash.paths, edits), **edits}, message)
+            edits = {**self.draft.in_the_way(clash.paths, edits), **edits}
+            return self._store.write(snapshot, edits, message, squash=squash)
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids."""
@@ -268,14 +277,15 @@ class Memory:
         self._from = self._draft.manifest
 
     def _reapply(self) -> None:
-        """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile, and
-        for what was read if that does not hold there."""
+        """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile, for
+        what was read if that does not hold there, and for what was learned from threads that are forgotten there."""
         staged, made_anew, lesson = self._staged, self._made_anew, self._lesson
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
         wished = {w.comment_id: w.id for changes in staged for w in changes.wishes if w.state == "pending"}
         before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
         known, went_back = self._from, self._went_back
         self.open(_touched(staged))
+        self.is_outdated |= self._from.forgotten != known.forgotten
         self._went_back = went_back or self._from.lacks(known)
         if self._went_back:
             self.notes.add(WENT_BACK)
@@ -289,14 +299,20 @@ class Memory:
                 replace(
                     changes,
                     pages=self._from.fit_pages(changes.pages, known),
-                    said=tuple(said for said in changes.said if said.id not in self.taken),
-                    wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
+                    said=self._standing(said for said in changes.said if said.id not in self.taken),
+                    wishes=self._standing(w for w in changes.wishes if w.comment_id not in self.taken_wishes),
                 )
             )
-        if lesson:
+        if lesson and not self.is_outdated:
             self.teach(lesson)
         if made_anew:
             self.rebuild_index()
+
+
+    def _standing(self, promises: Iterable[Promise]) -> tuple[Promise, ...]:
+        """The promises as they hold now: what this run planned is for a later one where a thread was forgotten."""
+        is_put_off = self.is_outdated
+        return tuple(replace(one, trying_since=None) if is_put_off and one.state == "pending" else one for one in promises)
 
 
 def _is_taken_up(wish: Wish) -> bool:

@@ -29,7 +29,7 @@ class Looking:
     def open(self, want: Iterable[str] = ()) -> Snapshot:
         return self.snapshot
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         raise StoreError("nothing is written here")
 
     def close(self) -> None:
