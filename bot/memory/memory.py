@@ -214,10 +214,10 @@ class Memory:
         until, self.is_outdated = time.monotonic() + self._patience, False
         wait = SHORTEST_WAIT
         while True:
-            edits = self.draft.edits()
-            if not edits and not squash:
-                return False
             try:
+                edits = self.draft.edits()
+                if not edits and not squash:
+                    return False
                 written = self._write(edits, message, squash=squash)
             except Moved:
                 if time.monotonic() > until:
