@@ -11,6 +11,7 @@ from dataclasses import replace
 from bot import learning
 from bot.duty import Look, due
 from bot.feedback import collect
+from bot.forget import obey
 from bot.github.catch_up import tombstone
 from bot.github.events import CALM, Event
 from bot.kept import Changes, Wish
@@ -39,7 +40,8 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     bot.watch("remember")
     _remember(look, bot)
     bot.watch("ask")
-    replies = prepare(asked(look, bot), bot)
+    requests, told = obey(asked(look, bot), look, bot)
+    replies = prepare(requests, bot)
     look = replace(look, wished=wishes_of(replies, bot))
     bot.memory.stage(Changes(wishes=_wishes(look.wished, refresh=False)))
     bot.watch("plan")
@@ -49,10 +51,11 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.watch("push")
     bot.memory.commit(_message(event))
+    replies = [] if bot.memory.is_outdated else replies
     if look.is_first:
         _tell_beginning(bot)
     bot.watch("say")
-    told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]
+    told += [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]
     _release(told, bot)
     bot.watch("reply")
     return told + reply(replies, bot)
@@ -83,8 +86,10 @@ def _tell_beginning(bot: Bot) -> None:
 
 def _still_ours(plans: Iterable[Plan], bot: Bot) -> list[Plan]:
     """The plans as they are once memory is written: of two runs that promised an answer at once, one gives it."""
-    waits = "another run that began meanwhile answers it"
-    return [replace(p, waits=waits, fault=None) if p.thread.id in bot.memory.taken else p for p in plans]
+    memory, waits = bot.memory, "another run that began meanwhile answers it"
+    return [
+        replace(p, waits=waits, fault=None) if memory.is_outdated or p.thread.id in memory.taken else p for p in plans
+    ]
 
 
 def _due(look: Look, bot: Bot) -> list[Thread]:

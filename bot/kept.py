@@ -7,7 +7,6 @@ from datetime import datetime
 
 from bot.model import Record, ThreadId
 
-
 FORGET = "forget"
 """The name of the wish that a thread be forgotten. It is all that stays of what people asked for there."""
 

@@ -46,6 +46,7 @@ ROOM_OF = {
     "kept": "model",
     "backfill": "flow",
     "duty": "flow",
+    "forget": "flow",
     "learning": "flow",
     "lookout": "flow",
     "missing": "flow",

@@ -68,6 +68,8 @@ class Memory:
         self.is_outdated = False
         """Whether a thread was forgotten meanwhile, as found by the last `commit`: what was planned may show it, and is
         put off."""
+        self.has_moved = False
+        """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
         self.has_learned = False
         """Whether it was taught by this run."""
         self.notes = Notes()
@@ -211,7 +213,8 @@ class Memory:
         Returns whether anything was written. With ``squash`` all earlier states are given up. Raises StoreError when
         the store refuses or others keep winning.
         """
-        until, self.is_outdated = time.monotonic() + self._patience, False
+        until = time.monotonic() + self._patience
+        self.is_outdated = self.has_moved = False
         wait = SHORTEST_WAIT
         while True:
             try:
@@ -285,6 +288,7 @@ class Memory:
         before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
         known, went_back = self._from, self._went_back
         self.open(_touched(staged))
+        self.has_moved = True
         self.is_outdated |= self._from.forgotten != known.forgotten
         self._went_back = went_back or self._from.lacks(known)
         if self._went_back:
@@ -308,11 +312,12 @@ class Memory:
         if made_anew:
             self.rebuild_index()
 
-
     def _standing(self, promises: Iterable[Promise]) -> tuple[Promise, ...]:
         """The promises as they hold now: what this run planned is for a later one where a thread was forgotten."""
         is_put_off = self.is_outdated
-        return tuple(replace(one, trying_since=None) if is_put_off and one.state == "pending" else one for one in promises)
+        return tuple(
+            replace(one, trying_since=None) if is_put_off and one.state == "pending" else one for one in promises
+        )
 
 
 def _is_taken_up(wish: Wish) -> bool:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from bot.answer import Context
 from bot.github.errors import ForgeError
-from bot.kept import Wish
+from bot.kept import FORGET, Wish
 from bot.lookout import fetch_missing
 from bot.model import GHOST, ThreadId
 from bot.parts import FULL_DAY, Bot
@@ -37,6 +37,7 @@ DONE = {
     "off": "asked to say nothing more here",
     "on": "asked to speak here again",
     "refresh": "asked for a new answer",
+    FORGET: "the issue was forgotten",
 }
 """What was asked for, in the words of the job summary."""
 
@@ -164,6 +165,10 @@ def _planned(request: Request, hour: LastHour, earlier: Iterable[ReplyPlan], bot
     known = [wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before]
     known += [plan.wish for plan in earlier if plan.request.thread.id == key]
     silent, limit = is_off(known), bot.settings.commands.searches_per_hour
+    if name == FORGET:  # who may ask for that was heard before
+        told = ["admins"] if used < limit else []
+        why = "only an administrator of the repository may ask for that"
+        return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
     if name in EFFECTIVE:
         if not _may_change(request, bot):
             told = ["refused"] if used < limit else []

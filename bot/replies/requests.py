@@ -85,6 +85,12 @@ def asked(look: Look, bot: Bot) -> list[Request]:
     return sorted(found, key=lambda request: (request.at, request.key))
 
 
+def new_requests(thread: Thread, event: Event, bot: Bot) -> list[Request]:
+    """What is asked on a thread and of which memory has nothing; of one without comments, by the event's own."""
+    held = {wish.comment_id for wish in bot.memory.wishes([thread.id]).get(thread.id, ())}
+    return [request for request in _requests(_whole(thread, event, bot), bot) if request.key not in held]
+
+
 def unheard(records: Iterable[Record], bot: Bot) -> tuple[Wish, ...]:
     """What is asked on threads that are read as history, and of which memory has nothing: no later list shows it as
     news, so that it has to be kept with them."""

@@ -19,7 +19,7 @@ from bot.ranking import shipped
 from tests.memory.remotes import Hosted, git, opened
 from tests.memory.samples import Place, at, found, issue, remember
 
-SECRET = "hunterkeyzq9"  # noqa: S105 - what a reporter pasted, in one word that the index keeps as it is
+SECRET = "hunterkeyzq9"
 ASKED = Wish(7, 70, FORGET, "octocat", at(5), trying_since=at(5))
 GONE = Changes(records=(Tombstone(7, at(5), FORGOTTEN),), wishes=(ASKED,))
 

@@ -1,0 +1,287 @@
+"""Forgetting a thread: its text leaves memory, the history of the branch, and the comments of ours that show it.
+
+Whoever is asked does all of it, and whoever finds it unfinished does all of it again: each step twice is as good as once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bot.answer import Context
+from bot.duty import SPEAKING, Look, is_being_said
+from bot.errors import WorldError
+from bot.github.errors import ForgeError, Gone
+from bot.github.forge import Json
+from bot.kept import FORGET, Changes, Said, Wish
+from bot.memory.git_errors import RemoteRefused
+from bot.memory.merging import WAITING
+from bot.memory.shards import read_lines
+from bot.model import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
+from bot.parts import Bot
+from bot.reading.intent import BREAK, Command
+from bot.replies.prepared import LOOKED, ReplyPlan, react
+from bot.replies.requests import Request, new_requests
+from bot.replies.spoken import answer as reply
+from bot.voice import Spoken
+
+ADMIN = "admin"
+"""The permission of whoever may have a thread forgotten, as `bot.github.forge.Reader.permission` tells it."""
+
+BUSY = "another run was writing at that moment: a later one looks for what it wrote"
+SHOWN = "it showed an issue that is forgotten: the comment was deleted"
+
+UNREACHED = (
+    "Not reached: mail that was sent; what GitHub keeps of texts before they were edited; forks and clones of the branch,"
+    " and a developer's copy until it is fetched again; old commits on GitHub's servers until it removes them; logs,"
+    " summaries and files of earlier jobs; the artefacts of releases."
+)
+"""What stays where it is, for whoever started the run."""
+
+TOLD = 20
+"""Numbers of issues that one line names at most."""
+
+
+class HistoryKept(WorldError):
+    """The branch still leads to commits that hold a forgotten thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What came of it.
+
+    ``deleted``: where the comments of ours stood that were deleted; ``pointing``: the threads that point at it, and may
+    quote it. ``refused``: why the history of the branch stays, None where it went. ``left``: why comments may be left.
+    """
+
+    deleted: tuple[ThreadId, ...] = ()
+    pointing: tuple[ThreadId, ...] = ()
+    refused: RemoteRefused | None = None
+    left: str = ""
+
+
+def forget_by_hand(number: int, bot: Bot) -> None:
+    """Forget an issue because somebody started this run for it."""
+    bot.memory.open([number])
+    _carry_out(Wish(number, number, FORGET, "", bot.now), bot)
+
+
+def obey(requests: Sequence[Request], look: Look, bot: Bot) -> tuple[list[Request], list[Spoken]]:
+    """Forget what administrators ask to be forgotten, and what earlier runs began to: the other requests, and what was
+    replied. It comes before anything is planned, as that could show the thread."""
+    if bot.muted:
+        return list(requests), []
+    told = [told for wish in _unfinished(bot) for told in _carry_out(wish, bot)]
+    asked = [*requests, *_asked_again(look, bot)]
+    granted = [request for request in asked if request.name == FORGET and _may_forget(request, bot)]
+    for request in granted:
+        if not request.before:
+            react(request, "eyes", bot)
+        told += _carry_out(Wish(request.thread.id, request.key, FORGET, request.by, request.at), bot)
+    gone = {request.thread.id for request in granted}
+    return [request for request in asked if request.thread.id not in gone], told
+
+
+def _unfinished(bot: Bot) -> list[Wish]:
+    """What earlier runs began, and nobody is at work with now."""
+    begun = (wish for wish in bot.memory.recent_wishes(bot.now - WAITING) if wish.name == FORGET)
+    long_ago = bot.now - SPEAKING
+    return [w for w in begun if w.state == "pending" and not (w.trying_since and w.trying_since > long_ago)]
+
+
+def _may_forget(request: Request, bot: Bot) -> bool:
+    return request.by != GHOST and bot.forge.permission(request.by) == ADMIN
+
+
+def _asked_again(look: Look, bot: Bot) -> list[Request]:
+    """What the event's comment asks on a thread that is forgotten already, as when its history could not be given up."""
+    number = look.event.number
+    record = bot.memory.records([number]).get(number) if number else None
+    if not isinstance(record, Tombstone) or not is_forgotten(record):
+        return []
+    found = new_requests(Thread(record.id, "", "", GHOST, record.at), look.event, bot)
+    return [request for request in found if request.name == FORGET]
+
+
+def _carry_out(wish: Wish, bot: Bot) -> list[Spoken]:
+    """All of it, and what was replied to whom; nothing where another run took this wish up first."""
+    is_again = wish.trying_since is not None
+    wish = replace(wish, trying_since=bot.now)
+    said = bot.memory.said([wish.id]).get(wish.id)
+    refused = _forget_text(wish, bot)
+    if wish.comment_id in bot.memory.taken_wishes:
+        return []
+    erased = replace(_clear(wish, said, bot), refused=refused)
+    _tell(wish, erased, bot)
+    if refused:
+        bot.meet(_history_kept(wish, refused, bot))
+    told = [] if erased.left or not wish.by or (is_again and _is_told(wish, bot)) else _replied(wish, erased, bot)
+    if not (erased.left or any(one.error for one in told)):
+        bot.memory.stage(Changes(wishes=(replace(wish, state="done", trying_since=None),)))
+    bot.memory.commit(f"Forget {wish.id}: what showed it")
+    return told
+
+
+def _forget_text(wish: Wish, bot: Bot) -> RemoteRefused | None:
+    """Take it out of memory and of the branch's history; why the latter could not be, None where it was."""
+    memory = bot.memory
+    held = memory.records([wish.id]).get(wish.id)
+    at = max(bot.now, held.revised_at) if held else bot.now
+    memory.stage(Changes(records=(Tombstone(wish.id, at, FORGOTTEN),), wishes=(wish,)))
+    try:
+        memory.commit(f"Forget {wish.id}", squash=True)
+    except RemoteRefused as error:
+        memory.commit(f"Forget {wish.id}")
+        return error
+    return None
+
+
+# -- comments ------------------------------------------------------------------------------------------------------
+
+
+def _clear(wish: Wish, before: Said | None, bot: Bot) -> Erased:
+    """Delete each comment of ours that shows it. Edited, its text would stay in what GitHub keeps of every edit.
+
+    ``before``: what was said on the thread itself until now.
+    """
+    memory = bot.memory
+    pointing = _pointing(wish.id, bot)
+    shown = [said for said in memory.every_said() if said.id in pointing or _matches(said, wish.id)]
+    deleted: dict[int, ThreadId] = {}
+    busy = memory.has_moved or any(said and is_being_said(said, bot.now) for said in (before, *shown))
+    left = BUSY if busy else ""
+    try:
+        for key, comment in _showing(wish, shown, bot):
+            _delete(comment, bot)
+            deleted[comment] = key
+    except ForgeError as error:
+        left = str(error)
+    memory.stage(Changes(said=tuple(_without(said, wish.id) for said in shown if said.comment_id in deleted)))
+    return Erased(tuple(sorted(deleted.values(), key=str)), tuple(pointing), left=left)
+
+
+def _pointing(key: ThreadId, bot: Bot) -> list[ThreadId]:
+    """The threads whose digests point at this one, in order."""
+    found: list[ThreadId] = []
+    for _, shard in bot.memory.digest_shards():
+        found += [other for other, line in read_lines(shard)[0].items() if _points(line, key)]
+    return found
+
+
+def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
+    """Whether a digest, which may be anything, points at this thread."""
+    try:
+        outcome = digest.get("outcome") or {}
+        named = [one.get("number") for one in digest.get("references") or () if not one.get("owner")]
+        return (
+            key in [*named, digest.get("duplicate_of"), outcome.get("duplicate_of")] or outcome.get("fix") == f"#{key}"
+        )
+    except (AttributeError, TypeError):
+        return False
+
+
+def _matches(said: Said, key: ThreadId) -> bool:
+    return any(match == key for match, _ in said.matches)
+
+
+def _showing(wish: Wish, shown: Iterable[Said], bot: Bot) -> Iterator[tuple[ThreadId, int]]:
+    """Each comment of ours that shows the thread, and where it stands. Raises ForgeError."""
+    for comment in _comments(wish.id, bot):
+        if bot.own.wrote(comment) or bot.own.replied(comment) not in (None, wish.comment_id):
+            yield wish.id, int(comment["id"])
+    for said in shown:
+        text = _ours(said.comment_id, bot)
+        if said.comment_id and text and (_matches(said, wish.id) or _names(text, wish.id)):
+            yield said.id, said.comment_id
+    for each in list(bot.memory.every_wish()):
+        if each.reply_id and each.name in LOOKED and _names(_ours(each.reply_id, bot), wish.id):
+            yield each.id, each.reply_id
+
+
+def _comments(key: ThreadId, bot: Bot) -> list[Json]:
+    try:
+        return bot.forge.comments(key) if isinstance(key, int) else []
+    except Gone:
+        return []
+
+
+def _ours(comment_id: int | None, bot: Bot) -> str:
+    """The text of this comment where it is one of ours; memory may hold whatever somebody pushed."""
+    if comment_id is None:
+        return ""
+    try:
+        comment = bot.forge.comment(comment_id)
+    except Gone:
+        return ""
+    is_ours = bot.own.wrote(comment) or bot.own.replied(comment) is not None
+    return str(comment.get("body") or "") if is_ours else ""
+
+
+def _names(text: str, key: ThreadId) -> bool:
+    named = rf"(?:/issues/|/pull/|#|issue |pull request ){re.escape(str(key))}(?![0-9])"
+    return re.search(named, text.replace(BREAK, ""), re.IGNORECASE) is not None
+
+
+def _delete(comment_id: int, bot: Bot) -> None:
+    try:
+        if not bot.is_dry:
+            bot.forge.delete_comment(comment_id)
+    except Gone:
+        return
+
+
+def _without(said: Said, key: ThreadId) -> Said:
+    """What memory keeps of an answer whose comment was deleted for this thread."""
+    matches = tuple(match for match in said.matches if match[0] != key)
+    return replace(
+        said, state="silent", reason=SHOWN, text_hash="", comment_id=None, matches=matches, trying_since=None
+    )
+
+
+def _history_kept(wish: Wish, why: RemoteRefused, bot: Bot) -> HistoryKept:
+    branch = bot.settings.branch
+    told = f"issue {wish.id} is out of memory, but older commits of the branch {branch} still hold it ({why.cause})"
+    return HistoryKept(told, f"let this token force pushes to {branch}, then start `run: forget` again")
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def _is_told(wish: Wish, bot: Bot) -> bool:
+    return any(bot.own.replied(comment) == wish.comment_id for comment in _comments(wish.id, bot))
+
+
+def _replied(wish: Wish, erased: Erased, bot: Bot) -> list[Spoken]:
+    """The reply to whoever asked, without a word of the thread."""
+    words = bot.renderer.words
+    told = [words.count("reply_forget", len(erased.deleted))]
+    told += [words.say("reply_forget_refused")] if erased.refused else []
+    told.append(words.say("reply_forget_unreached"))
+    rendered = bot.renderer.reply(
+        Context(), asked="", reply_to=wish.comment_id, now=wish.at, searched=0, answer="\n\n".join(told)
+    )
+    bare = Thread(wish.id, "", "", wish.by, wish.at)
+    request = Request(bare, wish.comment_id, wish.by, wish.at, Command(FORGET))
+    return reply([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
+
+
+def _tell(wish: Wish, erased: Erased, bot: Bot) -> None:
+    """What was done and what was not, for the people who watch the run."""
+    are, were = ("would be", "would be") if bot.is_dry else ("is", "were")
+    history = "" if erased.refused else ", nor is any older commit"
+    bot.note(f"Issue {wish.id} {are} forgotten: none of its text is on the branch {bot.settings.branch}{history}.")
+    if erased.deleted:
+        bot.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
+    if erased.left:
+        bot.note(f"Not all comments that may show it were looked at: {erased.left}.")
+    if erased.pointing:
+        bot.note(f"These issues point at it and may quote it, and stay in memory: {_listed(erased.pointing)}.")
+    bot.note(UNREACHED)
+
+
+def _listed(keys: Sequence[ThreadId]) -> str:
+    distinct = list(dict.fromkeys(keys))
+    more = f" and {len(distinct) - TOLD:,} more" if len(distinct) > TOLD else ""
+    return ", ".join(map(str, distinct[:TOLD])) + more
