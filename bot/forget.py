@@ -1,6 +1,6 @@
 """Forgetting a thread: its text leaves memory, the history of the branch, and the comments of ours that show it.
 
-Whoever is asked does all of it, and whoever finds it unfinished does all of it again: each step twice is as good as once.
+Each step done twice is as good as once: whoever finds it unfinished does all of it again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from bot.answer import Context
 from bot.duty import SPEAKING, Look, is_being_said
 from bot.errors import WorldError
-from bot.github.errors import ForgeError, Gone
+from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.github.forge import Json
 from bot.kept import FORGET, Changes, Said, Wish
 from bot.memory.git_errors import RemoteRefused
@@ -34,9 +34,9 @@ BUSY = "another run was writing at that moment: a later one looks for what it wr
 SHOWN = "it showed an issue that is forgotten: the comment was deleted"
 
 UNREACHED = (
-    "Not reached: mail that was sent; what GitHub keeps of texts before they were edited; forks and clones of the branch,"
-    " and a developer's copy until it is fetched again; old commits on GitHub's servers until it removes them; logs,"
-    " summaries and files of earlier jobs; the artefacts of releases."
+    "Not reached: mail that was sent; what GitHub keeps of texts before they were edited; forks and clones of the"
+    " branch, and a developer's copy until it is fetched again; old commits on GitHub's servers until it removes them;"
+    " logs, summaries and files of earlier jobs; the artefacts of releases."
 )
 """What stays where it is, for whoever started the run."""
 
@@ -53,13 +53,15 @@ class Erased:
     """What came of it.
 
     ``deleted``: where the comments of ours stood that were deleted; ``pointing``: the threads that point at it, and may
-    quote it. ``refused``: why the history of the branch stays, None where it went. ``left``: why comments may be left.
+    quote it. ``refused``: why the history of the branch stays, None where it went. ``left``: why comments may be left;
+    where it ``waits`` a later run looks for them.
     """
 
     deleted: tuple[ThreadId, ...] = ()
     pointing: tuple[ThreadId, ...] = ()
     refused: RemoteRefused | None = None
     left: str = ""
+    waits: bool = False
 
 
 def forget_by_hand(number: int, bot: Bot) -> None:
@@ -96,7 +98,7 @@ def _may_forget(request: Request, bot: Bot) -> bool:
 
 
 def _asked_again(look: Look, bot: Bot) -> list[Request]:
-    """What the event's comment asks on a thread that is forgotten already, as when its history could not be given up."""
+    """What the event's comment asks on a thread that is forgotten already, as where history could not be given up."""
     number = look.event.number
     record = bot.memory.records([number]).get(number) if number else None
     if not isinstance(record, Tombstone) or not is_forgotten(record):
@@ -117,8 +119,8 @@ def _carry_out(wish: Wish, bot: Bot) -> list[Spoken]:
     _tell(wish, erased, bot)
     if refused:
         bot.meet(_history_kept(wish, refused, bot))
-    told = [] if erased.left or not wish.by or (is_again and _is_told(wish, bot)) else _replied(wish, erased, bot)
-    if not (erased.left or any(one.error for one in told)):
+    told = [] if erased.waits or not wish.by or (is_again and _is_told(wish, bot)) else _replied(wish, erased, bot)
+    if not (erased.waits or any(one.error for one in told)):
         bot.memory.stage(Changes(wishes=(replace(wish, state="done", trying_since=None),)))
     bot.memory.commit(f"Forget {wish.id}: what showed it")
     return told
@@ -151,15 +153,15 @@ def _clear(wish: Wish, before: Said | None, bot: Bot) -> Erased:
     shown = [said for said in memory.every_said() if said.id in pointing or _matches(said, wish.id)]
     deleted: dict[int, ThreadId] = {}
     busy = memory.has_moved or any(said and is_being_said(said, bot.now) for said in (before, *shown))
-    left = BUSY if busy else ""
+    left, waits = BUSY if busy else "", busy
     try:
         for key, comment in _showing(wish, shown, bot):
             _delete(comment, bot)
             deleted[comment] = key
     except ForgeError as error:
-        left = str(error)
+        left, waits = error.cause, busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(Changes(said=tuple(_without(said, wish.id) for said in shown if said.comment_id in deleted)))
-    return Erased(tuple(sorted(deleted.values(), key=str)), tuple(pointing), left=left)
+    return Erased(tuple(sorted(deleted.values(), key=str)), tuple(pointing), left=left, waits=waits)
 
 
 def _pointing(key: ThreadId, bot: Bot) -> list[ThreadId]:
@@ -175,9 +177,8 @@ def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
     try:
         outcome = digest.get("outcome") or {}
         named = [one.get("number") for one in digest.get("references") or () if not one.get("owner")]
-        return (
-            key in [*named, digest.get("duplicate_of"), outcome.get("duplicate_of")] or outcome.get("fix") == f"#{key}"
-        )
+        named += [digest.get("duplicate_of"), outcome.get("duplicate_of")]
+        return key in named or outcome.get("fix") == f"#{key}"
     except (AttributeError, TypeError):
         return False
 

@@ -26,9 +26,7 @@ class Inputs:
         "What a run by hand does; without it, what the event asks for.",
         choices=("", "catch-up", "rebuild", "answer", "forget", "backtest"),
     )
-    issue: int = setting(
-        0, "The issue to answer or to forget, when run is answer or forget.", low=0, high=2_147_483_647
-    )
+    issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 
 

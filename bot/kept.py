@@ -42,9 +42,9 @@ class Wish:
 
     ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``forget``, ``help`` or ``recall``;
     ``at`` is when the comment was written; ``comment_id`` is the thread's own number where the opening text asks, or
-    somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is written, the
-    reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in Said, ``reply_id`` the comment with the
-    reply.
+    somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is
+    written, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in Said, ``reply_id`` the comment
+    with the reply.
     """
 
     id: ThreadId

@@ -48,7 +48,7 @@ class Changed(Held):
         return super().said(wanted) | {key: self._said[key] for key in wanted if key in self._said}
 
     def wishes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Wish, ...]]:
-        """What people asked of the bot on these threads, oldest first; on those that are gone, that they be forgotten."""
+        """What people asked of the bot on these threads, oldest first; of those that are gone, to forget them."""
         wanted = list(dict.fromkeys(ids))
         found = super().wishes(wanted) | {key: self._wishes[key] for key in wanted if key in self._wishes}
         return {key: left for key, wishes in found.items() if (left := self._left_of(key, wishes))}

@@ -314,10 +314,9 @@ class Memory:
 
     def _standing(self, promises: Iterable[Promise]) -> tuple[Promise, ...]:
         """The promises as they hold now: what this run planned is for a later one where a thread was forgotten."""
-        is_put_off = self.is_outdated
-        return tuple(
-            replace(one, trying_since=None) if is_put_off and one.state == "pending" else one for one in promises
-        )
+        if not self.is_outdated:
+            return tuple(promises)
+        return tuple(replace(one, trying_since=None) if one.state == "pending" else one for one in promises)
 
 
 def _is_taken_up(wish: Wish) -> bool:

@@ -1,4 +1,4 @@
-"""Forgetting a thread: nothing of its text is left in the store, its history or its clones, and nothing brings it back."""
+"""Forgetting a thread: nothing of its text is left in the store or its history, and nothing brings it back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def holds(place: Path) -> list[str]:
 def _parts(path: Path) -> Iterator[bytes]:
     data = path.read_bytes()
     yield data
-    for start in (at for at in range(len(data) - 1) if data[at] == 0x78 and (data[at] << 8 | data[at + 1]) % 31 == 0):
+    for start in range(len(data) - 1):
+        if data[start] != 0x78 or (data[start] << 8 | data[start + 1]) % 31:
+            continue
         try:
             yield zlib.decompressobj().decompress(data[start:], 1 << 22)
         except zlib.error:
