@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.answer import Context
-from bot.duty import SPEAKING, Look, is_being_said
+from bot.duty import SPEAKING, Look
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.github.forge import Json
-from bot.kept import FORGET, Changes, Said, Wish
+from bot.kept import FORGET, Changes, Said, Spot, StandingComment, Wish
 from bot.memory.git_errors import RemoteRefused
 from bot.memory.merging import WAITING
 from bot.memory.shards import read_lines
@@ -149,19 +149,18 @@ def _clear(wish: Wish, before: Said | None, bot: Bot) -> Erased:
     ``before``: what was said on the thread itself until now.
     """
     memory = bot.memory
-    pointing = _pointing(wish.id, bot)
-    shown = [said for said in memory.every_said() if said.id in pointing or _matches(said, wish.id)]
-    deleted: dict[int, ThreadId] = {}
-    busy = memory.has_moved or any(said and is_being_said(said, bot.now) for said in (before, *shown))
-    left, waits = BUSY if busy else "", busy
+    pointing, shown = _pointing(wish.id, bot), _shown_in(wish.id, bot)
+    where = list(dict.fromkeys([wish.id, *(key for key, _ in shown), *_long_ago(wish.id, pointing, bot)]))
+    deleted: list[Spot] = []
+    is_busy, left = memory.has_moved or _is_spoken(where, before, bot), ""
     try:
-        for key, comment in _showing(wish, shown, bot):
-            _delete(comment, bot)
-            deleted[comment] = key
+        for spot in (spot for key in where for spot in _deleted(key, wish, shown, bot)):
+            deleted.append(spot)
     except ForgeError as error:
-        left, waits = error.cause, busy or isinstance(error, (RateLimited, Unreachable))
-    memory.stage(Changes(said=tuple(_without(said, wish.id) for said in shown if said.comment_id in deleted)))
-    return Erased(tuple(sorted(deleted.values(), key=str)), tuple(pointing), left=left, waits=waits)
+        left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
+    memory.stage(_without(deleted, wish.id, bot))
+    left = left or (BUSY if is_busy else "")
+    return Erased(tuple(key for key, _ in deleted), tuple(pointing), left=left, waits=is_busy)
 
 
 def _pointing(key: ThreadId, bot: Bot) -> list[ThreadId]:
@@ -183,22 +182,47 @@ def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
         return False
 
 
+def _shown_in(key: ThreadId, bot: Bot) -> tuple[Spot, ...]:
+    """Where comments of ours stand that are known to show it."""
+    ties = bot.memory.ties([key]).get(key)
+    return ties.shown_in if ties else ()
+
+
+def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: Bot) -> list[ThreadId]:
+    """The threads on which comments may show it that were written before memory kept what they show."""
+    memory, near = bot.memory, set(pointing)
+    may_show = [(one.id, 0) for one in memory.every_said() if one.comment_id and (one.id in near or _matches(one, key))]
+    replied = (wish for wish in memory.every_wish() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
+    may_show += [(wish.id, wish.comment_id) for wish in replied]
+    ties = memory.ties(thread for thread, _ in may_show).values()
+    known = {one.spot for each in ties for one in each.comments}
+    return [spot[0] for spot in may_show if spot not in known]
+
+
 def _matches(said: Said, key: ThreadId) -> bool:
     return any(match == key for match, _ in said.matches)
 
 
-def _showing(wish: Wish, shown: Iterable[Said], bot: Bot) -> Iterator[tuple[ThreadId, int]]:
-    """Each comment of ours that shows the thread, and where it stands. Raises ForgeError."""
-    for comment in _comments(wish.id, bot):
-        if bot.own.wrote(comment) or bot.own.replied(comment) not in (None, wish.comment_id):
-            yield wish.id, int(comment["id"])
-    for said in shown:
-        text = _ours(said.comment_id, bot)
-        if said.comment_id and text and (_matches(said, wish.id) or _names(text, wish.id)):
-            yield said.id, said.comment_id
-    for each in list(bot.memory.every_wish()):
-        if each.reply_id and each.name in LOOKED and _names(_ours(each.reply_id, bot), wish.id):
-            yield each.id, each.reply_id
+def _is_spoken(where: Sequence[ThreadId], before: Said | None, bot: Bot) -> bool:
+    """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
+    promises: list[Said | Wish] = [*bot.memory.said(where).values(), *([before] if before else [])]
+    promises += [wish for wishes in bot.memory.wishes(where).values() for wish in wishes if wish.name != FORGET]
+    begun = [one.trying_since for one in promises if one.state == "pending" and one.trying_since]
+    return any(moment > bot.now - SPEAKING for moment in begun)
+
+
+def _deleted(key: ThreadId, wish: Wish, shown: Sequence[Spot], bot: Bot) -> Iterator[Spot]:
+    """Delete the comments of ours on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
+    ties = bot.memory.ties([key]).get(key)
+    known = {one.reply for one in ties.comments} if ties else set()
+    for comment in _comments(key, bot):
+        reply_to = 0 if bot.own.wrote(comment) else bot.own.replied(comment)
+        if reply_to is None or (key == wish.id and reply_to == wish.comment_id):
+            continue
+        is_old = reply_to not in known and _names(str(comment.get("body") or ""), wish.id)
+        if key == wish.id or (key, reply_to) in shown or is_old:
+            _delete(int(comment["id"]), bot)
+            yield key, reply_to
 
 
 def _comments(key: ThreadId, bot: Bot) -> list[Json]:
@@ -206,18 +230,6 @@ def _comments(key: ThreadId, bot: Bot) -> list[Json]:
         return bot.forge.comments(key) if isinstance(key, int) else []
     except Gone:
         return []
-
-
-def _ours(comment_id: int | None, bot: Bot) -> str:
-    """The text of this comment where it is one of ours; memory may hold whatever somebody pushed."""
-    if comment_id is None:
-        return ""
-    try:
-        comment = bot.forge.comment(comment_id)
-    except Gone:
-        return ""
-    is_ours = bot.own.wrote(comment) or bot.own.replied(comment) is not None
-    return str(comment.get("body") or "") if is_ours else ""
 
 
 def _names(text: str, key: ThreadId) -> bool:
@@ -233,8 +245,15 @@ def _delete(comment_id: int, bot: Bot) -> None:
         return
 
 
-def _without(said: Said, key: ThreadId) -> Said:
-    """What memory keeps of an answer whose comment was deleted for this thread."""
+def _without(deleted: Sequence[Spot], key: ThreadId, bot: Bot) -> Changes:
+    """What memory keeps of the comments that were deleted for this thread."""
+    main = bot.memory.said([thread for thread, reply_to in deleted if not reply_to])
+    gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
+    owed = tuple(one for one in bot.memory.owed if one.about == key and one.spot in deleted)
+    return Changes(said=tuple(_taken_out(said, key) for said in main.values()), standing=gone, renewed=owed)
+
+
+def _taken_out(said: Said, key: ThreadId) -> Said:
     matches = tuple(match for match in said.matches if match[0] != key)
     return replace(
         said, state="silent", reason=SHOWN, text_hash="", comment_id=None, matches=matches, trying_since=None

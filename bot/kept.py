@@ -58,6 +58,60 @@ class Wish:
     trying_since: datetime | None = None
 
 
+Spot = tuple[ThreadId, int]
+"""Where a comment of ours stands: its thread, and 0 for the comment on the thread, else what a reply answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandingComment:
+    """A comment of ours that stands on thread ``id``, or is about to: what has to be known to keep it true.
+
+    ``reply`` is the ``comment_id`` of the wish that it replies to, 0 for the one comment on the thread. ``at`` is when
+    it was worked out: of two states of one comment the later counts. ``content`` is its fingerprint. It ``shows`` other
+    threads, a reply its own one too, and ``quotes`` messages of theirs, each known by the mark of its text
+    (`bot.shown`). One that shows nothing is gone.
+    """
+
+    id: ThreadId
+    at: datetime
+    reply: int = 0
+    content: str = ""
+    shows: tuple[ThreadId, ...] = ()
+    quotes: tuple[str, ...] = ()
+
+    @property
+    def spot(self) -> Spot:
+        return self.id, self.reply
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What ties a thread to comments of ours: the ``comments`` on it, and where those stand that show it."""
+
+    id: ThreadId
+    comments: tuple[StandingComment, ...] = ()
+    shown_in: tuple[Spot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A comment that has to be worked out again, as thread ``about``, which it shows, changed ``at`` that moment."""
+
+    id: ThreadId
+    reply: int
+    about: ThreadId
+    at: datetime
+
+    @property
+    def spot(self) -> Spot:
+        return self.id, self.reply
+
+    @property
+    def key(self) -> tuple[ThreadId, int, ThreadId]:
+        """What it is about: a later change of the same thread takes its place."""
+        return self.id, self.reply, self.about
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """The change that ended thread ``id``, as the forge knows it: what it touches and the first release that has it.
@@ -110,13 +164,15 @@ class Changes:
 
     ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
     commit. ``reading`` is how far a reading of the whole history has come, ``read_whole`` when one began that is at its
-    end.
+    end. Which comments are owed a look follows from ``records``, ``fixes`` and ``wishes``; ``renewed`` had theirs.
     """
 
     records: tuple[Record, ...] = ()
     said: tuple[Said, ...] = ()
     wishes: tuple[Wish, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    standing: tuple[StandingComment, ...] = ()
+    renewed: tuple[Renewal, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None
     reading: Reading | None = None

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from bot.indexed import Entry, Hit
-from bot.kept import Changes, Fix, Reading, Said, Wish
+from bot.kept import Changes, Fix, Reading, Renewal, Said, Spot, Ties, Wish
 from bot.memory.changed import Progress
 from bot.memory.draft import INDEX, Draft
 from bot.memory.held import files_of
@@ -70,6 +70,8 @@ class Memory:
         put off."""
         self.has_moved = False
         """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
+        self.taken_spots: set[Spot] = set()
+        """Comments of ours that another run worked out first, in the same sense."""
         self.has_learned = False
         """Whether it was taught by this run."""
         self.notes = Notes()
@@ -113,6 +115,11 @@ class Memory:
     def pending(self) -> tuple[ThreadId, ...]:
         """Threads for which a comment was promised that has not been seen yet."""
         return self.draft.manifest.pending
+
+    @property
+    def owed(self) -> tuple[Renewal, ...]:
+        """The comments of ours to be worked out again, as a thread that they show has changed; oldest change first."""
+        return self.draft.manifest.owed
 
     def written(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, replies too."""
@@ -161,6 +168,10 @@ class Memory:
 
     def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
         return self.draft.wishes(ids)
+
+    def ties(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Ties]:
+        """What ties these threads to comments of ours: those on them, and which show them and where those stand."""
+        return self.draft.ties(ids)
 
     def recent_wishes(self, since: datetime) -> tuple[Wish, ...]:
         """What was asked for on any thread since then, oldest first: what the manifest has, so it costs nothing.
@@ -215,7 +226,7 @@ class Memory:
         """
         until = time.monotonic() + self._patience
         self.is_outdated = self.has_moved = False
-        wait = SHORTEST_WAIT
+        wait, read = SHORTEST_WAIT, dict[ThreadId, Record]()
         while True:
             try:
                 edits = self.draft.edits()
@@ -227,7 +238,7 @@ class Memory:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
                 self._sleep(random.uniform(0, wait))
                 wait = min(LONGEST_WAIT, wait * 2)
-                self._reapply()
+                self._reapply(read)
                 continue
             self._go_on_from(written)
             return True
@@ -279,15 +290,20 @@ class Memory:
         self._staged, self._made_anew, self._lesson = [], False, None
         self._from = self._draft.manifest
 
-    def _reapply(self) -> None:
+    def _reapply(self, read: dict[ThreadId, Record]) -> None:
         """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile, for
-        what was read if that does not hold there, and for what was learned from threads that are forgotten there."""
+        what was read if that does not hold there, and for what was learned from threads that are forgotten there.
+        ``read`` collects the threads that this run's comments show, as it knew them: what changed since, is owed to
+        these comments."""
         staged, made_anew, lesson = self._staged, self._made_anew, self._lesson
+        standing = [one for changes in staged for one in changes.standing]
+        read |= self.draft.records({key for one in standing for key in one.shows} - read.keys())
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
         wished = {w.comment_id: w.id for changes in staged for w in changes.wishes if w.state == "pending"}
         before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
+        stood = self.draft.standing_before(one.id for one in standing)
         known, went_back = self._from, self._went_back
-        self.open(_touched(staged))
+        self.open([*_touched(staged), *read])
         self.has_moved = True
         self.is_outdated |= self._from.forgotten != known.forgotten
         self._went_back = went_back or self._from.lacks(known)
@@ -298,25 +314,33 @@ class Memory:
         self.taken_wishes |= {
             key for key, wish in now.items() if key in wished and wish != asked.get(key) and _is_taken_up(wish)
         }
+        self.taken_spots |= {one.spot for one in self.draft.standing_before(one.id for one in standing) - stood}
         for changes in staged:
-            self.stage(
-                replace(
-                    changes,
-                    pages=self._from.fit_pages(changes.pages, known),
-                    said=self._standing(said for said in changes.said if said.id not in self.taken),
-                    wishes=self._standing(w for w in changes.wishes if w.comment_id not in self.taken_wishes),
-                )
-            )
+            self.stage(self._still_mine(changes, known))
+        self.draft.owe_again(read)
         if lesson and not self.is_outdated:
             self.teach(lesson)
         if made_anew:
             self.rebuild_index()
 
-    def _standing(self, promises: Iterable[Promise]) -> tuple[Promise, ...]:
-        """The promises as they hold now: what this run planned is for a later one where a thread was forgotten."""
+    def _still_mine(self, changes: Changes, known: Manifest) -> Changes:
+        """The changes without what another run took up, and without what was read if that does not hold here. What this
+        run planned is put off where a thread was forgotten, as it may show it."""
+        mine = replace(
+            changes,
+            pages=self._from.fit_pages(changes.pages, known),
+            said=tuple(said for said in changes.said if said.id not in self.taken),
+            wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
+            standing=tuple(one for one in changes.standing if one.spot not in self.taken_spots),
+        )
         if not self.is_outdated:
-            return tuple(promises)
-        return tuple(replace(one, trying_since=None) if one.state == "pending" else one for one in promises)
+            return mine
+        return replace(mine, said=put_off(mine.said), wishes=put_off(mine.wishes), standing=(), renewed=())
+
+
+def put_off(promises: Iterable[Promise]) -> tuple[Promise, ...]:
+    """The promises as they are while no run is at work with them."""
+    return tuple(replace(one, trying_since=None) if one.state == "pending" else one for one in promises)
 
 
 def _is_taken_up(wish: Wish) -> bool:
@@ -325,5 +349,5 @@ def _is_taken_up(wish: Wish) -> bool:
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
     """The threads that these changes are about."""
-    parts = ((*one.records, *one.said, *one.wishes, *one.fixes) for one in staged)
+    parts = ((*one.records, *one.said, *one.wishes, *one.fixes, *one.standing) for one in staged)
     return list(dict.fromkeys(each.id for part in parts for each in part))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.doors.archives import read_archive
-from bot.kept import Changes, Fix, Reading, Said, Wish
+from bot.kept import Changes, Fix, Reading, Renewal, Said, StandingComment, Wish
 from bot.memory.folder import FolderStore
 from bot.memory.layout import Sizes
 from bot.memory.learned import Lesson
@@ -38,11 +38,20 @@ WISHES = (
     Wish(900, 908, "context", "octocat", AT, (12, "docs/all.md"), "pending", None, AT),
 )
 FIX = Fix(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True)
+AFTER = Fix(12, "b" * 40, AT)
+
+STANDING = (
+    StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
+    StandingComment(900, AT, 906, "f", (12, 900)),
+)
+DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
     records=(THREAD, PAGE, GONE),
     said=SAID,
     wishes=WISHES,
     fixes=(FIX,),
+    standing=STANDING,
+    renewed=(DONE,),
     pages=(("docs", "b" * 40),),
     cursor=AT,
     reading=Reading(AT, AT, frozenset({1, 900})),
@@ -56,6 +65,7 @@ def files(folder: Path) -> dict[str, bytes]:
     memory = Memory(FolderStore(folder), sizes=SMALL).open()
     memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
     memory.stage(CHANGES)
+    memory.stage(Changes(fixes=(AFTER,)))
     memory.teach(LESSON)
     memory.rebuild_index()
     memory.commit("All of it")
@@ -67,7 +77,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
-    for value in (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, MESSAGE, *EVENTS, CHANGES, CHANGES.reading, LESSON):
+    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
+    for value in (*values, CHANGES.reading):
         kinds.setdefault(type(value), []).append(value)
     return [
         f"{kind.__name__}.{field.name}"
