@@ -154,8 +154,7 @@ def _clear(wish: Wish, before: Said | None, bot: Bot) -> Erased:
     deleted: list[Spot] = []
     is_busy, left = memory.has_moved or _is_spoken(where, before, bot), ""
     try:
-        for spot in (spot for key in where for spot in _deleted(key, wish, shown, bot)):
-            deleted.append(spot)
+        deleted.extend(spot for key in where for spot in _deleted(key, wish, shown, bot))
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(_without(deleted, wish.id, bot))
@@ -191,7 +190,8 @@ def _shown_in(key: ThreadId, bot: Bot) -> tuple[Spot, ...]:
 def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: Bot) -> list[ThreadId]:
     """The threads on which comments may show it that were written before memory kept what they show."""
     memory, near = bot.memory, set(pointing)
-    may_show = [(one.id, 0) for one in memory.every_said() if one.comment_id and (one.id in near or _matches(one, key))]
+    stands = (said for said in memory.every_said() if said.comment_id or said.state == "pending")
+    may_show = [(said.id, 0) for said in stands if said.id in near or _matches(said, key)]
     replied = (wish for wish in memory.every_wish() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
     may_show += [(wish.id, wish.comment_id) for wish in replied]
     ties = memory.ties(thread for thread, _ in may_show).values()
@@ -275,13 +275,10 @@ def _is_told(wish: Wish, bot: Bot) -> bool:
 
 def _replied(wish: Wish, erased: Erased, bot: Bot) -> list[Spoken]:
     """The reply to whoever asked, without a word of the thread."""
-    words = bot.renderer.words
-    told = [words.count("reply_forget", len(erased.deleted))]
-    told += [words.say("reply_forget_refused")] if erased.refused else []
-    told.append(words.say("reply_forget_unreached"))
-    rendered = bot.renderer.reply(
-        Context(), asked="", reply_to=wish.comment_id, now=wish.at, searched=0, answer="\n\n".join(told)
-    )
+    names = ["reply_forget", *(["reply_forget_left"] if erased.left else [])]
+    names += ["reply_forget_refused" if erased.refused else "reply_forget_history", "reply_forget_unreached"]
+    told = "\n\n".join(map(bot.renderer.words.say, names))
+    rendered = bot.renderer.reply(Context(), asked="", reply_to=wish.comment_id, now=wish.at, searched=0, answer=told)
     bare = Thread(wish.id, "", "", wish.by, wish.at)
     request = Request(bare, wish.comment_id, wish.by, wish.at, Command(FORGET))
     return reply([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
