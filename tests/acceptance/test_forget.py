@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bot.memory.index import Query
 from bot.model import is_forgotten
+from bot.reading.words import terms
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary
 
 pytestmark = pytest.mark.slow
@@ -115,6 +117,15 @@ def test_a_run_by_hand_leaves_no_trace_and_says_what_it_cannot_reach(stage: Stag
     assert not any(SECRET in path.read_text(encoding="utf-8") for path in (stage.folder / ".precedent").glob("*2*"))
 
 
+def test_a_maintainer_takes_it_back_by_deleting_the_mark(stage: Stage) -> None:
+    assert forget(stage) == 0
+    stage.git.commit(REPOSITORY, f"records/0000/{LEAKY}.json", None, "refs/heads/precedent")
+    assert stage.act("workflow_dispatch", inputs={"run": "answer", "issue": str(LEAKY)}) == 0
+    assert rebuild(stage) == 0
+    assert not is_forgotten(stage.memory().records([LEAKY])[LEAKY])
+    assert stage.memory().search(Query(dict.fromkeys(terms("login"), 1.0)))
+
+
 @pytest.mark.parametrize("event", ["issues edited", "rebuild", "schedule"])
 def test_what_is_forgotten_stays_so_whatever_is_read_later(stage: Stage, event: str) -> None:
     assert forget(stage) == 0
@@ -214,7 +225,7 @@ def test_where_the_server_keeps_the_history_all_else_is_done_and_the_remedy_is_t
     told = summary(stage)
     assert "issue 2 is out of memory, but older commits of the branch precedent still hold it" in told
     assert "let this token force pushes to precedent, then start" in told
-    assert "the server refused to replace the history" in stage.comments(LEAKY)[0]
+    assert "The server refused to replace the history" in stage.comments(LEAKY)[0]
     assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "confused"]
     assert decoded(stage) == []
     git(stage, "config", "receive.denyNonFastForwards", "false")
