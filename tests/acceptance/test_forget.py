@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from bot.memory.index import Query
 from bot.model import is_forgotten
 from bot.reading.words import terms
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary
+from tests.memory.remotes import git, inflated, shown
 
 pytestmark = pytest.mark.slow
 
@@ -73,25 +72,12 @@ def where(stage: Stage, word: str = SECRET) -> list[int]:
 def leaks(stage: Stage) -> list[str]:
     """Where the branch has the secret: each object that it leads to, and all that the index decodes to."""
     found = []
-    for name in git(stage, "rev-list", "--objects", "--no-object-names", "precedent").decode().split():
-        kind = git(stage, "cat-file", "-t", name).decode().strip()
-        content = git(stage, "cat-file", kind, name)
+    for name in git(stage.bare, "rev-list", "--objects", "--no-object-names", "precedent").split():
+        kind = git(stage.bare, "cat-file", "-t", name)
+        content = shown(stage.bare, kind, name)
         if any(SECRET.encode() in part for part in (content, *inflated(content))):
             found.append(f"{kind} {name}")
     return found + decoded(stage)
-
-
-def git(stage: Stage, *words: str) -> bytes:
-    return subprocess.run(["git", "-C", str(stage.bare), *words], check=True, capture_output=True).stdout
-
-
-def inflated(content: bytes) -> Iterator[bytes]:
-    for start in range(len(content) - 1):
-        if content[start] == 0x78 and not (content[start] << 8 | content[start + 1]) % 31:
-            try:
-                yield zlib.decompressobj().decompress(content[start:], 1 << 22)
-            except zlib.error:
-                continue
 
 
 def decoded(stage: Stage) -> list[str]:
@@ -218,7 +204,7 @@ def test_an_issue_that_github_has_no_more_is_forgotten_with_its_history(stage: S
 
 
 def test_where_the_server_keeps_the_history_all_else_is_done_and_the_remedy_is_told(stage: Stage) -> None:
-    git(stage, "config", "receive.denyNonFastForwards", "true")
+    git(stage.bare, "config", "receive.denyNonFastForwards", "true")
     asked = command(stage)
     assert act(stage, "issue_comment", "created", LEAKY, asked) == 1
     assert where(stage) == []
@@ -228,7 +214,7 @@ def test_where_the_server_keeps_the_history_all_else_is_done_and_the_remedy_is_t
     assert "The server refused to replace the history" in stage.comments(LEAKY)[0]
     assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "confused"]
     assert decoded(stage) == []
-    git(stage, "config", "receive.denyNonFastForwards", "false")
+    git(stage.bare, "config", "receive.denyNonFastForwards", "false")
     assert act(stage, "issue_comment", "created", LEAKY, command(stage)) == 0
     assert leaks(stage) == []
 

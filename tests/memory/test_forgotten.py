@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from bot.memory.learned import Lesson
 from bot.memory.memory import Memory
 from bot.model import FORGOTTEN, Message, Thread, Tombstone
 from bot.ranking import shipped
-from tests.memory.remotes import Hosted, git, opened
+from tests.memory.remotes import Hosted, git, holds, opened, shown
 from tests.memory.samples import Place, at, found, issue, remember
 
 SECRET = "hunterkeyzq9"
@@ -34,37 +32,12 @@ def forget(memory: Memory) -> bool:
     return memory.commit("Forget 7", squash=True)
 
 
-def holds(place: Path) -> list[str]:
-    """The files below a folder in which the secret is, as it is or deflated."""
-    word = SECRET.encode()
-    return [str(path) for path in place.rglob("*") if path.is_file() and any(word in part for part in _parts(path))]
-
-
-def _parts(path: Path) -> Iterator[bytes]:
-    data = path.read_bytes()
-    yield data
-    for start in range(len(data) - 1):
-        if data[start] != 0x78 or (data[start] << 8 | data[start + 1]) % 31:
-            continue
-        try:
-            yield zlib.decompressobj().decompress(data[start:], 1 << 22)
-        except zlib.error:
-            continue
-
-
 def reachable(repository: Path, ref: str = "precedent") -> dict[str, bytes]:
     """All objects that the branch leads to, with their contents."""
     names = git(repository, "rev-list", "--objects", "--no-object-names", ref).split()
-    return {name: _object(repository, name) for name in names}
-
-
-def _object(repository: Path, name: str) -> bytes:
-    import subprocess
-
-    kind = git(repository, "cat-file", "-t", name)
-    return subprocess.run(
-        ["git", "-C", str(repository), "cat-file", kind, name], stdout=subprocess.PIPE, check=True
-    ).stdout
+    read = "--batch-check=%(objecttype)"
+    kinds = git(repository, "cat-file", read, given="\n".join(names).encode()).split()
+    return {name: shown(repository, kind, name) for name, kind in zip(names, kinds, strict=True)}
 
 
 def known(place: Place) -> Memory:
@@ -88,11 +61,11 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_store_nor_in_what_it_was(p
     memory = known(place)
     assert found(memory, SECRET) == [7]
     where = place.folder / ("store" if place.kind == "folder" else "remote.git")
-    assert len(holds(where)) > 3
+    assert len(holds(where, SECRET)) > 3
     assert forget(memory)
     assert (found(memory, SECRET), memory.digest_shard_count()) == ([], 1)
     if place.kind == "folder":
-        assert holds(where) == []
+        assert holds(where, SECRET) == []
     else:
         assert git(where, "rev-list", "--count", "precedent") == "1"
         assert [name for name, content in reachable(where).items() if SECRET.encode() in content] == []
@@ -191,7 +164,7 @@ def test_a_kept_clone_goes_with_the_past_of_the_branch_here_and_on_other_machine
             remember(Memory(store).open([7]), leaky(), issue(1, 1, machine.name))
         with kept(hosted, machine) as store:
             Memory(store).open([7]).records([7])
-    assert all(holds(machine) for machine in (tmp_path / "one", tmp_path / "other"))
+    assert all(holds(machine, SECRET) for machine in (tmp_path / "one", tmp_path / "other"))
     with kept(hosted, tmp_path / "one") as store:
         forget(Memory(store).open([7]))
     assert not (tmp_path / "one" / CLONE).exists()
@@ -200,7 +173,7 @@ def test_a_kept_clone_goes_with_the_past_of_the_branch_here_and_on_other_machine
         assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
         before = (tmp_path / "other" / CLONE).stat().st_ino
         remember(memory, issue(2))
-    assert holds(tmp_path / "other") == []
+    assert holds(tmp_path / "other", SECRET) == []
     with kept(hosted, tmp_path / "other") as store:
         store.open()
     assert (tmp_path / "other" / CLONE).stat().st_ino == before
