@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.model import Record, ThreadId
+from bot.model import Record, ThreadId, Tombstone
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +161,8 @@ class Changes:
     ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
     commit. ``reading`` is how far a reading of the whole history has come, ``read_whole`` when one began that is at its
     end. Which comments are owed a look follows from ``records``, ``fixes`` and ``wishes``; ``renewed`` had theirs.
+    Threads that are ``unseen`` are told of nowhere until they are read again: GitHub does not show them, and does not
+    say that they are gone.
     """
 
     records: tuple[Record, ...] = ()
@@ -169,6 +171,7 @@ class Changes:
     fixes: tuple[Fix, ...] = ()
     standing: tuple[StandingComment, ...] = ()
     renewed: tuple[Renewal, ...] = ()
+    unseen: tuple[Tombstone, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None
     reading: Reading | None = None

@@ -38,6 +38,9 @@ MAX_WRITTEN = 500
 MAX_OWED = 2_000
 """Comments that wait to be worked out again, each once for each thread that changed; the oldest are kept."""
 
+MAX_UNSEEN = 1_000
+"""Threads that GitHub does not show, the last ones of which that was learned."""
+
 MAX_SOURCES = 16
 MAX_STATE = 200
 """Sources of pages, and characters that tell the state of one."""
@@ -53,7 +56,8 @@ class Manifest:
     `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
     asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
     last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. ``owed``: the
-    comments to be worked out again, oldest change first. What a version does not know it drops.
+    comments to be worked out again, oldest change first. ``unseen``: threads that GitHub does not show now. What a
+    version does not know it drops.
     """
 
     analyser: str = ""
@@ -73,6 +77,7 @@ class Manifest:
     layout: int = 0
     repo: str = ""
     owed: tuple[Renewal, ...] = ()
+    unseen: tuple[ThreadId, ...] = ()
 
     def with_owed(self, new: Iterable[Renewal], done: Iterable[Renewal] = ()) -> Manifest:
         """The manifest with these comments to be worked out again, and without what is ``done``: of a later change of
@@ -132,6 +137,7 @@ def encode(manifest: Manifest) -> bytes:
         "read_whole": stamp(manifest.read_whole),
         "repo": manifest.repo,
         "owed": [renewal_fields(one) for one in manifest.owed],
+        "unseen": list(manifest.unseen),
     }
     return canonical(
         {
@@ -175,6 +181,7 @@ def decode(data: bytes) -> Manifest:
             read_whole=time_or_none(fields.get("read_whole")),
             repo=_repo(fields.get("repo")),
             owed=_owed(fields.get("owed")),
+            unseen=tuple(parse_key(key) for key in fields.get("unseen", ()))[:MAX_UNSEEN],
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from bot.comment.seal import read_seal
-from tests.acceptance.stage import BOT, DECISION, Stage, summary, with_past
+from bot.doors import action
+from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, rebuild, summary, with_past
 
 pytestmark = pytest.mark.slow
 TAKEN_BACK = "it was taken back"
@@ -234,9 +236,81 @@ def test_a_reply_goes_with_the_request(stage: Stage) -> None:
     assert DECISION in stage.comments(3)[0]
 
 
+@pytest.mark.parametrize("how", ["its event", "a rebuild"])
+def test_of_an_issue_that_cannot_be_seen_any_more_nothing_is_shown_until_it_can_be(stage: Stage, how: str) -> None:
+    point(stage, 2)
+    stage.github.edit_issue(4, body="As in #1 and #2.")
+    run(stage, "issues", "edited", 4)
+    stage.github.clock.advance(3600)
+    run(stage, "schedule")
+    stage.github.write_event(stage.folder / "event.json", "issues", "labeled", 1)
+    payload = (stage.folder / "event.json").read_text()
+    stage.github.hide_issue(1)
+    stage.github.clock.advance(20)
+    if how == "a rebuild":
+        assert rebuild(stage) == 0
+        run(stage, "schedule")
+    else:
+        act_on(stage, "issues", payload)
+    assert TAKEN_BACK in comment_on(stage, 3)
+    assert "PostgreSQL" not in comment_on(stage, 4)
+    assert "Dark mode" in comment_on(stage, 4)
+    stage.github.show_issue(1)
+    act_on(stage, "issues", payload)
+    assert DECISION in comment_on(stage, 4)
+    assert 1 in stage.memory().records([1])
+
+
+def act_on(stage: Stage, event: str, payload: str) -> None:
+    """Run the Action on an event of which the payload was made before."""
+    stage.github.clock.advance(20)
+    (stage.folder / "event.json").write_text(payload)
+    environment = stage.github.environment(event, stage.folder) | {"GITHUB_REPOSITORY": REPOSITORY}
+    assert action.run(environment, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+
+
+def test_a_fix_that_is_reverted_is_told_as_one(stage: Stage) -> None:
+    github = stage.github
+    number = github.open_issue("hubot", "Sessions are lost on restart", "All of them.", at="2025-09-01T10:00:00Z")
+    github.comment(number, "octocat", "Fixed in v1.4.0.", at="2025-09-02T10:00:00Z")
+    github.close(number, "octocat", at="2025-09-02T10:00:00Z")
+    run(stage, "schedule")
+    asking = point(stage, number)
+    assert "**fixed in v1.4.0**" in comment_on(stage, asking)
+    comment = github.comment(number, "octocat", "Reverted, it broke the login: this is not fixed in v1.4.0.")
+    github.reopen(number, "octocat")
+    run(stage, "issue_comment", "created", number, comment)
+    assert "open again" in comment_on(stage, asking)
+
+
+def test_the_first_release_with_a_fix_is_told_once_it_is_there(stage: Stage) -> None:
+    github = stage.github
+    github.add_release("v1.0.0", at="2025-08-01T10:00:00Z")
+    number = github.open_issue("hubot", "Sessions are lost on restart", "All of them.", at="2025-09-01T10:00:00Z")
+    pull = github.add_pull("octocat", "Keep sessions", f"Fixes #{number}", closes=[number], at="2025-09-02T10:00:00Z")
+    github.merge_pull(pull, "octocat", at="2025-09-03T10:00:00Z")
+    run(stage, "schedule")
+    asking = point(stage, number)
+    assert "not in a release yet" in comment_on(stage, asking)
+    github.clock.advance(2 * DAY)
+    github.add_release("v1.1.0")
+    run(stage, "schedule")
+    assert "fixed in [v1.1.0]" in comment_on(stage, asking)
+    assert stage.memory().owed == ()
+
+
+def test_a_thread_called_wrong_elsewhere_goes_from_the_comment(stage: Stage) -> None:
+    """Somebody says on 1 that it has nothing to do with 3; what 3 points at stays, as its author wrote so."""
+    comment = stage.github.comment(1, "octocat", "/precedent wrong #3")
+    run(stage, "issue_comment", "created", 1, comment)
+    assert DECISION in comment_on(stage, 3)
+    assert stage.memory().owed == ()
+
+
 def test_an_event_on_an_issue_that_is_shown_nowhere_costs_what_it_did(stage: Stage) -> None:
-    stage.github.edit_issue(2, title="Dark mode for the plotter")
-    run(stage, "issues", "edited", 2)
-    assert (stage.github.reads, stage.github.writes) == (1, 0)
-    assert stage.git.asked.count("POST git-upload-pack") <= 1
-    assert stage.git.asked.count("POST git-receive-pack") == 1
+    """The figures are those from before anything was kept of what comments show."""
+    for title in ("Dark mode for the plotter", "Dark mode for printers"):
+        stage.github.edit_issue(2, title=title)
+        run(stage, "issues", "edited", 2)
+        fetches = sum(served.method == "POST" and served.path.endswith("upload-pack") for served in stage.git.requests)
+        assert (stage.github.reads, stage.github.writes, stage.git.pushes, fetches) == (2, 0, 1, 5)

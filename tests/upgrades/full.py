@@ -52,6 +52,7 @@ CHANGES = Changes(
     fixes=(FIX,),
     standing=STANDING,
     renewed=(DONE,),
+    unseen=(Tombstone(903, AT, "unseen"),),
     pages=(("docs", "b" * 40),),
     cursor=AT,
     reading=Reading(AT, AT, frozenset({1, 900})),
