@@ -20,7 +20,7 @@ from bot.parts import Bot
 from bot.plans import plan_all
 from bot.rebuild import learn
 from bot.recall.wishes import redo
-from bot.renewal import carry_out, look_for_releases, renew
+from bot.renewal import carry_out, look_for_releases, promises, renew
 from bot.replies.again import promised
 from bot.replies.prepared import ReplyPlan, prepare, without_idle
 from bot.replies.requests import asked
@@ -51,9 +51,8 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     again = renew(plans, look, bot)
     plans += again.plans
     bot.memory.stage(Changes(wishes=_wishes(wishes_of(replies, bot), refresh=True), renewed=tuple(again.settled)))
-    bot.memory.stage(
-        Changes(said=tuple(promise(p, bot.now, mode) for p in plans), standing=_standing(plans, replies, bot))
-    )
+    bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
+    bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promises(again, bot))))
     bot.watch("push")
     bot.memory.commit(_message(event))
     if look.is_first:

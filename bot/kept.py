@@ -65,7 +65,7 @@ class StandingComment:
     ``reply`` is the ``comment_id`` of the wish that it replies to, 0 for the one comment on the thread. ``at`` is when
     it was worked out: of two states of one comment the later counts. ``content`` is its fingerprint. It ``shows`` other
     threads, a reply its own one too, and ``quotes`` messages of theirs, each known by the mark of its text
-    (`bot.shown`). One that shows nothing is gone.
+    (`bot.shown`). One that shows nothing is gone. ``trying_since`` is as in Said, of a reply that is being renewed.
     """
 
     id: ThreadId
@@ -74,6 +74,7 @@ class StandingComment:
     content: str = ""
     shows: tuple[ThreadId, ...] = ()
     quotes: tuple[str, ...] = ()
+    trying_since: datetime | None = None
 
     @property
     def spot(self) -> Spot:

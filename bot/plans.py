@@ -99,6 +99,8 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], look: Look, bot: Bo
     base = replace(_base(thread, bot), before=before, renews=True)
     if before:
         base = replace(base, question=before.question)
+    if before and is_being_said(before, look.now):
+        return replace(base, waits=BUSY)
     stood = base.stood or StandingComment(thread.id, bot.now)
     try:
         planned = _worked_out(base, bot, frozenset(stood.shows) - changed)

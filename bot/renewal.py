@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from bot.duty import Look
+from bot.duty import Look, is_at_it
 from bot.github.events import CALM, Event
 from bot.github.fixes import wanted
 from bot.kept import Changes, Renewal, Said, Spot, StandingComment
 from bot.model import Thread
 from bot.parts import Bot
 from bot.plans import plan_again
-from bot.replies.again import ReplyAgain, renew_reply, reply_again, stands
+from bot.replies.again import ReplyAgain, is_being_replied, renew_reply, reply_again, stands
 from bot.voice import DELETED, Plan, Spoken, promise, to_stand
 
 MAX_RELEASES = 4
@@ -64,10 +64,17 @@ def _work_out(spot: Spot, found: Renewing, look: Look, bot: Bot) -> None:
             found.settle(spot)
         return
     wish = next((one for one in bot.memory.wishes([key]).get(key, ()) if one.comment_id == reply), None)
+    if (stood and is_at_it(stood.trying_since, bot.now)) or (wish and is_being_replied(wish, bot.now)):
+        return
     again = reply_again(thread, wish, stood, bot) if stood and wish and isinstance(thread, Thread) else None
     found.replies += [again] if again else []
     if again is None:
         found.settle(spot)
+
+
+def promises(found: Renewing, bot: Bot) -> list[StandingComment]:
+    """What memory keeps of the replies to be renewed, before they are."""
+    return [replace(again.stood, at=bot.now, trying_since=bot.now) for again in found.replies]
 
 
 def carry_out(found: Renewing, plans: Sequence[Plan], told: Sequence[Spoken], bot: Bot) -> list[Spoken]:

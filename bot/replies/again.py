@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from bot.answer import Context
 from bot.comment.seal import fingerprint
+from bot.duty import is_at_it
 from bot.github.errors import CannotComment, ForgeError, Gone, Invalid
 from bot.github.threads import OwnComment, own_comment
 from bot.kept import StandingComment, Wish
@@ -32,6 +34,11 @@ class ReplyAgain:
     @property
     def content(self) -> str:
         return fingerprint(self.context) if self.text else NOTHING
+
+
+def is_being_replied(wish: Wish, now: datetime) -> bool:
+    """Whether another run may be writing the reply at this moment."""
+    return wish.state == "pending" and is_at_it(wish.trying_since, now)
 
 
 def reply_again(thread: Thread, wish: Wish, stood: StandingComment, bot: Bot) -> ReplyAgain | None:

@@ -99,10 +99,10 @@ BUGS = (
         "        for changes in staged[:0]:\n            self.stage(",
     ),
     Bug(
-        "what is owed to comments is settled before they are changed",
-        "bot/flow.py",
-        "renewed=tuple(again.settled)",
-        "renewed=bot.memory.owed",
+        "a change is owed to no comment",
+        "bot/memory/changed.py",
+        "            if is_visible(self._records[key], new[key], self.repo):\n",
+        "            if False:\n",
     ),
     Bug(
         "a comment stands as it did though what it quotes was taken back",
