@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.answer import Context
-from bot.duty import SPEAKING, Look
+from bot.duty import Look, is_at_it
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.github.forge import Json
@@ -89,8 +89,7 @@ def obey(requests: Sequence[Request], look: Look, bot: Bot) -> tuple[list[Reques
 def _unfinished(bot: Bot) -> list[Wish]:
     """What earlier runs began, and nobody is at work with now."""
     begun = (wish for wish in bot.memory.recent_wishes(bot.now - WAITING) if wish.name == FORGET)
-    long_ago = bot.now - SPEAKING
-    return [w for w in begun if w.state == "pending" and not (w.trying_since and w.trying_since > long_ago)]
+    return [wish for wish in begun if wish.state == "pending" and not is_at_it(wish.trying_since, bot.now)]
 
 
 def _may_forget(request: Request, bot: Bot) -> bool:
@@ -207,8 +206,9 @@ def _is_spoken(where: Sequence[ThreadId], before: Said | None, bot: Bot) -> bool
     """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
     promises: list[Said | Wish] = [*bot.memory.said(where).values(), *([before] if before else [])]
     promises += [wish for wishes in bot.memory.wishes(where).values() for wish in wishes if wish.name != FORGET]
-    begun = [one.trying_since for one in promises if one.state == "pending" and one.trying_since]
-    return any(moment > bot.now - SPEAKING for moment in begun)
+    begun = [one.trying_since for one in promises if one.state == "pending"]
+    begun += [one.trying_since for ties in bot.memory.ties(where).values() for one in ties.comments]
+    return any(is_at_it(moment, bot.now) for moment in begun)
 
 
 def _deleted(key: ThreadId, wish: Wish, shown: Sequence[Spot], bot: Bot) -> Iterator[Spot]:

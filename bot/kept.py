@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.model import Record, ThreadId
+from bot.model import Record, ThreadId, Tombstone
 
 FORGET = "forget"
 """The name of the wish that a thread be forgotten. It is all that stays of what people asked for there."""
@@ -69,7 +69,7 @@ class StandingComment:
     ``reply`` is the ``comment_id`` of the wish that it replies to, 0 for the one comment on the thread. ``at`` is when
     it was worked out: of two states of one comment the later counts. ``content`` is its fingerprint. It ``shows`` other
     threads, a reply its own one too, and ``quotes`` messages of theirs, each known by the mark of its text
-    (`bot.shown`). One that shows nothing is gone.
+    (`bot.shown`). One that shows nothing is gone. ``trying_since`` is as in Said, of a reply that is being renewed.
     """
 
     id: ThreadId
@@ -78,6 +78,7 @@ class StandingComment:
     content: str = ""
     shows: tuple[ThreadId, ...] = ()
     quotes: tuple[str, ...] = ()
+    trying_since: datetime | None = None
 
     @property
     def spot(self) -> Spot:
@@ -165,6 +166,8 @@ class Changes:
     ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
     commit. ``reading`` is how far a reading of the whole history has come, ``read_whole`` when one began that is at its
     end. Which comments are owed a look follows from ``records``, ``fixes`` and ``wishes``; ``renewed`` had theirs.
+    Threads that are ``unseen`` are told of nowhere until they are read again: GitHub does not show them, and does not
+    say that they are gone.
     """
 
     records: tuple[Record, ...] = ()
@@ -173,6 +176,7 @@ class Changes:
     fixes: tuple[Fix, ...] = ()
     standing: tuple[StandingComment, ...] = ()
     renewed: tuple[Renewal, ...] = ()
+    unseen: tuple[Tombstone, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None
     reading: Reading | None = None

@@ -88,7 +88,8 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
         report.hear(told)
         if not (told or report.failures or report.notices):
             report.note("No answer was due." if inputs.dry_run else "No answer was due; what is new is remembered.")
-        report.past = _past(told[0].id if told else event.number, bot)
+        own = next((spoken.id for spoken in told if not spoken.renews), event.number)
+        report.past = _past(own, bot)
         go_on(bot, calm=event.name in CALM)
 
 

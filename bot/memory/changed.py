@@ -13,7 +13,7 @@ from bot.kept import FORGET, Changes, Fix, Renewal, Said, StandingComment, Ties,
 from bot.memory import manifest as manifests
 from bot.memory.families import ANSWERS, DIGESTS, FIXES, TIES, WISHES
 from bot.memory.held import CHUNK, Held
-from bot.memory.manifest import MAX_PENDING, within_bounds
+from bot.memory.manifest import MAX_PENDING, MAX_UNSEEN, within_bounds
 from bot.memory.merging import joined, later_fix, later_said, recent
 from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, encode, in_order, record_path, same_content, sort_key, wins
@@ -92,6 +92,10 @@ class Changed(Held):
         for key, fix in (dict(self._every(FIXES)) | self._fixes).items():
             yield from () if self._is_gone(key) else (fix,)
 
+    def every_tie(self) -> Iterator[Ties]:
+        """What ties all threads to comments of ours, in no order."""
+        yield from self.ties([*dict(self._every(TIES)), *self._ties.changed()]).values()
+
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
         paths = in_order({*self.snapshot.paths(FOLDER), *map(record_path, self._written)})
@@ -134,6 +138,7 @@ class Changed(Held):
         threads = tombstones = 0
         records = self._winners(changes.records)
         self._owe_for(records)
+        self._hide(changes)
         for record in records:
             old = self._records[record.id]
             was_thread = old is None and self._files.get(record_path(record.id)) is not None  # as it is damaged
@@ -204,10 +209,20 @@ class Changed(Held):
             if is_visible(self._records[key], new[key], self.repo):
                 self._owe(key, new[key].revised_at)
 
+    def _hide(self, changes: Changes) -> None:
+        """Show no thread that cannot be seen, and show it again once it was read, or is known to be gone."""
+        unseen = dict.fromkeys(self.manifest.unseen)
+        for record in (*changes.unseen, *(record for record in changes.records if record.id in unseen)):
+            if (record.id in unseen) is (record not in changes.unseen):
+                self._owe(record.id, record.revised_at)
+        unseen |= dict.fromkeys(record.id for record in changes.unseen)
+        kept = [key for key in unseen if key not in {record.id for record in changes.records}]
+        self.manifest = replace(self.manifest, unseen=tuple(kept[-MAX_UNSEEN:]))
+
     def _relist(self) -> None:
         """Make the lists of which comments show a thread anew. Of comments that an earlier version wrote it is known
         which like threads they show."""
-        ties = self.ties([*dict(self._every(TIES)), *self._ties.changed()]).values()
+        ties = list(self.every_tie())
         known = {one.spot: one for each in ties for one in each.comments}
         for said in self.every_said():
             shows = tuple(key for key, _ in said.matches)

@@ -143,6 +143,7 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
         content=clean(line.get("content"))[:MAX_NAME],
         shows=tuple(map(parse_key, _listed(line["shows"]))),
         quotes=tuple(clean(mark)[:MAX_NAME] for mark in _listed(line.get("quotes", ()))),
+        trying_since=time_or_none(line.get("trying_since")),
     )
 
 

@@ -38,6 +38,9 @@ MAX_WRITTEN = 500
 MAX_OWED = 2_000
 """Comments that wait to be worked out again, each once for each thread that changed; the oldest are kept."""
 
+MAX_UNSEEN = 1_000
+"""Threads that GitHub does not show, the last ones of which that was learned."""
+
 MAX_SOURCES = 16
 MAX_STATE = 200
 """Sources of pages, and characters that tell the state of one."""
@@ -53,8 +56,9 @@ class Manifest:
     `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
     asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
     last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. ``owed``: the
-    comments to be worked out again, oldest change first. ``forgotten`` counts the threads that an administrator had
-    forgotten: what was learned before the last of them is not kept. What a version does not know it drops.
+    comments to be worked out again, oldest change first. ``unseen``: threads that GitHub does not show now.
+    ``forgotten`` counts the threads that an administrator had forgotten: what was learned before the last of them is
+    not kept. What a version does not know it drops.
     """
 
     analyser: str = ""
@@ -74,6 +78,7 @@ class Manifest:
     layout: int = 0
     repo: str = ""
     owed: tuple[Renewal, ...] = ()
+    unseen: tuple[ThreadId, ...] = ()
     forgotten: int = 0
 
     def without(self, gone: Collection[ThreadId]) -> Manifest:
@@ -83,6 +88,7 @@ class Manifest:
             pending=tuple(key for key in self.pending if key not in gone),
             recent=tuple(wish for wish in self.recent if wish.id not in gone or wish.name == FORGET),
             owed=tuple(one for one in self.owed if one.id not in gone),
+            unseen=tuple(key for key in self.unseen if key not in gone),
             forgotten=self.forgotten + len(gone),
         )
 
@@ -145,6 +151,7 @@ def encode(manifest: Manifest) -> bytes:
         "repo": manifest.repo,
         "forgotten": manifest.forgotten,
         "owed": [renewal_fields(one) for one in manifest.owed],
+        "unseen": list(manifest.unseen),
     }
     return canonical(
         {
@@ -189,6 +196,7 @@ def decode(data: bytes) -> Manifest:
             repo=_repo(fields.get("repo")),
             forgotten=_count(fields.get("forgotten", 0)),
             owed=_owed(fields.get("owed")),
+            unseen=tuple(parse_key(key) for key in fields.get("unseen", ()))[:MAX_UNSEEN],
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error

@@ -135,7 +135,9 @@ class Memory:
         self.draft.bring(ids)
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
-        return self.draft.records(ids)
+        """What is held of these threads, without those that GitHub does not show now."""
+        unseen = self.draft.manifest.unseen
+        return self.draft.records(key for key in ids if key not in unseen)
 
     def said(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Said]:
         return self.draft.said(ids)
@@ -201,6 +203,10 @@ class Memory:
     def every_fix(self) -> Iterator[Fix]:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
         return self.draft.every_fix()
+
+    def every_tie(self) -> Iterator[Ties]:
+        """What ties all threads to comments of ours, in no order. Reads all shards of ties, in one go."""
+        return self.draft.every_tie()
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)
@@ -351,3 +357,9 @@ def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
     """The threads that these changes are about."""
     parts = ((*one.records, *one.said, *one.wishes, *one.fixes, *one.standing) for one in staged)
     return list(dict.fromkeys(each.id for part in parts for each in part))
+
+
+def is_shown(key: ThreadId, memory: Memory) -> bool:
+    """Whether a comment of ours shows this thread."""
+    ties = memory.ties([key]).get(key)
+    return ties is not None and bool(ties.shown_in)

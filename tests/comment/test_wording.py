@@ -95,7 +95,7 @@ def test_every_text_is_used() -> None:
     for searched, shown in ((0, ()), (1, ()), (2, ()), (2, (7,))):
         words.footer(searched, shown, commands=searched > 1)
     for off in (True, False):
-        withdrawn(words=words, off=off)
+        withdrawn("", words, off=off)
     spoken(words)
     sources = "".join(path.read_text(encoding="utf-8") for path in SHIPPED.glob("*.md.j2"))
     texts.used |= {name for name in FIXED if f"words.{name}" in sources}

@@ -42,7 +42,7 @@ AFTER = Fix(12, "b" * 40, AT)
 
 STANDING = (
     StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
-    StandingComment(900, AT, 906, "f", (12, 900)),
+    StandingComment(900, AT, 906, "f", (12, 900), (), AT),
 )
 DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
@@ -52,6 +52,7 @@ CHANGES = Changes(
     fixes=(FIX,),
     standing=STANDING,
     renewed=(DONE,),
+    unseen=(Tombstone(903, AT, "unseen"),),
     pages=(("docs", "b" * 40),),
     cursor=AT,
     reading=Reading(AT, AT, frozenset({1, 900})),
