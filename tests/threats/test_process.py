@@ -170,9 +170,8 @@ def test_the_list_holds_every_call_that_the_code_can_make() -> None:
 
 
 def test_the_documents_list_every_call() -> None:
-    listed = set(
-        re.findall(r"^\| `((?:GET|POST|PATCH|DELETE)\b[^`]*)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    )
+    page = PAGE.read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `((?:GET|POST|PATCH|DELETE)\b[^`]*)`", page, re.MULTILINE))
     assert {short(words.replace(API, "")) for words in listed} == {words.strip() for words in CALLS} | {"POST /graphql"}
 
 
