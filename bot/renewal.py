@@ -64,7 +64,7 @@ def _work_out(spot: Spot, found: Renewing, look: Look, bot: Bot) -> None:
             found.settle(spot)
         return
     wish = next((one for one in bot.memory.wishes([key]).get(key, ()) if one.comment_id == reply), None)
-    if (stood and is_at_it(stood.trying_since, bot.now)) or (wish and is_being_replied(wish, bot.now)):
+    if (stood and is_at_it(stood.trying_since, bot.now)) or (wish and is_being_replied(wish, thread, bot)):
         return
     again = reply_again(thread, wish, stood, bot) if stood and wish and isinstance(thread, Thread) else None
     found.replies += [again] if again else []

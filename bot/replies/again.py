@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from bot.answer import Context
 from bot.comment.seal import fingerprint
@@ -11,7 +10,7 @@ from bot.duty import is_at_it
 from bot.github.errors import CannotComment, ForgeError, Gone, Invalid
 from bot.github.threads import OwnComment, own_comment
 from bot.kept import StandingComment, Wish
-from bot.model import Thread
+from bot.model import Record, Thread
 from bot.parts import Bot
 from bot.replies.prepared import LOOKED, ReplyPlan, looked_up
 from bot.replies.requests import request_of
@@ -36,9 +35,14 @@ class ReplyAgain:
         return fingerprint(self.context) if self.text else NOTHING
 
 
-def is_being_replied(wish: Wish, now: datetime) -> bool:
-    """Whether another run may be writing the reply at this moment."""
-    return wish.state == "pending" and is_at_it(wish.trying_since, now)
+def is_being_replied(wish: Wish, thread: Record | None, bot: Bot) -> bool:
+    """Whether another run may be writing the reply at this moment, as it was promised just now and does not stand."""
+    if wish.state != "pending" or not is_at_it(wish.trying_since, bot.now) or not isinstance(thread, Thread):
+        return False
+    try:
+        return _standing(wish, thread, bot) is None
+    except ForgeError:
+        return True
 
 
 def reply_again(thread: Thread, wish: Wish, stood: StandingComment, bot: Bot) -> ReplyAgain | None:
@@ -60,7 +64,7 @@ def renew_reply(again: ReplyAgain, bot: Bot) -> Spoken:
     told = Spoken(thread.id, thread.title, "silent", "the reply shows an issue that changed", again.context, again.text)
     told = replace(told, renews=True)
     try:
-        mine = _standing(again, bot)
+        mine = _standing(again.wish, thread, bot)
         if mine is None:
             return replace(told, reason=DELETED)
         if again.text and not (again.is_false and not is_ours(mine)):
@@ -76,7 +80,7 @@ def stands(again: ReplyAgain, told: Spoken, bot: Bot) -> StandingComment:
     """What is to be known of the reply after that."""
     stood = again.stood
     if told.reason == EDITED:
-        return stood
+        return replace(stood, at=bot.now)
     if not again.text or told.reason == DELETED or told.action == "withdrawn":
         return StandingComment(stood.id, bot.now, stood.reply)
     return _shows(StandingComment(stood.id, bot.now, stood.reply, again.content), again.thread, again.context, bot)
@@ -99,14 +103,13 @@ def _shows(new: StandingComment, thread: Thread, context: Context, bot: Bot) -> 
     return replace(new, shows=tuple(dict.fromkeys((*shows, thread.id))), quotes=tuple(sorted(quotes)))
 
 
-def _standing(again: ReplyAgain, bot: Bot) -> OwnComment | None:
-    """The reply as it stands, None where a person deleted it."""
-    wish, number = again.wish, again.thread.id
+def _standing(wish: Wish, thread: Thread, bot: Bot) -> OwnComment | None:
+    """The reply as it stands, None where there is none."""
     try:
         if wish.reply_id:
             found = [bot.forge.comment(wish.reply_id)]
         else:
-            found = bot.forge.comments(number) if isinstance(number, int) else []
+            found = bot.forge.comments(thread.id) if isinstance(thread.id, int) else []
     except Gone:
         return None
     return next((own_comment(each) for each in found if bot.own.replied(each) == wish.comment_id), None)

@@ -172,6 +172,7 @@ def test_what_a_person_deleted_is_not_written_again(stage: Stage) -> None:
     stage.github.reopen(1, "octocat")
     run(stage, "issues", "reopened", 1)
     assert stage.comments(3) == []
+    stage.github.clock.advance(300)
     run(stage, "schedule")
     assert (stage.comments(3), stage.memory().owed) == ([], ())
 
@@ -223,6 +224,32 @@ def test_a_reply_is_kept_true_too(stage: Stage) -> None:
     assert patches(stage) == 2
     assert [text for text in stage.comments(3) if "PostgreSQL" in text] == []
     assert "Where should sessions live?" in stage.comments(3)[1]
+
+
+def test_a_reply_shows_nothing_that_it_did_not_show_before(stage: Stage) -> None:
+    asked = stage.github.comment(3, "hubot", "/precedent search sessions")
+    run(stage, "issue_comment", "created", 3, asked)
+    other = stage.github.open_issue("hubot", "Sessions again", "Where do sessions live, sessions?")
+    run(stage, "issues", "opened", other)
+    stage.github.edit_issue(1, title="Where do sessions live?")
+    run(stage, "issues", "edited", 1)
+    assert "Where do sessions live?" in stage.comments(3)[1]
+    assert "Sessions again" not in stage.comments(3)[1]
+
+
+def test_a_reply_that_a_person_edited_is_left_alone_unless_it_is_false(stage: Stage) -> None:
+    asked = stage.github.comment(3, "hubot", "/precedent context #1")
+    run(stage, "issue_comment", "created", 3, asked)
+    reply = stage.github.comments_by(BOT, 3)[1]
+    edited = f"{reply.body}\nA remark of a person."
+    stage.github.edit_comment(reply.id, edited, by="octocat")
+    stage.github.reopen(1, "octocat")
+    run(stage, "issues", "reopened", 1)
+    assert stage.comments(3)[1] == edited
+    (decision,) = (c.id for c in stage.github.issue(1).comments)
+    stage.github.delete_comment(decision)
+    run(stage, "issue_comment", "deleted", 1, decision)
+    assert TAKEN_BACK in stage.comments(3)[1]
 
 
 def test_a_reply_goes_with_the_request(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from bot.memory.folder import FolderStore
 from bot.memory.layout import Sizes
 from bot.memory.learned import Lesson
 from bot.memory.memory import Memory
-from bot.model import Kind, Message, Thread, TimelineEvent, Tombstone
+from bot.model import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.ranking import shipped
 
 SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
@@ -32,6 +32,7 @@ THREAD = Thread(
 )
 PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
 GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
+LEFT = Tombstone(904, AT, FORGOTTEN)
 SAID = (Said(900, "said", AT, "told", "f", 905, ((12, 0.5),), "q", AT, 1, 2), Said(902, "pending", AT, text_hash="f"))
 WISHES = (
     Wish(900, 906, "wrong", "octocat", AT, (12,), "done", 907, AT),
@@ -46,7 +47,7 @@ STANDING = (
 )
 DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
-    records=(THREAD, PAGE, GONE),
+    records=(THREAD, PAGE, GONE, LEFT),
     said=SAID,
     wishes=WISHES,
     fixes=(FIX,),
