@@ -43,6 +43,8 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     _remember(look, bot)
     bot.watch("ask")
     requests, forgotten = obey(asked(look, bot), look, bot)
+    if forgotten:  # comments of ours were deleted
+        look = replace(look, said=bot.memory.said(look.said))
     replies = prepare(requests, bot)
     look = replace(look, wished=wishes_of(replies, bot))
     bot.memory.stage(Changes(wishes=_wishes(look.wished, refresh=False)))

@@ -22,13 +22,10 @@ from bot.memory.shards import read_lines
 from bot.model import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
 from bot.parts import Bot
 from bot.reading.intent import BREAK, Command
-from bot.replies.prepared import LOOKED, ReplyPlan, react
+from bot.replies.prepared import LOOKED, ReplyPlan, may_administer, react
 from bot.replies.requests import Request, new_requests
 from bot.replies.spoken import answer as reply
 from bot.voice import Spoken
-
-ADMIN = "admin"
-"""The permission of whoever may have a thread forgotten, as `bot.github.forge.Reader.permission` tells it."""
 
 BUSY = "another run was writing at that moment: a later one looks for what it wrote"
 SHOWN = "it showed an issue that is forgotten: the comment was deleted"
@@ -93,7 +90,11 @@ def _unfinished(bot: Bot) -> list[Wish]:
 
 
 def _may_forget(request: Request, bot: Bot) -> bool:
-    return request.by != GHOST and bot.forge.permission(request.by) == ADMIN
+    """Whether the API says so now; where it cannot be asked, the request waits like any other."""
+    try:
+        return may_administer(request, bot)
+    except ForgeError:
+        return False
 
 
 def _asked_again(look: Look, bot: Bot) -> list[Request]:

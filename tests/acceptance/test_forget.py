@@ -153,6 +153,17 @@ def test_nobody_else_has_anything_forgotten_not_even_its_author(stage: Stage, by
     assert leaks(stage)
 
 
+def test_where_nobody_can_be_asked_who_may_the_command_waits(stage: Stage) -> None:
+    asked = command(stage)
+    stage.github.faults.add("GET */collaborators/*", "5xx", times=8)
+    act(stage, "issue_comment", "created", LEAKY, asked)
+    assert where(stage)
+    assert not any("for administrators" in text for text in stage.comments(LEAKY))
+    stage.github.faults.clear()
+    assert act(stage, "schedule") == 0
+    assert (leaks(stage), where(stage), len(stage.comments(LEAKY))) == ([], [], 1)
+
+
 def test_the_command_takes_no_other_issue(stage: Stage) -> None:
     asked = stage.github.comment(OTHER, "octocat", "/precedent forget #2")
     assert act(stage, "issue_comment", "created", OTHER, asked) == 0
