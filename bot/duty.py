@@ -56,7 +56,12 @@ def due(threads: Iterable[Thread], look: Look) -> list[Thread]:
 
 def is_being_said(said: Said, now: datetime) -> bool:
     """Whether another run may be writing the comment at this moment."""
-    return said.state == "pending" and said.trying_since is not None and said.trying_since > now - SPEAKING
+    return said.state == "pending" and is_at_it(said.trying_since, now)
+
+
+def is_at_it(since: datetime | None, now: datetime) -> bool:
+    """Whether a run that began to write then may be at it still."""
+    return since is not None and since > now - SPEAKING
 
 
 def question_of(thread: Thread, place: Place) -> str:

@@ -11,22 +11,25 @@ from dataclasses import replace
 from bot import learning
 from bot.duty import Look, due
 from bot.feedback import collect
+from bot.forget import obey
 from bot.github.catch_up import tombstone
 from bot.github.events import CALM, Event
-from bot.kept import Changes, Wish
+from bot.kept import Changes, StandingComment, Wish
 from bot.lookout import look_around
 from bot.model import Kind, Record, Thread
 from bot.parts import Bot
 from bot.plans import plan_all
 from bot.rebuild import learn
 from bot.recall.wishes import redo
-from bot.replies.prepared import prepare, without_idle
+from bot.renewal import carry_out, look_for_releases, promises, renew
+from bot.replies.again import promised
+from bot.replies.prepared import ReplyPlan, prepare, without_idle
 from bot.replies.requests import asked
 from bot.replies.spoken import answer as reply
 from bot.replies.spoken import promises as wishes_of
 from bot.sources.pages import EVENTS as PAGE_EVENTS
 from bot.sources.pages import fresh_pages
-from bot.voice import Plan, Spoken, promise, speak
+from bot.voice import Plan, Spoken, promise, speak, to_stand
 
 
 def handle(event: Event, bot: Bot) -> list[Spoken]:
@@ -36,23 +39,34 @@ def handle(event: Event, bot: Bot) -> list[Spoken]:
     bot.watch("remember")
     _remember(look, bot)
     bot.watch("ask")
-    replies = prepare(asked(look, bot), bot)
+    requests, forgotten = obey(asked(look, bot), look, bot)
+    if forgotten:  # comments of ours were deleted
+        look = replace(look, said=bot.memory.said(look.said))
+    replies = prepare(requests, bot)
     look = replace(look, wished=wishes_of(replies, bot))
     bot.memory.stage(Changes(wishes=_wishes(look.wished, refresh=False)))
     bot.watch("plan")
     plans = plan_all(_due(look, bot), look, bot)
     replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
-    bot.memory.stage(Changes(wishes=_wishes(wishes_of(replies, bot), refresh=True)))
+    look_for_releases(event, bot)
+    again = renew(plans, look, bot)
+    plans += again.plans
+    bot.memory.stage(Changes(wishes=_wishes(wishes_of(replies, bot), refresh=True), renewed=tuple(again.settled)))
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
+    bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promises(again, bot))))
     bot.watch("push")
     bot.memory.commit(_message(event))
+    if bot.memory.is_outdated:
+        replies, again.replies = [], []
     if look.is_first:
         _tell_beginning(bot)
     bot.watch("say")
-    told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in _still_ours(plans, bot)]
+    plans = _still_ours(plans, bot)
+    told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in plans]
     _release(told, bot)
     bot.watch("reply")
-    return told + reply(replies, bot)
+    replied = [*forgotten, *reply(replies, bot)]
+    return [*told, *replied, *carry_out(again, plans, told, bot)]
 
 
 def _remember(look: Look, bot: Bot) -> None:
@@ -65,6 +79,12 @@ def _remember(look: Look, bot: Bot) -> None:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
     if learning.is_due(memory, calm=event.name in CALM):
         learn(bot, learning.EVENT_SECONDS)
+
+
+def _standing(plans: Iterable[Plan], replies: Iterable[ReplyPlan], bot: Bot) -> tuple[StandingComment, ...]:
+    """What is to be known of the comments that will stand, so that they stay true."""
+    on_threads = (to_stand(plan, bot.now) for plan in plans if bot.settings.mode == "comment")
+    return tuple(one for one in (*on_threads, *(promised(each, bot) for each in replies)) if one)
 
 
 def _wishes(wishes: Iterable[Wish], *, refresh: bool) -> tuple[Wish, ...]:
@@ -80,8 +100,10 @@ def _tell_beginning(bot: Bot) -> None:
 
 def _still_ours(plans: Iterable[Plan], bot: Bot) -> list[Plan]:
     """The plans as they are once memory is written: of two runs that promised an answer at once, one gives it."""
-    waits = "another run that began meanwhile answers it"
-    return [replace(p, waits=waits, fault=None) if p.thread.id in bot.memory.taken else p for p in plans]
+    memory, waits = bot.memory, "another run that began meanwhile answers it"
+    taken = memory.taken | {key for key, reply in memory.taken_spots if not reply}
+    is_left = [memory.is_outdated or p.thread.id in taken for p in plans]
+    return [replace(p, waits=waits, fault=None) if left else p for p, left in zip(plans, is_left, strict=True)]
 
 
 def _due(look: Look, bot: Bot) -> list[Thread]:
@@ -106,8 +128,9 @@ def _release(told: Iterable[Spoken], bot: Bot) -> None:
         state = "silent" if failed[key].is_refused else said.state
         outcomes.append(replace(said, state=state, reason=failed[key].reason, trying_since=None))
     lost = tuple(tombstone(key, s.gone, bot.now) for key, s in failed.items() if s.gone and isinstance(key, int))
+    unsaid = tuple(StandingComment(one.id, bot.now) for one in outcomes if one.state == "silent" and not one.comment_id)
     if outcomes:
-        bot.memory.stage(Changes(said=tuple(outcomes), records=lost))
+        bot.memory.stage(Changes(said=tuple(outcomes), records=lost, standing=unsaid))
         bot.memory.commit("Take back what could not be said")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from bot.settings import GLOB, Settings, Value, checked, rules, setting
 
-Run = Literal["", "catch-up", "rebuild", "answer", "backtest"]
+Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest"]
 
 OVERRIDES: Mapping[str, str] = {"mode": "mode", "branch": "branch", "bot-login": "comment.author"}
 """Inputs that override a setting, and which."""
@@ -24,9 +24,9 @@ class Inputs:
     run: Run = setting(
         "",
         "What a run by hand does; without it, what the event asks for.",
-        choices=("", "catch-up", "rebuild", "answer", "backtest"),
+        choices=("", "catch-up", "rebuild", "answer", "forget", "backtest"),
     )
-    issue: int = setting(0, "The issue to answer when run is answer.", low=0, high=2_147_483_647)
+    issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.model import Record, ThreadId
+from bot.model import Record, ThreadId, Tombstone
+
+FORGET = "forget"
+"""The name of the wish that a thread be forgotten. It is all that stays of what people asked for there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,11 @@ class Said:
 class Wish:
     """What somebody asked of the bot in a comment, and what became of it.
 
-    ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``help`` or ``recall``; ``at`` is when
-    the comment was written. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is written, the
-    reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in Said, ``reply_id`` the comment with the
-    reply.
+    ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``forget``, ``help`` or ``recall``;
+    ``at`` is when the comment was written; ``comment_id`` is the thread's own number where the opening text asks, or
+    somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is
+    written, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in Said, ``reply_id`` the comment
+    with the reply.
     """
 
     id: ThreadId
@@ -52,6 +56,61 @@ class Wish:
     state: str = "pending"
     reply_id: int | None = None
     trying_since: datetime | None = None
+
+
+Spot = tuple[ThreadId, int]
+"""Where a comment of ours stands: its thread, and 0 for the comment on the thread, else what a reply answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandingComment:
+    """A comment of ours that stands on thread ``id``, or is about to: what has to be known to keep it true.
+
+    ``reply`` is the ``comment_id`` of the wish that it replies to, 0 for the one comment on the thread. ``at`` is when
+    it was worked out: of two states of one comment the later counts. ``content`` is its fingerprint. It ``shows`` other
+    threads, a reply its own one too, and ``quotes`` messages of theirs, each known by the mark of its text
+    (`bot.shown`). One that shows nothing is gone. ``trying_since`` is as in Said, of a reply that is being renewed.
+    """
+
+    id: ThreadId
+    at: datetime
+    reply: int = 0
+    content: str = ""
+    shows: tuple[ThreadId, ...] = ()
+    quotes: tuple[str, ...] = ()
+    trying_since: datetime | None = None
+
+    @property
+    def spot(self) -> Spot:
+        return self.id, self.reply
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What ties a thread to comments of ours: the ``comments`` on it, and where those stand that show it."""
+
+    id: ThreadId
+    comments: tuple[StandingComment, ...] = ()
+    shown_in: tuple[Spot, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A comment that has to be worked out again, as thread ``about``, which it shows, changed ``at`` that moment."""
+
+    id: ThreadId
+    reply: int
+    about: ThreadId
+    at: datetime
+
+    @property
+    def spot(self) -> Spot:
+        return self.id, self.reply
+
+    @property
+    def key(self) -> tuple[ThreadId, int, ThreadId]:
+        """What it is about: a later change of the same thread takes its place."""
+        return self.id, self.reply, self.about
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +167,18 @@ class Changes:
 
     ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
     commit. ``reading`` is how far a reading of the whole history has come, ``read_whole`` when one began that is at its
-    end.
+    end. Which comments are owed a look follows from ``records``, ``fixes`` and ``wishes``; ``renewed`` had theirs.
+    Threads that are ``unseen`` are told of nowhere until they are read again: GitHub does not show them, and does not
+    say that they are gone.
     """
 
     records: tuple[Record, ...] = ()
     said: tuple[Said, ...] = ()
     wishes: tuple[Wish, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    standing: tuple[StandingComment, ...] = ()
+    renewed: tuple[Renewal, ...] = ()
+    unseen: tuple[Tombstone, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None
     reading: Reading | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +16,7 @@ from bot.github.catch_up import OVERLAP, PAGES, Known, News, catch_up, read_thre
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.kept import Changes, Said
+from bot.memory.memory import is_shown
 from bot.model import Record, Thread, ThreadId, Tombstone
 from bot.parts import Bot
 from bot.replies.requests import unheard
@@ -44,7 +45,7 @@ def look_around(event: Event, bot: Bot) -> Look:
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
         news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
     if event.number and (event.forgets or not news.limited):  # what is gone is in no later list
-        news = _with_hint(news, event, held, bot)
+        news = _with_hint(news, event, held, {issue["number"] for issue in listed}, bot)
     news = _with_unread(news, held, bot)
     if news.limited:
         bot.meet(news.limited)
@@ -118,14 +119,17 @@ def _gone(event: Event, number: int, held: Record | None, bot: Bot) -> Tombstone
     return Tombstone(number, at, event.action, event.moved_to)
 
 
-def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], bot: Bot) -> News:
-    """The news with the event's own thread, which the list may not show yet or no longer."""
+def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], listed: Collection[int], bot: Bot) -> News:
+    """The news with the event's own thread, which the list may not show yet or no longer: one that a comment of ours
+    shows, may be hidden."""
     number = event.number
     assert number is not None
     if event.forgets:
         gone = _gone(event, number, held.get(number), bot)
         return replace(news, records=(*(r for r in news.records if r.id != number), gone))
-    if (event.is_pull and not bot.settings.pulls) or number in held or any(r.id == number for r in news.records):
+    if (event.is_pull and not bot.settings.pulls) or any(r.id == number for r in news.records):
+        return news
+    if number in held and (number in listed or not is_shown(number, bot.memory)):
         return news
     try:
         thread, own, issue = read_thread(bot.forge, bot.own, number, fresh=event.may_be_answered)
@@ -148,6 +152,8 @@ def _without_hint(news: News, event: Event, gone: Gone, bot: Bot) -> News:
     if gone.certain:
         return replace(news, records=(*news.records, tombstone(number, gone, bot.now)))
     bot.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
+    if is_shown(number, bot.memory):
+        bot.memory.stage(Changes(unseen=(Tombstone(number, bot.now, "unseen"),)))
     _look_again(event, gone, bot)
     return news
 

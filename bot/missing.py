@@ -11,6 +11,7 @@ from bot.github.catch_up import read_thread, tombstone
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited
 from bot.github.history import keep_some
 from bot.kept import LARGEST, Changes, Reading
+from bot.memory.memory import is_shown
 from bot.model import Kind, Record, Thread, Tombstone
 from bot.parts import Bot
 
@@ -24,12 +25,14 @@ TOLD_EVERY = 50
 class Asked:
     """What came of asking about ``missing`` threads: what is to be remembered, and the numbers that are done with.
 
-    ``stopped``: why no more could be asked about, None where that is all that one run asks.
+    ``unseen`` are those that only cannot be seen, and that a comment of ours shows. ``stopped``: why no more could be
+    asked about, None where that is all that one run asks.
     """
 
     missing: int
     records: list[Record] = field(default_factory=list)
     done: set[int] = field(default_factory=set)
+    unseen: list[Tombstone] = field(default_factory=list)
     stopped: ForgeError | None = None
 
     @property
@@ -46,14 +49,15 @@ def bury(bot: Bot, whole: Reading) -> Asked:
 
     That a list lacks an issue is no proof: it may have moved on its pages while they were read, its author be held for
     a spammer, the list be empty for a moment. What is gone for certain becomes a tombstone, what is there is remembered
-    as it is now, and what only cannot be seen stays. The reading keeps in mind what was asked about. Raises IssuesOff.
+    as it is now, and what only cannot be seen stays; where a comment shows it, it is told of no more until it can be.
+    The reading keeps in mind what was asked about. Raises IssuesOff.
     """
     missing = _missing(bot, whole)
     asked = Asked(len(missing))
     if missing:
         _ask(missing, asked, bot)
-        changes = Changes(records=tuple(asked.records), reading=replace(whole, seen=frozenset(asked.done)))
-        bot.memory.stage(changes)
+        reading = replace(whole, seen=frozenset(asked.done))
+        bot.memory.stage(Changes(records=tuple(asked.records), unseen=tuple(asked.unseen), reading=reading))
         found = f"Not met by the reading: {asked.missing:,}; gone from GitHub: {asked.gone:,}"
         bot.note(f"{found}; not asked about yet: {asked.left:,}.")
     return asked
@@ -87,6 +91,8 @@ def _ask(missing: Mapping[int, datetime], asked: Asked, bot: Bot) -> None:
         except Gone as error:
             if error.certain:  # what is held of it bears GitHub's time, which may be ahead of the runner's
                 asked.records.append(tombstone(number, error, max(bot.now, revised_at)))
+            elif is_shown(number, bot.memory):
+                asked.unseen.append(Tombstone(number, bot.now, "unseen"))
         except ForgeError as error:
             if isinstance(error, RateLimited) or bot.forge.troubles:
                 asked.stopped = error

@@ -13,6 +13,9 @@ ThreadId = int | str
 GHOST = "ghost"
 """The login that GitHub shows for an account that no longer exists."""
 
+FORGOTTEN = "forgotten"
+"""The reason of a tombstone that an administrator asked for: no later text takes its place."""
+
 MAINTAINER_ROLES = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Values of ``author_association`` that come with write access."""
 
@@ -157,7 +160,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What stays of a thread that was deleted or transferred: that it was there, and no text."""
+    """What stays of a thread that was deleted, transferred or forgotten: that it was there, and no text."""
 
     id: ThreadId
     at: datetime
@@ -170,6 +173,11 @@ class Tombstone:
 
 
 Record = Thread | Tombstone
+
+
+def is_forgotten(record: Record | None) -> bool:
+    """Whether nothing of this thread is to be remembered, whatever the forge has of it."""
+    return isinstance(record, Tombstone) and record.reason == FORGOTTEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from bot.backfill import Clock
 from bot.comment.render import Renderer
-from bot.github.errors import ForgeError
+from bot.errors import PrecedentError
 from bot.github.fixes import FixFinder
 from bot.github.forge import Forge
 from bot.github.history import History
@@ -43,7 +43,7 @@ class Bot:
     clock: Clock
     note: Callable[[str], None]
     muted: str = ""
-    meet: Callable[[ForgeError], None] = lambda _: None
+    meet: Callable[[PrecedentError], None] = lambda _: None
     is_dry: bool = False
     watch: Callable[[str], None] = lambda _: None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot import shown
 from bot.answer import Context, Silent
 from bot.comment.seal import fingerprint, seal
 from bot.duty import Look, is_being_said, question_of, reason_to_pass
@@ -11,15 +12,15 @@ from bot.github.catch_up import tombstone
 from bot.github.errors import ForgeError, Gone
 from bot.github.fixes import wanted
 from bot.github.threads import OwnComment
-from bot.kept import Changes, Said
+from bot.kept import Changes, Said, StandingComment
 from bot.lookout import fetch_missing
-from bot.model import Thread
+from bot.model import Thread, ThreadId
 from bot.parts import FULL_DAY, Bot
 from bot.recall.answering import decide, recall, with_endings
 from bot.recall.fixes import fix_refs
 from bot.recall.mentioned import referenced
 from bot.recall.wishes import is_off, redo, refreshed
-from bot.voice import SWITCHED_OFF, UNSEEN, Plan, look_back, look_for
+from bot.voice import SWITCHED_OFF, TAKEN_BACK, UNSEEN, Plan, is_ours, look_back, look_for
 
 BUSY = "another run is writing the comment"
 FULL = "one run answers no more, the next one does"
@@ -49,14 +50,11 @@ def plan(thread: Thread, look: Look, bot: Bot, waits: str = "") -> Plan:
     if said and not reason and thread.id in refreshed(look.wished):
         # that a person deleted the comment does not count any more, and what is promised is a new answer
         before = replace(said, state="removed", comment_id=None)
-    base = Plan(thread, Silent(reason), question=question_of(thread, bot.place), before=before)
+    base = replace(_base(thread, bot), answer=Silent(reason), before=before)
     if reason or waits:
         return replace(base, passed=bool(reason), waits="" if reason else waits)
     try:
-        fetch_missing(_pointed_at(thread, bot), bot, f"mentioned in issue {thread.id}")
-        text, answered = _worked_out(base, bot)
-        own, removed = _standing(answered, text, look, bot)
-        planned = replace(answered, text=text, own=own, removed=removed)
+        planned = _with_own(_worked_out(base, bot), look, bot)
         if planned.is_new and said and is_being_said(said, look.now) and not _was_deleted(said, bot):
             return replace(base, before=said, waits=BUSY)
     except Gone as error:  # this very thread, as all others are told of without what is not there
@@ -93,33 +91,82 @@ def _pointed_at(thread: Thread, bot: Bot) -> list[int]:
     return [number for number in referenced(thread, bot.place)[: bot.settings.references.max] if number <= newest]
 
 
-def _worked_out(base: Plan, bot: Bot) -> tuple[str, Plan]:
-    """The sealed comment, empty for silence, and the plan with the answer that it tells."""
-    thread = base.thread
-    if is_off(bot.memory.wishes([thread.id]).get(thread.id, ())):
-        return "", replace(base, answer=Silent(SWITCHED_OFF))
-    answer = decide(_recalled(thread, bot))
+def plan_again(thread: Thread, changed: frozenset[ThreadId], look: Look, bot: Bot) -> Plan | None:
+    """The comment on this thread worked out again, as threads that it shows ``changed``. The others that it shows stay
+    in it, however alike they are by now. None where the comment says what is so, of which GitHub is not asked, or where
+    there is none: none is written."""
+    before = look.said.get(thread.id) or bot.memory.said([thread.id]).get(thread.id)
+    base = replace(_base(thread, bot), before=before, renews=True)
+    if before:
+        base = replace(base, question=before.question)
+    if before and is_being_said(before, look.now):
+        return replace(base, waits=BUSY)
+    stood = base.stood or StandingComment(thread.id, bot.now)
+    try:
+        planned = _worked_out(base, bot, frozenset(stood.shows) - changed)
+        is_idle = stood.content == planned.content and before is not None and before.state == "said"
+        if is_idle and not planned.must_match:
+            return None
+        planned = _with_own(planned, look, bot)
+        return planned if planned.own or planned.removed else None
+    except Gone as error:
+        return _without_thread(base, error, bot)
+    except ForgeError as error:
+        return replace(base, waits=str(error), fault=error)
+
+
+def _base(thread: Thread, bot: Bot) -> Plan:
+    ties = bot.memory.ties([thread.id]).get(thread.id)
+    stood = next((one for one in ties.comments if not one.reply), None) if ties else None
+    return Plan(thread, Silent(""), question=question_of(thread, bot.place), stood=stood)
+
+
+def _worked_out(base: Plan, bot: Bot, kept: frozenset[ThreadId] = frozenset()) -> Plan:
+    """The plan with the answer, and the sealed comment that tells it, empty for silence. ``kept`` are like this one
+    already."""
+    thread, memory = base.thread, bot.memory
+    is_false = base.stood is not None and shown.is_false(base.stood, memory.records(base.stood.shows))
+    base = replace(base, is_false=is_false)
+    if is_off(memory.wishes([thread.id]).get(thread.id, ())):
+        return replace(base, answer=Silent(SWITCHED_OFF))
+    if not base.renews:
+        fetch_missing(_pointed_at(thread, bot), bot, f"mentioned in issue {thread.id}")
+    answer = decide(_recalled(thread, bot, kept, looks_again=not base.renews))
     if isinstance(answer, Silent):
-        return "", replace(base, answer=answer)
-    rendered = bot.renderer.render(
-        answer.context, thread_id=thread.id, now=thread.revised_at, searched=answer.context.searched
-    )
+        return replace(base, answer=answer)
+    context = answer.context
+    rendered = bot.renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
     if rendered.problem:
         bot.note(rendered.problem)
-    return seal(rendered.text, fingerprint(answer.context)), replace(base, answer=answer)
+    quotes = shown.quoted_in(context, memory.records(shown.shown_in(context)))
+    return replace(base, answer=answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
 
 
-def _recalled(thread: Thread, bot: Bot) -> Context:
-    """What memory has to say, with where the fixes are, which is looked up once."""
-    context = recall(thread, bot.memory, bot.settings, bot.place)
+def _recalled(thread: Thread, bot: Bot, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
+    """What memory has to say, with where the fixes are, which is looked up once and, as it ``looks_again``, for the
+    release."""
+    context = recall(thread, bot.memory, bot.settings, bot.place, kept=kept)
     refs = fix_refs(context)
     known = bot.memory.fixes(refs)
-    found = [bot.fixes.find(key, ref, known.get(key), bot.now) for key, ref in wanted(refs, known, bot.now).items()]
+    due = wanted(refs, known, bot.now)
+    if not looks_again:
+        due = {key: ref for key, ref in due.items() if key not in known or known[key].ref != ref}
+    found = [bot.fixes.find(key, ref, known.get(key), bot.now) for key, ref in due.items()]
     fixes = tuple(fix for fix in found if fix)
     if not fixes:
         return context
     bot.memory.stage(Changes(fixes=fixes))
     return with_endings(context, thread, bot.memory, bot.place)
+
+
+def _with_own(p: Plan, look: Look, bot: Bot) -> Plan:
+    """The plan with our comment that stands. One that a person edited is not changed any more, and goes where it is
+    false."""
+    own, removed = _standing(p, p.text, look, bot)
+    planned = replace(p, own=own, removed=removed)
+    if p.is_false and own and not is_ours(own):
+        return replace(planned, answer=Silent(TAKEN_BACK), text="")
+    return planned
 
 
 def _standing(p: Plan, text: str, look: Look, bot: Bot) -> tuple[OwnComment | None, bool]:

@@ -16,8 +16,9 @@ from bot.github.catch_up import comments_of
 from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited, Unreachable
 from bot.github.forge import Forge
 from bot.github.threads import Own, OwnComment, split_own
-from bot.kept import Said
+from bot.kept import Said, StandingComment
 from bot.model import Thread, ThreadId
+from bot.shown import shown_in
 
 NOTHING = "0" * 16
 """The fingerprint of a comment that says nothing any more."""
@@ -28,6 +29,7 @@ SKEW = timedelta(minutes=1)
 
 EDITED = "a person edited the comment: it is left as it is"
 SWITCHED_OFF = "somebody switched it off on this issue"
+TAKEN_BACK = "it quotes what was taken back since"
 UNSEEN = "it cannot be seen now"
 DELETED = "a person deleted the comment: it is not written again"
 
@@ -38,6 +40,9 @@ class Plan:
 
     ``passed``: the rules say to leave this thread alone, whatever stands there. ``waits``: why a later run answers it.
     ``removed``: our comment stood there and a person deleted it. ``fault``: what kept us from finding that out.
+    ``renews``: another thread changed that the comment shows; where none stands none is written. ``quotes`` are the
+    marks of what the text quotes, ``stood`` is what memory knows of the comment that stands; that ``is_false`` where it
+    quotes what was taken back.
     """
 
     thread: Thread
@@ -50,6 +55,10 @@ class Plan:
     removed: bool = False
     waits: str = ""
     fault: ForgeError | None = None
+    renews: bool = False
+    quotes: tuple[str, ...] = ()
+    stood: StandingComment | None = None
+    is_false: bool = False
 
     @property
     def context(self) -> Context:
@@ -74,14 +83,32 @@ class Plan:
     @property
     def is_new(self) -> bool:
         """Whether it will write a comment where none stands."""
-        return bool(self.text) and not (self.own or self.removed or self.passed or self.waits)
+        return bool(self.text) and not (self.own or self.removed or self.passed or self.waits or self.renews)
 
     @property
     def is_idle(self) -> bool:
         """Whether all that it would write stands there already, or nothing is to be written."""
         if self.own is None:
             return not self.text and not self.waits
-        return bool(_standing_state(self.own, self.content))
+        return bool(self.standing_state)
+
+    @property
+    def standing_state(self) -> str:
+        """``said`` or ``withdrawn`` where nothing is to be written over the comment that stands, else ""."""
+        if self.own is None or (self.must_match and is_ours(self.own) and not _is_same(self.own, self.text)):
+            return ""
+        return "" if self.is_false and not is_ours(self.own) else _standing_state(self.own, self.content)
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether it would renew a comment that is not there, or that a person edited."""
+        is_as_edited = self.own is not None and not is_ours(self.own) and not self.is_false
+        return self.renews and not self.removed and (self.own is None or is_as_edited)
+
+    @property
+    def must_match(self) -> bool:
+        """Whether it is not enough that the facts are the same: it is, or may be, the words that are not."""
+        return self.is_false or (self.stood is not None and not self.stood.quotes)
 
     @property
     def is_counted(self) -> bool:
@@ -96,7 +123,7 @@ class Spoken:
     (for a limit of GitHub's to be over), or failed.
 
     ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
-    ``is_owed``: it was left to a later run, for ``reason``. ``nearest``: as in `Plan`.
+    ``is_owed``: it was left to a later run, for ``reason``. ``nearest`` and ``renews``: as in `Plan`.
     """
 
     id: ThreadId
@@ -111,6 +138,7 @@ class Spoken:
     gone: Gone | None = None
     is_owed: bool = False
     nearest: tuple[Match, ...] = ()
+    renews: bool = False
 
     @property
     def spoke(self) -> bool:
@@ -155,6 +183,8 @@ def promise(plan: Plan, now: datetime, mode: str) -> Said:
 def _promised(plan: Plan, now: datetime, mode: str) -> Said:
     key, before = plan.thread.id, plan.before
     known = plan.own.id if plan.own else (before.comment_id if before else None)
+    if before and plan.is_left_alone:
+        return before
     if plan.waits:
         promised = before.text_hash if before and before.state == "pending" else ""
         trying_since = before.trying_since if before and before.state == "pending" else None
@@ -167,9 +197,31 @@ def _promised(plan: Plan, now: datetime, mode: str) -> Said:
         shown = "it was shown in the job summary only" if plan.text else plan.reason
         return Said(key, "silent", now, shown, comment_id=known, question=plan.question)
     matches = tuple((m.id, m.similarity) for m in (*plan.context.seen_before, *plan.context.open_now))
-    state = _standing_state(plan.own, plan.content) if plan.own else ""
+    state = plan.standing_state
     trying_since = None if state else now
     return Said(key, state or "pending", now, "", plan.content, known, matches, plan.question, trying_since)
+
+
+def to_stand(plan: Plan, now: datetime, *, is_written: bool = False) -> StandingComment | None:
+    """What is to be known of the comment that stands by this plan; None where that is what is known already.
+
+    ``is_written``: it stands. Until then it quotes both what a false one does and what the new one will, so that this
+    is found again after a crash.
+    """
+    key, stood = plan.thread.id, plan.stood
+    if plan.passed or plan.waits or plan.fault or not isinstance(key, int):
+        return None
+    new = StandingComment(key, now)
+    if plan.text and not plan.removed and (plan.own or plan.is_new):
+        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes)
+    elif plan.own is None and not plan.removed:
+        return None
+    if plan.is_left_alone or (plan.own and plan.standing_state and stood and stood.content == plan.content):
+        return None
+    if plan.renews and stood and not is_written and (plan.is_false or not plan.text):
+        shows, quotes = (*new.shows, *stood.shows), (*new.quotes, *stood.quotes)
+        return replace(new, shows=tuple(dict.fromkeys(shows)), quotes=tuple(sorted(set(quotes))))
+    return new if new.shows or stood else None
 
 
 def settle(
@@ -208,7 +260,7 @@ def speak(plan: Plan, forge: Forge, own: Own, mode: str, words: Words | None = N
     ``words`` are those of a comment that is taken back, None for the shipped ones.
     """
     told = Spoken(plan.thread.id, plan.thread.title, "silent", plan.reason, plan.context, plan.text)
-    told = replace(told, is_owed=bool(plan.waits), nearest=plan.nearest)
+    told = replace(told, is_owed=bool(plan.waits), nearest=plan.nearest, renews=plan.renews)
     if plan.fault:
         return unsaid(told, plan.fault)
     if plan.passed or plan.waits:
@@ -228,7 +280,7 @@ def _kept(plan: Plan) -> str:
     """Why nothing would be written although there is something to say; "" where there is no such reason."""
     if plan.removed:
         return DELETED
-    return _why_left(plan.own, plan.text) if plan.own and plan.text else ""
+    return _why_left(plan.own, plan.text, plan.must_match) if plan.own and plan.text else ""
 
 
 def unsaid(told: Spoken, error: ForgeError) -> Spoken:
@@ -241,11 +293,13 @@ def _say(plan: Plan, told: Spoken, forge: Forge, own: Own, words: Words | None) 
     number = plan.thread.id
     if not isinstance(number, int):
         return replace(told, reason="threads from elsewhere have no comments")
+    if plan.own and plan.text:
+        return update(told, plan.own, forge, must_match=plan.must_match)
     if plan.own:
-        return _update(told, plan.own, forge) if plan.text else _withdraw(told, plan.own, forge, words)
+        return withdraw(told, plan.own, forge, words, is_false=plan.is_false)
     if plan.removed:
         return replace(told, reason=DELETED)
-    return _create(told, number, forge, own) if plan.text else told
+    return _create(told, number, forge, own) if plan.is_new else told
 
 
 def _create(told: Spoken, number: int, forge: Forge, own: Own) -> Spoken:
@@ -262,16 +316,19 @@ def _create(told: Spoken, number: int, forge: Forge, own: Own) -> Spoken:
         return replace(told, action="created", comment=standing)
 
 
-def _why_left(mine: OwnComment, text: str) -> str:
+def _why_left(mine: OwnComment, text: str, must_match: bool) -> str:
     """Why our comment stays as it is although this is to be said; "" where it is to be changed."""
     wanted, standing = read_seal(text), read_seal(mine.text)
     if standing is None or not standing.untouched:
         return EDITED
-    return "it says that already" if wanted and standing.content == wanted.content else ""
+    is_said = _is_same(mine, text) if must_match else wanted and standing.content == wanted.content
+    return "it says that already" if is_said else ""
 
 
-def _update(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
-    if left := _why_left(mine, told.text):
+def update(told: Spoken, mine: OwnComment, forge: Forge, *, must_match: bool = False) -> Spoken:
+    """Have our comment say ``told.text``, unless a person edited it or it says so already, in the same words where
+    these ``must_match``."""
+    if left := _why_left(mine, told.text, must_match):
         return replace(told, action="unchanged", reason=left, comment=mine)
     standing = read_seal(mine.text)
     try:
@@ -283,12 +340,14 @@ def _update(told: Spoken, mine: OwnComment, forge: Forge) -> Spoken:
     return replace(told, action="updated", comment=changed)
 
 
-def _withdraw(told: Spoken, mine: OwnComment, forge: Forge, words: Words | None) -> Spoken:
-    """Shrink the comment to one line and fold it; what a person edited stays."""
+def withdraw(told: Spoken, mine: OwnComment, forge: Forge, words: Words | None, *, is_false: bool = False) -> Spoken:
+    """Shrink the comment to one line and fold it; what a person edited stays, unless it ``is_false``."""
     standing = read_seal(mine.text)
-    if standing is None or not standing.untouched or standing.content == NOTHING:
+    if standing and standing.untouched and standing.content == NOTHING:
         return told
-    text = withdrawn(own_instance(mine.text), words, off=told.reason == SWITCHED_OFF)
+    if not is_ours(mine) and not is_false:
+        return replace(told, reason=EDITED) if told.renews else told
+    text = withdrawn(_first_line(mine.text), words, off=told.reason == SWITCHED_OFF)
     try:
         changed = forge.update_comment(mine.id, seal(text, NOTHING))
     except Gone:
@@ -307,7 +366,16 @@ def _folded(told: Spoken, mine: OwnComment, forge: Forge, *, folded: bool) -> Sp
     return told
 
 
-def own_instance(text: str) -> str:
-    """The instance that a comment's marker names."""
-    first = text.lstrip().partition("\n")[0]
-    return first.partition("id=")[2].partition(" ")[0] or "action"
+def is_ours(own: OwnComment) -> bool:
+    """Whether the comment is as we wrote it."""
+    standing = read_seal(own.text)
+    return standing is not None and standing.untouched
+
+
+def _is_same(own: OwnComment, text: str) -> bool:
+    return own.text.replace("\r\n", "\n").strip() == text.strip()
+
+
+def _first_line(text: str) -> str:
+    """The marker of a comment of ours."""
+    return text.lstrip("\ufeff \t\r\n").partition("\n")[0].rstrip()

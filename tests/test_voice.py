@@ -24,7 +24,6 @@ from bot.voice import (
     Plan,
     look_back,
     look_for,
-    own_instance,
     promise,
     settle,
     speak,
@@ -246,14 +245,6 @@ def test_a_promised_comment_that_was_deleted_is_told_from_one_never_written(room
     made = room.github.comment(room.number, BOT, TEXT, at=promised)
     room.github.delete_comment(made, at=promised)
     assert look_back(room.number, promised, room.client, OWN) == (None, True)
-
-
-@pytest.mark.parametrize(
-    ("text", "instance"),
-    [(f"{marker()}\nx", "action"), (f"\n{marker('app-7')}\nx", "app-7"), ("x", "action"), ("", "action")],
-)
-def test_the_instance_is_read_from_the_first_line(text: str, instance: str) -> None:
-    assert own_instance(text) == instance
 
 
 # -- keeping -------------------------------------------------------------------------------------------------------

@@ -91,10 +91,11 @@ def find_marker(text: str, instance: str = "action", reply_to: int | None = None
     return first.rstrip() == marker(instance, reply_to)
 
 
-def withdrawn(instance: str = "action", words: Words | None = None, *, off: bool = False) -> str:
-    """What a comment shrinks to that is not true any more or was switched ``off``; ``words``: None for ours."""
+def withdrawn(first_line: str, words: Words | None = None, *, off: bool = False) -> str:
+    """What a comment with this marker shrinks to that is not true any more or was switched ``off``; ``words``: None for
+    ours."""
     text = (words or shipped_words()).texts["withdrawn_off" if off else "withdrawn"]
-    return f"{marker(instance)}\n<sub>{text}</sub>\n"
+    return f"{first_line}\n<sub>{text}</sub>\n"
 
 
 def shipped_words() -> Words:

@@ -26,6 +26,7 @@ COMMANDS = {
     "wrong": "`/precedent wrong #N`",
     "off": "`/precedent off`",
     "on": "`/precedent on`",
+    "forget": "`/precedent forget`",
 }
 """What may be asked, in the order in which it is listed."""
 

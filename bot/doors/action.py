@@ -16,6 +16,7 @@ from bot.doors.reporting import Report, say, tell
 from bot.doors.runner import Surroundings, leave, prepare_process, surroundings
 from bot.errors import PrecedentError, UserError
 from bot.flow import handle
+from bot.forget import forget_by_hand
 from bot.github.client import WRITE_GAP
 from bot.github.events import CALM, KNOWN, Event, parse_event
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
@@ -29,6 +30,9 @@ from bot.rebuild import go_on, prove, rebuild
 from bot.recall.conversation import Past, past
 from bot.recall.library import WithoutWords
 from bot.settings import Settings
+
+OF_ONE = ("answer", "forget")
+"""What a run by hand does for a single issue."""
 
 KEPT = "which goes with the job unless a step uploads it: docs/getting-started.md#what-it-learns has the step."
 """Of the report that a rebuild leaves."""
@@ -69,6 +73,9 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
         return
     with _bot(around, inputs, given, now, report, read) as bot:
         by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
+        if by_hand == "forget" and event.number:
+            forget_by_hand(event.number, bot)
+            return
         if by_hand in ("rebuild", "backtest"):
             backtest = rebuild(bot) if by_hand == "rebuild" else prove(bot)
             if backtest and backtest.replayed:
@@ -81,7 +88,8 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
         report.hear(told)
         if not (told or report.failures or report.notices):
             report.note("No answer was due." if inputs.dry_run else "No answer was due; what is new is remembered.")
-        report.past = _past(told[0].id if told else event.number, bot)
+        own = next((spoken.id for spoken in told if not spoken.renews), event.number)
+        report.past = _past(own, bot)
         go_on(bot, calm=event.name in CALM)
 
 
@@ -104,9 +112,9 @@ def _event(around: Surroundings, inputs: Inputs) -> Event:
     asked = {"run": event.input("run") or event.input("mode"), "issue": event.input("issue").strip()}
     by_hand = read_inputs(asked)
     mode, number = inputs.run or by_hand.run or "catch-up", inputs.issue or by_hand.issue
-    if mode == "answer" and not number:
-        raise UserError('run: answer needs the input "issue", the number of the issue to answer')
-    return replace(event, number=number if mode == "answer" else None, inputs=(("run", mode),))
+    if mode in OF_ONE and not number:
+        raise UserError(f'run: {mode} needs the input "issue", the number of the issue to {mode}')
+    return replace(event, number=number if mode in OF_ONE else None, inputs=(("run", mode),))
 
 
 @contextmanager

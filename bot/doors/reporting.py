@@ -87,7 +87,7 @@ def tell(around: Surroundings, report: Report) -> None:
     if around.output:
         about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
         silence = Spoken(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
-        first = report.said[0] if report.said else silence
+        first = next((spoken for spoken in report.said if not spoken.renews), silence)
         append(around.output, outputs(first, context_file(around, first, report.past)))
 
 

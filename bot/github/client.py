@@ -150,6 +150,10 @@ class GitHubClient:
         data = self._write("PATCH", f"{self._repo}/issues/comments/{comment_id}", {"body": text})
         return OwnComment(comment_id, text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
 
+    def delete_comment(self, comment_id: int) -> None:
+        """Delete a comment, with all that it said before it was edited; Gone when somebody was first."""
+        self._ask("DELETE", f"{self._repo}/issues/comments/{comment_id}", None)
+
     def react(self, comment_id: int, content: str) -> None:
         """Put a reaction on a comment, such as ``eyes``; the same one twice is one."""
         self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, spare=True)

@@ -78,6 +78,10 @@ class Forge(Reader, Protocol):
         """Replace the text of a comment; raises Gone when a person deleted it."""
         ...
 
+    def delete_comment(self, comment_id: int) -> None:
+        """Delete a comment, with all that it said before it was edited; raises Gone when somebody was first."""
+        ...
+
     def react(self, comment_id: int, content: str) -> None:
         """Put a reaction on a comment, such as ``eyes``; the same one twice is one."""
         ...

@@ -108,7 +108,8 @@ def _lay_out(path: Path) -> None:
 
 @contextmanager
 def writing(database: sqlite3.Connection) -> Iterator[None]:
-    """All that is done inside counts, or nothing of it; others who write wait."""
+    """All that is done inside counts, or nothing of it; others who write wait. What is deleted is overwritten."""
+    database.execute("PRAGMA secure_delete = ON")
     database.execute("PRAGMA cache_spill = OFF")  # else a large change keeps readers out long before its end
     database.execute("BEGIN IMMEDIATE")
     try:

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -33,29 +33,35 @@ _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 """What a clone made anew does not mend."""
 
 _COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
+_PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
 
 
 @dataclass(frozen=True)
 class Growth:
     """What the branch took since it was last one commit: commits, and bytes of new content as pushed at most.
 
-    It is kept in the message of the tip, the only commit that a shallow fetch is sure to see.
+    ``past`` names its history since then, "" where it was never squashed: a kept clone that knows another one has
+    objects that were given up. All is kept in the message of the tip, the only commit that a shallow fetch is sure to
+    see.
     """
 
     commits: int = 0
     bytes: int = 0
+    past: str = ""
 
     @classmethod
     def of(cls, message: str) -> Growth:
         """As the trailers of a commit's message say; nothing where somebody else's commit has none."""
         found = {name: int(number) for name, number in _COUNTS.findall(message)}
-        return cls(found.get("Commits", 0), found.get("Bytes", 0))
+        past = _PAST.search(message)
+        return cls(found.get("Commits", 0), found.get("Bytes", 0), past[1] if past else "")
 
     def told(self, message: str) -> str:
         """``message`` with this as its trailers, and with a mark of chance: two runs that make the same change in the
         same second would else make the same commit, and each would take the other's push for its own."""
         counts = f"Precedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}"
-        return f"{message.rstrip()}\n\n{counts}\nPrecedent-Run: {secrets.token_hex(8)}\n"
+        past = f"Precedent-Past: {self.past}\n" if self.past else ""
+        return f"{message.rstrip()}\n\n{counts}\n{past}Precedent-Run: {secrets.token_hex(8)}\n"
 
 
 class BranchSnapshot:
@@ -101,11 +107,11 @@ class BranchSnapshot:
 class BranchStore:
     """The tree on ``branch`` of the repository at ``url``, through a clone that `close` removes.
 
-    With a folder to ``keep`` the clone lies there and stays, for whoever is the next to have the folder for himself.
-    A write makes a commit on the tip and pushes it without force. When the branch has more than ``squash_after``
-    commits or ``squash_bytes`` of new content, the write makes one commit without a past instead, and pushes that by
-    lease: it takes the place of the very tip that was read, or Moved is raised. Where the server forbids that, the
-    write is an ordinary one.
+    With a folder to ``keep`` the clone lies there and stays, for whoever is the next to have the folder for himself;
+    one with a past that the branch has given up since is made anew. A write makes a commit on the tip and pushes it
+    without force. When the branch has more than ``squash_after`` commits or ``squash_bytes`` of new content, the write
+    makes one commit without a past instead, and pushes that by lease: it takes the place of the very tip that was read,
+    or Moved is raised. Where the server forbids that, the write is an ordinary one, unless it was asked to squash.
     """
 
     def __init__(
@@ -126,6 +132,7 @@ class BranchStore:
         if keep and self._git.exists():
             self._git.tidy()
         self._newest: BranchSnapshot | None = None
+        self._has_squashed = False
 
     def __enter__(self) -> Self:
         return self
@@ -134,9 +141,14 @@ class BranchStore:
         self.close()
 
     def close(self) -> None:
-        """End git's processes; remove the folders that were checked out, and the clone unless it is kept."""
+        """End git's processes; remove the folders that were checked out, and the clone unless it is kept.
+
+        One from which this store has just squashed goes too, as it holds all that was given up.
+        """
         self._git.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._has_squashed:
+            self._remove_clone()
 
     def open(self, want: Iterable[str] = ()) -> BranchSnapshot:
         """The newest state, with the contents of all that ``want`` names already here.
@@ -154,17 +166,20 @@ class BranchStore:
         )
         return snapshot
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> BranchSnapshot:
-        """``base`` plus ``edits`` as the branch's new tip; ``base`` itself when that would change nothing."""
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> BranchSnapshot:
+        """``base`` plus ``edits`` as the branch's new tip; ``base`` itself when that would change nothing.
+
+        With ``squash`` it is one commit without a past in any case; RemoteRefused where the server forbids that.
+        """
         assert isinstance(base, BranchSnapshot)
         asked = {path: None if edits[path] is None else Blob.of(edits[path] or b"") for path in checked_all(edits)}
         changes = differing(base.files, asked)
-        if not changes:
+        if not (changes or (squash and base.commit)):
             return base
         files = changed(base.files, changes)
         refuse_clashes(files)
         self._newest = None
-        self._newest = BranchSnapshot(self, self._pushed(base, changes, message), files)
+        self._newest = BranchSnapshot(self, self._pushed(base, changes, message, squash=squash), files)
         return self._newest
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
@@ -202,20 +217,40 @@ class BranchStore:
             if self._keep is None or isinstance(error, _REMOTE):
                 raise
             _LOG.warning("a kept clone was damaged, and is made anew: %s", error)
-        self._git.close()
-        shutil.rmtree(self._keep / CLONE, ignore_errors=True)
+        self._remove_clone()
         return self._fetched_into()
 
     def _fetched_into(self) -> BranchSnapshot:
+        past = self._past()
         if not self._git.exists():
             self._git.init()
         try:
             if not self._git.fetch_tip(self._ref, [_FILTER]):
                 _LOG.warning("the server sends no partial clones: the whole tip of the branch was fetched")
         except RefMissing:
+            if past is not None:
+                self._remove_clone()
+                self._git.init()
             return BranchSnapshot(self, None, {})
+        if past not in (None, self._past()):
+            self._remove_clone()
+            return self._fetched_into()
         commit = self._git.objects.commit(TIP)
         return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
+
+    def _past(self) -> str | None:
+        """The past of the commit that a kept clone was last brought to; None where there is none."""
+        if self._keep is None or not self._git.exists():
+            return None
+        try:
+            return Growth.of(self._git.objects.commit(TIP).message).past
+        except GitError:
+            return None
+
+    def _remove_clone(self) -> None:
+        self._git.close()
+        if self._keep:
+            shutil.rmtree(self._keep / CLONE, ignore_errors=True)
 
     def _bring(self, oids: Iterable[str]) -> None:
         distinct = list(dict.fromkeys(oids))
@@ -223,17 +258,22 @@ class BranchStore:
         if absent:
             self._git.fetch_objects(absent, _FILTER)
 
-    def _pushed(self, base: BranchSnapshot, changes: Changes, message: str) -> Commit:
-        """The new tip. A squash that the server's rules forbid is put off until the counts are full again."""
+    def _pushed(self, base: BranchSnapshot, changes: Changes, message: str, *, squash: bool) -> Commit:
+        """The new tip. A squash that the server's rules forbid is put off until the counts are full again, unless it
+        was asked for."""
         before = Growth.of(base.commit.message) if base.commit else Growth()
-        now = Growth(before.commits + 1, before.bytes + sum(blob.packed() for blob in changes.values() if blob))
-        if base.commit and (now.commits > self._limit.commits or now.bytes > self._limit.bytes):
-            now = Growth(commits=1)
+        size = before.bytes + sum(blob.packed() for blob in changes.values() if blob)
+        now = replace(before, commits=before.commits + 1, bytes=size)
+        if base.commit and (squash or now.commits > self._limit.commits or now.bytes > self._limit.bytes):
+            alone = Growth(commits=1, past=secrets.token_hex(8))
             try:
-                draft = Draft("", base.commit.tree, now.told(message), int(time.time()))
+                draft = Draft("", base.commit.tree, alone.told(message), int(time.time()))
                 return self._push(draft, changes, lease=base.revision)
             except RemoteRefused as error:
+                if squash:
+                    raise
                 _LOG.warning("the branch was not squashed: %s", error)
+                now = replace(alone, past=before.past)
         return self._push(Draft(base.revision, "", now.told(message), int(time.time())), changes)
 
     def _push(self, draft: Draft, changes: Changes, lease: str = "") -> Commit:
@@ -245,6 +285,7 @@ class BranchStore:
             if isinstance(error, _REMOTE):
                 raise
             self._check_move(error, lease or draft.parent, made.oid)
+        self._has_squashed |= bool(lease)
         return Commit(made.oid, made.tree, draft.message)
 
     def _check_move(self, error: GitError, base: str, made: str) -> None:

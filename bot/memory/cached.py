@@ -38,9 +38,12 @@ class CachedBranch(BranchStore):
 
     def _fetched(self) -> BranchSnapshot:
         """What is here stays until something better has been fetched: only a clone that is made anew shows whether it
-        was this one that was damaged, or the remote that failed."""
+        was this one that was damaged, or the remote that failed. So is one whose past the branch has given up."""
+        past = self._past()
         try:
-            return self._fetched_into()
+            found = self._fetched_into()
+            if past in (None, self._past()):
+                return found
         except GitError:
             if not self._fetches:
                 raise

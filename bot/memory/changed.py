@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
 from bot.indexed import Digest
-from bot.kept import Changes, Fix, Said, Wish
+from bot.kept import FORGET, Changes, Fix, Renewal, Said, StandingComment, Ties, Wish
 from bot.memory import manifest as manifests
-from bot.memory.families import ANSWERS, DIGESTS, FIXES, WISHES
+from bot.memory.families import ANSWERS, DIGESTS, FIXES, TIES, WISHES
 from bot.memory.held import CHUNK, Held
-from bot.memory.manifest import MAX_PENDING, within_bounds
+from bot.memory.manifest import MAX_PENDING, MAX_UNSEEN, within_bounds
 from bot.memory.merging import joined, later_fix, later_said, recent
 from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, encode, in_order, record_path, same_content, sort_key, wins
 from bot.memory.shards import Family, edit_shards, is_damaged, read_lines
 from bot.memory.store import Snapshot
-from bot.model import Kind, Record, Thread, ThreadId, Tombstone
+from bot.memory.ties import TieChanges
+from bot.model import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.reading.change import is_visible
 from bot.reading.digest import digest as read_digest
 
 Progress = Callable[[int], None]
@@ -38,6 +40,7 @@ class Changed(Held):
         self._said: dict[ThreadId, Said] = {}
         self._wishes: dict[ThreadId, tuple[Wish, ...]] = {}
         self._fixes: dict[ThreadId, Fix] = {}
+        self._ties = TieChanges(super().ties)
         self._passed: dict[ThreadId, datetime] = {}  # later revisions that said the same, and were not kept for it
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -48,16 +51,24 @@ class Changed(Held):
         return super().said(wanted) | {key: self._said[key] for key in wanted if key in self._said}
 
     def wishes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Wish, ...]]:
-        """What people asked of the bot on these threads, oldest first; nothing on those that are gone."""
+        """What people asked of the bot on these threads, oldest first; of those that are gone, to forget them."""
         wanted = list(dict.fromkeys(ids))
         found = super().wishes(wanted) | {key: self._wishes[key] for key in wanted if key in self._wishes}
-        return {key: wishes for key, wishes in found.items() if not self._is_gone(key)}
+        return {key: left for key, wishes in found.items() if (left := self._left_of(key, wishes))}
 
     def fixes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Fix]:
         """Where the fixes of these threads are; nothing of those that are gone."""
         wanted = list(dict.fromkeys(ids))
         found = super().fixes(wanted) | {key: self._fixes[key] for key in wanted if key in self._fixes}
         return {key: fix for key, fix in found.items() if not self._is_gone(key)}
+
+    def ties(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Ties]:
+        """What ties these threads to comments of ours, those that are tied to one."""
+        return self._ties.of(ids)
+
+    def standing_before(self, ids: Iterable[ThreadId]) -> set[StandingComment]:
+        """The comments of ours that stood on these threads when the snapshot was taken."""
+        return {one for ties in super().ties(ids).values() for one in ties.comments}
 
     def said_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
         """What was said on these threads when the snapshot was taken."""
@@ -74,12 +85,16 @@ class Changed(Held):
     def every_wish(self) -> Iterator[Wish]:
         """What was asked for on all threads, in no order."""
         for key, wishes in (dict(self._every(WISHES)) | self._wishes).items():
-            yield from () if self._is_gone(key) else wishes
+            yield from self._left_of(key, wishes)
 
     def every_fix(self) -> Iterator[Fix]:
         """Where the fixes of all threads are, in no order."""
         for key, fix in (dict(self._every(FIXES)) | self._fixes).items():
             yield from () if self._is_gone(key) else (fix,)
+
+    def every_tie(self) -> Iterator[Ties]:
+        """What ties all threads to comments of ours, in no order."""
+        yield from self.ties([*dict(self._every(TIES)), *self._ties.changed()]).values()
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
@@ -122,6 +137,8 @@ class Changed(Held):
         """
         threads = tombstones = 0
         records = self._winners(changes.records)
+        self._owe_for(records)
+        self._hide(changes)
         for record in records:
             old = self._records[record.id]
             was_thread = old is None and self._files.get(record_path(record.id)) is not None  # as it is damaged
@@ -130,18 +147,32 @@ class Changed(Held):
             self._records[record.id] = self._written[record.id] = record
             self._read_digest(record)
             tick(1)
+        self._forget({record.id for record in records if is_forgotten(record)})
         self.manifest = replace(
             self.manifest, threads=self.manifest.threads + threads, tombstones=self.manifest.tombstones + tombstones
         )
         self._hear(changes.said)
         self._note_wishes(changes.wishes)
         self._note_fixes(changes.fixes)
+        self._ties.drop(record.id for record in records if isinstance(record, Tombstone))
+        self._ties.put(changes.standing)
+        if changes.read_whole:
+            self._relist()
+        self.manifest = self.manifest.with_owed((), changes.renewed)
         cursors = [moment for moment in (self.manifest.cursor, changes.cursor) if moment]
         manifest = self.manifest.with_pages(changes.pages).with_reading(changes.reading, changes.read_whole)
         self.manifest = replace(manifest, cursor=max(cursors, default=None))
         if records:
             self.manifest = replace(self.manifest, repo=self.repo or "")
         return records
+
+    def owe_again(self, read: Mapping[ThreadId, Record]) -> None:
+        """Have the comments worked out again that show one of these threads, where what was ``read`` of it is not what
+        is held: somebody else was faster."""
+        held = self.records(read)
+        for key, record in read.items():
+            if key in held and is_visible(record, held[key], self.repo):
+                self._owe(key, held[key].revised_at)
 
     def _file_edits(self) -> dict[str, bytes | None]:
         """The records and shards that have to be written."""
@@ -151,7 +182,7 @@ class Changed(Held):
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _hear(self, said: Iterable[Said]) -> None:
-        heard = list(said)
+        heard = [one for one in said if not is_forgotten(self._records.get(one.id))]
         stood = self.said(one.id for one in heard)
         told: dict[ThreadId, Said] = {}
         for one in heard:
@@ -161,6 +192,43 @@ class Changed(Held):
         pending = manifests.next_pending(self.manifest.pending, promised, told.keys() - set(promised))
         manifest = self.manifest.with_written(manifests.promised_comments(told.values(), stood))
         self.manifest = replace(manifest, pending=self._bounded(pending))
+
+    def _owe(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:
+        """Have the comments worked out again that show this thread, those ``on`` some threads only where these are
+        named."""
+        ties = self.ties([about]).get(about)
+        spots = [spot for spot in (ties.shown_in if ties else ()) if on is None or spot[0] in on]
+        if spots:
+            self.manifest = self.manifest.with_owed(Renewal(*spot, about, at) for spot in spots)
+
+    def _owe_for(self, records: Iterable[Record]) -> None:
+        """What is owed as these records take the place of what is held."""
+        new = {record.id: record for record in records}
+        shown = [key for key, ties in self.ties(new).items() if ties.shown_in]
+        for key in shown:
+            if is_visible(self._records[key], new[key], self.repo):
+                self._owe(key, new[key].revised_at)
+
+    def _hide(self, changes: Changes) -> None:
+        """Show no thread that cannot be seen, and show it again once it was read, or is known to be gone."""
+        unseen = dict.fromkeys(self.manifest.unseen)
+        for record in (*changes.unseen, *(record for record in changes.records if record.id in unseen)):
+            if (record.id in unseen) is (record not in changes.unseen):
+                self._owe(record.id, record.revised_at)
+        unseen |= dict.fromkeys(record.id for record in changes.unseen)
+        kept = [key for key in unseen if key not in {record.id for record in changes.records}]
+        self.manifest = replace(self.manifest, unseen=tuple(kept[-MAX_UNSEEN:]))
+
+    def _relist(self) -> None:
+        """Make the lists of which comments show a thread anew. Of comments that an earlier version wrote it is known
+        which like threads they show."""
+        ties = list(self.every_tie())
+        known = {one.spot: one for each in ties for one in each.comments}
+        for said in self.every_said():
+            shows = tuple(key for key, _ in said.matches)
+            if shows and said.state == "said" and not self._is_gone(said.id):
+                known.setdefault((said.id, 0), StandingComment(said.id, said.at, 0, said.text_hash, shows))
+        self._ties.relist(known.values(), ties)
 
     def _bounded(self, pending: tuple[ThreadId, ...]) -> tuple[ThreadId, ...]:
         """The promises that are kept; the others are settled, and that is said."""
@@ -184,6 +252,10 @@ class Changed(Held):
         self._wishes |= {key: joined(held.get(key, ()), new) for key, new in asked.items()}
         told = {wish.comment_id for new in asked.values() for wish in new}
         now = [wish for key in asked for wish in self._wishes[key] if wish.comment_id in told]
+        told_before = {wish.comment_id for wish in known}
+        for wish in now:
+            if wish.name == "wrong" and wish.comment_id not in told_before:
+                self._owe(wish.id, wish.at, wish.about)
         if now:
             manifest = self.manifest.with_written(manifests.promised_replies(now, known))
             self.manifest = replace(manifest, recent=recent(self.manifest.recent, now))
@@ -192,7 +264,20 @@ class Changed(Held):
         found = list(fixes)
         held = super().fixes(fix.id for fix in found) | self._fixes
         for fix in found:
-            held[fix.id] = self._fixes[fix.id] = later_fix(fix, held.get(fix.id))
+            old = held.get(fix.id)
+            held[fix.id] = self._fixes[fix.id] = now = later_fix(fix, old)
+            if old != now and (old is None or replace(old, looked_at=now.looked_at) != now):
+                self._owe(fix.id, now.looked_at)
+
+    def _forget(self, gone: set[ThreadId]) -> None:
+        """Drop all that is kept of these threads beside their records; the shards do so when they are written."""
+        if gone:
+            self._said = {key: said for key, said in self._said.items() if key not in gone}
+            self.manifest = self.manifest.without(gone)
+
+    def _left_of(self, key: ThreadId, wishes: tuple[Wish, ...]) -> tuple[Wish, ...]:
+        """The wishes on a thread that count still: of one that is gone, that it be forgotten."""
+        return tuple(wish for wish in wishes if wish.name == FORGET) if self._is_gone(key) else wishes
 
     def _is_gone(self, key: ThreadId) -> bool:
         """Whether the thread is known to be gone; no record is read for it, as its shards go with the text."""
@@ -200,7 +285,7 @@ class Changed(Held):
 
     def _winners(self, records: Iterable[Record]) -> list[Record]:
         """Of each thread's records the newest, where it replaces what is held."""
-        in_time = sorted(records, key=lambda record: (record.revised_at, isinstance(record, Tombstone)))
+        in_time = sorted(records, key=lambda one: (is_forgotten(one), one.revised_at, isinstance(one, Tombstone)))
         newest = {record.id: record for record in in_time}
         held = self.records(newest)
         found = []
@@ -208,7 +293,7 @@ class Changed(Held):
             old, passed = held.get(key), self._passed.get(key, record.revised_at)
             if old and record.revised_at > old.revised_at and same_content(record, old):
                 self._passed[key] = max(record.revised_at, passed)
-            elif record.revised_at >= passed and wins(record, old):
+            elif (record.revised_at >= passed or is_forgotten(record)) and wins(record, old):
                 found.append(record)
         return found
 
@@ -221,10 +306,12 @@ class Changed(Held):
     def _shard_edits(self) -> dict[str, bytes | None]:
         known = self.records([*self._written, *self._wishes, *self._fixes])
         nothing = {key: None for key, record in known.items() if isinstance(record, Tombstone)}
-        values: list[tuple[Family[Any], dict[ThreadId, Any]]] = [
-            (ANSWERS, self._said),
-            (WISHES, self._wishes | nothing),
+        forgotten = {key: None for key, record in known.items() if is_forgotten(record)}
+        values: list[tuple[Family[Any], Mapping[ThreadId, Any]]] = [
+            (ANSWERS, self._said | forgotten),
+            (WISHES, self._wishes | nothing | self.wishes(nothing)),
             (FIXES, self._fixes | nothing),
+            (TIES, self._ties.changed()),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
         shards = self._read(sorted(digests | {family.path(key) for family, kept in values for key in kept}))

@@ -19,13 +19,13 @@ from bot.memory.families import DIGESTS
 from bot.memory.held import CHUNK
 from bot.memory.index import Document, Index, IndexCorrupt, Narrowing, Query
 from bot.memory.layout import LAYOUT, PARTS_FOLDER, USUAL, Sizes
-from bot.memory.learned import Embedder, Encoder, Lesson
+from bot.memory.learned import BACKTEST, RANKING, WORDS, Embedder, Encoder, Lesson
 from bot.memory.manifest import Manifest
 from bot.memory.notes import Notes
 from bot.memory.paths import is_fit
 from bot.memory.records import FOLDER, in_order, record_path
 from bot.memory.store import Edits, Snapshot, StoreError, UnreadableFile
-from bot.model import Kind, Record, Thread, ThreadId, Tombstone
+from bot.model import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import ANALYSER_VERSION
 
@@ -123,6 +123,8 @@ class Draft(Changed):
         """Put changes on top, see `Changed.apply`; the index takes them in when it is next asked."""
         records = super().apply(changes, tick)
         self._behind |= {record.id: record for record in records}
+        if any(map(is_forgotten, records)):
+            self._unlearn()
         return records
 
     def look_at(self, places: Iterable[str]) -> None:
@@ -163,6 +165,13 @@ class Draft(Changed):
         model = {path: digest for path, digest in known.items() if self._lesson.get(path) != b""}
         learned_from = min(lesson.threads, self.manifest.threads)  # the branch may have gone back meanwhile
         self.manifest = replace(self.manifest, model=model, learned_from=learned_from)
+        self.__dict__.pop("encoder", None)
+
+    def _unlearn(self) -> None:
+        """Give up what was learned, as it holds words of all threads: a run that comes soon learns again."""
+        self._lesson = dict.fromkeys((WORDS, RANKING, BACKTEST), b"")
+        self._files |= dict.fromkeys(self._lesson)
+        self.manifest = replace(self.manifest, model={}, learned_from=0)
         self.__dict__.pop("encoder", None)
 
     def rebuild_index(self, tick: Progress = lambda _: None, *, embeds: bool = False) -> Index:

@@ -1,4 +1,4 @@
-"""What is kept in shards: digests, what was said, what people asked for, where fixes are; and how each is written."""
+"""What is kept in shards: digests, what was said and stands, wishes, where fixes are; and how each is written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from bot.archive import MAX_NAME, clean, parse_key, parse_number, parse_time, stamp, time_or_none, without_defaults
 from bot.indexed import Digest
-from bot.kept import Fix, Said, Wish
+from bot.kept import Fix, Renewal, Said, StandingComment, Ties, Wish
 from bot.memory.merging import MAX_WISHES, WISH_STATES, bounded
 from bot.memory.shards import Family, Kept, Line
 from bot.model import ThreadId
@@ -114,13 +114,59 @@ def parse_fix(line: Line) -> Fix:
     )
 
 
+def ties_fields(ties: Ties) -> dict[str, object] | None:
+    """What ties a thread to comments of ours, as JSON: its id once; None where nothing does."""
+    if not (ties.comments or ties.shown_in):
+        return None
+    told = (without_defaults(_plain_fields(one)) for one in ties.comments)
+    comments = [{name: value for name, value in one.items() if name != "id"} for one in told]
+    return without_defaults({"id": ties.id, "comments": comments, "shown_in": [list(spot) for spot in ties.shown_in]})
+
+
+def parse_ties(line: Line) -> tuple[Ties, bool]:
+    """The inverse of `ties_fields`, and whether each comment could be read."""
+    thread, found, is_whole = parse_key(line["id"]), {}, True
+    for one in _listed(line.get("comments", ())):
+        try:
+            standing = _parse_standing(one, thread)
+            found[standing.reply] = standing
+        except (KeyError, TypeError, ValueError, OverflowError):
+            is_whole = False
+    spots = {(parse_key(key), parse_number(reply) or 0): None for key, reply in _listed(line.get("shown_in", ()))}
+    return Ties(thread, tuple(found.values()), tuple(spots)), is_whole
+
+
+def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
+    return StandingComment(
+        id=thread,
+        at=parse_time(line["at"]),
+        reply=parse_number(line.get("reply")) or 0,
+        content=clean(line.get("content"))[:MAX_NAME],
+        shows=tuple(map(parse_key, _listed(line["shows"]))),
+        quotes=tuple(clean(mark)[:MAX_NAME] for mark in _listed(line.get("quotes", ()))),
+        trying_since=time_or_none(line.get("trying_since")),
+    )
+
+
+def renewal_fields(owed: Renewal) -> dict[str, object]:
+    """What is owed to a comment, as JSON."""
+    return without_defaults(_plain_fields(owed))
+
+
+def parse_renewal(line: Line) -> Renewal:
+    """The inverse of `renewal_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    about = parse_key(line["about"])
+    return Renewal(parse_key(line["id"]), parse_number(line.get("reply")) or 0, about, parse_time(line["at"]))
+
+
 DIGESTS = Family("digests", digest_fields)
 ANSWERS = Kept(
     "answers", said_fields, lambda line: (parse_said(line), True), "what was said on some threads is not known"
 )
 WISHES = Kept("wishes", wishes_fields, parse_wishes, "some of what people asked for is not known")
 FIXES = Kept("fixes", fix_fields, lambda line: (parse_fix(line), True), "where some fixes are is looked up again")
-FAMILIES: tuple[Family[Any], ...] = (DIGESTS, ANSWERS, WISHES, FIXES)
+TIES = Kept("ties", ties_fields, parse_ties, "which comments show some threads is not known until the next rebuild")
+FAMILIES: tuple[Family[Any], ...] = (DIGESTS, ANSWERS, WISHES, FIXES, TIES)
 
 
 def _one_of(states: frozenset[str], state: Any) -> str:

@@ -80,8 +80,11 @@ class FolderStore:
         with self._journal.locked(alone=False):
             return FolderSnapshot(self, self._revision())
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> FolderSnapshot:  # noqa: ARG002 - a folder has no history
-        """``base`` plus ``edits`` as the newest state; ``base`` itself when that would change nothing."""
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> FolderSnapshot:  # noqa: ARG002 - a folder has no history
+        """``base`` plus ``edits`` as the newest state; ``base`` itself when that would change nothing.
+
+        With ``squash`` what stood there before goes from the journal too.
+        """
         assert isinstance(base, FolderSnapshot)
         checked_all(edits)
         with self._journal.locked(alone=True):
@@ -89,13 +92,14 @@ class FolderStore:
             if self._revision() != base.revision:
                 raise Moved(f"{self._root} is at revision {self._revision()!r}, not at {base.revision!r}")
             changes = {path: content for path, content in edits.items() if self._differs(path, content)}
-            if not changes:
-                return base
-            added = {path for path, content in changes.items() if content is not None}
-            refuse_clashes(added.union(path for path in self._files("") if path not in changes))
-            number = int(base.revision or 0) + 1
-            self._journal.record(number, changes)
-        return FolderSnapshot(self, str(number))
+            number = int(base.revision or 0) + bool(changes)
+            if changes:
+                added = {path for path, content in changes.items() if content is not None}
+                refuse_clashes(added.union(path for path in self._files("") if path not in changes))
+                self._journal.record(number, changes)
+            if squash:
+                self._journal.clear()
+        return FolderSnapshot(self, str(number)) if changes else base
 
     def contents(self, revision: str, paths: list[str]) -> dict[str, bytes]:
         """What these files held at ``revision``."""

@@ -95,6 +95,12 @@ class Journal:
                 if number > (self.revision() or 0):
                     self._apply(number)
 
+    def clear(self) -> None:
+        """Keep no earlier state any more."""
+        with on_disk(f"write in {self._root}"):
+            for number in self._numbers():
+                _remove(self._changes / str(number))
+
     def before(self, revision: int) -> dict[str, Path | None]:
         """Where the files that later writes touched are found as they were at ``revision``; None: they were not there.
 

@@ -7,18 +7,18 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from bot.archive import clean, parse_key, parse_time, stamp, time_or_none
-from bot.kept import LARGEST, Reading, Said, Wish
-from bot.memory.families import parse_wish, wish_fields
+from bot.kept import FORGET, LARGEST, Reading, Renewal, Said, Wish
+from bot.memory.families import parse_renewal, parse_wish, renewal_fields, wish_fields
 from bot.memory.formats import FORMAT, checked, whole_number
 from bot.memory.merging import MAX_WISHES, recent
-from bot.memory.records import canonical
+from bot.memory.records import canonical, sort_key
 from bot.model import ThreadId
 
 PATH = "manifest.json"
@@ -35,6 +35,12 @@ WRITTEN_WITHIN = timedelta(hours=24)
 MAX_WRITTEN = 500
 """As many comments as the settings may allow in 24 hours, and no more are kept in mind."""
 
+MAX_OWED = 2_000
+"""Comments that wait to be worked out again, each once for each thread that changed; the oldest are kept."""
+
+MAX_UNSEEN = 1_000
+"""Threads that GitHub does not show, the last ones of which that was learned."""
+
 MAX_SOURCES = 16
 MAX_STATE = 200
 """Sources of pages, and characters that tell the state of one."""
@@ -49,8 +55,10 @@ class Manifest:
     downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
     `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
     asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
-    last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. What a version
-    does not know it drops.
+    last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. ``owed``: the
+    comments to be worked out again, oldest change first. ``unseen``: threads that GitHub does not show now.
+    ``forgotten`` counts the threads that an administrator had forgotten: what was learned before the last of them is
+    not kept. What a version does not know it drops.
     """
 
     analyser: str = ""
@@ -69,6 +77,30 @@ class Manifest:
     read_whole: datetime | None = None
     layout: int = 0
     repo: str = ""
+    owed: tuple[Renewal, ...] = ()
+    unseen: tuple[ThreadId, ...] = ()
+    forgotten: int = 0
+
+    def without(self, gone: Collection[ThreadId]) -> Manifest:
+        """The manifest once these threads are forgotten: nobody waits on them any more, but who asked for it."""
+        return replace(
+            self,
+            pending=tuple(key for key in self.pending if key not in gone),
+            recent=tuple(wish for wish in self.recent if wish.id not in gone or wish.name == FORGET),
+            owed=tuple(one for one in self.owed if one.id not in gone),
+            unseen=tuple(key for key in self.unseen if key not in gone),
+            forgotten=self.forgotten + len(gone),
+        )
+
+    def with_owed(self, new: Iterable[Renewal], done: Iterable[Renewal] = ()) -> Manifest:
+        """The manifest with these comments to be worked out again, and without what is ``done``: of a later change of
+        the same thread that says nothing."""
+        owed = {one.key: one for one in sorted([*self.owed, *new], key=lambda one: one.at)}
+        for one in done:
+            if one.key in owed and owed[one.key].at <= one.at:
+                del owed[one.key]
+        in_time = sorted(owed.values(), key=lambda one: (one.at, sort_key(one.id), one.reply, sort_key(one.about)))
+        return replace(self, owed=tuple(in_time[:MAX_OWED]))
 
     def with_reading(self, reading: Reading | None, read_whole: datetime | None) -> Manifest:
         """The manifest with how far a reading has come, unless one that began no earlier is at its end."""
@@ -117,6 +149,9 @@ def encode(manifest: Manifest) -> bytes:
         "reading": _reading_fields(manifest.reading) if manifest.reading else None,
         "read_whole": stamp(manifest.read_whole),
         "repo": manifest.repo,
+        "forgotten": manifest.forgotten,
+        "owed": [renewal_fields(one) for one in manifest.owed],
+        "unseen": list(manifest.unseen),
     }
     return canonical(
         {
@@ -159,6 +194,9 @@ def decode(data: bytes) -> Manifest:
             reading=_reading(fields.get("reading")),
             read_whole=time_or_none(fields.get("read_whole")),
             repo=_repo(fields.get("repo")),
+            forgotten=_count(fields.get("forgotten", 0)),
+            owed=_owed(fields.get("owed")),
+            unseen=tuple(parse_key(key) for key in fields.get("unseen", ()))[:MAX_UNSEEN],
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -185,6 +223,17 @@ def _recent(value: object) -> tuple[Wish, ...]:
         except (KeyError, TypeError, ValueError, OverflowError):
             continue
     return recent(found)
+
+
+def _owed(value: object) -> tuple[Renewal, ...]:
+    """The comments to be worked out again, as far as they can be read."""
+    found = []
+    for line in value[:MAX_OWED] if isinstance(value, list) else ():
+        try:
+            found.append(parse_renewal(line))
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+            continue
+    return tuple(found)
 
 
 def _written(value: object) -> tuple[datetime, ...]:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from bot.indexed import Entry, Hit
-from bot.kept import Changes, Fix, Reading, Said, Wish
+from bot.kept import Changes, Fix, Reading, Renewal, Said, Spot, Ties, Wish
 from bot.memory.changed import Progress
 from bot.memory.draft import INDEX, Draft
 from bot.memory.held import files_of
@@ -20,11 +20,13 @@ from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
 from bot.memory.manifest import PATH, WRITTEN_WITHIN, Manifest
 from bot.memory.notes import Notes
 from bot.memory.store import Clash, Edits, Moved, Snapshot, Store, StoreError
-from bot.model import Record, Thread, ThreadId
+from bot.model import Record, Thread, ThreadId, is_forgotten
 from bot.ranking import Ranking
 
 if TYPE_CHECKING:
     from bot.memory.whoosh.leaf import Leaf
+
+Promise = TypeVar("Promise", Said, Wish)
 
 PATIENCE = 120.0
 """Seconds that a write goes on trying while others write: twenty writers at once, ten times each, land within it."""
@@ -63,6 +65,13 @@ class Memory:
         """Threads that another run spoke for first, between the opening of this memory and its writing."""
         self.taken_wishes: set[int] = set()
         """Comments whose wishes another run took up first, in the same sense; that one only waits takes nothing."""
+        self.is_outdated = False
+        """Whether a thread was forgotten meanwhile, as found by the last `commit`: what was planned may show it, and is
+        put off."""
+        self.has_moved = False
+        """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
+        self.taken_spots: set[Spot] = set()
+        """Comments of ours that another run worked out first, in the same sense."""
         self.has_learned = False
         """Whether it was taught by this run."""
         self.notes = Notes()
@@ -107,6 +116,11 @@ class Memory:
         """Threads for which a comment was promised that has not been seen yet."""
         return self.draft.manifest.pending
 
+    @property
+    def owed(self) -> tuple[Renewal, ...]:
+        """The comments of ours to be worked out again, as a thread that they show has changed; oldest change first."""
+        return self.draft.manifest.owed
+
     def written(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, replies too."""
         return sum(moment > now - WRITTEN_WITHIN for moment in self.draft.manifest.written)
@@ -126,7 +140,9 @@ class Memory:
         self.draft.bring(ids)
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
-        return self.draft.records(ids)
+        """What is held of these threads, without those that GitHub does not show now."""
+        unseen = self.draft.manifest.unseen
+        return self.draft.records(key for key in ids if key not in unseen)
 
     def said(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Said]:
         return self.draft.said(ids)
@@ -165,6 +181,10 @@ class Memory:
     def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
         return self.draft.wishes(ids)
 
+    def ties(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Ties]:
+        """What ties these threads to comments of ours: those on them, and which show them and where those stand."""
+        return self.draft.ties(ids)
+
     def recent_wishes(self, since: datetime) -> tuple[Wish, ...]:
         """What was asked for on any thread since then, oldest first: what the manifest has, so it costs nothing.
 
@@ -194,6 +214,10 @@ class Memory:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
         return self.draft.every_fix()
 
+    def every_tie(self) -> Iterator[Ties]:
+        """What ties all threads to comments of ours, in no order. Reads all shards of ties, in one go."""
+        return self.draft.every_tie()
+
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)
 
@@ -206,37 +230,42 @@ class Memory:
         if self._went_back:
             changes = replace(changes, cursor=None, reading=None, read_whole=None)
         self._staged.append(changes)
+        if any(map(is_forgotten, changes.records)):
+            self._lesson = None  # it may have learned from them
         return self.draft.apply(changes, tick)
 
-    def commit(self, message: str) -> bool:
+    def commit(self, message: str, *, squash: bool = False) -> bool:
         """Write what is staged; when somebody was first, apply it to their state and try again.
 
-        Returns whether anything was written. Raises StoreError when the store refuses or others keep winning.
+        Returns whether anything was written. With ``squash`` all earlier states are given up. Raises StoreError when
+        the store refuses or others keep winning.
         """
         until = time.monotonic() + self._patience
-        wait = SHORTEST_WAIT
+        self.is_outdated = self.has_moved = False
+        wait, read = SHORTEST_WAIT, dict[ThreadId, Record]()
         while True:
-            edits = self.draft.edits()
-            if not edits:
-                return False
             try:
-                written = self._write(edits, message)
+                edits = self.draft.edits()
+                if not edits and not squash:
+                    return False
+                written = self._write(edits, message, squash=squash)
             except Moved:
                 if time.monotonic() > until:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
                 self._sleep(random.uniform(0, wait))
                 wait = min(LONGEST_WAIT, wait * 2)
-                self._reapply()
+                self._reapply(read)
                 continue
             self._go_on_from(written)
             return True
 
-    def _write(self, edits: Edits, message: str) -> Snapshot:
+    def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:
         snapshot = self.draft.snapshot
         try:
-            return self._store.write(snapshot, edits, message)
+            return self._store.write(snapshot, edits, message, squash=squash)
         except Clash as clash:  # somebody put a folder where a file of ours belongs, or a file where a folder does
-            return self._store.write(snapshot, {**self.draft.in_the_way(clash.paths, edits), **edits}, message)
+            edits = {**self.draft.in_the_way(clash.paths, edits), **edits}
+            return self._store.write(snapshot, edits, message, squash=squash)
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids."""
@@ -282,15 +311,22 @@ class Memory:
         self._staged, self._made_anew, self._lesson = [], False, None
         self._from = self._draft.manifest
 
-    def _reapply(self) -> None:
-        """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile, and
-        for what was read if that does not hold there."""
+    def _reapply(self, read: dict[ThreadId, Record]) -> None:
+        """Take the new tip and put this run's changes on top of it, but for promises that somebody made meanwhile, for
+        what was read if that does not hold there, and for what was learned from threads that are forgotten there.
+        ``read`` collects the threads that this run's comments show, as it knew them: what changed since, is owed to
+        these comments."""
         staged, made_anew, lesson = self._staged, self._made_anew, self._lesson
+        standing = [one for changes in staged for one in changes.standing]
+        read |= self.draft.records({key for one in standing for key in one.shows} - read.keys())
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
         wished = {w.comment_id: w.id for changes in staged for w in changes.wishes if w.state == "pending"}
         before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
+        stood = self.draft.standing_before(one.id for one in standing)
         known, went_back = self._from, self._went_back
-        self.open(_touched(staged))
+        self.open([*_touched(staged), *read])
+        self.has_moved = True
+        self.is_outdated |= self._from.forgotten != known.forgotten
         self._went_back = went_back or self._from.lacks(known)
         if self._went_back:
             self.notes.add(WENT_BACK)
@@ -299,19 +335,33 @@ class Memory:
         self.taken_wishes |= {
             key for key, wish in now.items() if key in wished and wish != asked.get(key) and _is_taken_up(wish)
         }
+        self.taken_spots |= {one.spot for one in self.draft.standing_before(one.id for one in standing) - stood}
         for changes in staged:
-            self.stage(
-                replace(
-                    changes,
-                    pages=self._from.fit_pages(changes.pages, known),
-                    said=tuple(said for said in changes.said if said.id not in self.taken),
-                    wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
-                )
-            )
-        if lesson:
+            self.stage(self._still_mine(changes, known))
+        self.draft.owe_again(read)
+        if lesson and not self.is_outdated:
             self.teach(lesson)
         if made_anew:
             self.rebuild_index()
+
+    def _still_mine(self, changes: Changes, known: Manifest) -> Changes:
+        """The changes without what another run took up, and without what was read if that does not hold here. What this
+        run planned is put off where a thread was forgotten, as it may show it."""
+        mine = replace(
+            changes,
+            pages=self._from.fit_pages(changes.pages, known),
+            said=tuple(said for said in changes.said if said.id not in self.taken),
+            wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
+            standing=tuple(one for one in changes.standing if one.spot not in self.taken_spots),
+        )
+        if not self.is_outdated:
+            return mine
+        return replace(mine, said=put_off(mine.said), wishes=put_off(mine.wishes), standing=(), renewed=())
+
+
+def put_off(promises: Iterable[Promise]) -> tuple[Promise, ...]:
+    """The promises as they are while no run is at work with them."""
+    return tuple(replace(one, trying_since=None) if one.state == "pending" else one for one in promises)
 
 
 def _is_taken_up(wish: Wish) -> bool:
@@ -320,5 +370,11 @@ def _is_taken_up(wish: Wish) -> bool:
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
     """The threads that these changes are about."""
-    parts = ((*one.records, *one.said, *one.wishes, *one.fixes) for one in staged)
+    parts = ((*one.records, *one.said, *one.wishes, *one.fixes, *one.standing) for one in staged)
     return list(dict.fromkeys(each.id for part in parts for each in part))
+
+
+def is_shown(key: ThreadId, memory: Memory) -> bool:
+    """Whether a comment of ours shows this thread."""
+    ties = memory.ties([key]).get(key)
+    return ties is not None and bool(ties.shown_in)

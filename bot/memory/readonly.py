@@ -48,7 +48,7 @@ class ReadOnlyStore:
     def open(self, want: Iterable[str] = ()) -> Snapshot:
         return self._store.open(want)
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:  # noqa: ARG002 - nothing is written
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:  # noqa: ARG002 - nothing is written
         return Pretended(base, {path: new if new is None else _content(new) for path, new in edits.items()})
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.archive import archive_fields, clean, parse_key, parse_time, stamp, thread_from_archive, without_defaults
-from bot.model import Record, Thread, ThreadId, Tombstone
+from bot.model import Record, Thread, ThreadId, Tombstone, is_forgotten
 
 FOLDER = "records"
 FOLDER_SIZE = 100
@@ -57,9 +57,14 @@ def sort_key(key: ThreadId) -> tuple[int, int, str]:
 
 
 def wins(new: Record, old: Record | None) -> bool:
-    """Whether ``new`` replaces ``old``: the later revision does, a tombstone stays, equal content changes nothing."""
+    """Whether ``new`` replaces ``old``: the later revision does, a tombstone stays, equal content changes nothing.
+
+    What is forgotten stays so, whatever comes when: a copy of the text may be on its way in any other run.
+    """
     if old is None:
         return True
+    if is_forgotten(new) or is_forgotten(old):
+        return not is_forgotten(old)
     if new.revised_at != old.revised_at:
         return new.revised_at > old.revised_at and not same_content(new, old)
     if isinstance(old, Tombstone):

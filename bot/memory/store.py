@@ -80,10 +80,12 @@ class Store(Protocol):
         """
         ...
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         """Replace ``base`` by itself plus ``edits``, or raise Moved when ``base`` is no longer the newest state.
 
-        Raises Clash where a name would be that of a file and of a folder.
+        Raises Clash where a name would be that of a file and of a folder. With ``squash`` nothing of earlier states is
+        kept, even where there is nothing to change; a server that forbids that raises a StoreError, and nothing is
+        written.
         """
         ...
 

@@ -11,7 +11,7 @@ from bot.reading.markdown import Paragraph, paragraphs, read, readable
 from bot.reading.references import GITHUB, find_references
 from bot.reading.statements import statements
 
-NAMES = ("search", "context", "refresh", "wrong", "off", "on", "help")
+NAMES = ("search", "context", "refresh", "wrong", "off", "on", "forget", "help")
 MAX_COMMANDS = 3
 """Commands of one comment that are obeyed; further ones are left."""
 
@@ -25,7 +25,7 @@ MAX_GAP = 4
 _PREFIX = "/precedent"
 _TYPED = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNORECASE)
 _LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
-_BREAK = "\u200b"
+BREAK = "\u200b"
 """What our comments have in numbers and names so that GitHub sees none: it comes along when a quotation is copied."""
 
 _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
@@ -70,7 +70,7 @@ def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHU
         return ()
     found: dict[Command, Command] = {}
     for line in _command_lines(text):
-        command = _command(line.replace(_BREAK, ""), repo, hosts)
+        command = _command(line.replace(BREAK, ""), repo, hosts)
         found.setdefault(replace(command, line="") if command.clear else Command("help", clear=False), command)
     return tuple(found.values())[:MAX_COMMANDS]
 
@@ -108,7 +108,8 @@ def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:
     name, _, rest = given.partition(" ")
     name, rest = name.lower().rstrip(".,:;!"), rest[:MAX_ARGUMENT].strip()
     about = _numbers(rest, repo, hosts) if name in ("context", "wrong") else ()
-    if name not in NAMES or (name == "search" and not rest) or (name in ("context", "wrong") and not about):
+    lacks = (name == "search" and not rest) or (name in ("context", "wrong") and not about)
+    if name not in NAMES or lacks or (name == "forget" and rest):  # which would be another issue than the one here
         return Command("help", clear=False, line=shown)
     return Command(name, rest if name == "search" else "", about, line=shown)
 
@@ -169,7 +170,7 @@ def recall_question(
     contractions do not count ("didn't we" is "did we"). The phrase begins a sentence or a clause of it, outside quotes
     and code; the topic goes on to the end of the sentence.
     """
-    patterns, text = _patterns(tuple(phrases)), text.replace(_BREAK, "")
+    patterns, text = _patterns(tuple(phrases)), text.replace(BREAK, "")
     spans = [span for span in read(text).inline_code if " " in span]
     code = [span for span in spans if any(pattern.match(_Words.of(span).text) for pattern in patterns)]
     for sentence in statements(text)[:MAX_SENTENCES]:

@@ -14,7 +14,7 @@ from bot.recall.mentioned import Place, elsewhere, mentions, referenced
 from bot.recall.pages import find_pages
 from bot.recall.troubleshoot import Alike, Limits, alike
 from bot.recall.wishes import wrong_for
-from bot.settings import Settings, Troubleshooting
+from bot.settings import Settings
 
 NOTHING_RELATED = "nothing in memory is close enough"
 NOTHING_YET = "memory holds no older issue"
@@ -26,11 +26,17 @@ EARLY = 20
 
 
 def recall(
-    thread: Thread, library: Library, settings: Settings, place: Place, before: datetime | None = None
+    thread: Thread,
+    library: Library,
+    settings: Settings,
+    place: Place,
+    before: datetime | None = None,
+    *,
+    kept: frozenset[ThreadId] = frozenset(),
 ) -> Context:
     """What the thread points at, what looks like it or, where nothing does, the pages that answer it.
 
-    ``before``: memory as it stood then, None for today's.
+    ``before``: memory as it stood then, None for today's. Of threads that are ``kept`` it is known that they are alike.
     """
     if settings.ignore.people:
         library = WithoutWords(library, settings.ignore.people)
@@ -40,7 +46,9 @@ def recall(
     full, listed = (tuple(one for one in part if one.id not in wrong) for part in (full, listed))
     skip: list[ThreadId] = [*wrong, *referenced(thread, place)]
     skip += [key for mention in (*full, *listed) for key in (mention.id, *mention.chain)]
-    found = _alike(thread, library, settings.troubleshooting, before, skip, place.repo)
+    wanted = settings.troubleshooting
+    room = Limits(wanted.similarity_threshold, wanted.max_results, wanted.open_results, wanted.total_budget_chars, kept)
+    found = _alike(thread, library, room, before, skip, place.repo) if wanted.enabled else Alike()
     is_shown = bool(found.seen or found.still_open)
     context = Context(
         full,
@@ -67,15 +75,12 @@ def with_endings(
 def _alike(
     thread: Thread,
     library: Library,
-    wanted: Troubleshooting,
+    room: Limits,
     before: datetime | None,
     skip: list[ThreadId],
     repo: str | None,
 ) -> Alike:
     """The closed and the open threads like this one, without those that somebody said are not."""
-    if not wanted.enabled:
-        return Alike()
-    room = Limits(wanted.similarity_threshold, wanted.max_results, wanted.open_results, wanted.total_budget_chars)
     left_out = {*skip}
     while True:
         found = alike(thread, library, before, left_out, room, repo)

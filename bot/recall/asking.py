@@ -43,13 +43,15 @@ _KINDS = frozenset({Kind.ISSUE, Kind.PULL})
 class Desk:
     """Where people ask: the memory, in which those who want it so said nothing, and what an answer depends on.
 
-    ``skip`` names the threads that are never part of an answer, such as the one that is asked on.
+    ``skip`` names the threads that are never part of an answer, such as the one that is asked on, ``only`` those that
+    alone may be, where there are any.
     """
 
     library: Library
     settings: Settings
     place: Place
     skip: tuple[ThreadId, ...] = ()
+    only: frozenset[ThreadId] = frozenset()
 
     @property
     def quiet(self) -> Library:
@@ -135,10 +137,14 @@ def _candidates(words: str, desk: Desk) -> list[Thread]:
     hits = desk.library.search(
         word_query(words),
         limit=READ,
-        keep=lambda entry: entry.kind in _KINDS and isinstance(entry.id, int) and entry.id not in desk.skip,
+        keep=lambda entry: entry.kind in _KINDS and isinstance(entry.id, int) and _may_be_told(entry.id, desk),
     )
     found = threads(desk.quiet, [hit.entry.id for hit in hits], None)
     return [found[hit.entry.id] for hit in hits if hit.entry.id in found]
+
+
+def _may_be_told(key: ThreadId, desk: Desk) -> bool:
+    return key not in desk.skip and (not desk.only or key in desk.only)
 
 
 def _text(thread: Thread) -> str:

@@ -49,12 +49,16 @@ _NUMBERED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``floor``: least similarity. How many closed and open threads are shown, and the characters shared by them."""
+    """``floor``: least similarity. How many closed and open threads are shown, and the characters shared by them.
+
+    Those ``kept`` are shown already, and were alike enough then: they need not be so by today's floor.
+    """
 
     floor: float
     closed: int
     open: int
     budget: int
+    kept: frozenset[ThreadId] = frozenset()
 
 
 def candidates(thread: Thread, library: Library, before: datetime | None, skip: Iterable[ThreadId]) -> Ranked:
@@ -119,9 +123,10 @@ def alike(
     if not terms(thread.title):
         return Alike()
     found = judged(thread, candidates(thread, library, before, skip), library, before)
-    good = [one for one in found if one.candidate.similarity >= limits.floor]
-    seen = [one.match(repo) for one in good if one.thread.is_closed][: limits.closed]
-    still_open = [one.match(repo) for one in good if not one.thread.is_closed][: limits.open]
+    good = [one for one in found if one.candidate.similarity >= limits.floor or one.thread.id in limits.kept]
+    seen = [one.match(repo) for one in _first([o for o in good if o.thread.is_closed], limits.closed, limits.kept)]
+    is_open = [one for one in good if not one.thread.is_closed]
+    still_open = [one.match(repo) for one in _first(is_open, limits.open, limits.kept)]
     texts = {one.thread.id: one.thread for one in good}
     budgets = share_budget([match.similarity for match in seen], limits.budget) if seen else []
     asked = Counter(terms(f"{thread.title}\n{thread.body}"))
@@ -204,6 +209,12 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
             }
             found.append(Found(ranking.judged(candidate, signals), texts[candidate.entry.id], why))
     return sorted(found, key=lambda one: surest_first(one.candidate))
+
+
+def _first(found: list[Found], most: int, kept: frozenset[ThreadId]) -> list[Found]:
+    """The first so many, in their order; those that are kept before others."""
+    chosen = sorted(found, key=lambda one: one.thread.id not in kept)[:most]
+    return [one for one in found if one in chosen]
 
 
 def _canonical(hits: list[Hit], library: Library, before: datetime | None) -> dict[ThreadId, Entry]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from bot.answer import Context
+from bot.comment.seal import fingerprint, seal
 from bot.github.errors import ForgeError
-from bot.kept import Wish
+from bot.kept import FORGET, Wish
 from bot.lookout import fetch_missing
 from bot.model import GHOST, ThreadId
 from bot.parts import FULL_DAY, Bot
@@ -37,6 +38,7 @@ DONE = {
     "off": "asked to say nothing more here",
     "on": "asked to speak here again",
     "refresh": "asked for a new answer",
+    FORGET: "the issue was forgotten",
 }
 """What was asked for, in the words of the job summary."""
 
@@ -164,6 +166,12 @@ def _planned(request: Request, hour: LastHour, earlier: Iterable[ReplyPlan], bot
     known = [wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before]
     known += [plan.wish for plan in earlier if plan.request.thread.id == key]
     silent, limit = is_off(known), bot.settings.commands.searches_per_hour
+    if name == FORGET:  # an administrator was heard before, unless the API could not be asked then
+        if may_administer(request, bot):
+            return ReplyPlan(request, WAITING, waits="whether the account may ask for that could not be seen")
+        told = ["admins"] if used < limit else []
+        why = "only an administrator of the repository may ask for that"
+        return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
     if name in EFFECTIVE:
         if not _may_change(request, bot):
             told = ["refused"] if used < limit else []
@@ -175,15 +183,18 @@ def _planned(request: Request, hour: LastHour, earlier: Iterable[ReplyPlan], bot
         told = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
         why = SWITCHED_OFF if silent else f"{SPENT} (commands.searches_per_hour: {limit})"
         return _said(ReplyPlan(request, "limited", good=False, why=why), told, bot, silent)
-    if name == "help":
-        return _helped(request, bot)
-    context = _found(request, bot)
+    return _helped(request, bot) if name == "help" else looked_up(request, bot)
+
+
+def looked_up(request: Request, bot: Bot, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
+    """What memory has to say to a request that has it looked through; of ``only`` these threads where any are named."""
+    name, context = request.name, _found(request, bot, only)
     nothing = all(mention.missing for mention in context.mentioned)
     if request.question and nothing:
         return ReplyPlan(request, name)  # who asks their colleagues is not told that memory knows nothing
     is_search = request.command is not None and bool(request.command.words)
     told = ["nothing"] if nothing and is_search else []
-    return _said(ReplyPlan(request, name, context, good=not nothing), told, bot, silent)
+    return _said(ReplyPlan(request, name, context, good=not nothing), told, bot, silent=False)
 
 
 def _changes(request: Request, known: Sequence[Wish]) -> bool:
@@ -226,7 +237,12 @@ def _said(plan: ReplyPlan, told: Sequence[str], bot: Bot, silent: bool) -> Reply
     )
     if rendered.problem:
         bot.note(rendered.problem)
-    return replace(plan, text=rendered.text)
+    return replace(plan, text=seal(rendered.text, fingerprint(plan.context)))
+
+
+def may_administer(request: Request, bot: Bot) -> bool:
+    """Whether an administrator of the repository asks, as the API says now."""
+    return request.by != GHOST and bot.forge.permission(request.by) == "admin"
 
 
 def _may_change(request: Request, bot: Bot) -> bool:
@@ -239,8 +255,8 @@ def _may_change(request: Request, bot: Bot) -> bool:
     return request.by != GHOST and bot.forge.permission(request.by) in WRITERS
 
 
-def _found(request: Request, bot: Bot) -> Context:
-    desk = Desk(bot.memory, bot.settings, bot.place, (request.thread.id,))
+def _found(request: Request, bot: Bot, only: frozenset[ThreadId]) -> Context:
+    desk = Desk(bot.memory, bot.settings, bot.place, (request.thread.id,), only)
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:

@@ -85,6 +85,12 @@ def asked(look: Look, bot: Bot) -> list[Request]:
     return sorted(found, key=lambda request: (request.at, request.key))
 
 
+def new_requests(thread: Thread, event: Event, bot: Bot) -> list[Request]:
+    """What is asked on a thread and of which memory has nothing; of one without comments, by the event's own."""
+    held = {wish.comment_id for wish in bot.memory.wishes([thread.id]).get(thread.id, ())}
+    return [request for request in _requests(_whole(thread, event, bot), bot) if request.key not in held]
+
+
 def unheard(records: Iterable[Record], bot: Bot) -> tuple[Wish, ...]:
     """What is asked on threads that are read as history, and of which memory has nothing: no later list shows it as
     news, so that it has to be kept with them."""
@@ -158,14 +164,30 @@ def _requests(thread: Thread, bot: Bot) -> Iterator[Request]:
         yield opening
     for comment in thread.comments:
         is_as_written = comment.updated_at is None and _may_ask(comment.author, comment.is_bot, comment.created_at, bot)
-        if comment.id and is_as_written and (request := _in_comment(thread, comment, comment.id, bot)):
+        are_heard = bot.settings.commands.enabled
+        if comment.id and is_as_written and (request := _in_comment(thread, comment, comment.id, bot, are_heard)):
             yield request
 
 
+def request_of(thread: Thread, key: int, bot: Bot) -> Request | None:
+    """What comment ``key``, or for the thread's own number its opening text, asks today, however long ago it was
+    written; None where it asks nothing, is gone, or was edited."""
+    if key == thread.id:
+        return _in_opening(thread, bot)
+    comment = next((each for each in thread.comments if each.id == key and each.updated_at is None), None)
+    return _in_comment(thread, comment, key, bot, True) if comment else None
+
+
 def _opening(thread: Thread, bot: Bot) -> Request | None:
-    """What an issue's own text asks; one that points at issues is answered by what the comment says of those."""
+    """What the text of a young issue asks."""
     is_over = thread.is_closed or thread.locked
-    if is_over or not isinstance(thread.id, int) or not _may_ask(thread.author, thread.is_bot, thread.created_at, bot):
+    may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, bot)
+    return _in_opening(thread, bot) if may_ask and not is_over else None
+
+
+def _in_opening(thread: Thread, bot: Bot) -> Request | None:
+    """What an issue's own text asks; one that points at issues is answered by what the comment says of those."""
+    if not isinstance(thread.id, int):
         return None
     texts = (strip_boilerplate(thread.body), thread.title)
     question = next((found for text in texts if (found := _recalled(text, thread.author, bot))), None)
@@ -174,9 +196,10 @@ def _opening(thread: Thread, bot: Bot) -> Request | None:
     return Request(thread, thread.id, thread.author, thread.created_at, question=question)
 
 
-def _in_comment(thread: Thread, comment: Message, key: int, bot: Bot) -> Request | None:
+def _in_comment(thread: Thread, comment: Message, key: int, bot: Bot, are_heard: bool) -> Request | None:
+    """What a comment asks; commands only where they ``are_heard``."""
     place = bot.place
-    found = commands(comment.text, repo=place.repo, hosts=place.hosts) if bot.settings.commands.enabled else ()
+    found = commands(comment.text, repo=place.repo, hosts=place.hosts) if are_heard else ()
     if found:
         same = [command for command in found if command.name == found[0].name and command.clear]
         numbers = dict.fromkeys(number for command in same for number in command.about)

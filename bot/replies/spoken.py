@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, Unreachable
 from bot.github.threads import OwnComment, own_comment
-from bot.kept import Changes, Wish
+from bot.kept import Changes, StandingComment, Wish
 from bot.parts import Bot
 from bot.replies.prepared import ReplyPlan, react
 from bot.replies.requests import closed
@@ -37,7 +37,8 @@ def answer(plans: Iterable[ReplyPlan], bot: Bot) -> list[Spoken]:
     told = [_answered(plan, bot) for plan in mine]
     refused = [plan for plan, spoken in zip(mine, told, strict=True) if spoken.is_refused]
     if refused:
-        bot.memory.stage(Changes(wishes=tuple(closed(wish) for wish in promises(refused, bot))))
+        gone = tuple(StandingComment(plan.request.thread.id, bot.now, plan.request.key) for plan in refused)
+        bot.memory.stage(Changes(wishes=tuple(closed(wish) for wish in promises(refused, bot)), standing=gone))
         bot.memory.commit("Take back replies that could not be written")
     return told
 

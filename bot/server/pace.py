@@ -52,10 +52,10 @@ class PacedStore:
     def open(self, want: Iterable[str] = ()) -> Snapshot:
         return self._store.open(want)
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         """As `Store.write`, after a wait where there were enough of late. Raises Stopping."""
         self._pace.room((*self._earlier, *self.pushes), self._stop)
-        written = self._store.write(base, edits, message)
+        written = self._store.write(base, edits, message, squash=squash)
         if written is not base:
             self.pushes.append(self._pace.clock())
         return written

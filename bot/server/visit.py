@@ -216,6 +216,10 @@ class Visit:
         heard, told = len(self.hearing.met), list[Spoken]()
         error = self._caught(lambda: told.extend(handle(group.event, bot)))
         for spoken in told:
+            if spoken.renews:
+                self.hearing.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
+        told = [spoken for spoken in told if not spoken.renews]
+        for spoken in told:
             known = self.spoken.get(spoken.id)
             if known is None or not known.spoke:
                 self.spoken[spoken.id] = spoken
@@ -309,6 +313,7 @@ class Visit:
         left = [said.trying_since for said in promised if said.at > oldest]
         wishes = (wish for wish in memory.recent_wishes(oldest) if wish.state == "pending" and wish.id not in kept)
         left += [wish.trying_since for wish in wishes]
+        left += [None for _ in memory.owed[:1] if bot.settings.mode == "comment"]
         return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
 
     def _caught(self, call: Callable[[], object]) -> PrecedentError | None:

@@ -217,8 +217,10 @@ def test_a_reply_with_findings_does_not_say_that_there_are_none() -> None:
 
 
 def test_a_withdrawn_comment_is_one_line_under_the_marker() -> None:
-    assert find_marker(withdrawn("one"), "one")
-    assert len(withdrawn().splitlines()) == 2
+    for reply_to in (None, 77):
+        text = withdrawn(marker("one", reply_to))
+        assert find_marker(text, "one", reply_to)
+        assert len(text.splitlines()) == 2
 
 
 def test_missing_templates_are_a_fault_outside(tmp_path: Path) -> None:

@@ -62,13 +62,15 @@ CONTEXTS = [
     ),
 ]  # fmt: skip
 
-SENTENCES = ("off", "on", "refresh", "nothing", "refused", "others_left", "unclear", "help", "ask")
+FORGETTING = ("forget", "forget_left", "forget_history", "forget_refused", "forget_unreached")
+SENTENCES = ("admins", "off", "on", "refresh", "nothing", "refused", "others_left", "unclear", "help", "ask")
 
 
 def spoken(words: Words, searched: str = "x") -> str:
     """Everything that a reply may say beside its findings, to somebody who searched for ``searched``."""
     told = [sentence(name, Command("search", searched, line="/precedent serach"), words, 5) for name in SENTENCES]
     told += [sentence("limited", None, words, often) for often in (1, 2)]
+    told += [words.say(f"reply_{name}") for name in FORGETTING]
     return "\n\n".join(
         [*told, *(sentence("wrong", Command("wrong", about=about), words, 5) for about in ((5,), (5, 6)))]
     )
@@ -95,7 +97,7 @@ def test_every_text_is_used() -> None:
     for searched, shown in ((0, ()), (1, ()), (2, ()), (2, (7,))):
         words.footer(searched, shown, commands=searched > 1)
     for off in (True, False):
-        withdrawn(words=words, off=off)
+        withdrawn("", words, off=off)
     spoken(words)
     sources = "".join(path.read_text(encoding="utf-8") for path in SHIPPED.glob("*.md.j2"))
     texts.used |= {name for name in FIXED if f"words.{name}" in sources}

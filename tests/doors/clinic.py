@@ -35,7 +35,7 @@ WORKFLOW = """on:
     inputs:
       run:
         type: choice
-        options: [catch-up, rebuild, answer, backtest]
+        options: [catch-up, rebuild, answer, forget, backtest]
 permissions: {}
 concurrency:
   group: precedent

@@ -21,7 +21,7 @@ RUN = "          run: ${{ inputs.run }}\n"
 FORM = """    inputs:
       run:
         type: choice
-        options: [catch-up, rebuild, answer, backtest]
+        options: [catch-up, rebuild, answer, forget, backtest]
 """
 
 

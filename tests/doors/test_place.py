@@ -27,11 +27,11 @@ from bot.memory.git_errors import GitError
 from bot.memory.memory import Memory
 from bot.memory.own_remote import OwnRemote
 from bot.memory.store import StoreError
-from bot.model import Thread
+from bot.model import FORGOTTEN, Thread, Tombstone
 from bot.reading.words import terms
 from tests.fakes.git_http import GitServer
-from tests.memory.remotes import Hosted, bare_repository, commit, git
-from tests.memory.samples import issue, remember
+from tests.memory.remotes import Hosted, bare_repository, commit, git, holds
+from tests.memory.samples import at, issue, remember
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample/history.jsonl"
 OPEN = {"GIT_TERMINAL_PROMPT": "0"}
@@ -107,6 +107,23 @@ def age(cache: Path, seconds: float) -> None:
 
 
 # In a checkout
+
+
+@pytest.mark.slow
+def test_what_was_forgotten_leaves_this_machine_with_the_next_fetch(checkout: Path, remote: Path) -> None:
+    push(remote, *(issue(key) for key in range(901, 905)))
+    push(remote, issue(900, 1, body="the key is zebrafinch7731, said octocat"))
+    with opened(Where(checkout)) as place:
+        assert ids(place, "zebrafinch7731") == [900]
+    cache = cache_of(checkout)
+    assert holds(cache, "zebrafinch7731")
+    with BranchStore(str(remote), "precedent") as store:
+        memory = Memory(store).open([900])
+        memory.stage(Changes(records=(Tombstone(900, at(2), FORGOTTEN),)))
+        memory.commit("Forget 900", squash=True)
+    with opened(Where(checkout, refresh=True)) as place:
+        assert (ids(place, "zebrafinch7731"), place.glance.size) == ([], 77)
+    assert holds(cache, "zebrafinch7731") == []
 
 
 @pytest.mark.slow

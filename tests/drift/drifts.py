@@ -48,13 +48,13 @@ DRIFTS = {
     "an input by another name": Drift("action.yml", "  dry-run:\n", "  dryrun:\n", REFERENCE, "dryrun"),
     "the default of an input": Drift("action.yml", "default: 'false'", "default: 'true'", REFERENCE, "dry-run"),
     "what an input may be": Drift(
-        "action.yml", "rebuild, answer, backtest.'", "rebuild, answer.'", REFERENCE, "backtest"
+        "action.yml", "answer, forget, backtest.'", "answer, forget.'", REFERENCE, "backtest"
     ),
     "what an input is for": Drift(
-        "action.yml", "The issue to answer when run is answer.", "The issue.", REFERENCE, "when run is answer"
+        "action.yml", "The issue, when run is answer or forget.", "The issue.", REFERENCE, "when run is answer"
     ),
     "a choice of an input in the code": Drift(
-        "bot/inputs.py", '"rebuild", "answer", "backtest"),', '"rebuild", "answer", "replay"),', REFERENCE, "replay"
+        "bot/inputs.py", '"answer", "forget", "backtest"),', '"answer", "forget", "replay"),', REFERENCE, "replay"
     ),
     "an input of the code alone": Drift(
         "bot/inputs.py",

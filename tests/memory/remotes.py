@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import time
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,3 +86,32 @@ def commit(repository: Path, entries: dict[str, tuple[str, bytes]], ref: str = "
     made = git(repository, "commit-tree", "-m", "by hand", git(repository, "write-tree"))
     git(repository, "update-ref", ref, made)
     return made
+
+
+def shown(repository: Path, kind: str, name: str) -> bytes:
+    """The content of an object, as it is."""
+    command = ["git", "-C", str(repository), "cat-file", kind, name]
+    return subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+
+
+def holds(place: Path, word: str) -> list[str]:
+    """The files below a folder in which a word is, as it is or deflated."""
+    wanted = word.encode()
+    files = (path for path in place.rglob("*") if path.is_file())
+    return [
+        str(path) for path in files if any(wanted in part for part in (path.read_bytes(), *inflated(path.read_bytes())))
+    ]
+
+
+def parts(data: bytes) -> Iterator[bytes]:
+    """These bytes, and all that something deflated in them unpacks to."""
+    yield data
+    yield from inflated(data)
+
+
+def inflated(data: bytes) -> Iterator[bytes]:
+    """All that something deflated in these bytes unpacks to, such as the objects of a pack."""
+    for start in range(len(data) - 1):
+        if data[start] == 0x78 and not (data[start] << 8 | data[start + 1]) % 31:
+            with suppress(zlib.error):
+                yield zlib.decompressobj().decompress(data[start:], 1 << 22)

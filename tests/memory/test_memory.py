@@ -273,11 +273,11 @@ class Contested:
     def open(self, want: Iterable[str] = ()) -> Snapshot:
         return self._store.open(want)
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         if self.left:
             self.left -= 1
             remember(Memory(self._other).open(), issue(100 + self.left, self.left))
-        return self._store.write(base, edits, message)
+        return self._store.write(base, edits, message, squash=squash)
 
     def close(self) -> None:
         self._store.close()
@@ -314,7 +314,7 @@ class Full:
     def open(self, want: Iterable[str] = ()) -> Snapshot:
         return self._store.open(want)
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         raise self._error
 
     def close(self) -> None:

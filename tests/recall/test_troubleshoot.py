@@ -1,6 +1,7 @@
 """Similar threads: those that ended apart from the open ones, duplicates folded, nothing shown twice."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Unpack
@@ -55,6 +56,18 @@ def test_the_closed_ones_stand_apart_from_the_open_ones(remember: Remember) -> N
     assert ids(found) == [[1], [2]]
     assert found[0][0].conversation[0].author == "monalisa"
     assert found[1][0].conversation == ()
+
+
+def test_what_is_shown_already_stays_below_the_floor_and_takes_no_place_of_another(remember: Remember) -> None:
+    memory = remember(*(closed(n, f"{TITLE} {n}", BODY) for n in range(1, 5)), *FILLER)
+    (shown, _) = ids(ask(memory))
+    (left,) = {1, 2, 3, 4} - set(shown)
+    none = Limits(floor=1.0, closed=3, open=2, budget=12_000)
+    assert ids(ask(memory, limits=none)) == [[], []]
+    assert ids(ask(memory, limits=replace(none, kept=frozenset({left})))) == [[left], []]
+    (again, _) = ids(ask(memory, limits=replace(LIMITS, kept=frozenset({left, shown[0]}))))
+    assert {left, shown[0]} < set(again)
+    assert len(again) == 3
 
 
 def test_what_is_not_alike_is_not_shown(remember: Remember) -> None:

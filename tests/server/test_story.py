@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance.stage import BOT, Stage
 from tests.fakes.github import FakeGitHub
-from tests.server.stage import READY, SLUG, ServerStage
+from tests.server.stage import READY, SLUG, ServerStage, until
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +79,24 @@ def test_three_deliveries_bring_the_comments_that_the_action_writes(server: Serv
         ours = said(server.github, f"{SLUG}[bot]", number, server.git.url, "app")
         assert ours == said(action.github, BOT, number, action.git.url, "action")
         assert ours, f"nothing was said on {number}"
+
+
+def test_what_an_issue_shows_of_another_stays_true(server: ServerStage) -> None:
+    """Twelve comments quote a decision that is deleted: ten are changed in the turn of that event, two in the next."""
+    server.start()
+    github, login = server.github, f"{SLUG}[bot]"
+    numbers = [github.open_issue("monalisa", f"Which database, {n}", "What did we choose in #1?") for n in range(12)]
+    for number in numbers:
+        assert server.deliver("issues", "opened", number) == 202
+        server.settle(READY)
+    assert all(DECISION in github.comments_by(login, number)[0].body for number in numbers)
+    (decision,) = (comment.id for comment in github.issue(1).comments)
+    github.delete_comment(decision)
+    assert server.deliver("issue_comment", "deleted", 1, decision) == 202
+    server.settle(READY)
+    bodies = [github.comments_by(login, number)[0].body for number in numbers]
+    assert sum(DECISION not in body for body in bodies) >= 10
+    until(lambda: all(DECISION not in github.comments_by(login, number)[0].body for number in numbers), 200)
 
 
 def test_what_was_said_and_why_is_on_the_status_page(server: ServerStage) -> None:

@@ -20,6 +20,7 @@ from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Instant, Lane, Result, Told, Work
 from bot.server.turn import PAUSES
 from tests.fakes.payloads import EventfulProject
+from tests.memory.remotes import holds
 from tests.server.town import Town
 
 AWAY = "the database is away"
@@ -359,3 +360,21 @@ def test_a_turn_comes_ten_seconds_after_one_that_pushed_and_gives_its_ticket_bac
     town.turn(lane)
     assert (town.row(project, third).state, town.row(project, third).begun) == ("waiting", 0)
     assert lane.key in town.here.tickets.live()
+
+
+@pytest.mark.slow
+def test_what_an_administrator_has_forgotten_leaves_the_clone_and_the_ledger_too(town: Town) -> None:
+    project = town.project("octo-org/app", "zebrafinch7731")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    assert holds(town.clones, "zebrafinch7731")
+    project.set_permission("octo-org", "admin")
+    town.pass_time(150)
+    asked = project.comment(1, "octo-org", "/precedent forget")
+    town.hear_of(project, Event("issue_comment", "created", 1, comment_id=asked))
+    town.settle()
+    assert "This issue is forgotten" in town.comments(project, 1)[0]
+    assert town.comments(project, 2) == []
+    assert holds(town.clones, "zebrafinch7731") == []
+    assert "zebrafinch7731" not in repr([town.here.rows(town.lane(project)), town.done()])

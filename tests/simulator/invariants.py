@@ -18,6 +18,7 @@ from bot.model import Thread, Tombstone
 from bot.reading.digest import digest
 from bot.recall.query import similar_query
 from tests.simulator.bare import NONE, Bare, Move
+from tests.simulator.displays import stale
 from tests.simulator.eye import OURS
 from tests.simulator.memories import differences, open_memory, standing, undone
 from tests.simulator.scene import REPOSITORY, Ran, Scene
@@ -65,7 +66,9 @@ def at_the_end(scene: Scene, told_gone: set[int]) -> list[str]:
         found += _files(memory)
         found += _index(memory)
         found += _answers(scene, memory)
+        found += _ties(memory)
         found += [f"(2) a note: {note}" for note in memory.notes]
+    found += stale(scene, told_gone)
     return found
 
 
@@ -117,6 +120,17 @@ def _index(memory: Memory) -> Iterator[str]:
     again = [[hit.entry.id for hit in memory.search(query)] for query in asked]
     if [set(ids) for ids in hits] != [set(ids) for ids in again]:
         yield f"(2) the index finds {hits} instead of {again}"
+
+
+def _ties(memory: Memory) -> Iterator[str]:
+    """(2) Each thread knows the comments that show it, and nothing is owed to a comment any more."""
+    ties = list(memory.every_tie())
+    shows = {(key, one.spot) for each in ties for one in each.comments for key in one.shows}
+    listed = {(each.id, spot) for each in ties for spot in each.shown_in}
+    if shows != listed:
+        yield f"(2) comments show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
+    if memory.owed:
+        yield f"(8) comments are not worked out again: {memory.owed[:2]}"
 
 
 def _answers(scene: Scene, memory: Memory) -> Iterator[str]:

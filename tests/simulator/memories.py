@@ -29,7 +29,7 @@ class Looking:
     def open(self, want: Iterable[str] = ()) -> Snapshot:
         return self.snapshot
 
-    def write(self, base: Snapshot, edits: Edits, message: str) -> Snapshot:
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         raise StoreError("nothing is written here")
 
     def close(self) -> None:
@@ -109,14 +109,14 @@ def standing(scene: Scene) -> list[Key]:
 
 
 def waits(scene: Scene, *, fully: bool) -> bool:
-    """Whether memory says that somebody still waits. A promise that was kept waits for nothing but to be seen so,
-    which only counts ``fully``."""
+    """Whether memory says that somebody still waits, or a comment to be worked out again. A promise that was kept waits
+    for nothing but to be seen so, which only counts ``fully``."""
     kept = set() if fully else set(standing(scene))
     with open_memory(scene) as memory:
         wishes = memory.every_wish() if memory.size else ()
         owed = [(int(key), 0) for key in memory.pending]
         owed += [(int(wish.id), wish.comment_id) for wish in wishes if wish.state == "pending"]
-    return any(key not in kept for key in owed)
+        return bool(memory.owed) or any(key not in kept for key in owed)
 
 
 def undone(scene: Scene) -> list[str]:

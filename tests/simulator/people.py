@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -34,6 +35,7 @@ SUBJECTS = (
      "Set fold_accents = true in the search section."),
 )  # fmt: skip
 WORDS = ("again", "since yesterday", "on two machines", "after the upgrade", "only sometimes", "with a clean profile")
+NOTE = re.compile(r"\bnote \d{4}\b")
 STEPS = (0, 0, 0, 1, 20, 90, 200, 400, 1800, 7200, 30_000, 100_000, 300_000)
 """Seconds between two things that happen; no time at all gives equal timestamps."""
 
@@ -67,6 +69,7 @@ class People:
         self.scene, self.fake, self.chance = scene, scene.fake, chance
         self.story: Callable[[str], None] = lambda line: None
         self.is_calm = False
+        self.notes = 0
 
     def act(self) -> Delivery | None:
         """One thing happens, of those that can happen now; at least an issue can always be opened."""
@@ -115,7 +118,9 @@ class People:
         numbers = [number for number in self._numbers() if number != issue.number] or [1]
         texts = (remedy, f"I see `{error}` too.", "Any news?", f"This is like #{self.chance.choice(numbers)}, I think.",
                  f"Duplicate of #{self.chance.choice(numbers)}", "We decided to keep it as it is.")  # fmt: skip
-        return self._said(issue.number, self._somebody(), self.chance.choice(texts))
+        return self._said(
+            issue.number, self._somebody(), self.chance.choice(texts).replace(".", f", {self._note()}.", 1)
+        )
 
     def _command(self) -> Delivery | bool:
         issue = self._any_issue()
@@ -153,7 +158,9 @@ class People:
         comment = self._any_comment()
         if comment is None:
             return False
-        self.fake.edit_comment(comment.id, f"{comment.body}\n\nEdit: {self.chance.choice(WORDS)}.")
+        taken_back = self.chance.random() < 0.5
+        kept = NOTE.sub(self._note(), comment.body) if taken_back else comment.body
+        self.fake.edit_comment(comment.id, f"{kept}\n\nEdit: {self.chance.choice(WORDS)}.")
         return self._event("issue_comment", "edited", comment.issue.number, comment.id)
 
     def _delete_comment(self) -> Delivery | bool:
@@ -264,6 +271,11 @@ class People:
         body = self.fake.repo.comments[comment].body if comment in self.fake.repo.comments else ""
         self.story(f"{delivery.label} {body[:60]!r}" if body else delivery.label)
         return delivery
+
+    def _note(self) -> str:
+        """Words that nobody wrote before: where they are shown, it is known who wrote them, and whether they stand."""
+        self.notes += 1
+        return f"note {self.notes:04d}"
 
     def _subject(self) -> Sequence[str]:
         return self.chance.choice(SUBJECTS)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.simulator.displays import is_shown
 from tests.simulator.eye import Watched
 from tests.simulator.memories import waits
 from tests.simulator.people import STEPS, SUBJECTS, TURNS, People, grow, settle_in
@@ -240,10 +241,12 @@ class Story:
 
         Where a fix is, is looked up once, when it is first told; folding a comment that is taken back is one more. So
         is the timeline of a thread that was closed, where another one changed too, such as by our own comment. Who asks
-        gets a reply of its own, and where replies stand numbers of comments tell nothing.
+        gets a reply of its own, and where replies stand numbers of comments tell nothing. What a comment of ours shows
+        costs what it takes to keep that true.
         """
         alone, self.since = self.since == 1, 0
-        is_asked = any(reply for _, reply in self.fake.created)
+        number = ran.delivery.number
+        is_asked = any(reply for _, reply in self.fake.created) or (number is not None and is_shown(self.scene, number))
         if is_asked or not (alone and self.people.is_calm and self.start == "warm" and ran.delivery.number):
             return
         reads = [

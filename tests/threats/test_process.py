@@ -39,6 +39,7 @@ CALLS = {
     "POST /issues/N/comments",
     "POST /issues/comments/N/reactions",
     "PATCH /issues/comments/N",
+    "DELETE /issues/comments/N",
 }
 """All that a run asks of the REST API of its repository; docs/security.md lists it."""
 
@@ -70,6 +71,8 @@ class Story:
         self.act("push")
         self.act("release", "published")
         scene.environment = {"INPUT_RUN": "rebuild"}
+        self.act("workflow_dispatch")
+        scene.environment = {"INPUT_RUN": "forget", "INPUT_ISSUE": str(number)}
         self.act("workflow_dispatch")
         scene.environment = {"INPUT_RUN": "backtest"}
         self.act("workflow_dispatch")
@@ -167,7 +170,8 @@ def test_the_list_holds_every_call_that_the_code_can_make() -> None:
 
 
 def test_the_documents_list_every_call() -> None:
-    listed = set(re.findall(r"^\| `((?:GET|POST|PATCH)\b[^`]*)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    page = PAGE.read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `((?:GET|POST|PATCH|DELETE)\b[^`]*)`", page, re.MULTILINE))
     assert {short(words.replace(API, "")) for words in listed} == {words.strip() for words in CALLS} | {"POST /graphql"}
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bot.doors.archives import read_archive
-from bot.kept import Changes, Fix, Reading, Said, Wish
+from bot.kept import Changes, Fix, Reading, Renewal, Said, StandingComment, Wish
 from bot.memory.folder import FolderStore
 from bot.memory.layout import Sizes
 from bot.memory.learned import Lesson
 from bot.memory.memory import Memory
-from bot.model import Kind, Message, Thread, TimelineEvent, Tombstone
+from bot.model import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
 from bot.ranking import shipped
 
 SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
@@ -36,17 +36,28 @@ CLAIM = Thread(
 )  # fmt: skip
 PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
 GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
+LEFT = Tombstone(904, AT, FORGOTTEN)
 SAID = (Said(900, "said", AT, "told", "f", 905, ((12, 0.5),), "q", AT, 1, 2), Said(902, "pending", AT, text_hash="f"))
 WISHES = (
     Wish(900, 906, "wrong", "octocat", AT, (12,), "done", 907, AT),
     Wish(900, 908, "context", "octocat", AT, (12, "docs/all.md"), "pending", None, AT),
 )
 FIX = Fix(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True, True)
+AFTER = Fix(12, "b" * 40, AT)
+
+STANDING = (
+    StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
+    StandingComment(900, AT, 906, "f", (12, 900), (), AT),
+)
+DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
-    records=(THREAD, CLAIM, PAGE, GONE),
+    records=(THREAD, CLAIM, PAGE, GONE, LEFT),
     said=SAID,
     wishes=WISHES,
     fixes=(FIX,),
+    standing=STANDING,
+    renewed=(DONE,),
+    unseen=(Tombstone(903, AT, "unseen"),),
     pages=(("docs", "b" * 40),),
     cursor=AT,
     reading=Reading(AT, AT, frozenset({1, 900})),
@@ -60,6 +71,7 @@ def files(folder: Path) -> dict[str, bytes]:
     memory = Memory(FolderStore(folder), sizes=SMALL).open()
     memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
     memory.stage(CHANGES)
+    memory.stage(Changes(fixes=(AFTER,)))
     memory.teach(LESSON)
     memory.rebuild_index()
     memory.commit("All of it")
@@ -71,7 +83,8 @@ def files(folder: Path) -> dict[str, bytes]:
 def unset() -> list[str]:
     """Fields of the values above that none of them sets: nobody would see how they are written."""
     kinds: dict[type, list[Any]] = {}
-    for value in (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, MESSAGE, *EVENTS, CHANGES, CHANGES.reading, LESSON):
+    values = (THREAD, PAGE, GONE, *SAID, *WISHES, FIX, *STANDING, DONE, MESSAGE, *EVENTS, CHANGES, LESSON)
+    for value in (*values, CHANGES.reading):
         kinds.setdefault(type(value), []).append(value)
     return [
         f"{kind.__name__}.{field.name}"

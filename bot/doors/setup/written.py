@@ -29,7 +29,7 @@ TRIGGERS = {
     "push": "the documentation on the default branch changed",
     "release": "the notes of a release can be found",
     "schedule": "each night: what a lost run missed, feedback, learning",
-    "workflow_dispatch": "by hand: a rebuild, a backtest, or the answer to one issue",
+    "workflow_dispatch": "by hand: a rebuild, a backtest, or one issue to answer or to forget",
 }
 _FOLDERS = tuple(Path(__file__).resolve().parents[up] / "templates" for up in (2, 3))
 """In a wheel inside the package, in a checkout and in the image beside it."""

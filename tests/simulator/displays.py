@@ -1,0 +1,84 @@
+"""What our comments show of other issues, read from their text, beside what the forge has: the two must agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bot.comment.seal import read_seal
+from bot.voice import NOTHING
+from tests.fakes.state import Comment
+from tests.simulator.eye import OURS
+from tests.simulator.people import NOTE
+from tests.simulator.scene import Scene, is_mine
+
+ITEM = re.compile(r"- \[(.+?)\]\(\S+?/issues/(\d+)\) · (.*)")
+LINKED = re.compile(r"/issues/\d+#issuecomment-(\d+)")
+OPEN = ("still open", "open again", "no comments", "1 comment")
+
+
+def stale(scene: Scene, told_gone: set[int]) -> Iterator[str]:
+    """(9) No comment that stands shows text or a state that the forge no longer has, one catch-up after the change.
+
+    What a person edited keeps its state; what was deleted while nobody told of it is not known to be.
+    """
+    repo = scene.fake.repo
+    texts = [text for issue in repo.issues.values() for text in (issue.title, issue.body)]
+    texts += [comment.body for comment in repo.comments.values() if not is_mine(scene.fake, comment.id)]
+    there = {note for text in texts for note in NOTE.findall(text or "")}
+    untold = {note for number in _untold(scene, told_gone) for note in NOTE.findall(_text(scene, number))}
+    for comment in scene.fake.comments_by("github-actions[bot]"):
+        seal, where = read_seal(comment.body), f"the comment {comment.id} on #{comment.issue.number}"
+        if comment.id not in repo.comments or (seal and seal.untouched and seal.content == NOTHING):
+            continue
+        yield from (f"(9) {where} shows {note!r}" for note in set(NOTE.findall(comment.body)) - there - untold)
+        yield from (f"(9) {where} answers what is gone" for _ in [1] if _is_orphan(scene, comment))
+        if seal and seal.untouched:
+            yield from (f"(9) {where} {told}" for told in _items(scene, comment.body, told_gone))
+
+
+def is_shown(scene: Scene, number: int) -> bool:
+    """Whether a comment of ours shows this issue."""
+    ours = (comment.body for comment in scene.fake.comments_by("github-actions[bot]"))
+    return any(f"/issues/{number})" in body or f"/issues/{number}#" in body for body in ours)
+
+
+def _items(scene: Scene, body: str, told_gone: set[int]) -> Iterator[str]:
+    section = ""
+    for line in body.splitlines():
+        section = line if line.startswith("**") else section
+        item = ITEM.match(line)
+        issue = scene.fake.repo.issues.get(int(item[2])) if item else None
+        if item and issue is None and int(item[2]) in told_gone:
+            yield f"shows #{item[2]}, which is gone"
+        if item and issue and not issue.pull:
+            is_open = item[3].startswith(OPEN) or section == "**Open now**"
+            if is_open is not (issue.state == "open"):
+                yield f"shows #{item[2]} as {item[3][:40]!r}, and it is {issue.state}"
+            if item[1] != issue.title:
+                yield f"shows #{item[2]} as {item[1]!r}, and it is {issue.title!r}"
+    for linked in LINKED.findall(body):
+        removed = scene.fake.repo.removed.get(int(linked))
+        if removed and removed.issue.number in scene.fake.repo.issues:
+            yield f"links to comment {linked}, which is deleted"
+
+
+def _is_orphan(scene: Scene, comment: Comment) -> bool:
+    """Whether it is a reply to a comment that is deleted or edited; one to an opening text is none."""
+    key = OURS.replied({"body": comment.body, "user": {"login": comment.author.login if comment.author else None}})
+    if key is None or key == comment.issue.number:
+        return False
+    asked = scene.fake.repo.comments.get(key)
+    return asked is None or asked.updated_at != asked.created_at
+
+
+def _untold(scene: Scene, told_gone: set[int]) -> set[int]:
+    return {*scene.fake.repo.deleted, *scene.fake.repo.moved} - told_gone
+
+
+def _text(scene: Scene, number: int) -> str:
+    gone = scene.fake.repo.deleted.get(number)
+    if gone is None:
+        to, moved = scene.fake.repo.moved[number]
+        gone = scene.elsewhere.repo.issues.get(moved) if to == scene.elsewhere.repo.id else None
+    return "\n".join(comment.body for comment in gone.comments) if gone else ""
