@@ -98,7 +98,9 @@ def test_what_is_only_in_the_conversation_goes_too(stage: Stage) -> None:
     run(stage, "issue_comment", "deleted", 1, comment)
     assert "555-0199" not in comment_on(stage, number)
     after = read_seal(comment_on(stage, number))
-    assert before and after and before.content == after.content
+    assert before
+    assert after
+    assert before.content == after.content
     assert patches(stage) == 1, "the comment on 3 never quoted it"
 
 
