@@ -120,8 +120,7 @@ def _gone(event: Event, number: int, held: Record | None, bot: Bot) -> Tombstone
 
 
 def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], listed: Collection[int], bot: Bot) -> News:
-    """The news with the event's own thread, which the list may not show yet or no longer: one that a comment of ours
-    shows, may be hidden."""
+    """The news with the event's own thread, which the list may not show yet or no longer."""
     number = event.number
     assert number is not None
     if event.forgets:
@@ -129,8 +128,8 @@ def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], listed
         return replace(news, records=(*(r for r in news.records if r.id != number), gone))
     if (event.is_pull and not bot.settings.pulls) or any(r.id == number for r in news.records):
         return news
-    if number in held and (number in listed or not is_shown(number, bot.memory)):
-        return news
+    if number in held:
+        return news if number in listed or not is_shown(number, bot.memory) else _with_look(news, event, number, bot)
     try:
         thread, own, issue = read_thread(bot.forge, bot.own, number, fresh=event.may_be_answered)
     except Gone as error:
@@ -141,6 +140,17 @@ def _with_hint(news: News, event: Event, held: Mapping[ThreadId, Record], listed
     if issue.get("pull_request") and not bot.settings.pulls:
         return news
     return replace(news, records=(*news.records, thread), own={**news.own, number: own})
+
+
+def _with_look(news: News, event: Event, number: int, bot: Bot) -> News:
+    """The news, with whether the event's own thread, which comments of ours show, can still be seen."""
+    try:
+        bot.forge.issue(number)
+    except Gone as error:
+        return _without_hint(news, event, error, bot)
+    except ForgeError as error:
+        return replace(news, fault=news.fault or error)
+    return news
 
 
 def _without_hint(news: News, event: Event, gone: Gone, bot: Bot) -> News:

@@ -87,6 +87,23 @@ def test_what_an_author_deletes_goes_from_the_comment(stage: Stage, how: str) ->
     assert "PostgreSQL" not in comment_on(stage, 3)
 
 
+def test_what_is_only_in_the_conversation_goes_too(stage: Stage) -> None:
+    """The facts stay the same: it is the words that are not there any more."""
+    comment = stage.github.comment(1, "hubot", "My number is 555-0199, call me.")
+    run(stage, "issue_comment", "created", 1, comment)
+    number = point(stage)
+    assert "555-0199" in comment_on(stage, number)
+    before = read_seal(comment_on(stage, number))
+    stage.github.delete_comment(comment)
+    run(stage, "issue_comment", "deleted", 1, comment)
+    assert "555-0199" not in comment_on(stage, number)
+    after = read_seal(comment_on(stage, number))
+    assert before
+    assert after
+    assert before.content == after.content
+    assert patches(stage) == 1, "the comment on 3 never quoted it"
+
+
 @HOW
 def test_a_title_and_a_text_that_were_edited_are_shown_as_they_are_now(stage: Stage, how: str) -> None:
     stage.github.edit_issue(1, title="Where do sessions live?", body="A file is slow.")

@@ -9,8 +9,10 @@ from bot.comment.seal import read_seal
 from bot.voice import NOTHING
 from tests.fakes.state import Comment
 from tests.simulator.eye import OURS
-from tests.simulator.people import NOTE
 from tests.simulator.scene import Scene, is_mine
+
+NOTE = re.compile(r"\bnote \d{4}\b")
+"""Words that somebody wrote once, and nobody else."""
 
 ITEM = re.compile(r"- \[(.+?)\]\(\S+?/issues/(\d+)\) · (.*)")
 LINKED = re.compile(r"/issues/\d+#issuecomment-(\d+)")

@@ -52,11 +52,23 @@ def squashed(scene: Scene) -> Delivery:
     return opened(scene)
 
 
+def taken_back(scene: Scene) -> Delivery:
+    """A deleted comment that a comment of ours quotes, and a reply."""
+    scene.act(opened(scene))
+    scene.fake.clock.advance(60)
+    scene.act(commanded(scene))
+    scene.fake.clock.advance(300)
+    remedy = scene.fake.issue(3).comments[0].id
+    scene.fake.delete_comment(remedy)
+    return scene.deliver("issue_comment", "deleted", 3, remedy)
+
+
 SCENARIOS: dict[str, tuple[str, Callable[[Scene], Delivery]]] = {
     "opened": ("warm", opened),
     "commented": ("warm", commented),
     "commanded": ("warm", commanded),
     "squashed": ("old", squashed),
+    "taken back": ("warm", taken_back),
 }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tests.fakes.github import FakeGitHub
 from tests.fakes.state import BOT_LOGIN, Comment, Issue
+from tests.simulator.displays import NOTE, is_shown
 from tests.simulator.scene import Delivery, Scene
 
 OWNER = "octo-org"
@@ -35,7 +35,6 @@ SUBJECTS = (
      "Set fold_accents = true in the search section."),
 )  # fmt: skip
 WORDS = ("again", "since yesterday", "on two machines", "after the upgrade", "only sometimes", "with a clean profile")
-NOTE = re.compile(r"\bnote \d{4}\b")
 STEPS = (0, 0, 0, 1, 20, 90, 200, 400, 1800, 7200, 30_000, 100_000, 300_000)
 """Seconds between two things that happen; no time at all gives equal timestamps."""
 
@@ -118,9 +117,7 @@ class People:
         numbers = [number for number in self._numbers() if number != issue.number] or [1]
         texts = (remedy, f"I see `{error}` too.", "Any news?", f"This is like #{self.chance.choice(numbers)}, I think.",
                  f"Duplicate of #{self.chance.choice(numbers)}", "We decided to keep it as it is.")  # fmt: skip
-        return self._said(
-            issue.number, self._somebody(), self.chance.choice(texts).replace(".", f", {self._note()}.", 1)
-        )
+        return self._said(issue.number, self._somebody(), f"{self.chance.choice(texts)}\n\nAs in {self._note()}.")
 
     def _command(self) -> Delivery | bool:
         issue = self._any_issue()
@@ -254,8 +251,8 @@ class People:
         return None
 
     ALL: ClassVar[dict[str, int]] = {
-        "open": 26, "edit": 9, "comment": 16, "command": 12, "question": 3, "forge": 2, "edit_comment": 4,
-        "delete_comment": 3, "close": 10, "reopen": 4, "label": 2, "lock": 2, "delete": 3, "transfer": 2,
+        "open": 26, "edit": 9, "comment": 16, "command": 12, "question": 3, "forge": 2, "edit_comment": 6,
+        "delete_comment": 5, "close": 10, "reopen": 4, "label": 2, "lock": 2, "delete": 3, "transfer": 2,
         "delete_ours": 7, "edit_ours": 3, "thumb": 2,
     }  # fmt: skip
     USUAL: ClassVar[dict[str, int]] = {"open": 5, "edit": 2, "comment": 5, "close": 4, "reopen": 1, "label": 1}
@@ -294,8 +291,11 @@ class People:
         return self.fake.issue(self.chance.choice(chosen)) if chosen else None
 
     def _any_comment(self) -> Comment | None:
+        """One of the newest, half the time one on an issue that a comment of ours shows."""
         found = [c for _, c in sorted(self.fake.repo.comments.items()) if c.author and c.author.login != BOT_LOGIN]
-        return self.chance.choice(found[-4:]) if found else None
+        shown = [c for c in found if NOTE.search(c.body) and is_shown(self.scene, c.issue.number)]
+        chosen = shown if shown and self.chance.random() < 0.5 else found
+        return self.chance.choice(chosen[-4:]) if chosen else None
 
     def _ours(self) -> Comment | None:
         found = [c for c in self.fake.comments_by(BOT_LOGIN) if c.id in self.fake.repo.comments]
