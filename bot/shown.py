@@ -9,14 +9,14 @@ from datetime import datetime
 from bot.answer import Context, Match, Mention
 from bot.kept import StandingComment
 from bot.model import Outcome, Record, Thread, ThreadId
-from bot.recall.fixes import number_of
+from bot.reading.proof import number_of
 
 Hit = Mention | Match
 
 
 def shown_in(context: Context) -> tuple[ThreadId, ...]:
     """The threads that a comment with this context shows, in its order: also the duplicates that led to one, what a
-    thread is a duplicate of, and the pull request with its fix."""
+    thread is a duplicate of, and the pull request that fixed it or is said to have."""
     return tuple(dict.fromkeys(key for hit in _hits(context) for key in _keys(hit)))
 
 
@@ -39,7 +39,8 @@ def mark(text: str) -> str:
 
 
 def _hits(context: Context) -> Iterable[Hit]:
-    return (*context.mentioned, *context.also_mentioned, *context.seen_before, *context.open_now)
+    shown = context.mentioned, context.also_mentioned, context.seen_before, context.open_now, context.possible
+    return (hit for section in shown for hit in section)
 
 
 def _keys(hit: Hit) -> Iterator[ThreadId]:
@@ -47,7 +48,7 @@ def _keys(hit: Hit) -> Iterator[ThreadId]:
     yield from hit.chain if isinstance(hit, Mention) else ()
     if hit.outcome.duplicate_of is not None:
         yield hit.outcome.duplicate_of
-    if number := number_of(hit.outcome.fix or ""):
+    if number := number_of(hit.outcome.fix or hit.outcome.claimed):
         yield number
 
 

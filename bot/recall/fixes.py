@@ -126,9 +126,3 @@ def _compared(match: Match, asked: str) -> Match:
         return match
     standing = stands(asked, release, fix.released_at if fix else None, fix.merged_at if fix else None)
     return match if standing is None else replace(match, asked_on=asked, may_be_back=standing == "same or newer")
-
-
-def number_of(ref: str) -> int | None:
-    """The pull request of a reference such as ``#57``, None for a commit."""
-    digits = ref.removeprefix("#")
-    return int(digits) if len(digits) < min(len(ref), 16) and digits.isascii() and digits.isdecimal() else None
