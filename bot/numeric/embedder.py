@@ -115,7 +115,7 @@ def open_embedder(folder: Path) -> Embedder:
 
     Raises EmbeddingsUnavailable with one line for everything that is missing, damaged or of another kind.
     """
-    os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # since 1.29 it reports to its makers unless this is there before it is
+    os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # since 1.29 it reports to its makers without this
     try:
         import onnxruntime
         import tokenizers
