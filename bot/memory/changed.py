@@ -63,7 +63,7 @@ class Changed(Held):
         return {key: fix for key, fix in found.items() if not self._is_gone(key)}
 
     def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """Our comments that stand on these threads, and the keys of those that show them; only threads that have some."""
+        """Our comments that stand on these threads, and the keys of those that show them, where there are any."""
         return self._comments_shown.of(ids)
 
     def standing_before(self, ids: Iterable[ThreadId]) -> set[StandingComment]:

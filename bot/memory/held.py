@@ -86,7 +86,7 @@ class Held:
         return self._kept(FIXES, ids)
 
     def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """Our comments that stand on these threads, and the keys of those that show them; only threads that have some."""
+        """Our comments that stand on these threads, and the keys of those that show them, where there are any."""
         return self._kept(COMMENTS, ids)
 
     def learned(self) -> Learned:
