@@ -7,7 +7,7 @@ import re
 from bot.reading.signals import without_addresses
 
 _MACHINE_LINE = re.compile(
-    r"[ \t>]*(?:#?\d{1,4}:?[ \t]+(?:0x[0-9a-f]|- |\w+(?:::|\.)\w)|at (?:\S+[:(]|/)|File \"|make(?:\[\d+\])?: "
+    r"[ \t>]*(?:#?\d{1,4}:?[ \t]+(?:0x[0-9a-f]|- |\w+(?:::|\.)\w)|at (?:\S+ ?[:(]|/)|File \"|make(?:\[\d+\])?: "
     r"|[^ \n]{0,200} recipe for target|note: (?:run with|the compiler|we would appreciate))",
     re.ASCII,
 )

@@ -47,6 +47,18 @@ waiting warning with xcode
 _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 """A line of these words says that something failed, and not what."""
 
+_PLAIN_WORDS = """
+already answer answers available bit branch broken builds check checkout contains default different directory document
+documents due empty exact exactly folder full general git github head higher home impossible install installed internal
+left list longer lower main making management many master maybe method methods missing multiple name named names needed
+none null number numbers object objects option options paragraph parameter parameters parent part parts place places
+reached regression remove removed replace right second several side similar simple single size sizes small specific step
+steps string strings text thing things third times total type types unable unknown update updated useful value values
+various word words zero zeros
+"""
+_UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
+"""Words of any text about software: of two that have one nobody would say so."""
+
 _RAISED = re.compile(
     r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
     r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
@@ -197,7 +209,7 @@ def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[st
 
 def _is_telling(word: str) -> bool:
     plain = word.lower()
-    if len(word) > MAX_WORD or plain in COMMON_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
+    if len(word) > MAX_WORD or plain in _UNTELLING or plain in _CALENDAR or not _LETTERS.search(word):
         return False
     return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
 
