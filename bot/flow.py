@@ -101,7 +101,7 @@ def _tell_beginning(bot: Bot) -> None:
 def _still_ours(plans: Iterable[Plan], bot: Bot) -> list[Plan]:
     """The plans as they are once memory is written: of two runs that promised an answer at once, one gives it."""
     memory, waits = bot.memory, "another run that began meanwhile answers it"
-    taken = memory.taken | {key for key, reply in memory.taken_spots if not reply}
+    taken = memory.taken | {key for key, reply in memory.taken_comments if not reply}
     is_left = [memory.is_outdated or p.thread.id in taken for p in plans]
     return [replace(p, waits=waits, fault=None) if left else p for p, left in zip(plans, is_left, strict=True)]
 

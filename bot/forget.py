@@ -15,7 +15,7 @@ from bot.duty import Look, is_at_it
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.github.forge import Json
-from bot.kept import FORGET, Changes, Said, Spot, StandingComment, Wish
+from bot.kept import FORGET, Changes, CommentKey, Said, StandingComment, Wish
 from bot.memory.git_errors import RemoteRefused
 from bot.memory.merging import WAITING
 from bot.memory.shards import read_lines
@@ -151,10 +151,10 @@ def _clear(wish: Wish, before: Said | None, bot: Bot) -> Erased:
     memory = bot.memory
     pointing, shown = _pointing(wish.id, bot), _shown_in(wish.id, bot)
     where = list(dict.fromkeys([wish.id, *(key for key, _ in shown), *_long_ago(wish.id, pointing, bot)]))
-    deleted: list[Spot] = []
+    deleted: list[CommentKey] = []
     is_busy, left = memory.has_moved or _is_spoken(where, before, bot), ""
     try:
-        deleted.extend(spot for key in where for spot in _deleted(key, wish, shown, bot))
+        deleted.extend(comment_key for key in where for comment_key in _deleted(key, wish, shown, bot))
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(_without(deleted, wish.id, bot))
@@ -181,10 +181,10 @@ def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
         return False
 
 
-def _shown_in(key: ThreadId, bot: Bot) -> tuple[Spot, ...]:
+def _shown_in(key: ThreadId, bot: Bot) -> tuple[CommentKey, ...]:
     """Where comments of ours stand that are known to show it."""
-    ties = bot.memory.ties([key]).get(key)
-    return ties.shown_in if ties else ()
+    linked = bot.memory.thread_comments([key]).get(key)
+    return linked.shown_in if linked else ()
 
 
 def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: Bot) -> list[ThreadId]:
@@ -194,9 +194,9 @@ def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: Bot) -> list[Thr
     may_show = [(said.id, 0) for said in stands if said.id in near or _matches(said, key)]
     replied = (wish for wish in memory.every_wish() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
     may_show += [(wish.id, wish.comment_id) for wish in replied]
-    ties = memory.ties(thread for thread, _ in may_show).values()
-    known = {one.spot for each in ties for one in each.comments}
-    return [spot[0] for spot in may_show if spot not in known]
+    linked = memory.thread_comments(thread for thread, _ in may_show).values()
+    known = {one.comment_key for each in linked for one in each.comments}
+    return [comment_key[0] for comment_key in may_show if comment_key not in known]
 
 
 def _matches(said: Said, key: ThreadId) -> bool:
@@ -208,14 +208,14 @@ def _is_spoken(where: Sequence[ThreadId], before: Said | None, bot: Bot) -> bool
     promises: list[Said | Wish] = [*bot.memory.said(where).values(), *([before] if before else [])]
     promises += [wish for wishes in bot.memory.wishes(where).values() for wish in wishes if wish.name != FORGET]
     begun = [one.trying_since for one in promises if one.state == "pending"]
-    begun += [one.trying_since for ties in bot.memory.ties(where).values() for one in ties.comments]
+    begun += [one.trying_since for linked in bot.memory.thread_comments(where).values() for one in linked.comments]
     return any(is_at_it(moment, bot.now) for moment in begun)
 
 
-def _deleted(key: ThreadId, wish: Wish, shown: Sequence[Spot], bot: Bot) -> Iterator[Spot]:
+def _deleted(key: ThreadId, wish: Wish, shown: Sequence[CommentKey], bot: Bot) -> Iterator[CommentKey]:
     """Delete the comments of ours on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
-    ties = bot.memory.ties([key]).get(key)
-    known = {one.reply for one in ties.comments} if ties else set()
+    linked = bot.memory.thread_comments([key]).get(key)
+    known = {one.reply for one in linked.comments} if linked else set()
     for comment in _comments(key, bot):
         reply_to = 0 if bot.own.wrote(comment) else bot.own.replied(comment)
         if reply_to is None or (key == wish.id and reply_to == wish.comment_id):
@@ -246,11 +246,11 @@ def _delete(comment_id: int, bot: Bot) -> None:
         return
 
 
-def _without(deleted: Sequence[Spot], key: ThreadId, bot: Bot) -> Changes:
+def _without(deleted: Sequence[CommentKey], key: ThreadId, bot: Bot) -> Changes:
     """What memory keeps of the comments that were deleted for this thread."""
     main = bot.memory.said([thread for thread, reply_to in deleted if not reply_to])
     gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
-    owed = tuple(one for one in bot.memory.owed if one.about == key and one.spot in deleted)
+    owed = tuple(one for one in bot.memory.owed if one.about == key and one.comment_key in deleted)
     return Changes(said=tuple(_taken_out(said, key) for said in main.values()), standing=gone, renewed=owed)
 
 

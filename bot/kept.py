@@ -58,7 +58,7 @@ class Wish:
     trying_since: datetime | None = None
 
 
-Spot = tuple[ThreadId, int]
+CommentKey = tuple[ThreadId, int]
 """Where a comment of ours stands: its thread, and 0 for the comment on the thread, else what a reply answers."""
 
 
@@ -81,17 +81,17 @@ class StandingComment:
     trying_since: datetime | None = None
 
     @property
-    def spot(self) -> Spot:
+    def comment_key(self) -> CommentKey:
         return self.id, self.reply
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
-    """What ties a thread to comments of ours: the ``comments`` on it, and where those stand that show it."""
+class ThreadComments:
+    """The ``comments`` of ours that stand on thread ``id``, and in which comments on other threads it is shown."""
 
     id: ThreadId
     comments: tuple[StandingComment, ...] = ()
-    shown_in: tuple[Spot, ...] = ()
+    shown_in: tuple[CommentKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Renewal:
     at: datetime
 
     @property
-    def spot(self) -> Spot:
+    def comment_key(self) -> CommentKey:
         return self.id, self.reply
 
     @property

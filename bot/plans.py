@@ -116,8 +116,8 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], look: Look, bot: Bo
 
 
 def _base(thread: Thread, bot: Bot) -> Plan:
-    ties = bot.memory.ties([thread.id]).get(thread.id)
-    stood = next((one for one in ties.comments if not one.reply), None) if ties else None
+    linked = bot.memory.thread_comments([thread.id]).get(thread.id)
+    stood = next((one for one in linked.comments if not one.reply), None) if linked else None
     return Plan(thread, Silent(""), question=question_of(thread, bot.place), stood=stood)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from bot.duty import Look, is_at_it
 from bot.github.events import CALM, Event
 from bot.github.fixes import wanted
-from bot.kept import Changes, Renewal, Said, Spot, StandingComment
+from bot.kept import Changes, CommentKey, Renewal, Said, StandingComment
 from bot.model import Thread
 from bot.parts import Bot
 from bot.plans import plan_again
@@ -27,41 +27,41 @@ class Renewing:
     """What one run does about what is owed to comments that stand: ``plans`` and ``replies`` that are to be carried
     out, and what ``is_settled`` by a look, as it was ``owed`` to a comment that says what is so, or is gone."""
 
-    owed: dict[Spot, list[Renewal]] = field(default_factory=dict)
+    owed: dict[CommentKey, list[Renewal]] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
     replies: list[ReplyAgain] = field(default_factory=list)
     settled: list[Renewal] = field(default_factory=list)
 
-    def settle(self, spot: Spot) -> None:
-        self.settled += self.owed.get(spot, [])
+    def settle(self, comment_key: CommentKey) -> None:
+        self.settled += self.owed.get(comment_key, [])
 
 
 def renew(planned: Iterable[Plan], look: Look, bot: Bot) -> Renewing:
     """What stands and has to be worked out again, oldest change first, beside what is ``planned`` anyway."""
     found = Renewing()
     for one in bot.memory.owed if bot.settings.mode == "comment" and not (bot.muted or look.limit) else ():
-        found.owed.setdefault(one.spot, []).append(one)
+        found.owed.setdefault(one.comment_key, []).append(one)
     covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
-    spots = [spot for spot in found.owed if spot not in covered][:MAX_RENEWALS]
-    if spots:
-        bot.memory.bring(dict.fromkeys(key for key, _ in spots))
-    for spot in spots:
-        _work_out(spot, found, look, bot)
-    for spot in found.owed.keys() & {spot for spot, plan in covered.items() if plan.is_idle}:
-        found.settle(spot)
+    comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered][:MAX_RENEWALS]
+    if comment_keys:
+        bot.memory.bring(dict.fromkeys(key for key, _ in comment_keys))
+    for comment_key in comment_keys:
+        _work_out(comment_key, found, look, bot)
+    for comment_key in found.owed.keys() & {comment_key for comment_key, plan in covered.items() if plan.is_idle}:
+        found.settle(comment_key)
     return found
 
 
-def _work_out(spot: Spot, found: Renewing, look: Look, bot: Bot) -> None:
-    key, reply = spot
-    thread, ties = bot.memory.records([key]).get(key), bot.memory.ties([key]).get(key)
-    stood = next((one for one in ties.comments if one.reply == reply), None) if ties else None
+def _work_out(comment_key: CommentKey, found: Renewing, look: Look, bot: Bot) -> None:
+    key, reply = comment_key
+    thread, linked = bot.memory.records([key]).get(key), bot.memory.thread_comments([key]).get(key)
+    stood = next((one for one in linked.comments if one.reply == reply), None) if linked else None
     if stood and isinstance(thread, Thread) and not reply:
-        changed = frozenset(one.about for one in found.owed[spot])
+        changed = frozenset(one.about for one in found.owed[comment_key])
         plan = plan_again(thread, changed, look, bot)
         found.plans += [plan] if plan else []
         if plan is None:
-            found.settle(spot)
+            found.settle(comment_key)
         return
     wish = next((one for one in bot.memory.wishes([key]).get(key, ()) if one.comment_id == reply), None)
     if (stood and is_at_it(stood.trying_since, bot.now)) or (wish and is_being_replied(wish, thread, bot)):
@@ -69,7 +69,7 @@ def _work_out(spot: Spot, found: Renewing, look: Look, bot: Bot) -> None:
     again = reply_again(thread, wish, stood, bot) if stood and wish and isinstance(thread, Thread) else None
     found.replies += [again] if again else []
     if again is None:
-        found.settle(spot)
+        found.settle(comment_key)
 
 
 def promises(found: Renewing, bot: Bot) -> list[StandingComment]:
@@ -80,17 +80,17 @@ def promises(found: Renewing, bot: Bot) -> list[StandingComment]:
 def carry_out(found: Renewing, plans: Sequence[Plan], told: Sequence[Spoken], bot: Bot) -> list[Spoken]:
     """Renew the replies, and keep what came of it all; ``told`` is what came of ``plans``, those planned anyway among
     them. What failed is owed still."""
-    mine = [again for again in found.replies if again.stood.spot not in bot.memory.taken_spots]
+    mine = [again for again in found.replies if again.stood.comment_key not in bot.memory.taken_comments]
     replied = [renew_reply(again, bot) for again in mine]
     done, said, standing = list[Renewal](), list[Said](), list[StandingComment]()
     for plan, spoken in zip(plans, told, strict=True):
-        if plan.thread.id in {spot[0] for spot in found.owed if not spot[1]} and _is_done(spoken):
+        if plan.thread.id in {comment_key[0] for comment_key in found.owed if not comment_key[1]} and _is_done(spoken):
             done += found.owed[plan.thread.id, 0]
             said += _kept(plan, spoken, bot)
             standing += [one for one in [to_stand(plan, bot.now, is_written=True)] if one]
     for again, spoken in zip(mine, replied, strict=True):
         if _is_done(spoken):
-            done += found.owed[again.stood.spot]
+            done += found.owed[again.stood.comment_key]
             standing.append(stands(again, spoken, bot))
     if done:
         bot.memory.stage(Changes(said=tuple(said), standing=tuple(standing), renewed=tuple(done)))
@@ -118,7 +118,7 @@ def look_for_releases(event: Event, bot: Bot) -> None:
         return
     known = {fix.id: fix for fix in bot.memory.every_fix() if fix.commit and not fix.release}
     due = known if event.name == "release" else wanted({key: fix.ref for key, fix in known.items()}, known, bot.now)
-    shown = [known[key] for key, ties in bot.memory.ties(due).items() if ties.shown_in]
+    shown = [known[key] for key, linked in bot.memory.thread_comments(due).items() if linked.shown_in]
     oldest = sorted(shown, key=lambda fix: fix.looked_at)[:MAX_RELEASES]
     found = [bot.fixes.find(fix.id, fix.ref, fix, bot.now) for fix in oldest]
     bot.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))

@@ -1,10 +1,13 @@
 """Fixtures that every room's tests share."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themselves
 
 pytest_plugins = ["tests.fakes.fixtures"]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from bot.answer import Answer, Context, Match, Mention, Silent, Speak
@@ -80,8 +81,9 @@ def run_import(given: argparse.Namespace) -> object:
     if given.json:
         return counts
     told = "{threads:,} threads with {comments:,} comments read in {seconds} s; {in_store:,} in the store\n"
-    learned = "learned from {learned_from:,} threads; `precedent learn` has longer for it\n" if has_learned else ""
-    return f"{told}{learned}".format(**counts)
+    longer = f"`precedent learn --store {quote(str(given.store))}` has longer for it"
+    learned = f"learned from {counts['learned_from']:,} threads; {longer}\n" if has_learned else ""
+    return told.format(**counts) + learned
 
 
 def _learned_from(memory: Memory, given: argparse.Namespace) -> int:

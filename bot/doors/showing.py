@@ -20,7 +20,8 @@ from bot.doors.reading import card_named, thread_named
 from bot.doors.rows import Row, cited, full, linked, url_of
 from bot.errors import UserError
 from bot.model import OutcomeKind, Thread
-from bot.reading.proof import is_change, number_of, proven
+from bot.reading.proof import is_change, number_of
+from bot.recall.fixes import proven
 from bot.recall.hop import expand
 from bot.recall.reopened import earlier_ending
 

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bot.indexed import Digest
-from bot.kept import FORGET, Changes, Fix, Renewal, Said, StandingComment, Ties, Wish
+from bot.kept import FORGET, Changes, Fix, Renewal, Said, StandingComment, ThreadComments, Wish
 from bot.memory import manifest as manifests
-from bot.memory.families import ANSWERS, DIGESTS, FIXES, TIES, WISHES
+from bot.memory.families import ANSWERS, COMMENTS, DIGESTS, FIXES, WISHES
 from bot.memory.held import CHUNK, Held
 from bot.memory.manifest import MAX_PENDING, MAX_UNSEEN, within_bounds
 from bot.memory.merging import joined, later_fix, later_said, recent
@@ -19,7 +19,7 @@ from bot.memory.notes import Notes
 from bot.memory.records import FOLDER, encode, in_order, record_path, same_content, sort_key, wins
 from bot.memory.shards import Family, edit_shards, is_damaged, read_lines
 from bot.memory.store import Snapshot
-from bot.memory.ties import TieChanges
+from bot.memory.thread_comments import ThreadCommentChanges
 from bot.model import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.reading.change import is_visible
 from bot.reading.digest import digest as read_digest
@@ -40,7 +40,7 @@ class Changed(Held):
         self._said: dict[ThreadId, Said] = {}
         self._wishes: dict[ThreadId, tuple[Wish, ...]] = {}
         self._fixes: dict[ThreadId, Fix] = {}
-        self._ties = TieChanges(super().ties)
+        self._comments_shown = ThreadCommentChanges(super().thread_comments)
         self._passed: dict[ThreadId, datetime] = {}  # later revisions that said the same, and were not kept for it
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -62,13 +62,13 @@ class Changed(Held):
         found = super().fixes(wanted) | {key: self._fixes[key] for key in wanted if key in self._fixes}
         return {key: fix for key, fix in found.items() if not self._is_gone(key)}
 
-    def ties(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Ties]:
-        """What ties these threads to comments of ours, those that are tied to one."""
-        return self._ties.of(ids)
+    def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
+        """Our comments that stand on these threads, and the keys of those that show them, where there are any."""
+        return self._comments_shown.of(ids)
 
     def standing_before(self, ids: Iterable[ThreadId]) -> set[StandingComment]:
         """The comments of ours that stood on these threads when the snapshot was taken."""
-        return {one for ties in super().ties(ids).values() for one in ties.comments}
+        return {one for linked in super().thread_comments(ids).values() for one in linked.comments}
 
     def said_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Said]:
         """What was said on these threads when the snapshot was taken."""
@@ -92,9 +92,9 @@ class Changed(Held):
         for key, fix in (dict(self._every(FIXES)) | self._fixes).items():
             yield from () if self._is_gone(key) else (fix,)
 
-    def every_tie(self) -> Iterator[Ties]:
-        """What ties all threads to comments of ours, in no order."""
-        yield from self.ties([*dict(self._every(TIES)), *self._ties.changed()]).values()
+    def every_thread_comments(self) -> Iterator[ThreadComments]:
+        """The comments of ours that stand on all threads or show all threads, in no order."""
+        yield from self.thread_comments([*dict(self._every(COMMENTS)), *self._comments_shown.changed()]).values()
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
         """All records in the order of their ids, a thousand read at a time; damaged ones are left out."""
@@ -154,8 +154,8 @@ class Changed(Held):
         self._hear(changes.said)
         self._note_wishes(changes.wishes)
         self._note_fixes(changes.fixes)
-        self._ties.drop(record.id for record in records if isinstance(record, Tombstone))
-        self._ties.put(changes.standing)
+        self._comments_shown.drop(record.id for record in records if isinstance(record, Tombstone))
+        self._comments_shown.put(changes.standing)
         if changes.read_whole:
             self._relist()
         self.manifest = self.manifest.with_owed((), changes.renewed)
@@ -196,15 +196,17 @@ class Changed(Held):
     def _owe(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:
         """Have the comments worked out again that show this thread, those ``on`` some threads only where these are
         named."""
-        ties = self.ties([about]).get(about)
-        spots = [spot for spot in (ties.shown_in if ties else ()) if on is None or spot[0] in on]
-        if spots:
-            self.manifest = self.manifest.with_owed(Renewal(*spot, about, at) for spot in spots)
+        linked = self.thread_comments([about]).get(about)
+        comment_keys = [
+            comment_key for comment_key in (linked.shown_in if linked else ()) if on is None or comment_key[0] in on
+        ]
+        if comment_keys:
+            self.manifest = self.manifest.with_owed(Renewal(*comment_key, about, at) for comment_key in comment_keys)
 
     def _owe_for(self, records: Iterable[Record]) -> None:
         """What is owed as these records take the place of what is held."""
         new = {record.id: record for record in records}
-        shown = [key for key, ties in self.ties(new).items() if ties.shown_in]
+        shown = [key for key, linked in self.thread_comments(new).items() if linked.shown_in]
         for key in shown:
             if is_visible(self._records[key], new[key], self.repo):
                 self._owe(key, new[key].revised_at)
@@ -222,13 +224,13 @@ class Changed(Held):
     def _relist(self) -> None:
         """Make the lists of which comments show a thread anew. Of comments that an earlier version wrote it is known
         which like threads they show."""
-        ties = list(self.every_tie())
-        known = {one.spot: one for each in ties for one in each.comments}
+        linked = list(self.every_thread_comments())
+        known = {one.comment_key: one for each in linked for one in each.comments}
         for said in self.every_said():
             shows = tuple(key for key, _ in said.matches)
             if shows and said.state == "said" and not self._is_gone(said.id):
                 known.setdefault((said.id, 0), StandingComment(said.id, said.at, 0, said.text_hash, shows))
-        self._ties.relist(known.values(), ties)
+        self._comments_shown.relist(known.values(), linked)
 
     def _bounded(self, pending: tuple[ThreadId, ...]) -> tuple[ThreadId, ...]:
         """The promises that are kept; the others are settled, and that is said."""
@@ -311,7 +313,7 @@ class Changed(Held):
             (ANSWERS, self._said | forgotten),
             (WISHES, self._wishes | nothing | self.wishes(nothing)),
             (FIXES, self._fixes | nothing),
-            (TIES, self._ties.changed()),
+            (COMMENTS, self._comments_shown.changed()),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
         shards = self._read(sorted(digests | {family.path(key) for family, kept in values for key in kept}))

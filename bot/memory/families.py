@@ -10,7 +10,7 @@ from typing import Any
 
 from bot.archive import MAX_NAME, clean, parse_key, parse_number, parse_time, stamp, time_or_none, without_defaults
 from bot.indexed import Digest
-from bot.kept import Fix, Renewal, Said, StandingComment, Ties, Wish
+from bot.kept import Fix, Renewal, Said, StandingComment, ThreadComments, Wish
 from bot.memory.merging import MAX_WISHES, WISH_STATES, bounded
 from bot.memory.shards import Family, Kept, Line
 from bot.model import ThreadId
@@ -114,17 +114,19 @@ def parse_fix(line: Line) -> Fix:
     )
 
 
-def ties_fields(ties: Ties) -> dict[str, object] | None:
-    """What ties a thread to comments of ours, as JSON: its id once; None where nothing does."""
-    if not (ties.comments or ties.shown_in):
+def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
+    """The comments of ours that stand on a thread or show a thread, as JSON: its id once; None where nothing does."""
+    if not (linked.comments or linked.shown_in):
         return None
-    told = (without_defaults(_plain_fields(one)) for one in ties.comments)
+    told = (without_defaults(_plain_fields(one)) for one in linked.comments)
     comments = [{name: value for name, value in one.items() if name != "id"} for one in told]
-    return without_defaults({"id": ties.id, "comments": comments, "shown_in": [list(spot) for spot in ties.shown_in]})
+    return without_defaults(
+        {"id": linked.id, "comments": comments, "shown_in": [list(comment_key) for comment_key in linked.shown_in]}
+    )
 
 
-def parse_ties(line: Line) -> tuple[Ties, bool]:
-    """The inverse of `ties_fields`, and whether each comment could be read."""
+def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
+    """The inverse of `thread_comments_fields`, and whether each comment could be read."""
     thread, found, is_whole = parse_key(line["id"]), {}, True
     for one in _listed(line.get("comments", ())):
         try:
@@ -132,8 +134,10 @@ def parse_ties(line: Line) -> tuple[Ties, bool]:
             found[standing.reply] = standing
         except (KeyError, TypeError, ValueError, OverflowError):
             is_whole = False
-    spots = {(parse_key(key), parse_number(reply) or 0): None for key, reply in _listed(line.get("shown_in", ()))}
-    return Ties(thread, tuple(found.values()), tuple(spots)), is_whole
+    comment_keys = {
+        (parse_key(key), parse_number(reply) or 0): None for key, reply in _listed(line.get("shown_in", ()))
+    }
+    return ThreadComments(thread, tuple(found.values()), tuple(comment_keys)), is_whole
 
 
 def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
@@ -165,8 +169,13 @@ ANSWERS = Kept(
 )
 WISHES = Kept("wishes", wishes_fields, parse_wishes, "some of what people asked for is not known")
 FIXES = Kept("fixes", fix_fields, lambda line: (parse_fix(line), True), "where some fixes are is looked up again")
-TIES = Kept("ties", ties_fields, parse_ties, "which comments show some threads is not known until the next rebuild")
-FAMILIES: tuple[Family[Any], ...] = (DIGESTS, ANSWERS, WISHES, FIXES, TIES)
+COMMENTS = Kept(
+    "comments",
+    thread_comments_fields,
+    parse_thread_comments,
+    "which comments show some threads is not known until the next rebuild",
+)
+FAMILIES: tuple[Family[Any], ...] = (DIGESTS, ANSWERS, WISHES, FIXES, COMMENTS)
 
 
 def _one_of(states: frozenset[str], state: Any) -> str:

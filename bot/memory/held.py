@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from bot.kept import Fix, Said, Ties, Wish
+from bot.kept import Fix, Said, ThreadComments, Wish
 from bot.memory import manifest as manifests
-from bot.memory.families import ANSWERS, FAMILIES, FIXES, TIES, WISHES
+from bot.memory.families import ANSWERS, COMMENTS, FAMILIES, FIXES, WISHES
 from bot.memory.learned import FOLDER as MODEL
 from bot.memory.learned import RANKING, WORDS, Learned, read_ranking, read_words
 from bot.memory.manifest import Manifest
@@ -30,7 +30,7 @@ CHUNK = 1_000
 
 
 _FILES = (manifests.PATH, FOLDER, manifests.INDEX, manifests.PARTS, MODEL)
-_KEPT: tuple[Kept[Any], ...] = (ANSWERS, WISHES, FIXES, TIES)
+_KEPT: tuple[Kept[Any], ...] = (ANSWERS, WISHES, FIXES, COMMENTS)
 _OURS = frozenset((*_FILES, *(family.folder for family in FAMILIES)))
 
 
@@ -60,13 +60,13 @@ class Held:
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         """The records of these threads; unknown and damaged ones are left out.
 
-        Their wishes, fixes and ties come along where there are any: who reads a thread asks for them next.
+        Their wishes, fixes and our comments come along where there are any: who reads a thread asks for them next.
         """
         wanted = list(dict.fromkeys(ids))
         missing = {record_path(key): key for key in wanted if key not in self._records}
         if missing:
             self._records.update(dict.fromkeys(missing.values()))
-            beside = {family.path(key) for family in (WISHES, FIXES, TIES) for key in missing.values()}
+            beside = {family.path(key) for family in (WISHES, FIXES, COMMENTS) for key in missing.values()}
             files = self._read([*missing, *sorted(beside)])
             for path, key in missing.items():
                 if path in files:
@@ -85,9 +85,9 @@ class Held:
         """Where the fixes of these threads are, as far as that was looked up."""
         return self._kept(FIXES, ids)
 
-    def ties(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Ties]:
-        """What ties these threads to comments of ours, those that are tied to one."""
-        return self._kept(TIES, ids)
+    def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
+        """Our comments that stand on these threads, and the keys of those that show them, where there are any."""
+        return self._kept(COMMENTS, ids)
 
     def learned(self) -> Learned:
         """What this memory has learned, as far as it can be read; the shipped ranking where it has learned none."""

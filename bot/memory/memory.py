@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from bot.indexed import Entry, Hit
-from bot.kept import Changes, Fix, Reading, Renewal, Said, Spot, Ties, Wish
+from bot.kept import Changes, CommentKey, Fix, Reading, Renewal, Said, ThreadComments, Wish
 from bot.memory.changed import Progress
 from bot.memory.draft import INDEX, Draft
 from bot.memory.held import files_of
@@ -70,7 +70,7 @@ class Memory:
         put off."""
         self.has_moved = False
         """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
-        self.taken_spots: set[Spot] = set()
+        self.taken_comments: set[CommentKey] = set()
         """Comments of ours that another run worked out first, in the same sense."""
         self.has_learned = False
         """Whether it was taught by this run."""
@@ -181,9 +181,9 @@ class Memory:
     def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
         return self.draft.wishes(ids)
 
-    def ties(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Ties]:
-        """What ties these threads to comments of ours: those on them, and which show them and where those stand."""
-        return self.draft.ties(ids)
+    def thread_comments(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, ThreadComments]:
+        """Our comments that stand on these threads, and the keys of those that show them."""
+        return self.draft.thread_comments(ids)
 
     def recent_wishes(self, since: datetime) -> tuple[Wish, ...]:
         """What was asked for on any thread since then, oldest first: what the manifest has, so it costs nothing.
@@ -214,9 +214,9 @@ class Memory:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
         return self.draft.every_fix()
 
-    def every_tie(self) -> Iterator[Ties]:
-        """What ties all threads to comments of ours, in no order. Reads all shards of ties, in one go."""
-        return self.draft.every_tie()
+    def every_thread_comments(self) -> Iterator[ThreadComments]:
+        """All comments of ours that stand, by thread, in no order. Reads all shards of them, in one go."""
+        return self.draft.every_thread_comments()
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)
@@ -335,7 +335,9 @@ class Memory:
         self.taken_wishes |= {
             key for key, wish in now.items() if key in wished and wish != asked.get(key) and _is_taken_up(wish)
         }
-        self.taken_spots |= {one.spot for one in self.draft.standing_before(one.id for one in standing) - stood}
+        self.taken_comments |= {
+            one.comment_key for one in self.draft.standing_before(one.id for one in standing) - stood
+        }
         for changes in staged:
             self.stage(self._still_mine(changes, known))
         self.draft.owe_again(read)
@@ -352,7 +354,7 @@ class Memory:
             pages=self._from.fit_pages(changes.pages, known),
             said=tuple(said for said in changes.said if said.id not in self.taken),
             wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
-            standing=tuple(one for one in changes.standing if one.spot not in self.taken_spots),
+            standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),
         )
         if not self.is_outdated:
             return mine
@@ -376,5 +378,5 @@ def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
 
 def is_shown(key: ThreadId, memory: Memory) -> bool:
     """Whether a comment of ours shows this thread."""
-    ties = memory.ties([key]).get(key)
-    return ties is not None and bool(ties.shown_in)
+    linked = memory.thread_comments([key]).get(key)
+    return linked is not None and bool(linked.shown_in)

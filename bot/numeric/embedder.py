@@ -6,6 +6,7 @@ The only importer of onnxruntime and tokenizers, which are needed only where a m
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -114,6 +115,7 @@ def open_embedder(folder: Path) -> Embedder:
 
     Raises EmbeddingsUnavailable with one line for everything that is missing, damaged or of another kind.
     """
+    os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # since 1.29 it reports to its makers without this
     try:
         import onnxruntime
         import tokenizers
@@ -222,6 +224,7 @@ def _token_ids(tokenizer: Any, text: str) -> list[int]:
 def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
     """What turns token ids into one vector for each; raises EmbeddingsUnavailable if ``content`` is no such model."""
     onnxruntime.set_default_logger_severity(4)
+    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
     options.use_deterministic_compute = True

@@ -44,10 +44,10 @@ _REMEDY = _any(
 _NAMES = _any(REFERENCE, COMMIT, VERSION, r"https?://")
 _CONCLUDES = _any(
     r"\b(?:decided|decisions?|agreed|agreement|consensus|conclu\w{2,6}|resolution|settled|chose|picked|rejected"
-    r"|accepted|adopted|concur\w{0,3}|verdict|discussed)\b",
+    r"|accepted|adopted|concur\w{0,3}|verdict)\b",
     r"\b(?:won't|will not|wontfix|not going to|never|cannot|can't|no longer|any ?more|impossible|isn't|aren't|doesn't"
     r"|don't|not (?:a|an|the|be|worth|possible|needed|necessary|supported|planned|feasible|practical|clear|enough"
-    r"|really|actually|sure|something)|unnecessary|unneeded|moot|irrelevant)\b",
+    r"|really|actually|something)|unnecessary|unneeded|moot|irrelevant)\b",
     r"\b(?:intended|intentional|deliberate|by design|expected|unsupported|duplicate|dupe?|superseded|subsumed|covered"
     r"|obsolete|outdated|stale|out of scope|invalid|inactive|redundant|editorial)\b",
     r"\b(?:works?|working|fixed|solved|resolved|done|implemented|merged|landed|added|removed|changed|addressed|exists?"
@@ -63,7 +63,7 @@ _PLANS = _any(
     r"\bi(?:'ll| will| am going to|'m going to| would| could| wonder| guess| hope| might| may|'d)\b"
     r"(?! (?:suggest|propose|recommend|expect|prefer|rather|say|close|be closing))",
     r"\b(?:let me|maybe|perhaps|hopefully|not sure|i have no idea|no idea|i don't (?:know|understand)|i bet|glad to"
-    r"|^will (?:test|try|check|look|do|see)|not (?:parsing|following)|any news|would be (?:nice|good"
+    r"|^will (?:test|try|check|look|do|see)|not (?:parsing|following)|any news|don't remember|would be (?:nice|good"
     r"|great))\b",
 )
 """What somebody means to do, or does not know."""
@@ -107,11 +107,16 @@ _WHY = _any(
     r"|ve) been)\b|n't\b|#\d|://"
 )
 _ONLY_DONE = _any(
-    r"\W*(?:(?:this|that|it|is|was|has|have|been|should|be|all|now|already|just|yes|ok|okay|bug|issue|and|closing"
-    r"|as)\W+)"
-    r"{0,8}(?:fixed|done|added|closed|completed?|resolved|solved|implemented|merged|landed|updated|finished|duplicate)"
-    r"(?: (?:now|already|too|as well))?\W*"
+    r"\W*(?:(?:this|that|it|is|was|has|have|been|should|must|be|all|now|already|just|yes|ok|okay|bug|issue|and|clos(?:ed"
+    r"|ing)|as|so|i|we|believe|think|guess|looks?|appears|seems|to|like|by|since|meanwhile)\W+){0,9}"
+    r"(?:fixed|done|added|closed|completed?|resolved|solved|implemented|merged|landed|updated|finished|duplicate|wont-?fix"
+    r"|won't fix|invalid|closing|no (?:more|further|other) (?:input|comments?|feedback),? closing)"
+    r"(?: (?:now|already|too|as well|again|since|meanwhile|in the meantime|this|it|issue|bug|ticket)){0,3}\W*",
+    r"\W*(?:hearing|having|with|given|got|seeing|receiving) no (?:more |further |other )?(?:input|comments?|feedback"
+    r"|objections?|repl(?:y|ies)|responses?)\b[^.;#]{0,60}\W*",
 )
+"""The whole of a quote that says no more than the kind beside it does."""
+
 _LEANS = _any(
     r"\W*(?:that|this|it|they|these|those|so|but|otherwise|either way|thus|therefore|hence|of course|however|then|also"
     r"|and|or|which|given that|in that case|both|the same|he|she|instead|nope|no|yes|the former|the latter|such)\b"
@@ -120,6 +125,9 @@ _LEANS = _any(
 
 _UNFINISHED = (":", ",", ";", " and", " or")
 """What a sentence ends with that announces something else, or is one of a list."""
+
+_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "\u3002")
+"""How a whole sentence ends; a heading or an address before one has no such end."""
 
 _LATE = 3
 """So much helps what was said some time before the closing, at least: a remedy, or a conclusion that says more."""
@@ -140,12 +148,19 @@ def quote_of(said: tuple[str, ...], stated: int | None, *, is_late: bool = False
     """
     bare = tuple(_ADDRESS.sub("", sentence, count=1) if sentence.startswith("@") else sentence for sentence in said)
     worth = [_worth(sentence) + _BY_STATING[_closes(sentence)] * (at == stated) for at, sentence in enumerate(bare)]
+    if is_late:
+        worth = [0 if one < _LATE or _hangs(bare, worth, at) else one for at, one in enumerate(worth)]
     best = max(worth, default=0)
-    if best < (_LATE if is_late else 1):
+    if best < 1:
         return ""
     at = worth.index(best)
     pair = _with_neighbour(bare, worth, at, is_remedy=at != stated and bool(_REMEDY.search(bare[at])))
     return pair if len(pair) <= MAX_QUOTE else pair[: MAX_QUOTE - 1].rstrip() + "\u2026"
+
+
+def _hangs(said: tuple[str, ...], worth: list[int], at: int) -> bool:
+    """Whether a sentence refers to one before it that is not there to be quoted."""
+    return bool(_LEANS.match(said[at])) and not _NAMES.search(said[at]) and not (at and worth[at - 1])
 
 
 def _closes(sentence: str) -> bool:
@@ -166,6 +181,7 @@ def _worth(sentence: str) -> int:
     does, concludes = bool(_REMEDY.search(sentence)), bool(_CONCLUDES.search(sentence))
     worth = 3 * does + 2 * concludes + names + _has_words(sentence, _PLAIN_WORDS)
     worth = worth if len(sentence) <= MAX_QUOTE else min(worth, 1)
+    worth = min(worth, 1) if sentence.startswith("(") else worth
     return max(worth - 2 * bool(_PLANS.search(sentence)), 0)
 
 
@@ -197,8 +213,13 @@ def _with_neighbour(said: tuple[str, ...], worth: list[int], at: int, *, is_reme
     """The sentence with the one before it, where it leans on that or is what to do about it; else with the next one."""
     best, before, after = said[at], said[at - 1] if at else "", said[at + 1] if at + 1 < len(said) else ""
     leans = bool(before) and bool(_LEANS.match(best) or (is_remedy and worth[at - 1]))
-    tells = bool(before) and not _is_aside(before) and (leans or _has_words(before, _LEAST_WORDS))
+    tells = before.endswith(_ENDS) and not _is_aside(before) and (leans or _goes_before(before))
     goes_on = bool(after) and not best.endswith(":") and not _is_aside(after)
     pairs = [f"{before} {best}"] * tells + [f"{best} {after}"] * goes_on
     fitting = [pair for pair in (pairs if leans else reversed(pairs)) if len(pair) <= MAX_QUOTE]
     return fitting[0] if fitting else best
+
+
+def _goes_before(sentence: str) -> bool:
+    """Whether a sentence says something of its own: a heading or a mere address does not, "Appears fixed." does."""
+    return not _PLANS.search(sentence) and (_has_words(sentence, _LEAST_WORDS) or bool(_CONCLUDES.search(sentence)))

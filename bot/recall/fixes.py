@@ -9,12 +9,15 @@ from typing import TypeVar
 
 from bot.answer import Context, Earlier, Match, Mention
 from bot.kept import Fix
-from bot.model import Kind, Outcome, ThreadId
-from bot.reading.proof import is_change, number_of, proven
+from bot.model import Kind, Outcome, OutcomeKind, ThreadId
+from bot.reading.proof import is_change, number_of, settled
 from bot.reading.versions import stands
 from bot.recall.library import Library, threads
 
 AnyHit = TypeVar("AnyHit", Mention, Match)
+
+SURE = 0.9
+"""Confidence in an ending whose change is known to be merged."""
 
 
 def fix_refs(context: Context) -> dict[ThreadId, str]:
@@ -97,6 +100,24 @@ def _is_merged(outcome: Outcome, fix: Fix | None, merged: Mapping[int, bool], be
     if fix and fix.ref == (outcome.fix or outcome.claimed) and (fix.commit or fix.refuted):
         return as_of(fix, before) is not None
     return merged.get(named(outcome) or 0)
+
+
+def proven(outcome: Outcome, is_merged: bool | None) -> Outcome:
+    """The outcome, knowing whether its ``fix``, or what is ``claimed`` to be one, was merged; None: nobody knows.
+
+    A fix that was not leaves the quote and what is claimed; a claim that was makes a fix.
+    """
+    told = settled(outcome.kind, outcome.fix or "", outcome.claimed or "", is_merged)
+    if told is None:
+        return outcome
+    kind, fix, claimed = OutcomeKind(told[0]), told[1] or None, told[2] or None
+    noun = "pull request" if number_of(fix or claimed) else "commit"
+    evidence = (*outcome.evidence, f"the {noun} was merged" if fix else f"names no {noun} that was merged")
+    release = outcome.release if fix else None
+    confidence = SURE if fix else 0.0
+    return replace(
+        outcome, kind=kind, fix=fix, claimed=claimed, release=release, evidence=evidence, confidence=confidence
+    )
 
 
 def with_version(context: Context, asked: str) -> Context:

@@ -90,12 +90,12 @@ class Ranked:
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Best first. Ties go to the higher score for terms, then to the older thread, then to the smaller id."""
+    """Best first. ThreadComments go to the higher score for terms, then to the older thread, then to the smaller id."""
     return sorted(candidates, key=_place)
 
 
 def surest_first(candidate: Candidate) -> tuple[float, float, float, datetime, int, str]:
-    """The key that puts the most similar first; ties as in `in_order`."""
+    """The key that puts the most similar first; linked as in `in_order`."""
     return -candidate.confidence, *_place(candidate)
 
 

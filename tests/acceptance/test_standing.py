@@ -130,7 +130,7 @@ def test_of_an_issue_that_is_deleted_nothing_is_shown(stage: Stage) -> None:
     text = comment_on(stage, 3)
     assert TAKEN_BACK in text
     assert "sessions" not in text
-    assert stage.memory().ties([1, 3]) == {}
+    assert stage.memory().thread_comments([1, 3]) == {}
 
 
 def test_of_an_issue_that_is_transferred_nothing_is_shown(stage: Stage) -> None:

@@ -37,4 +37,4 @@ print(a @ b, a @ c, b @ c)
     options = ["--network", "none", "--read-only", "--entrypoint", "/opt/precedent/bin/python"]
     ended = semantic.run("-I", "-c", script, options=options)
     assert ended.code == 0, ended.said
-    assert [float(one) for one in ended.said.split()] == pytest.approx(KNOWN, abs=0.02)
+    assert [float(one) for one in ended.said.splitlines()[0].split()] == pytest.approx(KNOWN, abs=0.02)

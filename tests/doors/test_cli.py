@@ -23,7 +23,7 @@ from tests.numeric.tiny_model import write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
-ANSWER_KEYS = {"spoke", "reason", "mentioned", "seen_before", "open_now", "pages", "markdown", "ms"}
+ANSWER_KEYS = {"spoke", "reason", "mentioned", "seen_before", "open_now", "nearest", "pages", "markdown", "ms"}
 HIT_KEYS = {"id", "title", "similarity", "state", "outcome", "why"}
 
 Fields = dict[str, Any]
@@ -252,7 +252,7 @@ def test_arguments_that_make_no_sense_end_with_2(call: Run, arguments: tuple[str
 def test_archives_are_read_packed_or_plain(tmp_path: Path, call: Run, name: str) -> None:
     counts = call("import", archive(tmp_path / name, HISTORY), "--store", tmp_path / "s", "--json").data
     assert counts.pop("seconds") >= 0
-    assert counts == {"threads": len(HISTORY), "comments": 1, "in_store": len(HISTORY)}
+    assert counts == {"threads": len(HISTORY), "comments": 1, "in_store": len(HISTORY), "learned_from": 0}
 
 
 def test_without_json_the_counts_are_told_in_words(tmp_path: Path, call: Run) -> None:
@@ -434,7 +434,8 @@ def test_an_answer_as_data(store: Path, call: Run) -> None:
 
 def test_without_json_it_prints_the_comment(store: Path, call: Run) -> None:
     told = call("answer", "10", "--store", store, "--repo", "octo-org/hello-world")
-    assert (told.code, told.err) == (0, "")
+    assert told.code == 0
+    assert told.err.startswith("The nearest issues, with their similarity:\n")
     assert "**Mentioned here**" in told.out
     assert "https://redirect.github.com/octo-org/hello-world/issues/1" in told.out
     assert (

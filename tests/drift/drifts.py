@@ -126,7 +126,7 @@ DRIFTS = {
         "bot/doors/questions.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
     ),
     "a command in a sentence": Drift(
-        "docs/evaluation.md", "`precedent calibrate --share", "`precedent adjust --share", COMMANDS, "adjust"
+        "docs/evaluation.md", "`precedent calibrate` sets", "`precedent adjust` sets", COMMANDS, "adjust"
     ),
     # tools for agents
     "a parameter of a tool": Drift(

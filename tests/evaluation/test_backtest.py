@@ -140,9 +140,9 @@ def test_those_who_are_ignored_are_not_heard() -> None:
     threads = [closed(1, "Login loops at night", BODY, author="octocat"), *unrelated(5), thread(50, TITLE, BODY)]
     (heard,), (unheard,) = replayed(threads), replayed(threads, watch=deaf)
     assert "SESSION_PATH_MISMATCH" in str(heard.replayed.hits[0].why)
-    assert heard.candidates[0].evidence["same_file"] == 1.0
+    assert heard.candidates[0].evidence["same_error"] == 1.0
     assert "SESSION_PATH_MISMATCH" not in str([hit.why for hit in unheard.replayed.hits])
-    assert all(c.evidence["same_file"] == 0.0 for c in unheard.candidates)
+    assert all(c.evidence["same_error"] == 0.0 for c in unheard.candidates)
 
 
 # The comments.

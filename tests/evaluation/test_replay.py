@@ -77,7 +77,7 @@ def test_a_library_holds_older_threads_only() -> None:
     history = History.read(many(60))
     asked = [history.threads[30], history.threads[45]]
     ((_, past),) = [(epoch, past) for epoch, past in pasts(history, epochs(history, asked))]
-    assert past.size == 45
+    assert past.issues == 45
     assert set(past.records(range(1, 61))) == set(range(1, 46))
 
 
@@ -96,7 +96,7 @@ def test_whoever_asks_sees_only_what_is_older_than_the_question() -> None:
 def test_the_first_thread_finds_nothing_in_an_empty_library() -> None:
     history = History.read(many(3))
     for _, past in pasts(history, epochs(history, history.threads[:1])):
-        assert past.size == 0
+        assert past.issues == 0
         assert found(past, history.threads[0]) == []
 
 
@@ -186,7 +186,7 @@ def test_states_and_duplicates_are_those_of_the_moment() -> None:
 def test_pull_requests_teach_words_and_are_no_candidates() -> None:
     history = History.read([replace(one(1), kind=Kind.PULL), one(11), one(21)])
     for _, past in pasts(history, epochs(history, history.threads[2:])):
-        assert past.size == 2
+        assert past.issues == 1
         assert found(past, history.threads[2]) == [11]
 
 

@@ -88,6 +88,9 @@ class ArchivedProject(Project):
                 event.detail = next(names, "label")
             if event.kind in ("locked", "unlocked"):
                 issue.locked = event.kind == "locked"
+            if event.kind == "merged" and issue.pull:
+                issue.pull.merged_at, issue.pull.merged_by = event.at, event.actor
+                issue.pull.merge_commit = event.commit = known.get("commit")
             issue.events.append(event)
         for known in thread.get("xrefs") or ():
             event = self._event(known["event"], known.get("actor"), known["date"])

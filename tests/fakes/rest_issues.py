@@ -40,7 +40,7 @@ def issues_of(call: Call) -> Repository:
 
 @BOOK.route("GET", ISSUES, needs="issues:read")
 def list_issues(call: Call) -> Reply:
-    """Newest first by default; pulls are issues too. Ties of a sort key are broken by number."""
+    """Newest first by default; pulls are issues too. ThreadComments of a sort key are broken by number."""
     repo, query = issues_of(call), call.query
     unserved = set(query) - SERVED
     if unserved:

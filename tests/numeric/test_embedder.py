@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -36,6 +37,7 @@ from tests.numeric.tiny_model import (
 )
 from tools.onnx_file import FLOAT, INT64, model, node, tensor, value
 
+ROOT = Path(__file__).resolve().parents[2]
 ZERO = bytes(DIMENSIONS)
 
 
@@ -292,6 +294,17 @@ def test_a_manifest_is_held_against_both_files(tmp_path: Path) -> None:
     assert refusal(tmp_path) == f"{tmp_path}/model.onnx: not what model.sha256 says it is; fetch the model anew"
     manifest(tmp_path, model="")
     assert "model.sha256: does not list model.onnx; write it anew" in refusal(tmp_path)
+
+
+def test_what_runs_the_model_reports_nothing_to_its_makers(tmp_path: Path) -> None:
+    """Else it keeps a number for this machine and what it is about to send in the user's cache."""
+    script = "import sys, pathlib; from bot.numeric.embedder import open_embedder as o; o(pathlib.Path(sys.argv[1]))"
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}  # without CI, which would keep it quiet too
+    command = [sys.executable, "-c", script, str(write_folder(tmp_path / "model"))]
+    done = subprocess.run(command, env=environ, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert (list(home.iterdir()), done.stderr) == ([], "")
 
 
 def test_the_settings_name_a_folder_of_the_image_or_below_the_workspace(tmp_path: Path) -> None:

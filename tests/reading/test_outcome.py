@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from bot.model import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.outcome import outcome
-from bot.reading.proof import proven
 from bot.reading.quoting import MAX_QUOTE
 from bot.reading.statements import statements
 from bot.reading.verdict import RULES
+from bot.recall.fixes import proven
 from tests.bench import endings
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)

@@ -47,6 +47,7 @@ def card_of(one: Digest) -> Card:
         ending=Ending(ending.kind.value, ending.quote, ending.fix or "", ending.release or ""),
         references=tuple(r.number for r in one.references if r.owner is None and r.kind is None),
         duplicate_of=one.duplicate_of,
+        merged_at=one.merged_at,
     )
 
 

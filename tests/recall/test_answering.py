@@ -128,7 +128,7 @@ def test_what_somebody_called_wrong_is_not_among_the_nearest(remember: Remember)
 
 
 def test_what_is_possibly_related_is_folded_in_only_when_the_settings_say_so(remember: Remember) -> None:
-    limits = replace(SETTINGS.troubleshooting, similarity_threshold=0.99)
+    limits = replace(SETTINGS.troubleshooting, similarity_threshold=0.999)
     memory = remember(closed(1, TITLE, BODY), *FILLER, closed(3, "Dark mode", "In the settings."))
     asked = thread(500, TITLE, f"{BODY} Unlike #3.")
     usual = recall(asked, memory, replace(SETTINGS, troubleshooting=limits), PLACE)

@@ -13,8 +13,7 @@ from bot.kept import Changes, Fix
 from bot.memory.memory import Memory
 from bot.model import Kind, Outcome, OutcomeKind, Thread, Tombstone
 from bot.reading.outcome import outcome
-from bot.reading.proof import proven
-from bot.recall.fixes import as_of, fix_refs, known_endings, named, with_fixes, with_version
+from bot.recall.fixes import as_of, fix_refs, known_endings, named, proven, with_fixes, with_version
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
 

@@ -66,7 +66,7 @@ def at_the_end(scene: Scene, told_gone: set[int]) -> list[str]:
         found += _files(memory)
         found += _index(memory)
         found += _answers(scene, memory)
-        found += _ties(memory)
+        found += _comments_shown(memory)
         found += [f"(2) a note: {note}" for note in memory.notes]
     found += stale(scene, told_gone)
     return found
@@ -122,11 +122,11 @@ def _index(memory: Memory) -> Iterator[str]:
         yield f"(2) the index finds {hits} instead of {again}"
 
 
-def _ties(memory: Memory) -> Iterator[str]:
+def _comments_shown(memory: Memory) -> Iterator[str]:
     """(2) Each thread knows the comments that show it, and nothing is owed to a comment any more."""
-    ties = list(memory.every_tie())
-    shows = {(key, one.spot) for each in ties for one in each.comments for key in one.shows}
-    listed = {(each.id, spot) for each in ties for spot in each.shown_in}
+    linked = list(memory.every_thread_comments())
+    shows = {(key, one.comment_key) for each in linked for one in each.comments for key in one.shows}
+    listed = {(each.id, comment_key) for each in linked for comment_key in each.shown_in}
     if shows != listed:
         yield f"(2) comments show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
     if memory.owed:

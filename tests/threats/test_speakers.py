@@ -111,6 +111,10 @@ def asking() -> Thread:
     return Thread(2, "The store again", "As in #1.", "octocat", THEN + timedelta(hours=1))
 
 
+GAP = "[…]"
+"""What stands for the messages that a comment has no room for."""
+
+
 class _Quotations(HTMLParser):
     """What stands in a quotation, and in no quotation within it."""
 
@@ -138,7 +142,8 @@ def in_comment(context: Context) -> Words:
     quotations.feed(page(shown))
     lines = [line.strip() for line in quotations.text.split("\n") if line.strip()]
     known = [re.fullmatch(r"(\S+?)( \(maintainer\))?, \d{4}-\d\d-\d\d:", line) for line in lines]
-    return [(one[1], bool(one[2])) if one else (line, False) for one, line in zip(known, lines, strict=True)]
+    found = [(one[1], bool(one[2])) if one else (line, False) for one, line in zip(known, lines, strict=True)]
+    return [one for one in found if one != (GAP, False)]
 
 
 def in_xml(source: str) -> Words:
@@ -192,7 +197,11 @@ def shown_by_the_core(one: Thread, context: Context) -> dict[str, Words]:
 def test_no_line_of_a_stranger_is_a_message_of_a_maintainer(way: str, tmp_path: Path) -> None:
     one = thread("Which one?", *(WAYS[way].replace("{}", line) for line in LINES))
     shown = shown_by_the_core(one, recalled(one, tmp_path))
-    assert {name: words for name, words in shown.items() if words != real(one)} == {}
+    in_full, folded = real(one), shown.pop("comment")
+    assert {name: words for name, words in shown.items() if words != in_full} == {}
+    latest = len(folded) - 1  # a comment folds the opening and as many of the latest messages as it has room for
+    assert folded == [in_full[0], *in_full[-latest:]]
+    assert latest >= 2
 
 
 @pytest.mark.parametrize("form", FORMS)

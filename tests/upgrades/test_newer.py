@@ -40,6 +40,7 @@ ASKED: dict[str, tuple[str, ...]] = {
     "import": (str(SAMPLE),),
     "backtest": (),
     "calibrate": (),
+    "learn": (),
 }
 ELSEWHERE = {"doctor", "mcp", "ss", "try"}
 """Commands that have a test of their own, here or in their own place; and a name for another one."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.kept import Changes, Fix, Renewal, Said, StandingComment, Ties, Wish
-from bot.memory.families import TIES
+from bot.kept import Changes, Fix, Renewal, Said, StandingComment, ThreadComments, Wish
+from bot.memory.families import COMMENTS
 from bot.memory.manifest import MAX_OWED, Manifest, decode, encode
 from bot.memory.memory import Memory
 from bot.model import Message, Thread, ThreadId, Tombstone
@@ -36,7 +36,7 @@ def stand(memory: Memory, *comments: StandingComment) -> None:
 
 
 def shown_in(memory: Memory, key: ThreadId) -> tuple[tuple[ThreadId, int], ...]:
-    return memory.ties([key]).get(key, Ties(key)).shown_in
+    return memory.thread_comments([key]).get(key, ThreadComments(key)).shown_in
 
 
 def owed(memory: Memory) -> list[tuple[ThreadId, int, ThreadId]]:
@@ -47,8 +47,8 @@ def test_it_is_known_which_comments_show_a_thread_and_which_stand_on_one(place: 
     memory = place.memory()
     assert shown_in(memory, 3) == ((9, 0), (9, 77))
     assert shown_in(memory, 205) == ((9, 0),)
-    assert memory.ties([9])[9].comments == (ON_9, REPLY)
-    assert memory.ties([4, 12]) == {}
+    assert memory.thread_comments([9])[9].comments == (ON_9, REPLY)
+    assert memory.thread_comments([4, 12]) == {}
 
 
 def test_a_later_state_of_a_comment_takes_the_place_of_the_earlier_one_in_both_lists(place: Place) -> None:
@@ -59,15 +59,15 @@ def test_a_later_state_of_a_comment_takes_the_place_of_the_earlier_one_in_both_l
     memory.commit("later")
     again = place.memory()
     assert {key: shown_in(again, key) for key in (3, 4, 9, 205)} == {3: (), 4: ((9, 0),), 9: (), 205: ()}
-    assert [one.content for one in again.ties([9])[9].comments] == ["h"]
-    assert sorted(place.files("ties")) == ["ties/0000.jsonl"]
+    assert [one.content for one in again.thread_comments([9])[9].comments] == ["h"]
+    assert sorted(place.files("comments")) == ["comments/0000.jsonl"]
 
 
 def test_the_comments_on_a_thread_that_is_gone_are_gone(place: Place) -> None:
     remember(place.memory(), Tombstone(9, at(5)))
     memory = place.memory()
     assert {key: shown_in(memory, key) for key in (3, 205)} == {3: (), 205: ()}
-    assert place.files("ties") == {}
+    assert place.files("comments") == {}
 
 
 def talk(number: int, *texts: str, revision: float = 0, role: str = "NONE", **fields: object) -> Thread:
@@ -151,8 +151,8 @@ def test_of_two_runs_that_work_out_one_comment_the_first_has_it(place: Place) ->
     stand(quick, replace(ON_9, at=at(2), content="quick"))
     slow.stage(Changes(standing=(replace(ON_9, at=at(3), content="slow"), replace(REPLY, at=at(3)))))
     slow.commit("slow")
-    assert slow.taken_spots == {(9, 0)}
-    assert [one.content for one in place.memory().ties([9])[9].comments] == ["quick", "g"]
+    assert slow.taken_comments == {(9, 0)}
+    assert [one.content for one in place.memory().thread_comments([9])[9].comments] == ["quick", "g"]
 
 
 def test_a_rebuild_makes_the_lists_anew_also_of_what_an_earlier_version_said(place: Place) -> None:
@@ -161,7 +161,7 @@ def test_a_rebuild_makes_the_lists_anew_also_of_what_an_earlier_version_said(pla
     memory.stage(Changes(said=said))
     memory.commit("said")
     memory = place.memory()
-    spoiled = TIES.edits(place.files("ties"), {3: Ties(3, (), ((8, 0),)), 205: None})
+    spoiled = COMMENTS.edits(place.files("comments"), {3: ThreadComments(3, (), ((8, 0),)), 205: None})
     place.put(dict(spoiled))
     memory = place.memory()
     memory.stage(Changes(read_whole=at(9)))
@@ -169,13 +169,13 @@ def test_a_rebuild_makes_the_lists_anew_also_of_what_an_earlier_version_said(pla
     memory = place.memory()
     assert shown_in(memory, 3) == ((4, 0), (9, 0), (9, 77))
     assert shown_in(memory, 205) == ((9, 0),)
-    assert memory.ties([4])[4].comments == (StandingComment(4, at(1), 0, "e", (3,)),)
+    assert memory.thread_comments([4])[4].comments == (StandingComment(4, at(1), 0, "e", (3,)),)
 
 
 def test_a_line_that_is_damaged_costs_that_line(place: Place) -> None:
-    place.put({"ties/0002.jsonl": b'{"id": 205, "shown_in": 5}\n', "ties/0000.jsonl": b"\0"})
+    place.put({"comments/0002.jsonl": b'{"id": 205, "shown_in": 5}\n', "comments/0000.jsonl": b"\0"})
     memory = place.memory()
-    assert memory.ties([3, 205]) == {}
+    assert memory.thread_comments([3, 205]) == {}
     assert len(memory.notes) == 2
     stand(memory, replace(ON_9, at=at(2)))
     assert shown_in(place.memory(), 205) == ((9, 0),)
