@@ -13,6 +13,7 @@ from bot.reading.language import stretch
 from bot.reading.lexicon import COMMON_WORDS
 from bot.reading.signals import Signals, find_identifiers, normalise_error, read_signals, without_addresses
 from bot.reading.words import terms, token_terms, tokens
+from bot.recall.files import telling_files
 from bot.recall.said import said
 
 MAX_REASONS = 3
@@ -37,24 +38,24 @@ NEAR = 24
 """Characters before a constant that may tell that it is an error's."""
 
 _FAILURE_WORDS = """
-a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler compiling
-completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing fails
-failure fatal fault for gcc has in internal invocation is ld line link linker linking main make message multiple not
-npm of on panic panicked previous process program received result returned run see segfault segmentation sigabrt
-signal sigsegv status stopping task terminated test tests the thread to uncaught unexpected unnamed use v was
-waiting warning with xcode
+a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
+compiling completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing
+fails failure fatal fault for gcc has in internal invocation is ld line link linker linking main make message multiple
+not npm of on panic panicked previous process program received result returned run see segfault segmentation sigabrt
+signal sigsegv status stopping task terminated test tests the thread to uncaught unexpected unnamed use v waiting
+warning was with xcode
 """
 _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 """A line of these words says that something failed, and not what."""
 
 _PLAIN_WORDS = """
 already answer answers available bit branch broken builds check checkout contains default different directory document
-documents due empty exact exactly folder full general git github head higher home impossible install installed internal
-left list longer lower main making management many master maybe method methods missing multiple name named names needed
-none null number numbers object objects option options paragraph parameter parameters parent part parts place places
-reached regression remove removed replace right second several side similar simple single size sizes small specific step
-steps string strings text thing things third times total type types unable unknown update updated useful value values
-various word words zero zeros
+documents due empty exact exactly folder full general git github head higher home impossible install installed
+internal left list longer lower main making management many mark master maybe method methods missing move moved
+multiple name named names needed none null number numbers object objects option options paragraph parameter parameters
+parent part parts pass passed place places reached regression remove removed replace right second several side similar
+simple single size sizes small specific step steps string strings text thing things third times total type types
+unable unknown update updated useful valid value values various warn word words zero zeros
 """
 _UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
 """Words of any text about software: of two that have one nobody would say so."""
@@ -81,7 +82,7 @@ monday tuesday wednesday thursday friday saturday sunday
 """
 _CALENDAR = frozenset(_CALENDAR_WORDS.split())
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
-_GENERATED = re.compile(r"\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
+_GENERATED = re.compile(r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _LOOKS_FAILED = re.compile(
     r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
@@ -170,8 +171,8 @@ def reasons(text: str, shared: Shared, words: Mapping[str, bool], *, is_same: bo
     found += [f"same error `{_code(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
     if is_same:
         return tuple(found)
-    if shared.files:
-        found.append(f"same file `{_code(_place(shared.files[0]))}`")
+    if files := telling_files(shared.files):
+        found.append(f"same file `{_code(_place(files[0]))}`")
     others = [line for line in shared.errors if line not in errors]
     named = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
     names = [name for name in named if not _is_told(name, found)]

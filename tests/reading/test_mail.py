@@ -11,7 +11,7 @@ FOOTER = "Reply to this email directly or view it on GitHubhttps://github.com/oc
 @pytest.mark.parametrize(
     "tail",
     [
-        f"\n\nOn Mon, Mar 18, 2013 at 4:51 AM, octocat notifications@github.com wrote:\n\n> It is lost.\n> {FOOTER}\n> .",
+        f"\n\nOn Mon, Mar 18, 2013 at 4:51 AM, octocat <o@github.com> wrote:\n\n> It is lost.\n> {FOOTER}\n> .",
         "\n\nOn Thu, Apr 25, 2013 at 10:55 AM, A Person\nnotifications@github.com wrote:\n> It is lost.",
         f"\n\nSent from my iPhone - thus typos\n\nOn Oct 7, 2014, octocat wrote:\n\nIt is lost.\n\n—\n{FOOTER}.",
         f"\n\nOn Oct 7, 2014, at 12:42 PM, octocat wrote:\n\nIt is lost.\n\n—\n{FOOTER}.",

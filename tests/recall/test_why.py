@@ -110,9 +110,7 @@ def test_a_word_that_also_stands_without_a_capital_is_told_so() -> None:
 
 def test_code_among_the_words_is_marked_as_code() -> None:
     one, other = thread(2, body="vantage_point"), thread(1, body="vantage-point")
-    assert (
-        reasons(opening(one).text, shared_of(one, other), dict.fromkeys(terms("vantage_point odd"), False)) == ()
-    )
+    assert reasons(opening(one).text, shared_of(one, other), dict.fromkeys(terms("vantage_point odd"), False)) == ()
     told = reasons(opening(one).text, shared_of(one, other), {"vantagepoint": False, "odd": True})
     assert told == ("both speak of `vantage_point`, odd",)
 
