@@ -50,12 +50,12 @@ _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 
 _PLAIN_WORDS = """
 already answer answers available bit branch broken builds check checkout contains default different directory document
-documents due empty exact exactly folder full general git github head higher home impossible install installed
-internal left list longer lower main making management many mark master maybe method methods missing move moved
-multiple name named names needed none null number numbers object objects option options paragraph parameter parameters
-parent part parts pass passed place places reached regression remove removed replace right second several side similar
-simple single size sizes small specific step steps string strings text thing things third times total type types
-unable unknown update updated useful valid value values various warn word words zero zeros
+documents due empty exact exactly folder full general git github head higher home impossible internal left list longer
+lower main making many mark master maybe method methods missing move moved multiple name named names needed none null
+number numbers object objects option options parameter parameters part parts pass passed place places reached
+regression remove removed replace right second several side similar simple single size sizes small specific step steps
+string strings text thing things third times total type types unable unknown update updated useful valid value values
+various warn word words zero zeros
 """
 _UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
 """Words of any text about software: of two that have one nobody would say so."""
