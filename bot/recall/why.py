@@ -40,10 +40,10 @@ NEAR = 24
 _FAILURE_WORDS = """
 a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
 compiling completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing
-fails failure fatal fault for gcc has in internal invocation is ld line link linker linking main make message multiple
-not npm of on panic panicked previous process program received result returned run see segfault segmentation sigabrt
-signal sigsegv status stopping task terminated test tests the thread to uncaught unexpected unnamed use v waiting
-warning was with xcode
+fails failure fatal fault for gcc has ignored in internal invocation is ld line link linker linking main make measured
+message multiple not npm of on panic panicked passed previous process program received result returned run see
+segfault segmentation sigabrt signal sigsegv skipped status stopping task terminated test tests the thread to uncaught
+unexpected unnamed use v waiting warning was with xcode
 """
 _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 """A line of these words says that something failed, and not what."""

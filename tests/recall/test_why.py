@@ -76,6 +76,7 @@ def test_errors_agree_whatever_their_numbers_and_places() -> None:
         "error: aborting due to 3 previous errors",
         "error: linking with `gcc` failed: exit code: 1",
         "collect2: error: ld returned 1 exit status",
+        "test result: FAILED. 12 passed; 1 failed; 3 ignored; 0 measured",
         "Segmentation fault (core dumped)",
         "Thread 1 received signal SIGSEGV, Segmentation fault.",
         "error:",
