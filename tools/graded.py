@@ -73,7 +73,7 @@ class Graded:
 
     @property
     def is_shown(self) -> bool:
-        return self.found is not None and self.found.candidate.similarity >= 0.65
+        return self.found is not None and self.found.is_shown(0.65)
 
 
 def read_pairs(path: Path) -> list[Pair]:

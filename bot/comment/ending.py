@@ -24,7 +24,7 @@ LATEST_NEWS = timedelta(days=365)
 
 _NUMBER = re.compile(r"#([1-9][0-9]{0,9})", re.ASCII)
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}", re.ASCII)
-_ON_DISK = re.compile(r"[/\\~]|\.\.[/\\]|[A-Za-z]:[/\\]", re.ASCII)
+_IN_A_FOLDER = re.compile(r"(?![/\\~]|\.\.[/\\]|[A-Za-z]:)[^/\\]+[/\\]", re.ASCII)
 _ELSEWHERE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-9a-fA-F]{7,64})", re.ASCII)
 
 
@@ -65,10 +65,11 @@ def version(match: Match, scene: Scene) -> str:
 def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What the fix changed, at most five files; and up to three in all of those that the thread names.
 
-    A path that begins at somebody's disk says more about it than about the repository, and is not named.
+    Of these a path has to have a folder, as most names alone are those of an example. One that begins at somebody's
+    disk says more about it than about the repository, and is not named.
     """
     changed = hit.fix.files[:MAX_CHANGED] if hit.fix else ()
-    named = tuple(path for path in hit.files if path not in changed and not _ON_DISK.match(path))
+    named = tuple(path for path in hit.files if path not in changed and _IN_A_FOLDER.match(path))
     return changed, named[: max(MAX_FILES - len(changed), 0)]
 
 

@@ -28,6 +28,8 @@ def why(reasons: tuple[str, ...], shown: tuple[str, ...], scene: Scene) -> str:
 def _reason(reason: str, shown: tuple[str, ...], scene: Scene) -> str:
     if reason.removeprefix("same file ").strip("`") in shown:
         return scene.words.texts["why_file_shown"]
+    if reason == "same text":
+        return scene.words.texts["why_text"]
     for beginning, name in _KNOWN.items():
         if reason.startswith(beginning):
             return scene.words.say(name, what=_named(reason.removeprefix(beginning), scene))

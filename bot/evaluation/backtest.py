@@ -112,7 +112,8 @@ def _best(opened: Thread, library: Past, watch: Watch) -> _Best:
     if not terms(opened.title):
         return _Best(ranked.candidates, ())
     limits = watch.settings.troubleshooting
-    found = judged(opened, ranked, WithoutWords(library, watch.settings.ignore.people), before)
+    library_read = WithoutWords(library, watch.settings.ignore.people)
+    found = [one for one in judged(opened, ranked, library_read, before) if one.why]
     closed = [one for one in found if one.thread.is_closed][: limits.max_results]
     still_open = [one for one in found if not one.thread.is_closed][: limits.open_results]
     return _Best(ranked.candidates, tuple((one.candidate, one.why) for one in (*closed, *still_open)))

@@ -93,9 +93,9 @@ def _alike(
 
 
 def _possible(found: Alike) -> tuple[Match, ...]:
-    """The nearest that are not shown, and not far from it."""
+    """The nearest that are not shown, and not far from it, each for a reason."""
     shown = {match.id for match in (*found.seen, *found.still_open)}
-    return tuple(m for m in found.nearest if m.id not in shown and m.similarity >= LEAST_POSSIBLE)
+    return tuple(m for m in found.nearest if m.id not in shown and m.why and m.similarity >= LEAST_POSSIBLE)
 
 
 def _is_first(thread: Thread, library: Library) -> bool:

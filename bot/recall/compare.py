@@ -10,7 +10,8 @@ from bot.model import Thread
 from bot.reading.words import body_terms, terms
 from bot.recall.features import Question
 from bot.recall.library import Library
-from bot.recall.lines import read_lines, shared_runs, threes, without_lines
+from bot.recall.lines import is_same, read_lines, shared_runs, threes, without_lines
+from bot.recall.said import said
 from bot.recall.why import Shared, opening, shared_signals
 
 TITLE = 0
@@ -25,13 +26,16 @@ class Both:
     """What the question shares with an older text, without what many threads have.
 
     ``errors`` counts the words by three that stand side by side in lines about a failure. ``text`` is the question's,
-    without the lines that many threads have as the older one does. ``words`` are the terms of the older text.
+    without the lines that many threads have as the older one does. ``words`` are the terms of the older text, ``said``
+    those that its prose or code has. ``is_same``: both texts are the same, nearly word for word.
     """
 
     shared: Shared
     errors: int
     text: str
     words: frozenset[str]
+    said: frozenset[str]
+    is_same: bool
 
 
 def compared(thread: Thread, others: Sequence[Thread], asked: Question, library: Library) -> Iterator[Both]:
@@ -42,8 +46,9 @@ def compared(thread: Thread, others: Sequence[Thread], asked: Question, library:
     """
     ours = opening(thread)
     our_lines, theirs = read_lines(ours.text), [opening(other) for other in others]
+    their_lines = [read_lines(one.text) for one in theirs]
     shared = [shared_signals(ours, one) for one in theirs]
-    runs = [shared_runs(our_lines, read_lines(one.text)) for one in theirs]
+    runs = [shared_runs(our_lines, lines) for lines in their_lines]
 
     def known(group: frozenset[str]) -> frozenset[str]:
         return group.intersection(asked.rarity)
@@ -55,11 +60,14 @@ def compared(thread: Thread, others: Sequence[Thread], asked: Question, library:
     def is_specific(group: frozenset[str]) -> bool:
         return held_by.get(known(group), asked.few + 1) <= asked.few
 
-    for other, both, alike in zip(others, shared, runs, strict=True):
-        common = {run.line.place for run in alike if run.is_most and not is_specific(run.terms)}
+    for other, both, lines, alike in zip(others, shared, their_lines, runs, strict=True):
+        specific = [run for run in alike if is_specific(run.terms)]
+        common = {run.line.place for run in alike if run.is_most and run not in specific}
         yield Both(
             both.only(is_specific),
-            len(threes(run for run in alike if run.line.fails and is_specific(run.terms))),
+            len(threes(run for run in specific if run.line.fails)),
             without_lines(ours.text, common - {TITLE}),
             frozenset((*terms(other.title), *body_terms(other.body))),
+            frozenset((*terms(said(other.title)), *body_terms(said(other.body)))),
+            is_same(our_lines, lines) and 2 * len(threes(specific)) >= len(our_lines.any),
         )

@@ -10,6 +10,7 @@ from math import floor, sqrt
 
 from bot.answer import CondensedTurn
 from bot.model import Message, Thread
+from bot.reading.mail import without_mail
 from bot.reading.signals import strip_boilerplate
 from bot.reading.words import terms
 
@@ -83,8 +84,8 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[Conde
 
 
 def turn_of(message: Message) -> CondensedTurn:
-    """A comment as a turn of a condensed conversation, whole."""
-    return CondensedTurn(message.author, message.role, message.created_at, message.text.strip())
+    """A comment as a turn of a condensed conversation, whole but for what a mail program added."""
+    return CondensedTurn(message.author, message.role, message.created_at, without_mail(message.text).strip())
 
 
 def _cut(turn: CondensedTurn, length: int) -> CondensedTurn:

@@ -20,6 +20,9 @@ FEW = 12
 WIDE = 0.1
 """Of a word that more than this share of all threads holds nobody would say that two speak of it."""
 
+NARROW = 0.025
+"""A word that no larger share of all threads holds is specific, whatever it means elsewhere."""
+
 LEAST_FEW, FEW_SHARE = 5, 0.01
 """As many threads, or this share of them, may have an error, a path, a name, a line that still says something."""
 
@@ -80,6 +83,11 @@ def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Ques
 def is_told(term: str, asked: Question) -> bool:
     """Whether so few threads hold this term that it says something of two that do."""
     return asked.is_rare(asked.rarity.get(term, 0.0), -log(WIDE) / asked.rarest)
+
+
+def is_specific(term: str, asked: Question) -> bool:
+    """Whether hardly any thread holds this term."""
+    return asked.is_rare(asked.rarity.get(term, 0.0), -log(NARROW) / asked.rarest)
 
 
 def titles_covered(candidate_covered: float, asked: Question, words: frozenset[str]) -> float:

@@ -14,6 +14,9 @@ from bot.reading.words import terms
 LEAST_RUN = 3
 """Words side by side that both texts have to hold: two are found in any two texts."""
 
+SAME, LEAST_SAME = 0.8, 12
+"""Two texts are the same that have so large a part of their words by three in common, and so many of them."""
+
 MAX_LINE = 300
 """Characters of a line that are compared."""
 
@@ -73,6 +76,12 @@ def read_lines(text: str) -> Lines:
 def shared_runs(ours: Lines, theirs: Lines) -> list[Run]:
     """What our lines have in common with theirs; those about a failure only with those about a failure."""
     return [run for line in ours.lines for run in _runs(line, theirs.failing if line.fails else theirs.any)]
+
+
+def is_same(ours: Lines, theirs: Lines) -> bool:
+    """Whether two texts are the same, nearly word for word, and not too short to tell."""
+    both = ours.any & theirs.any
+    return len(both) >= max(LEAST_SAME, SAME * len(ours.any | theirs.any))
 
 
 def threes(runs: Iterable[Run]) -> set[Words]:

@@ -15,9 +15,9 @@ from bot.model import Kind, Thread, ThreadId
 from bot.reading.digest import digest as read_digest
 from bot.reading.words import terms
 from bot.recall import strangers
-from bot.recall.compare import compared
+from bot.recall.compare import Both, compared
 from bot.recall.condense import condense, share_budget
-from bot.recall.features import is_told, question, rare_terms, titles_covered
+from bot.recall.features import Question, is_specific, is_told, question, rare_terms, title_terms, titles_covered
 from bot.recall.files import telling_files
 from bot.recall.library import Library, threads
 from bot.recall.query import similar_query
@@ -123,7 +123,7 @@ def alike(
     if not terms(thread.title):
         return Alike()
     found = judged(thread, candidates(thread, library, before, skip), library, before)
-    good = [one for one in found if one.candidate.similarity >= limits.floor or one.thread.id in limits.kept]
+    good = [one for one in found if one.is_shown(limits.floor) or one.thread.id in limits.kept]
     seen = [one.match(repo) for one in _first([o for o in good if o.thread.is_closed], limits.closed, limits.kept)]
     is_open = [one for one in good if not one.thread.is_closed]
     still_open = [one.match(repo) for one in _first(is_open, limits.open, limits.kept)]
@@ -143,11 +143,16 @@ def is_next_in_series(thread: Thread, entry: Entry) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A candidate whose text was read: its thread as it stands, and why it was found."""
+    """A candidate whose text was read: its thread as it stands, and why it was found; empty where that is nothing that
+    a reader could check."""
 
     candidate: Candidate
     thread: Thread
     why: tuple[str, ...]
+
+    def is_shown(self, floor: float) -> bool:
+        """Whether it may stand in a comment: so similar, and for a reason."""
+        return bool(self.why) and self.candidate.similarity >= floor
 
     def in_short(self) -> Match:
         """It with no more than how alike it is and why."""
@@ -185,8 +190,8 @@ class Found:
 def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime | None) -> list[Found]:
     """The candidates most alike of each state with their confidence, the surest first.
 
-    Those whose text is gone are left out, and those for which no good reason can be told: they share a form, a link, a
-    banner, or words that stand everywhere.
+    Those whose text is gone are left out, and those that share a form, a link, a banner, or words that stand
+    everywhere.
     """
     is_read = few_of_each_stranger(thread.created_at, strangers.READ)
     alike = [c for c in sorted(ranking.candidates, key=lambda c: -c.likeness) if is_read(c.entry)]
@@ -197,9 +202,9 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
     found = []
     beside = compared(thread, [text for _, text in read], ranking.asked, library)
     for (candidate, _), both in zip(read, beside, strict=True):
-        why = reasons(both.text, both.shared, [term for term in candidate.hit.terms if is_told(term, ranking.asked)])
+        why = reasons(both.text, both.shared, _words(candidate, both, ranking.asked), is_same=both.is_same)
         is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
-        if why and (both.shared != Shared() or is_rare):
+        if both.shared != Shared() or is_rare:
             covered = candidate.features["title_covered"]
             signals = {
                 "titles": titles_covered(covered, ranking.asked, both.words),
@@ -209,6 +214,14 @@ def judged(thread: Thread, ranking: Ranked, library: Library, before: datetime |
             }
             found.append(Found(ranking.judged(candidate, signals), texts[candidate.entry.id], why))
     return sorted(found, key=lambda one: surest_first(one.candidate))
+
+
+def _words(candidate: Candidate, both: Both, asked: Question) -> dict[str, bool]:
+    """The terms that the prose or code of both has and few others, and whether each is specific: rare, or in both
+    titles."""
+    titles = asked.title & title_terms(candidate.hit.entry.title)
+    said = [term for term in candidate.hit.terms if term in both.said and is_told(term, asked)]
+    return {term: term in titles or is_specific(term, asked) for term in said}
 
 
 def _first(found: list[Found], most: int, kept: frozenset[ThreadId]) -> list[Found]:

@@ -11,18 +11,26 @@ from itertools import islice
 from bot.model import Thread
 from bot.reading.language import stretch
 from bot.reading.lexicon import COMMON_WORDS
-from bot.reading.signals import Signals, normalise_error, read_signals, without_addresses
+from bot.reading.signals import Signals, find_identifiers, normalise_error, read_signals, without_addresses
 from bot.reading.words import terms, token_terms, tokens
+from bot.recall.files import telling_files
+from bot.recall.said import said
 
 MAX_REASONS = 3
 MAX_TERMS = 4
 LEAST_WORDS = 2
-"""One word adds nothing where a better reason is told."""
+"""One word alone says nothing: many texts have any word."""
 
 MAX_WORD = 40
 """Longest word that is told, in characters: what is longer is generated."""
 
+LONG = 60
+"""Characters of an error of which the beginning is left out where it says only that it is one."""
+
 MAX_RAISED = 20
+LEAST_MESSAGE = 3
+"""Words of a panic's message: one of fewer is raised for any failure."""
+
 OPENING_WORDS = 4
 """Words of a message that two texts have to begin it with: what follows in prose is no part of it."""
 
@@ -30,15 +38,27 @@ NEAR = 24
 """Characters before a constant that may tell that it is an error's."""
 
 _FAILURE_WORDS = """
-a abort aborted aborting an and at build cannot cc clang code collect command compilation compiler compiling
-completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing fails
-failure fatal fault for gcc has in internal invocation is ld line link linker linking main make message multiple not
-npm of on panic panicked previous process program received result returned run see segfault segmentation sigabrt
-signal sigsegv status stopping task terminated test tests the thread to uncaught unexpected unnamed use v was
-waiting warning with xcode
+a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
+compiling completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing
+fails failure fatal fault for gcc has ignored in internal invocation is ld line link linker linking main make measured
+message multiple not npm of on panic panicked passed previous process program received result returned run see
+segfault segmentation sigabrt signal sigsegv skipped status stopping task terminated test tests the thread to uncaught
+unexpected unnamed use v waiting warning was with xcode
 """
 _FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
 """A line of these words says that something failed, and not what."""
+
+_PLAIN_WORDS = """
+already answer answers available bit branch broken builds check checkout contains default different directory document
+documents due empty exact exactly folder full general git github head higher home impossible internal left list longer
+lower main making many mark master maybe method methods missing move moved multiple name named names needed none null
+number numbers object objects option options parameter parameters part parts pass passed place places reached
+regression remove removed replace right second several side similar simple single size sizes small specific step steps
+string strings text thing things third times total type types unable unknown update updated useful valid value values
+various warn word words zero zeros
+"""
+_UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
+"""Words of any text about software: of two that have one nobody would say so."""
 
 _RAISED = re.compile(
     r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
@@ -47,7 +67,12 @@ _RAISED = re.compile(
 )
 """``RelayBadGateway: upstream closed the connection``: a name as classes have it, and at least three words."""
 
+_PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
+_LEAD = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
+"""Where a compiler found an error, which it writes before saying what the error is."""
+
 _SEPARATOR = re.compile(r"[\\/]")
+_ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
 _CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -57,7 +82,7 @@ monday tuesday wednesday thursday friday saturday sunday
 """
 _CALENDAR = frozenset(_CALENDAR_WORDS.split())
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
-_GENERATED = re.compile(r"\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
+_GENERATED = re.compile(r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _LOOKS_FAILED = re.compile(
     r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
@@ -114,7 +139,7 @@ def opening(thread: Thread) -> Opening:
     """What a thread tells when it is opened."""
     text = f"{thread.title}\n{thread.body}"
     signals = read_signals(text)
-    return Opening(text, _errors(signals, text), signals.files, signals.identifiers)
+    return Opening(text, _errors(signals, text), signals.files, find_identifiers(said(text)))
 
 
 def shared_signals(ours: Opening, theirs: Opening) -> Shared:
@@ -133,24 +158,29 @@ def shared_signals(ours: Opening, theirs: Opening) -> Shared:
     )
 
 
-def reasons(text: str, shared: Shared, terms: Iterable[str]) -> tuple[str, ...]:
+def reasons(text: str, shared: Shared, words: Mapping[str, bool], *, is_same: bool = False) -> tuple[str, ...]:
     """What both name, strongest first: error lines, error codes and types, files, identifiers, then words.
 
-    ``text`` is where the words are found. Values stand between backticks where they are code; they are strangers' text
-    and not yet harmless.
+    ``text`` is where the ``words`` are found: analysed terms, and of each whether it is specific here; those that are
+    not count where they are written as code is. One word alone is no reason. Of texts that are the same word for word
+    that is said, and the error. Values stand between backticks where they are code; they are strangers' text and not
+    yet harmless.
     """
     errors = [line for line in shared.errors if _is_error(line, text)]
-    found = [f"same error `{_code(shared.quoted.get(errors[0], errors[0]))}`"] if errors else []
-    if shared.files:
-        found.append(f"same file `{_code(shared.files[0])}`")
+    found = ["same text"] if is_same else []
+    found += [f"same error `{_code(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
+    if is_same:
+        return tuple(found)
+    if files := telling_files(shared.files):
+        found.append(f"same file `{_code(_place(files[0]))}`")
     others = [line for line in shared.errors if line not in errors]
     named = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
     names = [name for name in named if not _is_told(name, found)]
     if names and len(found) < MAX_REASONS:
         found.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
-    words = _words(text, list(terms), found) if len(found) < MAX_REASONS else []
-    if len(words) >= (LEAST_WORDS if found else 1):
-        found.append("both speak of " + ", ".join(words))
+    spoken = _words(text, words, found) if len(found) < MAX_REASONS else []
+    if len(spoken) >= LEAST_WORDS:
+        found.append("both speak of " + ", ".join(spoken))
     return tuple(found[:MAX_REASONS])
 
 
@@ -169,19 +199,18 @@ def surface_forms(text: str, wanted: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(forms[term] for term in wanted if term in forms))
 
 
-def _words(text: str, terms: Sequence[str], told: Sequence[str]) -> list[str]:
-    """The most telling words, at most four; any word rather than none where no other reason is known."""
-    found = surface_forms(without_addresses(text), terms)
-    forms = [word for word in found if not _is_told(_POSITION.sub("", word), told)]
-    telling = [word for word in forms if _is_telling(word)]
-    if not telling and not told:
-        telling = [word for word in forms if len(word) <= MAX_WORD]
-    return [f"`{_code(word)}`" if _CODE.search(word) else word for word in telling[:MAX_TERMS]]
+def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[str]:
+    """The most telling words, at most four."""
+    plain = without_addresses(text)
+    written = {form: specific for word, specific in words.items() for form in surface_forms(plain, [word])}
+    forms = [form for form, specific in written.items() if specific or _CODE.search(form)]
+    telling = [form for form in forms if _is_telling(form) and not _is_told(_POSITION.sub("", form), told)]
+    return [f"`{_code(form)}`" if _CODE.search(form) else form for form in telling[:MAX_TERMS]]
 
 
 def _is_telling(word: str) -> bool:
     plain = word.lower()
-    if len(word) > MAX_WORD or plain in COMMON_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
+    if len(word) > MAX_WORD or plain in _UNTELLING or plain in _CALENDAR or not _LETTERS.search(word):
         return False
     return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
 
@@ -194,7 +223,8 @@ def _errors(signals: Signals, text: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for line in signals.errors:
-        found.setdefault(_error_key(line), line)
+        panic = _PANIC.search(line)
+        found.setdefault(_error_key(line), panic[1] if panic else line)
     for raised in islice(_RAISED.finditer(text), MAX_RAISED):
         line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
         opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
@@ -204,11 +234,34 @@ def _errors(signals: Signals, text: str) -> dict[str, str]:
 
 
 def _error_key(line: str) -> str:
-    """What two lines about the same error have in common, "" for a line that names no error."""
+    """What two lines about the same error have in common, "" for a line that names no error.
+
+    Of a panic it is the message, whose names tell one from another.
+    """
+    panic = _PANIC.search(line)
+    if panic:
+        form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
+        return form if len(_LETTERS.findall(form)) >= LEAST_MESSAGE else ""
     form = normalise_error(line)
     if _says_what(_PLACEHOLDER.sub(" ", form)):
         return form
     return line.strip().lower() if _says_what(line.lower()) else ""
+
+
+def _telling_part(line: str) -> str:
+    """An error without what leads up to it: where it was, and then that there was one."""
+    panic, lead = _PANIC.search(line), _LEAD.match(line)
+    if panic or not (lead or len(line) > LONG):
+        return panic[1] if panic else line
+    rest = line[lead.end() :] if lead else line
+    while (parts := rest.partition(": "))[2] and not _says_what(parts[0].lower()):
+        rest = parts[2]
+    return rest
+
+
+def _place(path: str) -> str:
+    """A path; of one on somebody's machine the file and its folder."""
+    return "/".join(_SEPARATOR.split(path)[-2:]) if _ON_A_MACHINE.match(path) else path
 
 
 def _common(line: str, other: str) -> str:

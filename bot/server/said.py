@@ -10,7 +10,7 @@ from bot.outfit import Site
 from bot.plans import BUSY
 from bot.voice import Spoken
 
-KINDS = ("same error", "same file", "both name", "both speak of")
+KINDS = ("same text", "same error", "same file", "both name", "both speak of")
 """How reasons begin, see `bot.recall.why`; what follows are words of issues."""
 
 
@@ -40,7 +40,7 @@ def nearest(spoken: Spoken) -> tuple[tuple[int, float, str], ...]:
 
 def _kinds(why: Iterable[str]) -> str:
     """Which kinds of reasons: no word of an issue goes into the ledger."""
-    return ", ".join(kind for kind in KINDS if any(reason.startswith(f"{kind} ") for reason in why))
+    return ", ".join(kind for kind in KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
 
 
 def matches(spoken: Spoken) -> tuple[tuple[int, float], ...]:

@@ -157,7 +157,7 @@ def _answer(one: Asked, library: Past) -> Answer:
     ms = 1000 * (time.perf_counter() - started)
     places = (n for n, c in enumerate(ranking.candidates, 1) if one.right.intersection((c.entry.id, *c.folded)))
     found = judged(one.thread, ranking, library, before) if terms(one.thread.title) else []
-    good = [each.thread for each in found if each.candidate.similarity >= limits.similarity_threshold]
+    good = [each.thread for each in found if each.is_shown(limits.similarity_threshold)]
     seen = [thread.id for thread in good if thread.is_closed][: limits.max_results]
     still_open = [thread.id for thread in good if not thread.is_closed][: limits.open_results]
     return Answer(next(places, None), (*seen, *still_open), ms)

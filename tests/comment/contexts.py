@@ -90,7 +90,7 @@ HOSTILE = Context(
     mentioned=(
         Mention(
             12, HOSTILE_TITLE, "closed", "@nobody", created_at=day(3, 1), closed_at=day(3, 12), summary=HOSTILE_TEXT,
-            decisions=(Decision(HOSTILE_TEXT, "@octocat", "NONE", day(3, 9), 0, 76),), files=("`@a`\n#1", "b|c"),
+            decisions=(Decision(HOSTILE_TEXT, "@octocat", "NONE", day(3, 9), 0, 76),), files=("d/`@a`\n#1", "d/b|c"),
             conversation=HOSTILE_TALK,
         ),
         Mention(13, HOSTILE_TITLE, "open", created_at=day(3, 1), summary=HOSTILE_TEXT),
@@ -145,7 +145,7 @@ CASES: dict[str, tuple[Context, Links]] = {
                     day(3, 1),
                     "completed",
                     day(4, 2),
-                    why=("same error `SESSION_LOST`", "both speak of cookie, proxy"),
+                    why=("same text", "same error `SESSION_LOST`", "both speak of cookie, proxy"),
                 ),
                 replace(OPEN, similarity=0.42),
             ),

@@ -118,11 +118,16 @@ def test_a_release_is_linked_where_the_forge_knows_it_only() -> None:
 
 
 def test_the_files_of_the_fix_come_before_those_that_the_thread_names() -> None:
-    shown = item(ended(FIXED, fix=FIX, files=("b.py", "c.py", "d.py")))
-    assert (shown["changed"], shown["files"]) == ("`a.py`, `b.py`", "`c.py`")
+    shown = item(ended(FIXED, fix=FIX, files=("b.py", "e/c.py", "e/d.py")))
+    assert (shown["changed"], shown["files"]) == ("`a.py`, `b.py`", "`e/c.py`")
     many = tuple(f"{n}.py" for n in range(9))
     shown = item(ended(FIXED, fix=replace(FIX, files=many), files=("x.py",)))
     assert (shown["changed"], shown["files"]) == ("`0.py`, `1.py`, `2.py`, `3.py`, `4.py`", "")
+
+
+def test_of_the_files_that_a_thread_names_those_in_a_folder_are_shown() -> None:
+    names = ("t.rs", "-.rs", "README.md", "/home/mona/a/b.py", "../a/b.py", "C:\\a\\b.py", "auth/cookie.py")
+    assert item(ended(FIXED, fix=None, files=names))["files"] == "`auth/cookie.py`"
 
 
 def test_a_file_that_is_shown_is_not_named_again() -> None:

@@ -92,3 +92,25 @@ def test_what_nobody_counted_is_common(remember: Remember) -> None:
     found: Ranked = candidates(ASKED, memory, None, ())
     (both,) = compared(ASKED, [build_logs(1)[0]], found.asked, Uncounted(memory, ()))
     assert (both.errors, both.shared.errors) == (0, ())
+
+
+def test_the_same_text_is_known_but_not_where_a_form_is_all_that_is_the_same(remember: Remember) -> None:
+    text = "The relay closes its channel an hour after the last frame, and nobody opens another one until morning."
+    text += " After that the queue is full of letters which were kept for it, and all of them are sent at once again."
+    memory = remember(*build_logs(len(NOUNS)), closed(90, "The relay closes", text))
+    (both,) = beside(memory, thread(500, "The relay closes", text.replace("hour", "minute")), 90)
+    assert both.is_same
+    (both,) = beside(memory, thread(501, "The relay closes", "The relay closes its channel."), 90)
+    assert not both.is_same
+    assert not beside(memory, thread(502, "The tunnel does not build", f"It stops.\n{CONFIGURE}"), 1)[0].is_same
+
+
+def test_a_word_counts_as_said_only_where_prose_or_code_of_the_older_text_has_it(remember: Remember) -> None:
+    older = closed(
+        90, "The relay closes", "make: *** [falcon/install] Error 2\nat /home/falcon/relay/mirror.rs:7\nA walrus."
+    )
+    (both,) = beside(
+        remember(older), thread(500, "The relay closes", "The falcon and the walrus install a mirror."), 90
+    )
+    assert both.said >= {"walrus", "relay"}
+    assert both.said.isdisjoint({"falcon", "instal", "mirror"})

@@ -301,3 +301,8 @@ def test_a_turn_keeps_who_said_it_and_when() -> None:
     assert turn_of(message) == CondensedTurn("monalisa", "OWNER", message.created_at, "Fixed.")
     assert turn_of(message).by_maintainer
     assert not turn_of(said("Thanks")).by_maintainer
+
+
+def test_what_a_mail_program_added_is_no_part_of_a_turn() -> None:
+    text = "It is kept.\n\nSent from my phone\n\nOn May 4, 2025, at 9:00, octocat wrote:\n\n> Is it lost?"
+    assert turn_of(said(text, 2)).text == "It is kept."

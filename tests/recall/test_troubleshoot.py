@@ -16,7 +16,7 @@ from bot.memory.memory import Memory
 from bot.model import Kind, Thread, Tombstone
 from bot.reading.digest import digest
 from bot.recall.library import WithoutWords
-from bot.recall.troubleshoot import Limits, is_next_in_series, similar
+from bot.recall.troubleshoot import Alike, Limits, alike, is_next_in_series, similar
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, said, thread
 
@@ -265,3 +265,15 @@ def test_the_budget_is_shared_in_proportion_and_kept(remember: Remember) -> None
     assert sum(map(told, found)) <= 12_000
     assert all(3_000 < told(match) <= 4_000 for match in found)
     assert 11_000 < told(ask(memory, limits=Limits(0.65, 1, 0, 12_000))[0][0]) <= 12_000
+
+
+def test_what_shares_nothing_specific_is_among_the_nearest_and_not_shown(remember: Remember) -> None:
+    def found(*words: str) -> Alike:
+        memory = remember(closed(1, f"Walrus {words[0]}", f"A walrus. {words[1]}"), *FILLER)
+        return alike(thread(500, f"Walrus {words[2]}", f"The walrus. {words[3]}"), memory, None, (), EVERYTHING)
+
+    lone = found("fails", "It failed to build: size unknown.", "fails", "The build failed: unknown size.")
+    assert (lone.seen, [match.id for match in lone.nearest]) == ((), [1])
+    two = found("swims", "It failed to build: size unknown.", "swims", "The build failed: unknown size.")
+    assert [match.id for match in two.seen] == [1]
+    assert two.seen[0].why == ("both speak of walrus, swims",)
