@@ -30,7 +30,7 @@ _FAILS = re.compile(
 Words = tuple[str, ...]
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line by its words in small letters, without numbers and addresses; ``place`` is its number in the text.
 
     ``fails``: it speaks of a failure.
@@ -41,13 +41,13 @@ class Line(NamedTuple):
     fails: bool
 
 
-class Run(NamedTuple):
+class SharedRun(NamedTuple):
     """Words that one of our lines has in the order in which a line of the other text has them, at least three.
 
     ``terms`` are those by which the index knows them.
     """
 
-    line: Line
+    line: TextLine
     words: Words
     terms: frozenset[str]
 
@@ -58,33 +58,33 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextLines:
     """The lines of a text, and what stands side by side in them: in those that speak of a failure, and in all."""
 
-    lines: Sequence[Line]
+    lines: Sequence[TextLine]
     failing: frozenset[Words] = field(repr=False)
     any: frozenset[Words] = field(repr=False)
 
 
-def read_lines(text: str) -> Lines:
+def read_lines(text: str) -> TextLines:
     """The lines of a text that have three words and more. Linear in its length."""
     lines = list(_lines(text.lower()))
     failing = frozenset(three for line in lines if line.fails for three in _threes(line.words))
-    return Lines(lines, failing, failing.union(three for line in lines for three in _threes(line.words)))
+    return TextLines(lines, failing, failing.union(three for line in lines for three in _threes(line.words)))
 
 
-def shared_runs(ours: Lines, theirs: Lines) -> list[Run]:
+def shared_runs(ours: TextLines, theirs: TextLines) -> list[SharedRun]:
     """What our lines have in common with theirs; those about a failure only with those about a failure."""
     return [run for line in ours.lines for run in _runs(line, theirs.failing if line.fails else theirs.any)]
 
 
-def is_same(ours: Lines, theirs: Lines) -> bool:
+def is_same(ours: TextLines, theirs: TextLines) -> bool:
     """Whether two texts are the same, nearly word for word, and not too short to tell."""
     both = ours.any & theirs.any
     return len(both) >= max(LEAST_SAME, SAME * len(ours.any | theirs.any))
 
 
-def threes(runs: Iterable[Run]) -> set[Words]:
+def threes(runs: Iterable[SharedRun]) -> set[Words]:
     """All words by three that stand side by side in these."""
     return {three for run in runs for three in _threes(run.words)}
 
@@ -96,22 +96,22 @@ def without_lines(text: str, places: Collection[int]) -> str:
     return "\n".join(line for place, line in enumerate(text.split("\n")) if place not in places)
 
 
-def _lines(lowered: str) -> Iterator[Line]:
+def _lines(lowered: str) -> Iterator[TextLine]:
     for place, line in enumerate(lowered.split("\n")):
         text = _NUMBER.sub(" ", without_addresses(line[:MAX_LINE]))
         words = tuple(_WORD.findall(text))
         if len(words) >= LEAST_RUN:
-            yield Line(place, words, bool(_FAILS.search(text)))
+            yield TextLine(place, words, bool(_FAILS.search(text)))
 
 
 def _threes(words: Words) -> Iterator[Words]:
     return zip(words, words[1:], words[2:], strict=False)
 
 
-def _runs(line: Line, theirs: frozenset[Words]) -> Iterator[Run]:
+def _runs(line: TextLine, theirs: frozenset[Words]) -> Iterator[SharedRun]:
     """The longest parts of a line of which all neighbours stand side by side in the other text too."""
     breaks = [-1, *(at for at, three in enumerate(_threes(line.words)) if three not in theirs), len(line.words) - 2]
     for before, after in pairwise(breaks):
         if after - before > 1:
             words = line.words[before + 1 : after + LEAST_RUN - 1]
-            yield Run(line, words, frozenset(terms(" ".join(words))))
+            yield SharedRun(line, words, frozenset(terms(" ".join(words))))

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.recall.lines import MAX_LINE, Run, read_lines, shared_runs, threes, without_lines
+from bot.recall.lines import MAX_LINE, SharedRun, read_lines, shared_runs, threes, without_lines
 
 
-def runs(ours: str, theirs: str) -> list[Run]:
+def runs(ours: str, theirs: str) -> list[SharedRun]:
     return shared_runs(read_lines(ours), read_lines(theirs))
 
 
