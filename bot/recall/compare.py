@@ -14,6 +14,9 @@ from bot.recall.lines import is_same, read_lines, shared_runs, threes, without_l
 from bot.recall.said import said
 from bot.recall.why import Shared, opening, shared_signals
 
+ALIKE = 0.6
+"""The share of the words of two titles that both have, from which on the texts below them may be the same."""
+
 TITLE = 0
 """The line of an opening text that is never taken for a form."""
 
@@ -36,6 +39,11 @@ class Both:
     words: frozenset[str]
     said: frozenset[str]
     is_same: bool
+
+
+def _is_alike(ours: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Whether two titles hardly differ: of two copies of a form the title alone tells what each is about."""
+    return len(ours & theirs) >= ALIKE * len(ours | theirs)
 
 
 def compared(thread: Thread, others: Sequence[Thread], asked: Question, library: Library) -> Iterator[Both]:
@@ -69,5 +77,7 @@ def compared(thread: Thread, others: Sequence[Thread], asked: Question, library:
             without_lines(ours.text, common - {TITLE}),
             frozenset((*terms(other.title), *body_terms(other.body))),
             frozenset((*terms(said(other.title)), *body_terms(said(other.body)))),
-            is_same(our_lines, lines) and 2 * len(threes(specific)) >= len(our_lines.any),
+            is_same(our_lines, lines)
+            and 2 * len(threes(specific)) >= len(our_lines.any)
+            and _is_alike(asked.title, frozenset(terms(other.title))),
         )

@@ -82,7 +82,11 @@ monday tuesday wednesday thursday friday saturday sunday
 """
 _CALENDAR = frozenset(_CALENDAR_WORDS.split())
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
-_GENERATED = re.compile(r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}", re.ASCII)
+_GENERATED = re.compile(
+    r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}|^(?:x86|i\d86|amd64|arm\w{0,4}|aarch64)(?:[_-]|$)", re.ASCII
+)
+"""Addresses, dates, mangled names, hashes, and what a program was built for."""
+
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _LOOKS_FAILED = re.compile(
     r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
@@ -162,7 +166,8 @@ def reasons(text: str, shared: Shared, words: Mapping[str, bool], *, is_same: bo
     """What both name, strongest first: error lines, error codes and types, files, identifiers, then words.
 
     ``text`` is where the ``words`` are found: analysed terms, and of each whether it is specific here; those that are
-    not count where they are written as code is. One word alone is no reason. Of texts that are the same word for word
+    not count where they are written as code is. One word alone is no reason, and one name only where the title has it:
+    a function that many things call is no subject. Of texts that are the same word for word
     that is said, and the error. Values stand between backticks where they are code; they are strangers' text and not
     yet harmless.
     """
@@ -178,9 +183,12 @@ def reasons(text: str, shared: Shared, words: Mapping[str, bool], *, is_same: bo
     names = [name for name in named if not _is_told(name, found)]
     if names and len(found) < MAX_REASONS:
         found.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
+    is_lone = len(found) == len(names) == 1
     spoken = _words(text, words, found) if len(found) < MAX_REASONS else []
     if len(spoken) >= LEAST_WORDS:
         found.append("both speak of " + ", ".join(spoken))
+    elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
+        return ()
     return tuple(found[:MAX_REASONS])
 
 
@@ -203,9 +211,15 @@ def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[st
     """The most telling words, at most four."""
     plain = without_addresses(text)
     written = {form: specific for word, specific in words.items() for form in surface_forms(plain, [word])}
-    forms = [form for form, specific in written.items() if specific or _CODE.search(form)]
+    forms = [form for form, specific in written.items() if (_is_whole(form, words) if _CODE.search(form) else specific)]
     telling = [form for form in forms if _is_telling(form) and not _is_told(_POSITION.sub("", form), told)]
-    return [f"`{_code(form)}`" if _CODE.search(form) else form for form in telling[:MAX_TERMS]]
+    longest = [form for form in telling if not _is_told(form, (other for other in telling if other != form))]
+    return [f"`{_code(form)}`" if _CODE.search(form) else form for form in longest[:MAX_TERMS]]
+
+
+def _is_whole(name: str, words: Mapping[str, bool]) -> bool:
+    """Whether both texts have this name, and not one of its words alone."""
+    return any(term in words for term in terms(name)[:1])
 
 
 def _is_telling(word: str) -> bool:

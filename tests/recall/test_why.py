@@ -93,10 +93,30 @@ def test_an_error_whose_words_stand_in_quotes_agrees_word_for_word() -> None:
 
 
 def test_a_constant_is_called_an_error_only_where_something_failed() -> None:
-    assert why("What does WINDOW_UPDATE mean?", "Drop WINDOW_UPDATE?")[0] == "both name `WINDOW_UPDATE`"
+    title = "Size of a WINDOW_UPDATE"
+    assert why("What does WINDOW_UPDATE mean?", "Drop WINDOW_UPDATE?", title)[0] == "both name `WINDOW_UPDATE`"
     assert why("WARNING SESSION_PATH", "WARNING SESSION_PATH")[0] == "same error `SESSION_PATH`"
-    assert why("The frame is WINDOW_UPDATE, never an error", "WINDOW_UPDATE")[0] == "both name `WINDOW_UPDATE`"
+    assert why("The frame is WINDOW_UPDATE, never an error", "WINDOW_UPDATE", title)[0] == "both name `WINDOW_UPDATE`"
     assert why("Got PATH_MISMATCH", "PATH_MISMATCH again")[0] == "same error `PATH_MISMATCH`"
+
+
+def test_one_name_is_a_reason_only_where_the_title_has_it() -> None:
+    """What many things call, such as ``unwrap``, is in a trace of each of them and is the subject of none."""
+    assert why("It stops in `Store::open_all`", "See `Store::open_all`") == ()
+    assert why("It stops", "It stopped", "`Store::open_all` stops") == ("both name `Store::open_all`",)
+    both = "It stops in `Store::open_all` and `Shelf::sort_by`"
+    assert why(both, both)[0] == "both name `Store::open_all` and `Shelf::sort_by`"
+
+
+def test_a_name_is_told_only_where_both_have_it_and_a_part_of_a_word_beside_it_is_not() -> None:
+    assert why("Split HEADERS_WITH_PRIORITY, the layout too", "A priority and a layout") == ()
+    assert why("An irrefutable and a refutable pattern", "irrefutable, refutable patterns") == (
+        "both speak of irrefutable, pattern",
+    )
+
+
+def test_what_a_program_was_built_for_is_no_reason() -> None:
+    assert why("Crates on x86_64-apple-darwin", "crates, x86_64-apple-darwin") == ()
 
 
 def test_words_are_told_as_the_question_writes_them() -> None:
