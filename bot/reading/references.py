@@ -23,6 +23,9 @@ _REPO = r"[A-Za-z0-9_.-]{1,100}"
 _END = r"(?![A-Za-z0-9_])"
 _SLUG = re.compile(f"({_OWNER})/({_REPO})", re.ASCII)
 _WORTH = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|&(?:num|sol);", re.IGNORECASE)
+_NO_KERNEL = r"(?!(?:-\w{1,40})? {1,4}(?:SMP|PREEMPT)\b)"
+"""What does not follow a number: GitHub links the build of a kernel, as ``uname -a`` prints it, and nobody means it."""
+
 _ACTION = re.compile(
     r"(?<![A-Za-z0-9_/-])(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicate>duplicate\s{1,8}of))"
     r"\s{0,8}:?\s{0,8}\Z",
@@ -95,7 +98,7 @@ def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
     prefix = "|".join(re.escape(name) for name in autolinks if name) or r"(?!)"
     path = rf"(?i:www\.)?(?i:{host})/(?P<owner>{_OWNER})/(?P<repo>{_REPO})/(?:issues|pull)/(?P<page>[0-9]+){_END}"
     token = (
-        rf"#(?P<hash>[0-9]+){_END}"
+        rf"#(?P<hash>[0-9]+){_END}{_NO_KERNEL}"
         rf"|(?<![A-Za-z0-9_@])[Gg][Hh]-(?P<gh>[0-9]+){_END}"
         rf"|(?<![A-Za-z0-9_/@-])(?P<prefix>{prefix})(?P<external>[0-9]+){_END}"
         rf"|(?<![A-Za-z0-9_./@:-]){path}"

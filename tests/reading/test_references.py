@@ -204,3 +204,14 @@ def test_time_grows_with_the_length_only(unit: str) -> None:
     find_references(text, repo="a/a", autolinks=["A-"])
     find_title_references(text, repo="a/a", autolinks=["A-"])
     assert time.process_time() - start < 5
+
+
+def test_the_build_of_a_kernel_is_no_reference() -> None:
+    for line in (
+        "Linux host 3.11.6-200.fc19 #1 SMP Wed",
+        "3.8.0-25-generic #37-Ubuntu SMP",
+        "(#4 SMP PREEMPT)",
+        "#9 PREEMPT",
+    ):
+        assert find_references(line) == [], line
+    assert [one.number for one in find_references("See #1: SMP. And #2, SMP, and #3 and SMP")] == [1, 2, 3]
