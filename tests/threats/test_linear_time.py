@@ -32,7 +32,7 @@ from bot.reading.signals import read_signals, strip_boilerplate
 from bot.reading.statements import statements
 from bot.reading.tags import pieces
 from bot.reading.versions import read_version
-from bot.reading.words import body_terms
+from bot.reading.words import body_terms, terms
 from bot.recall.condense import condense, condense_body
 from bot.recall.lines import read_lines, shared_runs, without_lines
 from bot.recall.query import similar_query, word_query
@@ -71,7 +71,8 @@ def whole(made: Callable[[Thread], object]) -> Callable[[str], object]:
 def why(text: str) -> object:
     one, other = opened(text), thread(text)
     ours = opening(one)
-    return reasons(ours.text, shared_signals(ours, opening(other)), ())
+    strongest = dict.fromkeys(terms(text[:4_000])[:8], True)
+    return reasons(ours.text, shared_signals(ours, opening(other)), strongest)
 
 
 def lines(text: str) -> object:
