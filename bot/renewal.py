@@ -25,7 +25,7 @@ MAX_RENEWALS = 10
 @dataclass(slots=True)
 class Renewing:
     """What one run does about what is owed to comments that stand: ``plans`` and ``replies`` that are to be carried
-    out, and what ``is_settled`` by a look, as it was ``owed`` to a comment that says what is so, or is gone."""
+    out, and what a look ``settled``, as it was ``owed`` to a comment that says what is so, or is gone."""
 
     owed: dict[CommentKey, list[Renewal]] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)

@@ -60,6 +60,7 @@ def _add_learn(doors: Doors[argparse.ArgumentParser]) -> None:
         help="how long beside the training of words (default 60)",
     )
     command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help="for links and full references")
+    _add_semantic(command)
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 

@@ -94,19 +94,6 @@ class Alike:
     nearest: tuple[Match, ...] = ()
 
 
-def similar(
-    thread: Thread,
-    library: Library,
-    before: datetime | None,
-    skip: Iterable[ThreadId],
-    limits: Limits,
-    repo: str | None = None,
-) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
-    """The closed threads most like this one, and the open ones: what `alike` shows."""
-    found = alike(thread, library, before, skip, limits, repo)
-    return found.seen, found.still_open
-
-
 def alike(
     thread: Thread,
     library: Library,
@@ -170,18 +157,11 @@ class Found:
     def match(self, repo: str | None = None) -> Match:
         """It as it is shown; ``repo`` is where it stands."""
         digest = read_digest(self.thread, repo=repo)
-        return Match(
-            id=self.thread.id,
-            title=self.thread.title,
-            similarity=round(self.candidate.similarity, 4),
-            state=self.thread.state,
-            state_reason=self.thread.state_reason,
-            created_at=self.thread.created_at,
-            closed_at=self.thread.closed_at,
+        return replace(
+            self.in_short(),
             closed_by=self.thread.closed_by,
             turn_count=digest.turn_count,
             outcome=digest.outcome,
-            why=self.why,
             files=telling_files(digest.files),
             earlier=earlier_ending(self.thread, repo),
         )

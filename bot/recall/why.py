@@ -192,25 +192,28 @@ def reasons(text: str, shared: Shared, words: Mapping[str, bool], *, is_same: bo
     return tuple(found[:MAX_REASONS])
 
 
-def surface_forms(text: str, wanted: Sequence[str]) -> list[str]:
-    """The words of ``text`` that the analysed terms ``wanted`` come from, in the order of ``wanted``, each once.
+def surface_forms(text: str, wanted: Iterable[str]) -> dict[str, str]:
+    """The words of ``text`` that the analysed terms ``wanted`` come from, by term, in the order of ``wanted``.
 
     A word that also stands there without a capital is written so.
     """
     forms: dict[str, str] = {}
-    asked = frozenset(wanted)
+    terms_wanted = list(wanted)
+    asked = frozenset(terms_wanted)
     for token in tokens(text):
         for term in asked.intersection(token_terms(token)):
             known = forms.get(term) or forms.setdefault(term, stretch(token, term, asked))
             if known.istitle() and token == known.lower():
                 forms[term] = token
-    return list(dict.fromkeys(forms[term] for term in wanted if term in forms))
+    return {term: forms[term] for term in terms_wanted if term in forms}
 
 
 def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[str]:
     """The most telling words, at most four."""
     plain = without_addresses(text)
-    written = {form: specific for word, specific in words.items() for form in surface_forms(plain, [word])}
+    written: dict[str, bool] = {}
+    for term, form in surface_forms(plain, words).items():
+        written[form] = written.get(form, False) or words[term]
     forms = [form for form, specific in written.items() if (_is_whole(form, words) if _CODE.search(form) else specific)]
     telling = [form for form in forms if _is_telling(form) and not _is_told(_POSITION.sub("", form), told)]
     longest = [form for form in telling if not _is_told(form, (other for other in telling if other != form))]

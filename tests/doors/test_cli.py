@@ -299,7 +299,9 @@ def test_a_store_without_vectors_says_so_and_answers_by_words(store: Path, tmp_p
     assert "The index has no vectors of the model" in ended.err
 
 
-@pytest.mark.parametrize("command", [("import", "history.jsonl"), ("answer", "1"), ("backtest",), ("calibrate",)])
+@pytest.mark.parametrize(
+    "command", [("import", "history.jsonl"), ("answer", "1"), ("learn",), ("backtest",), ("calibrate",)]
+)
 def test_a_text_model_that_is_not_there_is_told_in_one_line(
     store: Path, tmp_path: Path, call: Run, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from bot.recall.mentioned import Place
 from bot.settings import Settings
 from tests.doors.console import Run
 from tests.evaluation.timelines import generated
+from tests.numeric.tiny_model import write_folder
 
 THREADS = [life.thread() for life in generated(LEAST_THREADS + 30, Random(3))]
 
@@ -39,7 +40,8 @@ def test_an_import_teaches_what_the_action_learns(tmp_path: Path, call: Run) -> 
     file = archive(tmp_path / "history.jsonl", THREADS)
     told = call("import", file, "--store", tmp_path / "store")
     assert told.code == 0
-    assert told.out.splitlines()[1] == f"learned from {len(THREADS)} threads; `precedent learn` has longer for it"
+    again = f"`precedent learn --store {tmp_path / 'store'}` has longer for it"
+    assert told.out.splitlines()[1] == f"learned from {len(THREADS)} threads; {again}"
     theirs = Memory(FolderStore(tmp_path / "action"))
     theirs.stage(Changes(records=tuple(THREADS)))
     learn(theirs, Settings(), Renderer(), Place())
@@ -48,6 +50,16 @@ def test_an_import_teaches_what_the_action_learns(tmp_path: Path, call: Run) -> 
         assert (tmp_path / "store" / path).read_bytes() == (tmp_path / "action" / path).read_bytes()
     asked = THREADS[-1]
     assert opened(tmp_path / "store").vectors(asked) == theirs.vectors(asked) != {}
+
+
+@pytest.mark.slow
+def test_a_store_with_the_vectors_of_a_text_model_keeps_them(tmp_path: Path, call: Run) -> None:
+    file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
+    model = write_folder(tmp_path / "model")
+    assert call("import", file, "--store", store, "--semantic", model, "--no-learn").code == 0
+    assert call("learn", "--store", store, "--semantic", model).code == 0
+    asked = call("answer", str(THREADS[-1].id), "--store", store, "--semantic", model)
+    assert (asked.code, asked.err.count("no vectors of the model")) == (0, 0)
 
 
 @pytest.mark.slow

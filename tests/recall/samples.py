@@ -1,9 +1,13 @@
 """Sample threads: short to write down where only a few fields matter."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bot.answer import Match
 from bot.model import Message, Thread, ThreadId
+from bot.recall.library import Library
+from bot.recall.troubleshoot import Limits, alike
 
 START = datetime(2024, 1, 1, 9, 0, tzinfo=UTC)
 
@@ -37,3 +41,11 @@ def duplicate(key: int, of: int, title: str = "Something is odd", body: str = ""
     """An issue that a maintainer closed as a duplicate."""
     word = said(f"Duplicate of #{of}.", key + 0.5, "hubot", "MEMBER")
     return closed(key, title, body, comments=(word,), **rest)
+
+
+def similar(
+    one: Thread, library: Library, before: datetime | None, skip: Iterable[ThreadId], limits: Limits
+) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
+    """The closed threads that would be shown beside this one, and the open ones."""
+    found = alike(one, library, before, skip, limits)
+    return found.seen, found.still_open

@@ -9,9 +9,9 @@ from bot.recall.compare import Both, compared
 from bot.recall.features import LEAST_FEW
 from bot.recall.library import WithoutWords
 from bot.recall.rank import Ranked
-from bot.recall.troubleshoot import Limits, candidates, similar
+from bot.recall.troubleshoot import Limits, candidates
 from tests.recall.conftest import Remember
-from tests.recall.samples import closed, thread
+from tests.recall.samples import closed, similar, thread
 
 EVERYTHING = Limits(floor=0.0, closed=9, open=9, budget=9_000)
 CONFIGURE = """checking for gcc... /usr/bin/gcc

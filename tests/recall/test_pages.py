@@ -16,10 +16,10 @@ from bot.model import Kind, Thread
 from bot.reading.sections import page_title
 from bot.recall.mentioned import Place
 from bot.recall.pages import find_pages
-from bot.recall.troubleshoot import Limits, similar
+from bot.recall.troubleshoot import Limits
 from bot.settings import Pages
 from tests.recall.conftest import Remember
-from tests.recall.samples import at, thread
+from tests.recall.samples import at, similar, thread
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample"

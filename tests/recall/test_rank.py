@@ -13,9 +13,9 @@ from bot.model import Kind, ThreadId
 from bot.ranking import CONFIDENCE, SHOWN_FROM, Model, shipped
 from bot.recall.features import Question, order_features, question
 from bot.recall.rank import CIRCUMSTANCES, LEAST_SHARE, LEAST_TERMS, Candidate, Ranked, in_order, ranked, surest_first
-from bot.recall.troubleshoot import Limits, candidates, judged, similar
+from bot.recall.troubleshoot import Limits, candidates, judged
 from tests.recall.conftest import Remember
-from tests.recall.samples import at, closed, thread
+from tests.recall.samples import at, closed, similar, thread
 
 TITLE = "Cookie lost"
 ASKED: Question = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)

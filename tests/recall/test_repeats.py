@@ -8,9 +8,9 @@ import pytest
 from bot.doors.archives import read_archive
 from bot.memory.memory import Memory
 from bot.recall.library import threads
-from bot.recall.troubleshoot import Limits, similar
+from bot.recall.troubleshoot import Limits
 from tests.recall.conftest import Remember
-from tests.recall.samples import closed, said, thread
+from tests.recall.samples import closed, said, similar, thread
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 LIMITS = Limits(floor=0.65, closed=3, open=2, budget=12_000)

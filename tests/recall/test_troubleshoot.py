@@ -16,9 +16,9 @@ from bot.memory.memory import Memory
 from bot.model import Kind, Thread, Tombstone
 from bot.reading.digest import digest
 from bot.recall.library import WithoutWords
-from bot.recall.troubleshoot import Alike, Limits, alike, is_next_in_series, similar
+from bot.recall.troubleshoot import Alike, Limits, alike, is_next_in_series
 from tests.recall.conftest import Remember
-from tests.recall.samples import at, closed, duplicate, said, thread
+from tests.recall.samples import at, closed, duplicate, said, similar, thread
 
 TITLE = "Login loops after the upgrade"
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
