@@ -16,6 +16,7 @@ from bot.answer import Answer, Context, Match, Mention, Silent, Speak
 from bot.archive import clean, stamp
 from bot.comment.links import Links
 from bot.comment.render import Renderer
+from bot.comment.summary import NEAREST
 from bot.comment.visible import cut, one_line
 from bot.doors.archives import read_archive
 from bot.doors.given import MAX_NAME, issue_named, keys_of
@@ -128,7 +129,7 @@ def _tell_nearest(answer: Answer) -> None:
     """The issues most like it, whether they are shown or not, on stderr: they are no part of the comment."""
     found = answer.nearest if isinstance(answer, Silent) else answer.context.nearest
     if found:
-        print("The nearest issues, with their similarity:", file=sys.stderr)
+        print(f"{NEAREST}:", file=sys.stderr)
     for match in found:
         about = f"{match.id} ({match.state}): {match.title} · {', '.join(match.why)}"
         print(f"  {match.similarity:.2f}  {cut(one_line(about), WIDEST)}", file=sys.stderr)
