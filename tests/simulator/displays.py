@@ -34,7 +34,8 @@ def stale(scene: Scene, told_gone: set[int]) -> Iterator[str]:
         if comment.id not in repo.comments or (seal and seal.untouched and seal.content == NOTHING):
             continue
         yield from (f"(9) {where} shows {note!r}" for note in set(NOTE.findall(comment.body)) - there - untold)
-        yield from (f"(9) {where} answers what is gone" for _ in [1] if _is_orphan(scene, comment))
+        is_withdrawn = seal is not None and seal.content == NOTHING  # a person may have written into it since
+        yield from (f"(9) {where} answers what is gone" for _ in [1] if not is_withdrawn and _is_orphan(scene, comment))
         if seal and seal.untouched:
             yield from (f"(9) {where} {told}" for told in _items(scene, comment.body, told_gone))
 

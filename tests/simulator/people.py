@@ -155,6 +155,10 @@ class People:
         comment = self._any_comment()
         if comment is None:
             return False
+        if comment.issue.updated_at == self.fake.clock.now:
+            # GitHub's times are whole seconds: no list shows an edit in the very second in which the thread was read,
+            # and where its event is lost too, nobody can know of it before the thread changes again.
+            self.fake.clock.advance(1)
         taken_back = self.chance.random() < 0.5
         kept = NOTE.sub(self._note(), comment.body) if taken_back else comment.body
         self.fake.edit_comment(comment.id, f"{kept}\n\nEdit: {self.chance.choice(WORDS)}.")

@@ -130,9 +130,10 @@ class Story:
         points = Points()
         self._disturb(points)
         self.tell(f"  {self.fake.clock.now[5:19]} run {len(self.scene.runs) + 1} on {event.label}")
+        was_shown = event.number is not None and is_shown(self.scene, event.number)
         ran = self.scene.act(event, points)
         self._note(ran)
-        self._count_cost(ran)
+        self._count_cost(ran, was_shown=was_shown)
         self.fake.faults.clear()
         self.scene.ground.git.faults.clear()
         return ran
@@ -236,7 +237,7 @@ class Story:
         ran = self.scene.act_beside(other)
         self.tell(f"    the other run: {summary(ran)}")
 
-    def _count_cost(self, ran: Ran) -> None:
+    def _count_cost(self, ran: Ran, *, was_shown: bool) -> None:
         """(5) An event alone, where nothing is disturbed, costs two reads and one write at most.
 
         Where a fix is, is looked up once, when it is first told; folding a comment that is taken back is one more. So
@@ -245,8 +246,7 @@ class Story:
         costs what it takes to keep that true.
         """
         alone, self.since = self.since == 1, 0
-        number = ran.delivery.number
-        is_asked = any(reply for _, reply in self.fake.created) or (number is not None and is_shown(self.scene, number))
+        is_asked = any(reply for _, reply in self.fake.created) or was_shown
         if is_asked or not (alone and self.people.is_calm and self.start == "warm" and ran.delivery.number):
             return
         reads = [
