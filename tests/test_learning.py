@@ -114,7 +114,7 @@ def test_what_was_learned_is_kept_with_where_it_comes_from(learned: Path) -> Non
     ranking = parse(json.loads((learned / RANKING).read_text(encoding="utf-8")))
     assert memory.ranking == ranking
     assert ranking.provenance["replayed"] == SIZE
-    assert "shipped cut is kept: only 60 issues" in str(ranking.provenance["cut"])
+    assert "the cut is kept as it is: only 60 issues" in str(ranking.provenance["cut"])
     figures = json.loads((learned / BACKTEST).read_text(encoding="utf-8"))
     assert (figures["threads"], figures["n"], figures["repo"]) == (SIZE, SIZE, "octo-org/hello-world")
     assert memory.notes == []
