@@ -14,6 +14,7 @@ import yaml
 
 from bot.config import TEMPLATES
 from bot.doors.cli import main as precedent
+from bot.model import is_forgotten
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_past
 from tests.docs.pages import CODE, blocks, section, text
 
@@ -188,6 +189,16 @@ def keep_one_out(day: Newcomer) -> None:
     assert "Dark mode" in day.comment(number)
 
 
+def forget_one(day: Newcomer) -> None:
+    (command,) = CODE.findall(rows()["have an issue forgotten, such as one with a secret"])
+    day.github.set_permission("monalisa", "admin")
+    number = day.opens("As in #1. My secret is zebrafinch7731.")
+    assert DECISION in day.comment(number)
+    day.says(number, command, author="monalisa")
+    assert day.comment(number) == ""
+    assert all(is_forgotten(record) for record in day.stage.memory().records([number]).values())
+
+
 def leave_some_alone(day: Newcomer) -> None:
     labels, authors, place = CODE.findall(rows()["leave some issues alone"])
     assert (labels, authors, place) == ("ignore.labels", "ignore.authors", SETTINGS)
@@ -230,6 +241,7 @@ PLAYED: dict[str, Callable[[Newcomer], None]] = {
     "get rid of one comment": delete_it,
     "silence it on one issue": silence_one_issue,
     "keep one issue from being shown on another": keep_one_out,
+    "have an issue forgotten, such as one with a secret": forget_one,
     "leave some issues alone": leave_some_alone,
     "keep it silent but remembering": keep_it_silent,
     "stop it": stop_it,

@@ -191,6 +191,11 @@ PLACES = {**WORDS, **QUOTES, **TRANSCRIPTS}
 HARMLESS = ("plain words", "", "\0", "#31", "octo/hub#31", "deadbeef", "#", "`")
 """Words, nothing, and what is rightly a link or code where a fix is told."""
 
+UNFOLDED: dict[str, Place] = {
+    "decision": lambda text: mentioned(decisions=(Decision(text, "hubot", "NONE", day(3, 9), 0, 76),), conversation=()),
+}
+"""What remains of a place where the text, once escaped, takes the room of what is folded beside it."""
+
 _INSIDE = re.compile(r"(?:.*/)?blockquote(?:/p|/p/br|/pre|/pre/code)?")
 
 
@@ -199,7 +204,11 @@ def skeleton(name: str, text: str) -> tuple[list[str], Findings]:
 
     A quotation may hold code, a conversation paragraphs and fenced code.
     """
-    found = report(PLACES[name](text))
+    return _skeleton(name, PLACES[name](text))
+
+
+def _skeleton(name: str, published: str) -> tuple[list[str], Findings]:
+    found = report(published)
     tags = found.tags
     if name in QUOTES:
         tags = [tag for tag in tags if not tag.endswith("/code")]
@@ -220,4 +229,5 @@ def faults(name: str, text: str) -> list[str]:
 @cache
 def expected(name: str) -> frozenset[tuple[str, ...]]:
     """The structures of what is published with something harmless in this place."""
-    return frozenset(tuple(skeleton(name, harmless)[0]) for harmless in HARMLESS)
+    places = [place for place in (PLACES[name], UNFOLDED.get(name)) if place]
+    return frozenset(tuple(_skeleton(name, place(harmless))[0]) for place in places for harmless in HARMLESS)
