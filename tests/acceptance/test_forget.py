@@ -34,7 +34,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     github.comment(LEAKY, "octocat", f"Fixed: remove {SECRET} from config/login.yml.", at="2025-07-22T10:00:00Z")
     github.comment(LEAKY, "hubot", f"See #1, and `/precedent search {SECRET}`", at="2025-07-23T10:00:00Z")
     github.close(LEAKY, "octocat", at="2025-07-23T10:00:00Z")
-    for title, body in (("Locked out", "As in #2."), ("Login fails after the update", text("it")), ("Footer floats", "Wide screens.")):
+    for title, body in (
+        ("Locked out", "As in #2."),
+        ("Login fails after the update", text("it")),
+        ("Footer floats", "Wide screens."),
+    ):
         act(stage, "issues", "opened", github.open_issue("monalisa", title, body))
     asked = github.comment(LEAKY, "monalisa", f"/precedent search {SECRET}")
     act(stage, "issue_comment", "created", LEAKY, asked)
