@@ -41,9 +41,11 @@ def stale(scene: Scene, told_gone: set[int]) -> Iterator[str]:
 
 
 def is_shown(scene: Scene, number: int) -> bool:
-    """Whether a comment of ours shows this issue."""
-    ours = (comment.body for comment in scene.fake.comments_by("github-actions[bot]"))
-    return any(f"/issues/{number})" in body or f"/issues/{number}#" in body for body in ours)
+    """Whether a comment of ours shows this issue: by a link, or by its title where the settings want no links."""
+    ours = [comment.body for comment in scene.fake.comments_by("github-actions[bot]")]
+    issue = scene.fake.repo.issues.get(number)
+    signs = (f"/issues/{number})", f"/issues/{number}#", *([f"- {issue.title} \u00b7 "] if issue else []))
+    return any(sign in body for sign in signs for body in ours)
 
 
 def _items(scene: Scene, body: str, told_gone: set[int]) -> Iterator[str]:
