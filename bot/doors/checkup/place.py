@@ -17,9 +17,8 @@ _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})
 class Place:
     """A repository on its server, or a store in a folder (``store``; the other fields mean nothing then).
 
-    ``remote_name`` is what the checkout calls it, "" without one; ``api`` is the address of the API; ``workflow`` the
-    file name of the workflow that runs the Action; ``is_checkout``: the folder is a checkout of the branch, not a store
-    made of archives.
+    ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action; ``is_checkout``:
+    the folder is a checkout of the branch, not a store made of archives.
     """
 
     repository: str = ""
@@ -29,7 +28,6 @@ class Place:
     workflow: str = "precedent.yml"
     store: str = ""
     is_checkout: bool = False
-    remote_name: str = ""
 
     @property
     def remote(self) -> str:
@@ -39,10 +37,6 @@ class Place:
     def page(self, path: str = "") -> str:
         """The address of a page of the repository."""
         return f"{self.server}/{self.repository}/{path}".rstrip("/")
-
-    @property
-    def is_github(self) -> bool:
-        return self.server == GITHUB
 
     @property
     def trusts_tokens(self) -> bool:
