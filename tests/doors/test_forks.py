@@ -11,7 +11,7 @@ from bot.doors.doctor import wanted_of
 from bot.doors.located import Where
 from bot.doors.place import opened
 from bot.doors.remotes import Remote, of_checkout
-from bot.doors.setup.place import look
+from bot.doors.setting_up import look
 from bot.doors.worktree import look as look_at_work
 from bot.memory.checkout_git import CheckoutGit
 from tests.doors.console import Run
@@ -64,10 +64,9 @@ def test_in_a_fork_all_commands_look_at_the_repository_that_it_was_forked_from(c
     assert wanted_of(parser().parse_args(["doctor"]), {})[0].address == ORIGINAL
     shown = call("init", "--json").data
     assert (shown["repository"], shown["remote"], shown["default_branch"]) == ("octo-org/hello", "upstream", "trunk")
-    assert any(step.startswith("open a pull request to trunk of octo-org/hello") for step in shown["next"])
-    assert "Precedent for octo-org/hello on github.com, the remote upstream, in " in call("init").out
+    assert "[trunk]" in call("init").out
 
 
 def test_of_two_default_branches_that_of_the_original_counts(checkout: Path) -> None:
     git(checkout, "symbolic-ref", "refs/remotes/upstream/HEAD", "refs/remotes/upstream/develop")
-    assert (look(checkout).main, look(checkout).is_noted) == ("develop", True)
+    assert look(checkout).main == "develop"
