@@ -27,7 +27,7 @@ from bot.memory.disk import regular_bytes
 from bot.memory.draft import INDEX
 from bot.memory.folder import FolderStore
 from bot.memory.git_errors import AuthFailed, RemoteUnreachable
-from bot.memory.head import read_head_files
+from bot.memory.head import read_head
 from bot.memory.manifest import PATH
 from bot.memory.own_remote import OwnRemote
 from bot.memory.paths import is_fit
@@ -129,7 +129,7 @@ def _local(path: Path) -> bytes:
 def _files(wanted: Wanted, patterns: Iterable[str]) -> tuple[dict[str, bytes], StoreError | None, bool]:
     """These files of the default branch, else of the checkout: what was wrong with the first, and whether it is so."""
     try:
-        return read_head_files(wanted.remote, None, patterns), None, False
+        return read_head(wanted.remote, None, patterns)[1], None, False
     except StoreError as error:
         if wanted.checkout is None or not isinstance(error, _NO_WAY):
             return {}, error, False

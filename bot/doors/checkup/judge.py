@@ -92,7 +92,7 @@ def _memory(seen: Gathered) -> Iterator[Finding]:
     if isinstance(held, RemoteUnreachable):
         yield Finding("memory", "error", f"git cannot reach the server: {held.cause}", "run it again later", True)
     elif isinstance(held, StoreError):
-        yield Finding("memory", "error", f"it cannot be read: {held.cause}", place.by_hand("rebuild"))
+        yield Finding("memory", "error", f"it cannot be read: {held.cause}", place.by_hand())
     elif held:
         yield from memory.manifest(held, place)
         yield from memory.index(held, place)

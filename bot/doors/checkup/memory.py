@@ -27,10 +27,10 @@ def branch(
     if isinstance(tip, AuthFailed):
         return Finding("branch", "error", _no_entry(tip, place, token=token), token_remedy(place))
     if isinstance(tip, StoreError):
-        return Finding("branch", "error", f"{place.branch} cannot be read: {tip.cause}", place.by_hand("rebuild"))
+        return Finding("branch", "error", f"{place.branch} cannot be read: {tip.cause}", place.by_hand())
     if tip is None:
         says = f"there is no branch {place.branch}: nothing is remembered yet"
-        return Finding("branch", "warning", says, place.by_hand("rebuild"))
+        return Finding("branch", "warning", says, place.by_hand())
     written = f"written {age(now - tip.at)} ago" if tip.at else "written nobody knows when"
     many = f"{tip.growth.commits:,} commit{'' if tip.growth.commits == 1 else 's'}"
     grown = f"{many}, {tip.growth.bytes / 1e6:.1f} MB since its last squash"
@@ -61,7 +61,7 @@ def manifest(held: Held, place: Place) -> Iterator[Finding]:
     if held.fault == "missing" and not held.has_records:
         yield Finding("manifest", "warning", "there is none, and no record: nothing is remembered yet", _fill(place))
     elif held.fault:
-        yield Finding("manifest", "error", f"manifest.json is {held.fault}", place.by_hand("rebuild"))
+        yield Finding("manifest", "error", f"manifest.json is {held.fault}", place.by_hand())
     elif held.foreign:
         yield Finding("format", "error", held.foreign.cause, held.foreign.remedy)
     else:
@@ -70,7 +70,7 @@ def manifest(held: Held, place: Place) -> Iterator[Finding]:
 
 def _fill(place: Place) -> str:
     is_made_here = place.store and not place.is_checkout
-    return f"`precedent import FILE --store {quote(place.store)}`" if is_made_here else place.by_hand("rebuild")
+    return f"`precedent import FILE --store {quote(place.store)}`" if is_made_here else place.by_hand()
 
 
 def index(held: Held, place: Place) -> Iterator[Finding]:
@@ -78,12 +78,10 @@ def index(held: Held, place: Place) -> Iterator[Finding]:
     if held.fault or held.foreign:
         return
     if held.manifest.index and (maker := other_maker(held.manifest)):
-        yield Finding("index", "note", f"made by {maker}; it is made anew when used", place.by_hand("rebuild"))
+        yield Finding("index", "note", f"made by {maker}; it is made anew when used", place.by_hand())
     elif held.index:
-        yield Finding(
-            "index", "warning", f"damaged: {some(held.index)}; it is made anew when used", place.by_hand("rebuild")
-        )
+        yield Finding("index", "warning", f"damaged: {some(held.index)}; it is made anew when used", place.by_hand())
     elif not held.manifest.index and held.manifest.threads:
-        yield Finding("index", "warning", "there is none; it is made anew when used", place.by_hand("rebuild"))
+        yield Finding("index", "warning", "there is none; it is made anew when used", place.by_hand())
     else:
         yield Finding("index", "ok", f"{len(held.manifest.index):,} files, all as the manifest says")
