@@ -74,7 +74,7 @@ GROUPS = (
         {name: f"bot.doors.operating:run_{name}" for name in ("serve", "worker", "jobs")},
     ),
     Group("bot.doors.try_options", "add_try", {"try": "bot.doors.trying:run_try"}),
-    Group("bot.doors.setup.options", "add_init", {"init": "bot.doors.setting_up:run_init"}),
+    Group("bot.doors.setting_up", "add_init", {"init": "bot.doors.setting_up:run_init"}),
     Group("bot.doors.completion", "add_completion", {"completion": "bot.doors.completion:run_completion"}),
 )
 

@@ -175,7 +175,6 @@ def _add_doctor(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--config", type=Path, metavar="FILE", help="settings to check before they are pushed")
     command.add_argument("--store", type=Path, metavar="DIR", help="check a store instead")
     command.add_argument("--offline", action="store_true", help="ask git and no API")
-    command.add_argument("--thorough", action="store_true", help="read every record, not 300 of them")
     command.add_argument("--verbose", action="store_true", help="show what is fine in full too")
     command.add_argument("--json", action="store_true", help="print the findings as JSON")
 
