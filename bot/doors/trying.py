@@ -241,9 +241,7 @@ def _told(error: ForgeError, site: Site, variable: str) -> PrecedentError:
     match error:
         case RateLimited():
             when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
-            return WorldError(
-                f"{cause}; {KEPT}", f"the same command goes on {when}, or see what there is with --offline"
-            )
+            return WorldError(f"{cause}; {KEPT}", f"the same command goes on {when}, and --offline shows what there is")
         case Unauthorised():
             cause = f"{variable} holds a token that is wrong or has expired (401)"
             return UserError(cause, _login(variable, site.server_url))

@@ -61,7 +61,7 @@ def test_a_limit_ends_it_and_the_next_time_goes_on(github: FakeGitHub, tries: Tr
     assert "6 of the 2 points that are left of this hour; nothing is written there. They do not suffice" in cost
     assert re.fullmatch(
         r"precedent try: GitHub's rate limit is reached until \d\d:\d\d UTC; what was read is kept; "
-        r"the same command goes on after \d\d:\d\d UTC, or see what there is with --offline",
+        r"the same command goes on after \d\d:\d\d UTC, and --offline shows what there is",
         told,
     )
     assert not Path(PAGE).exists()
