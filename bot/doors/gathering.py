@@ -24,11 +24,10 @@ from bot.github.errors import ForgeError
 from bot.inputs import with_inputs
 from bot.memory.branch import BranchStore
 from bot.memory.disk import regular_bytes
-from bot.memory.draft import INDEX
 from bot.memory.folder import FolderStore
 from bot.memory.git_errors import AuthFailed, RemoteUnreachable
 from bot.memory.head import read_head
-from bot.memory.manifest import PATH
+from bot.memory.manifest import INDEX, PATH
 from bot.memory.own_remote import OwnRemote
 from bot.memory.paths import is_fit
 from bot.memory.remote import Remote

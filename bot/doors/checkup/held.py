@@ -6,10 +6,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from bot.memory import manifest as manifests
-from bot.memory.draft import INDEX, PARTS, other_maker, part_path
+from bot.memory.draft import other_maker, part_path
 from bot.memory.formats import ForeignFormat
 from bot.memory.index import IndexCorrupt
-from bot.memory.manifest import Manifest
+from bot.memory.manifest import INDEX, PARTS, Manifest
 from bot.memory.records import FOLDER
 from bot.memory.store import Snapshot, StoreError
 from bot.memory.whoosh import open_index
