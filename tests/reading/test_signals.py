@@ -25,10 +25,6 @@ Traceback (most recent call last):
     raise SessionError("gone")
 store.SessionError: gone for user 42
 """
-RUST_TRACE = """thread 'main' panicked at src/main.rs:4:5
-   1:     0x7f10ea2b - core::panicking::panic::h0123456789abcdef
-   2:     0x7f10ea2c - app::run::h1123456789abcdef
-"""
 
 
 @pytest.mark.parametrize(
