@@ -6,7 +6,6 @@ What a command needs is imported when it is given: a search is over before all o
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,9 +18,6 @@ from bot.errors import PrecedentError
 
 ALIAS = "ss"
 """Of smart-search, which adds it with its options."""
-
-QUICK = frozenset({"search"})
-"""Commands that are over before there is anything to tidy up."""
 
 WIDTH = 100
 """Columns of a help text at most."""
@@ -96,13 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside, or its `Verdict`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     first = words[0] if words else ""
-    gc.disable()  # nothing of what is loaded now is garbage, and looking for some takes as long as a search
     given = parser(first if first != "completion" else "").parse_args(words)
     try:
-        run = _runner(given.command)
-        if given.command not in QUICK:
-            gc.enable()
-        return show(run(given))
+        return show(_runner(given.command)(given))
     except PrecedentError as error:
         from bot.comment.visible import one_line  # what a stranger named may be part of it
 
@@ -111,8 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         forget_output()  # whoever read this has seen enough
         return 1
-    finally:
-        gc.enable()
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:

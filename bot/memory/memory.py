@@ -214,10 +214,6 @@ class Memory:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
         return self.draft.every_fix()
 
-    def every_thread_comments(self) -> Iterator[ThreadComments]:
-        """All comments of ours that stand, by thread, in no order. Reads all shards of them, in one go."""
-        return self.draft.every_thread_comments()
-
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)
 
