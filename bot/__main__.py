@@ -1,52 +1,35 @@
-"""`python -m bot`: the first word chooses the door, and only that door is opened."""
+"""`python -m bot`, and the command `precedent`."""
 
 from __future__ import annotations
 
 import gc
-import os
 import sys
-from typing import NoReturn
+
+GARBAGE = 50_000
+"""Objects between two looks for garbage. What is loaded is none, and most runs are over before they make so many."""
 
 
 def main() -> int:
     """Run the program; returns its exit code, and for Ctrl-C 128 and the number of the signal."""
+    gc.set_threshold(GARBAGE)
     try:
         return _run()
     except KeyboardInterrupt:
         print("precedent: stopped", file=sys.stderr)
         return 130
+    finally:
+        gc.freeze()  # to look through everything at the end takes a tenth of an event's time
 
 
 def _run() -> int:
-    gc.disable()  # while modules are loaded nothing becomes garbage, and looking for it takes a tenth of the time
+    """The Action needs nothing of the command line, and is there sooner without it."""
     if sys.argv[1:] == ["action"]:
+        from bot.doors.action import main as act
+
         return act()
     from bot.doors.cli import main as door
 
-    gc.enable()
-    code = door()
-    if sys.argv[1:2] == ["search"]:
-        leave(code)
-    return code
-
-
-def act() -> int:
-    """The Action, which asks git for the first time before all of it is there."""
-    from bot.doors.ahead import begin
-
-    ahead = begin(os.environ)
-    from bot.doors.action import main as door
-
-    gc.freeze()  # what was loaded stays
-    gc.enable()
-    return door(ahead)
-
-
-def leave(code: int) -> NoReturn:
-    """End at once: Python takes a tenth of a search's time to tidy up, and nothing is left open."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    return door()
 
 
 if __name__ == "__main__":

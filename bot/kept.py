@@ -183,7 +183,3 @@ class Changes:
     cursor: datetime | None = None
     reading: Reading | None = None
     read_whole: datetime | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return self == Changes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -231,9 +230,3 @@ class Outcome:
     duplicate_of: ThreadId | None = None
     evidence: tuple[str, ...] = ()
     confidence: float = 0.0
-
-
-def by_id(records: Mapping[ThreadId, Record], key: ThreadId) -> Thread | None:
-    """The live thread with this id, None when it is unknown or gone."""
-    found = records.get(key)
-    return found if isinstance(found, Thread) else None

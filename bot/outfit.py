@@ -34,7 +34,6 @@ from bot.settings import Settings, SettingsError
 from bot.sources.choice import page_sources
 
 GITHUB = "https://github.com"
-Read = Callable[[str, str, list[str]], tuple[str, dict[str, bytes]]]
 MUTED = "the settings cannot be used: what is to be said waits until they are mended"
 
 
@@ -115,13 +114,12 @@ def choose(
     config: str,
     ear: Ear,
     change: Callable[[Settings], Settings] = lambda same: same,
-    read: Read = read_head,
 ) -> Chosen:
     """The settings and templates of the default branch; ``change`` is made to the settings in any case.
 
     With bad settings everything is remembered, and what is owed is promised for when they are mended.
     """
-    head, files = read(site.url, site.token, [config, *TEMPLATES])
+    head, files = read_head(site.url, site.token, [config, *TEMPLATES])
     templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
     settings, muted = Settings(), ""
     try:

@@ -59,10 +59,6 @@ class Model:
         """A confidence in 0..1 as a similarity in 0..1: the log-odds of both differ by a constant."""
         return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(SHOWN_FROM))
 
-    def confidence_at(self, similarity: float) -> float:
-        """The inverse of `similarity`."""
-        return _probability(_log_odds(similarity) + _log_odds(self.cut) - _log_odds(SHOWN_FROM))
-
     def with_cut(self, cut: float) -> Model:
         """The same with the cut at this confidence, held within 0.001 to 0.999."""
         return replace(self, cut=min(0.999, max(0.001, cut)))

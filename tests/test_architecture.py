@@ -309,7 +309,7 @@ def test_git_is_started_in_a_checkout_by_one_module_and_elsewhere_in_repositorie
     users = {name for name, one in modules().items() if "bot.memory.git.Git" in one.imports}
     assert sorted(name for name in users if not name.startswith(OWN_REPOSITORIES)) == []
     users = {name for name, one in modules().items() if "bot.memory.checkout_git.CheckoutGit" in one.imports}
-    assert {"bot.doors.remotes", "bot.doors.worktree", "bot.doors.setup.place", "bot.memory.journal"} == users
+    assert {"bot.doors.remotes", "bot.doors.worktree", "bot.doors.setting_up", "bot.memory.journal"} == users
 
 
 def test_only_doors_print() -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bot.kept import Changes, Said
-from bot.model import Kind, Message, OutcomeKind, Thread, TimelineEvent, Tombstone, by_id
+from bot.model import Kind, Message, OutcomeKind, Thread, TimelineEvent, Tombstone
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -166,19 +165,6 @@ def test_who_can_write_is_a_maintainer(role: str) -> None:
 @pytest.mark.parametrize("role", ["NONE", "CONTRIBUTOR", "FIRST_TIMER", "MANNEQUIN", "owner", ""])
 def test_everybody_else_is_not(role: str) -> None:
     assert not said(1, role=role).by_maintainer
-
-
-def test_changes_are_empty_only_when_there_is_nothing_to_remember() -> None:
-    assert Changes().is_empty
-    for changes in (Changes((CLOSED,)), Changes(said=(Said(7, "said", START),)), Changes(cursor=START)):
-        assert not changes.is_empty
-
-
-def test_only_a_live_thread_is_found_by_its_id() -> None:
-    held = {7: CLOSED, 8: Tombstone(8, START)}
-    assert by_id(held, 7) is CLOSED
-    assert by_id(held, 8) is None
-    assert by_id(held, 9) is None
 
 
 def test_kinds_are_written_as_their_words() -> None:

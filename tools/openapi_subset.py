@@ -40,11 +40,9 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "/repos/{owner}/{repo}/contents/{path}": ("get",),
     "/repos/{owner}/{repo}/releases": ("get",),
     "/repos/{owner}/{repo}/tags": ("get",),
-    "/repos/{owner}/{repo}/branches/{branch}": ("get",),
     "/repos/{owner}/{repo}/labels": ("get",),
     "/repos/{owner}/{repo}/commits/{ref}": ("get",),
     "/repos/{owner}/{repo}/compare/{basehead}": ("get",),
-    "/repos/{owner}/{repo}/actions/workflows/{workflow_id}/runs": ("get",),
     f"{PULLS}/{{pull_number}}": ("get",),
     f"{PULLS}/{{pull_number}}/files": ("get",),
     "/app": ("get",),
@@ -78,9 +76,7 @@ EXAMPLES = (
     "hook-delivery",
     "private-user",
     "tag-items",
-    "branch-get",
     "diff-entry-items",
-    "workflow-run",
 )
 PROSE = frozenset(
     {"description", "summary", "example", "examples", "externalDocs", "title", "x-github", "x-multi-segment"}

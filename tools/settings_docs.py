@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from bot.config import CONFIG_PATH
-from bot.doors.setup.written import workflow
+from bot.doors.setting_up import workflow
 from bot.ranking import CONFIDENCE, MODEL_NAMES, ORDER, SHOWN_FROM, shipped
 from bot.settings import Described, Value, describe
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables

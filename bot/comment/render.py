@@ -51,7 +51,7 @@ SHIPPED = next(
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
 WORDS = "words.yml"
 PAGES = (
-    *("report.html.j2", "report.css", "report.js", "try.html.j2", "try.css"),
+    *("report.html.j2", "report.css", "report.js"),
     *("status.html.j2", "delivery.html.j2", "status.css"),
 )
 

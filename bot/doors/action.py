@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.comment.summary import log_line
-from bot.doors.ahead import Ahead
 from bot.doors.guarded import bug
 from bot.doors.reporting import Report, say, tell
 from bot.doors.runner import Surroundings, leave, prepare_process, surroundings
@@ -20,11 +19,10 @@ from bot.forget import forget_by_hand
 from bot.github.client import WRITE_GAP
 from bot.github.events import CALM, KNOWN, Event, parse_event
 from bot.inputs import Inputs, given_inputs, read_inputs, with_inputs
-from bot.memory.head import read_head
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.store import Store
 from bot.model import Thread, ThreadId
-from bot.outfit import Read, Site, branch_store, choose, embedder, outfit
+from bot.outfit import Site, branch_store, choose, embedder, outfit
 from bot.parts import Bot
 from bot.rebuild import go_on, prove, rebuild
 from bot.recall.conversation import Past, past
@@ -38,19 +36,16 @@ KEPT = "which goes with the job unless a step uploads it: docs/getting-started.m
 """Of the report that a rebuild leaves."""
 
 
-def run(
-    environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP, read: Read = read_head
-) -> int:
+def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: float = WRITE_GAP) -> int:
     """One run; returns the exit code: 0 fine (silence included), 1 a fault outside, 2 a mistake of the user.
 
     ``now`` is the time of the run, for replays; None reads the clock. ``write_gap``: seconds between two writes.
-    ``read`` gives the settings and templates of the default branch.
     """
     try:
         around = replace(surroundings(environ), write_gap=write_gap)
         report = Report()
         try:
-            _run(around, given_inputs(environ), now or datetime.now(UTC), report, read)
+            _run(around, given_inputs(environ), now or datetime.now(UTC), report)
         except PrecedentError as error:
             report.meet(error)
         tell(around, report)
@@ -63,7 +58,7 @@ def run(
     return report.code
 
 
-def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report, read: Read) -> None:
+def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: Report) -> None:
     inputs = read_inputs(given)
     if not inputs.token:
         raise UserError('input "token" is empty: leave it out, or give ${{ github.token }}')
@@ -71,7 +66,7 @@ def _run(around: Surroundings, given: Mapping[str, str], now: datetime, report: 
     if event.name not in KNOWN:
         report.note(f"The event {event.name} is none that Precedent listens to: nothing was done.")
         return
-    with _bot(around, inputs, given, now, report, read) as bot:
+    with _bot(around, inputs, given, now, report) as bot:
         by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
         if by_hand == "forget" and event.number:
             forget_by_hand(event.number, bot)
@@ -119,7 +114,7 @@ def _event(around: Surroundings, inputs: Inputs) -> Event:
 
 @contextmanager
 def _bot(
-    around: Surroundings, inputs: Inputs, given: Mapping[str, str], now: datetime, report: Report, read: Read
+    around: Surroundings, inputs: Inputs, given: Mapping[str, str], now: datetime, report: Report
 ) -> Iterator[Bot]:
     """The parts of one run, put together and given back."""
     if inputs.dry_run:
@@ -131,7 +126,7 @@ def _bot(
         changed = with_inputs(settings, given)
         return replace(changed, mode="summary") if inputs.dry_run and changed.mode == "comment" else changed
 
-    chosen = choose(site, inputs.config, report, change, read)
+    chosen = choose(site, inputs.config, report, change)
     store: Store = branch_store(site, chosen.settings)
     if inputs.dry_run:
         store = ReadOnlyStore(store)
@@ -151,12 +146,7 @@ def _site(around: Surroundings, inputs: Inputs) -> Site:
     )
 
 
-def main(ahead: Ahead | None = None) -> int:
-    """The Action's entry point; ``ahead`` is what was asked for while this was being loaded."""
+def main() -> int:
+    """The Action's entry point."""
     prepare_process()
-    if ahead is None:
-        return run(os.environ)
-    try:
-        return run(os.environ, read=ahead.read)
-    finally:
-        ahead.end()
+    return run(os.environ)

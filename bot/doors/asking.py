@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from bot.comment.visible import one_line
 from bot.doors import listing
-from bot.doors.choosing import Choice, ThreadHits, WordSearch, in_memory, in_sessions
+from bot.doors.choosing import Choice, ThreadHits, WordSearch, in_memory
 from bot.doors.items import Item, Section
 from bot.doors.located import Place, Where
 from bot.doors.output import Verdict
 from bot.doors.place import opened
+from bot.doors.progress import progress
 from bot.doors.rows import full, holds, linked, passage, ruled, url_of, work_rows
 from bot.errors import UserError
 
@@ -37,7 +38,9 @@ def run_search(given: argparse.Namespace) -> object:
     choice = Choice(given.state, given.kind or "all", frozenset(given.label), author, given.since)
     asked = WordSearch(" ".join(given.words), choice, given.limit, given.expand, tuple(given.logs))
     if asked.is_of_sessions:
-        said = in_sessions(asked, Path.cwd(), "--").passages
+        from bot.doors.choosing import in_sessions
+
+        said = in_sessions(asked, Path.cwd(), "--", progress).passages
         heard: object = [passage(one) for one in said] if given.json else listing.passages(said)
         return answered(heard, given, found=bool(said))
     if asked.logs:
@@ -117,9 +120,8 @@ def run_related(given: argparse.Namespace) -> object:
 
 def where_of(given: argparse.Namespace) -> Where:
     """Where these options say that the memory is."""
-    return Where(
-        Path.cwd(), given.store, given.repo or "", given.memory_branch or "", given.refresh, given.offline
-    )  # fmt: skip
+    named = given.store, given.repo or "", given.memory_branch or ""
+    return Where(Path.cwd(), *named, given.refresh, given.offline, progress)
 
 
 def checkout_of(place: Place) -> Checkout:

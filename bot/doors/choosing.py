@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bot.card import LEAST_PART, Card, Found, Passage
+from bot.doors.located import Progress, no_progress
 from bot.errors import UserError
-from bot.glance.glance import Glance
 from bot.reading.words import terms
 
 if TYPE_CHECKING:
+    from bot.recall.cards import Cards
     from bot.recall.hop import Hop
 
 AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
@@ -72,24 +73,24 @@ class SessionHits(NamedTuple):
     searched: int
 
 
-def in_memory(asked: WordSearch, glance: Glance) -> ThreadHits:
+def in_memory(asked: WordSearch, cards: Cards) -> ThreadHits:
     """The threads that the words name by their numbers (``#48``), then those that hold enough of them."""
     weights = {term: float(count) for term, count in Counter(terms(asked.words)).items()}
     limit, keeps = asked.limit, asked.choice.keeps
-    found = {one.card.id: one for one in glance.search(weights, limit=limit, keep=keeps, floor=LEAST_PART)}
+    found = {one.card.id: one for one in cards.search(weights, limit=limit, keep=keeps, floor=LEAST_PART)}
     numbers = [int(number) for number in _NAMED.findall(asked.words)][:limit]
-    cards = glance.cards(numbers) if numbers else {}
-    named = [cards[number] for number in dict.fromkeys(numbers) if number in cards and keeps(cards[number])]
+    by_number = cards.cards(numbers) if numbers else {}
+    named = [by_number[n] for n in dict.fromkeys(numbers) if n in by_number and keeps(by_number[n])]
     first = {card.id: found.get(card.id) or Found(card, 0.0, 1.0, ()) for card in named}
     hits = tuple({**first, **found}.values())[:limit]
     if not asked.expand:
         return ThreadHits(hits)
     from bot.recall.hop import expand
 
-    return ThreadHits(hits, expand([one.card.id for one in hits], glance))
+    return ThreadHits(hits, expand([one.card.id for one in hits], cards))
 
 
-def in_sessions(asked: WordSearch, folder: Path, option: str) -> SessionHits:
+def in_sessions(asked: WordSearch, folder: Path, option: str, progress: Progress = no_progress) -> SessionHits:
     """The messages of the transcripts that the settings of the checkout around ``folder``, or the search, name.
 
     UserError where nobody names any, and for what sessions do not have. ``option`` stands before the name of a
@@ -99,7 +100,7 @@ def in_sessions(asked: WordSearch, folder: Path, option: str) -> SessionHits:
     from bot.memory.checkout_git import top_of
 
     _refuse_filters(asked, option)
-    with opened_logs(top_of(folder), asked.logs, asked=True) as logs:
+    with opened_logs(top_of(folder), asked.logs, asked=True, progress=progress) as logs:
         if logs is None:
             give = "give --logs PATH, or " if option else ""
             raise UserError(f"no transcripts are named: {give}set sources.sessions in the settings")

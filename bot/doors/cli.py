@@ -6,77 +6,51 @@ What a command needs is imported when it is given: a search is over before all o
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple
 
 from bot import __version__
 from bot.doors.output import Verdict, forget_output, show
 from bot.errors import PrecedentError
 
-QUICK = frozenset({"search"})
-"""Commands that are over before there is anything to tidy up."""
+ALIAS = "ss"
+"""Of smart-search, which adds it with its options."""
 
 WIDTH = 100
 """Columns of a help text at most."""
 
 
-class Group(NamedTuple):
-    """Commands whose options are in one module; ``runs`` maps each to the function that runs it."""
-
-    module: str
-    add: str
-    runs: dict[str, str]
-
-
-GROUPS = (
-    Group("bot.doors.questions", "add_search", {"search": "bot.doors.asking:run_search"}),
-    Group(
-        "bot.doors.questions",
-        "add_smart_search",
-        dict.fromkeys(("smart-search", "ss"), "bot.doors.asking:run_smart_search"),
-    ),
-    Group("bot.doors.questions", "add_what", {"what": "bot.doors.asking:run_what"}),
-    Group("bot.doors.questions", "add_related", {"related": "bot.doors.asking:run_related"}),
-    Group("bot.doors.questions", "add_show", {"show": "bot.doors.showing:run_show"}),
-    Group("bot.doors.context_options", "add_context", {"context": "bot.doors.context:run_context"}),
-    Group("bot.doors.mcp", "add_mcp", {"mcp": "bot.doors.mcp:run_mcp"}),
-    Group("bot.doors.skill", "add_skill", {"skill": "bot.doors.skill:run_skill"}),
-    Group(
-        "bot.doors.options",
-        "add_working",
-        {
-            "action": "bot.doors.action:main",
-            "references": "bot.doors.commands:run_references",
-            "import": "bot.doors.commands:run_import",
-            "answer": "bot.doors.commands:run_answer",
-            "outcomes": "bot.doors.outcomes:run_outcomes",
-        },
-    ),
-    Group(
-        "bot.doors.options",
-        "add_proofs",
-        {
-            "learn": "bot.doors.lesson:run_learn",
-            "eval": "bot.doors.proof:run_eval",
-            "backtest": "bot.doors.proof:run_backtest",
-            "calibrate": "bot.doors.proof:run_calibrate",
-            "doctor": "bot.doors.doctor:run_doctor",
-        },
-    ),
-    Group(
-        "bot.doors.operating",
-        "add_server",
-        {name: f"bot.doors.operating:run_{name}" for name in ("serve", "worker", "jobs")},
-    ),
-    Group("bot.doors.try_options", "add_try", {"try": "bot.doors.trying:run_try"}),
-    Group("bot.doors.setup.options", "add_init", {"init": "bot.doors.setting_up:run_init"}),
-    Group("bot.doors.completion", "add_completion", {"completion": "bot.doors.completion:run_completion"}),
-)
+COMMANDS = {
+    "search": ("bot.doors.questions.add_search", "bot.doors.asking.run_search"),
+    "smart-search": ("bot.doors.questions.add_smart_search", "bot.doors.asking.run_smart_search"),
+    "ss": ("bot.doors.questions.add_smart_search", "bot.doors.asking.run_smart_search"),
+    "what": ("bot.doors.questions.add_what", "bot.doors.asking.run_what"),
+    "related": ("bot.doors.questions.add_related", "bot.doors.asking.run_related"),
+    "show": ("bot.doors.questions.add_show", "bot.doors.showing.run_show"),
+    "context": ("bot.doors.context_options.add_context", "bot.doors.context.run_context"),
+    "mcp": ("bot.doors.mcp.add_mcp", "bot.doors.mcp.run_mcp"),
+    "skill": ("bot.doors.skill.add_skill", "bot.doors.skill.run_skill"),
+    "action": ("bot.doors.options.add_action", "bot.doors.action.main"),
+    "references": ("bot.doors.options.add_references", "bot.doors.commands.run_references"),
+    "import": ("bot.doors.options.add_import", "bot.doors.commands.run_import"),
+    "answer": ("bot.doors.options.add_answer", "bot.doors.commands.run_answer"),
+    "outcomes": ("bot.doors.options.add_outcomes", "bot.doors.outcomes.run_outcomes"),
+    "learn": ("bot.doors.options.add_learn", "bot.doors.lesson.run_learn"),
+    "eval": ("bot.doors.options.add_eval", "bot.doors.proof.run_eval"),
+    "backtest": ("bot.doors.options.add_backtest", "bot.doors.proof.run_backtest"),
+    "calibrate": ("bot.doors.options.add_calibrate", "bot.doors.proof.run_calibrate"),
+    "doctor": ("bot.doors.options.add_doctor", "bot.doors.doctor.run_doctor"),
+    "serve": ("bot.doors.operating.add_serve", "bot.doors.operating.run_serve"),
+    "worker": ("bot.doors.operating.add_worker", "bot.doors.operating.run_worker"),
+    "jobs": ("bot.doors.operating.add_jobs", "bot.doors.operating.run_jobs"),
+    "try": ("bot.doors.try_options.add_try", "bot.doors.trying.run_try"),
+    "init": ("bot.doors.setting_up.add_init", "bot.doors.setting_up.run_init"),
+    "completion": ("bot.doors.completion.add_completion", "bot.doors.completion.run_completion"),
+}
+"""Each command: the function that adds its options, and the one that runs it. They are loaded when it is given."""
 
 
 class _Help(argparse.HelpFormatter):
@@ -108,9 +82,9 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     top = _Parser(prog="precedent", description="A repository's memory of its issues and how they ended.")
     top.add_argument("--version", action="version", version=f"precedent {__version__}")
     doors = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for group in [group for group in GROUPS if only in group.runs] or GROUPS:
-        add = getattr(import_module(group.module), group.add)
-        add(doors, top) if group.add == "add_completion" else add(doors)
+    for command in [only] if only in COMMANDS else [name for name in COMMANDS if name != ALIAS]:
+        add = _loaded(COMMANDS[command][0])
+        add(doors, top) if command == "completion" else add(doors)
     return top
 
 
@@ -118,13 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside, or its `Verdict`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     first = words[0] if words else ""
-    gc.disable()  # nothing of what is loaded now is garbage, and looking for some takes as long as a search
     given = parser(first if first != "completion" else "").parse_args(words)
     try:
-        run = _runner(given.command)
-        if given.command not in QUICK:
-            gc.enable()
-        return show(run(given))
+        return show(_runner(given.command)(given))
     except PrecedentError as error:
         from bot.comment.visible import one_line  # what a stranger named may be part of it
 
@@ -133,8 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         forget_output()  # whoever read this has seen enough
         return 1
-    finally:
-        gc.enable()
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:
@@ -143,8 +111,11 @@ def _runner(command: str) -> Callable[[argparse.Namespace], object]:
         from bot.doors.action import main as act
 
         return lambda _: Verdict("", act())
-    place = next(group.runs[command] for group in GROUPS if command in group.runs)
-    module, _, name = place.partition(":")
+    return _loaded(COMMANDS[command][1])
+
+
+def _loaded(place: str) -> Callable[..., object]:
+    module, _, name = place.rpartition(".")
     return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
 

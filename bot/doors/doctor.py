@@ -34,15 +34,14 @@ def run_doctor(given: argparse.Namespace) -> Verdict:
 def examine(given: argparse.Namespace, environ: Mapping[str, str], now: datetime) -> list[Finding]:
     """All findings. UserError where the arguments name nothing that can be looked at."""
     wanted, refused = wanted_of(given, environ)
-    return [*_remote(wanted.place), *refused, *judge(gather(wanted, now))]
+    return [*refused, *judge(gather(wanted, now))]
 
 
 def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wanted, list[Finding]]:
     """What to look at, and what is said of a token that goes nowhere."""
-    options = {"config": given.config, "thorough": given.thorough}
     if given.store:
         is_checkout = (Path(given.store) / ".git").exists()
-        return Wanted(Place(store=str(given.store), is_checkout=is_checkout), **options), []
+        return Wanted(Place(store=str(given.store), is_checkout=is_checkout), config=given.config), []
     found = None if given.repo else _counted()
     server, repository = _site(found) if found else (GITHUB, given.repo)
     server = given.server or server
@@ -53,18 +52,11 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Wa
         says = f"the one in the environment was not sent to {server}, which is not GitHub's"
         remedy = f"if it is for that server, say so: `precedent doctor --repo {repository} --server {server}`"
         token, refused = "", [Finding("token", "warning", says, remedy)]
-    wanted = Wanted(place, token, branch=given.branch or "", offline=given.offline, **options)
+    wanted = Wanted(place, token, branch=given.branch or "", config=given.config, offline=given.offline)
     if found:
         address = "" if given.server else found.url
-        here = replace(place, remote_name=found.name)
-        wanted = replace(wanted, place=here, address=address, checkout=top_of(Path.cwd()))
+        wanted = replace(wanted, address=address, checkout=top_of(Path.cwd()))
     return wanted, refused
-
-
-def _remote(place: Place) -> list[Finding]:
-    """Which remote of the checkout was looked at."""
-    says = f"{place.remote_name} counts here: {place.repository} on {place.server}"
-    return [Finding("remote", "ok", says)] if place.remote_name else []
 
 
 def _counted() -> Remote:

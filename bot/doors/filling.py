@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.doors.located import FETCHED, GLANCE, Place
-from bot.doors.progress import progress
+from bot.doors.located import FETCHED, GLANCE, Place, Progress, no_progress
 from bot.doors.stores import open_store
 from bot.glance.file import fact, made, note
 from bot.glance.fill import fill, steps
@@ -24,21 +23,21 @@ from bot.memory.store import StoreError
 from bot.reading.words import ANALYSER_VERSION
 
 
-def fill_from_store(store: Path, path: Path, stamp: Callable[[], str]) -> Glance:
+def fill_from_store(store: Path, path: Path, stamp: Callable[[], str], progress: Progress = no_progress) -> Glance:
     """The glance of a store, as it is now. UserError where there is no store, or nothing in it."""
     now = stamp()
     with closing(open_store(store, leaves_traces=False)) as memory, alone(path.parent):
-        return _filled(path, memory, now)
+        return _filled(path, memory, now, progress)
 
 
-def fill_from_branch(url: str, branch: str, cache: Path) -> str:
+def fill_from_branch(url: str, branch: str, cache: Path, progress: Progress = no_progress) -> str:
     """Fetch the branch and make the glance in ``cache`` hold it; says what somebody should know of that.
 
     Where the remote cannot be reached, the glance stays as it is, and that is said.
     """
     with alone(cache):
         try:
-            told = _fetch(url, branch, cache)
+            told = _fetch(url, branch, cache, progress)
         except ForeignFormat:
             raise  # what was fetched before is not what there is to know
         except StoreError as error:
@@ -52,7 +51,7 @@ def fill_from_branch(url: str, branch: str, cache: Path) -> str:
         return told
 
 
-def _fetch(url: str, branch: str, cache: Path) -> str:
+def _fetch(url: str, branch: str, cache: Path, progress: Progress) -> str:
     with closing(CachedBranch(OwnRemote(url), branch, cache, fetches=True)) as store:
         snapshot = store.open()
         if not snapshot.revision:
@@ -66,13 +65,13 @@ def _fetch(url: str, branch: str, cache: Path) -> str:
         database.close()
         if not is_known:
             memory = Memory(ReadOnlyStore(store)).open()
-            _filled(cache / GLANCE, memory, snapshot.revision).close()
+            _filled(cache / GLANCE, memory, snapshot.revision, progress).close()
     with closing(made(cache / GLANCE)) as database:
         note(database, "fetched", datetime.now(UTC).isoformat(timespec="seconds"))
     return ""
 
 
-def _filled(path: Path, memory: Memory, stamp: str) -> Glance:
+def _filled(path: Path, memory: Memory, stamp: str, progress: Progress) -> Glance:
     database = made(path)
     if fact(database, "analyser") not in ("", ANALYSER_VERSION):
         database.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from bot.errors import PrecedentError
 
 def bug(error: BaseException) -> str:
     """An unexpected error as one line for a report: what and where, and none of the values, which may be anybody's."""
+    import traceback  # for a bug alone
+
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
     return f"this is a bug of Precedent, please report it: {type(error).__name__} at {' > '.join(places[-8:])}"

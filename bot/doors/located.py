@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +18,17 @@ GLANCE, FETCHED = f"glance-{_OURS}.db", f"fetched-{_OURS}"
 of a version that reads other glances have other names: two versions on one machine leave each other's alone."""
 
 
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+"""Shows how far some work is: takes its label and its number of steps (None: unknown), gives a function that takes the
+number of steps done since the last call."""
+
+
+@contextmanager
+def no_progress(_label: str, _total: int | None) -> Iterator[Callable[[int], None]]:
+    """Shows nothing."""
+    yield lambda _: None
+
+
 class Where(NamedTuple):
     """Where to look, as the command line has it: a ``store``, else ``repo`` (OWNER/NAME), else the checkout of
     ``folder``. ``refresh`` fetches whatever is here, ``offline`` fetches nothing."""
@@ -26,6 +39,7 @@ class Where(NamedTuple):
     branch: str = ""
     refresh: bool = False
     offline: bool = False
+    progress: Progress = no_progress
 
 
 class Place(NamedTuple):
@@ -46,6 +60,7 @@ class Place(NamedTuple):
     cache: Path | None = None
     store: Path | None = None
     is_of_checkout: bool = False
+    progress: Progress = no_progress
 
     def demand(self) -> Place:
         """Itself; UserError where there is no memory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import signal
 import sys
@@ -91,16 +90,10 @@ def _end(code: int) -> NoReturn:
 
 @contextmanager
 def _libraries() -> Iterator[None]:
-    """The library for the protocol is not part of every installation.
-
-    Collecting garbage while thousands of classes are made takes a tenth of the time until the first answer.
-    """
-    gc.disable()
+    """The library for the protocol is not part of every installation."""
     try:
         yield
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in LIBRARIES:
             raise
         raise UserError(EXTRA) from error
-    gc.freeze()
-    gc.enable()

@@ -35,20 +35,21 @@ EXPLAINED = {
 }
 
 
-def add_server(doors: Doors[argparse.ArgumentParser]) -> None:
-    """The parsers of these commands."""
-    serve = doors.add_parser(
+def add_serve(doors: Doors[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser(
         "serve",
         help="run as a GitHub App: receive webhooks, and handle them",
         description="Options are variables of the environment, PRECEDENT_APP_ID and so on; docs/self-hosting.md has "
         "all of them. These flags go before their variables.",
     )
-    _add_flags(serve, FLAGS)
-    serve.add_argument("--check", action="store_true", help="look whether it could run, say all that is missing, end")
-    worker = doors.add_parser("worker", help="handle what a server elsewhere has received, from a shared database")
-    _add_flags(worker, ("data", "database_url", "jobs"))
-    worker.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come by stdin")
-    _add_jobs(doors)
+    _add_flags(command, FLAGS)
+    command.add_argument("--check", action="store_true", help="look whether it could run, say all that is missing, end")
+
+
+def add_worker(doors: Doors[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser("worker", help="handle what a server elsewhere has received, from a shared database")
+    _add_flags(command, ("data", "database_url", "jobs"))
+    command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come by stdin")
 
 
 def _add_flags(command: argparse.ArgumentParser, names: Sequence[str]) -> None:
@@ -57,7 +58,7 @@ def _add_flags(command: argparse.ArgumentParser, names: Sequence[str]) -> None:
         command.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=explanation)
 
 
-def _add_jobs(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_jobs(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("jobs", help="the deliveries of a server: list them, try dead ones again, drop some")
     command.add_argument("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
     command.add_argument("numbers", nargs="*", type=_positive, metavar="NUMBER", help="of deliveries, as listed")

@@ -10,34 +10,20 @@ from bot.doors.given import address, issue, number, repository, share
 Doors = argparse._SubParsersAction
 
 
-def add_working(doors: Doors[argparse.ArgumentParser]) -> None:
-    """The parsers of action, references, import, answer and outcomes."""
+def add_action(doors: Doors[argparse.ArgumentParser]) -> None:
     doors.add_parser("action", help="handle the event of a GitHub Actions runner")
-    references = doors.add_parser("references", help="the issues that a text on stdin points at, as JSON")
-    references.add_argument(
+
+
+def add_references(doors: Doors[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser("references", help="the issues that a text on stdin points at, as JSON")
+    command.add_argument(
         "--repo", type=repository, metavar="OWNER/NAME", help="the repository that the text belongs to"
     )
-    references.add_argument(
-        "--number", type=issue, metavar="N", help="the issue that the text belongs to; it is left out"
-    )
-    references.add_argument(
-        "--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix"
-    )
-    _add_import(doors)
-    _add_answer(doors)
-    _add_outcomes(doors)
+    command.add_argument("--number", type=issue, metavar="N", help="the issue that the text belongs to; it is left out")
+    command.add_argument("--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix")
 
 
-def add_proofs(doors: Doors[argparse.ArgumentParser]) -> None:
-    """The parsers of learn, eval, backtest, calibrate and doctor."""
-    _add_learn(doors)
-    _add_eval(doors)
-    _add_backtest(doors)
-    _add_calibrate(doors)
-    _add_doctor(doors)
-
-
-def _add_import(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_import(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("import", help="read thread archives (.jsonl, .jsonl.gz) into a store")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
@@ -49,7 +35,7 @@ def _add_import(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print counts as JSON")
 
 
-def _add_learn(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_learn(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("learn", help="have a store learn from its own history, as the Action does")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
@@ -64,7 +50,7 @@ def _add_learn(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
-def _add_answer(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_answer(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("answer", help="the comment that would be written on a thread of a store")
     command.add_argument(
         "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the text that is the thread's id"
@@ -81,7 +67,7 @@ def _add_answer(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the whole answer as JSON")
 
 
-def _add_outcomes(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_outcomes(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("outcomes", help="how the closed threads of a store ended, and by what evidence")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     wanted = command.add_mutually_exclusive_group()
@@ -92,7 +78,7 @@ def _add_outcomes(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the outcomes as JSON")
 
 
-def _add_eval(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_eval(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser(
         "eval", help="how well known duplicates of an archive are found, each as of its creation"
     )
@@ -120,13 +106,13 @@ def _add_eval(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the figures and all ranks as JSON")
 
 
-def _add_backtest(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_backtest(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("backtest", help="what would have been said on the newest issues of a store")
     _add_history(command)
     command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
 
 
-def _add_calibrate(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_calibrate(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser("calibrate", help="set from which confidence on a store's hits are shown")
     _add_history(command)
     wanted = command.add_mutually_exclusive_group()
@@ -155,7 +141,7 @@ def _add_history(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
-def _add_doctor(doors: Doors[argparse.ArgumentParser]) -> None:
+def add_doctor(doors: Doors[argparse.ArgumentParser]) -> None:
     command = doors.add_parser(
         "doctor",
         help="what is wrong with a memory and the setup around it, and what mends it",
@@ -175,7 +161,6 @@ def _add_doctor(doors: Doors[argparse.ArgumentParser]) -> None:
     command.add_argument("--config", type=Path, metavar="FILE", help="settings to check before they are pushed")
     command.add_argument("--store", type=Path, metavar="DIR", help="check a store instead")
     command.add_argument("--offline", action="store_true", help="ask git and no API")
-    command.add_argument("--thorough", action="store_true", help="read every record, not 300 of them")
     command.add_argument("--verbose", action="store_true", help="show what is fine in full too")
     command.add_argument("--json", action="store_true", help="print the findings as JSON")
 

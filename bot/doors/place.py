@@ -30,6 +30,7 @@ _MANIFEST = "manifest.json"
 def opened(where: Where) -> Iterator[Place]:
     """The memory there, brought up to date. Raises UserError for what was named wrongly, WorldError for faults."""
     place = _of_store(where, where.store) if where.store else _of_repository(where)
+    place = place._replace(progress=where.progress)
     try:
         yield place
     finally:
@@ -60,7 +61,7 @@ def _of_store(where: Where, store: Path) -> Place:
     if glance is None:
         from bot.doors.filling import fill_from_store
 
-        glance = fill_from_store(store, cache / GLANCE, lambda: _stamp(manifest))
+        glance = fill_from_store(store, cache / GLANCE, lambda: _stamp(manifest), where.progress)
     top = top_of(where.folder)
     return Place(glance, where.repo or glance.fact("repo"), "", top, glance.fact("notes"), "", cache, store)
 
@@ -86,7 +87,7 @@ def _of_repository(where: Where) -> Place:
     if not where.offline and (where.refresh or _age(cache) > FRESH):
         from bot.doors.filling import fill_from_branch
 
-        note = fill_from_branch(found.url, branch, cache)
+        note = fill_from_branch(found.url, branch, cache, where.progress)
     glance = _known(cache / GLANCE)
     if glance is None:
         missing = note or f"the memory of {found.url} was never fetched here: leave out --offline once"

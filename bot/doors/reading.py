@@ -32,10 +32,7 @@ def thread_named(place: Place, text: str) -> Thread | None:
 
 def card_named(place: Place, thread: Thread) -> Card:
     """The card of a thread, made of itself where the memory has none."""
-    known = place.glance.cards([thread.id]).get(thread.id) or _card_made_of(thread, place.repo or None)
+    known = place.glance.cards([thread.id]).get(thread.id)
+    known = known or card_of(DIGESTS.line(digest(thread, repo=place.repo or None)) or "")
     assert known is not None
     return known
-
-
-def _card_made_of(thread: Thread, repo: str | None) -> Card | None:
-    return card_of(DIGESTS.line(digest(thread, repo=repo)) or "")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from bot.comment.visible import one_line
 from bot.doors.cache import cache_folder, name_of
+from bot.doors.located import Progress, no_progress
 from bot.doors.own_settings import early_at
-from bot.doors.progress import progress
 from bot.doors.remotes import tracked
 from bot.errors import UserError
 from bot.glance.logs import Logs
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_logs(top: Path | None, given: Sequence[str] = (), *, asked: bool = False) -> Iterator[Logs | None]:
+def opened_logs(
+    top: Path | None, given: Sequence[str] = (), *, asked: bool = False, progress: Progress = no_progress
+) -> Iterator[Logs | None]:
     """What is in these transcripts and in those that the settings at ``top`` name; None where nobody names any.
 
     What could not be read is told of on stderr. UserError where one of those ``given`` names no transcript.
@@ -63,7 +65,7 @@ def sessions_of_issue(place: Place, number: int) -> list[Thread]:
     """
     from bot.model import Thread
 
-    with opened_logs(place.top) as logs:
+    with opened_logs(place.top, progress=place.progress) as logs:
         if logs is None:
             return []
         working = [one for one in logs.sessions() if one.issue == number]
@@ -76,7 +78,7 @@ def session_named(place: Place, key: str) -> Thread | None:
     """The session of this id, None where there is none."""
     from bot.model import Thread
 
-    with opened_logs(place.top) as logs:
+    with opened_logs(place.top, progress=place.progress) as logs:
         found = logs.session(key) if logs else None
         return found if isinstance(found, Thread) else None
 

@@ -42,7 +42,7 @@ def named(text: str) -> Named:
 
 
 def history(text: str) -> int:
-    """How many of the newest issues; 0 and ``all`` for all of them."""
+    """How many issues; 0 and ``all`` for all of them."""
     return 0 if text.lower() in ("all", "0") else number(1, MOST)(text)
 
 
@@ -55,24 +55,16 @@ def add_try(doors: Doors[argparse.ArgumentParser]) -> None:
         "newest ones, each against older ones only. Nothing is written to the repository: a token without any scope "
         "is enough for a public one. It is taken from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.",
     )
-    command.add_argument("repository", type=named, metavar="OWNER/NAME", help="the repository, or its address")
-    command.add_argument(
-        "--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)"
-    )
-    command.add_argument(
-        "--history",
-        type=history,
-        default=HISTORY,
-        metavar="N",
-        help=f"how many of the newest issues are read; all: every one (default {HISTORY:,})",
-    )
-    command.add_argument("--config", type=Path, metavar="FILE", help="settings to try (default: those of the program)")
-    command.add_argument(
-        "--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)"
-    )
-    command.add_argument("--open", action="store_true", help="open the page in the browser")
-    command.add_argument("--server", type=address, metavar="URL", help="a server of one's own, to which the token goes")
+    add = command.add_argument
+    add("repository", type=named, metavar="OWNER/NAME", help="the repository, or its address")
+    add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
+    read = f"how many of the issues that changed last are read; all: every one (default {HISTORY:,})"
+    add("--history", type=history, default=HISTORY, metavar="N", help=read)
+    add("--config", type=Path, metavar="FILE", help="settings to try (default: those of the program)")
+    add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
+    add("--open", action="store_true", help="open the page in the browser")
+    add("--server", type=address, metavar="URL", help="a server of one's own, to which the token goes")
     again = command.add_mutually_exclusive_group()
     again.add_argument("--fresh", action="store_true", help="forget what was read before")
     again.add_argument("--offline", action="store_true", help="go by what was read before, and ask no server")
-    command.add_argument("--json", action="store_true", help="print figures and the path of the page as JSON")
+    add("--json", action="store_true", help="print figures and the path of the page as JSON")

@@ -1,71 +1,93 @@
-"""The command that tries a repository: it reads, writes nothing there, and shows on a page what would be said."""
+"""The command that tries a repository: it reads into a store on this machine, and replays the newest issues."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sqlite3
+import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+import time
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.answer import Context
+from bot.archive import stamp
+from bot.backfill import Clock, Pace, backfill
+from bot.comment.links import Links
 from bot.comment.render import Renderer, marker
 from bot.comment.wording import count
 from bot.config import load_settings
+from bot.doors.cache import cache_folder, name_of
+from bot.doors.checkup.place import GITHUB, api_of
+from bot.doors.given import address
 from bot.doors.output import Verdict
 from bot.doors.progress import progress
-from bot.doors.try_page import Tried, figures, render_try, sentences
-from bot.doors.try_reading import Task, paced, read, since, task_of
-from bot.doors.try_shelf import Shelf
-from bot.doors.try_site import Site, held, site_of, told
+from bot.doors.tokens import token_of
+from bot.doors.try_options import Named
 from bot.duty import reason_to_pass
-from bot.errors import UserError, WorldError
-from bot.evaluation import learn
-from bot.evaluation.backtest import Watch
+from bot.errors import PrecedentError, UserError, WorldError
+from bot.evaluation.metrics import summary
+from bot.evaluation.report import in_words, render_report
 from bot.evaluation.results import REPLAYED, Backtest, Replayed
+from bot.github.catch_up import OVERLAP, News
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError
-from bot.github.graphql import Glimpse, GraphQLHistory
+from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised
+from bot.github.graphql import PER_PAGE, POINTS, Glimpse, GraphQLHistory, NoGraphQL, OutOfSight
+from bot.github.history import History
 from bot.github.threads import Own
-from bot.learning import EVENT_SECONDS, LEAST_THREADS
-from bot.memory.cached import alone
+from bot.learning import EVENT_SECONDS, LEAST_THREADS, learner
 from bot.memory.disk import on_disk, regular_bytes
+from bot.memory.folder import FolderStore
+from bot.memory.memory import Memory
+from bot.memory.store import StoreError
 from bot.model import Thread
-from bot.ranking import shipped
+from bot.outfit import Site
 from bot.recall.mentioned import Place
 from bot.settings import Settings
 
 INTERRUPTED = 130
-"""The exit code of who was stopped by Ctrl-C: 128 and the number of the signal."""
+"""Exit code after Ctrl-C: 128 and the number of the signal."""
+
+FIRST_ISSUE = datetime(2008, 1, 1, tzinfo=UTC)
+"""No issue is older than GitHub."""
+
+STEPS = 24
+"""Halvings of the time since then, down to half a minute; each costs a point."""
+
+KEPT = "what was read is kept"
 
 
 def run_try(given: argparse.Namespace) -> object:
     """What would have been said on the newest issues of a repository."""
     settings = _settings(given.config)
-    if missing := left_out(settings):
-        print(f"precedent try: {given.config} is tried without {missing}", file=sys.stderr)
     page = _page_file(given)
-    site = site_of(given, os.environ)
-    with _shelf(site) as shelf:
-        try:
-            seen = _known(shelf, site) if given.offline else _read(site, shelf, settings, given)
-            tried = _replayed(shelf, site, seen, settings, given)
-        except KeyboardInterrupt:
-            print(
-                f"precedent try: stopped; {held(shelf.size) or 'nothing was read yet'}, and the same command goes on",
-                file=sys.stderr,
-            )
-            return Verdict("", INTERRUPTED)
-        except ForgeError as error:
-            raise told(error, site, shelf.size) from error
-        except sqlite3.Error as error:
-            raise WorldError(f"{shelf.path} cannot be used: {error}", "free some space, or try --fresh") from error
-    return _shown(tried, page, given)
+    server, api = _server_of(given, os.environ)
+    variable, token = ("", "") if given.offline else _token(server)
+    site = Site(given.repository.repository, token, api, server)
+    store = cache_folder() / "tries" / name_of(f"{api} {site.repository.lower()} {given.history or 'all'}")
+    try:
+        found = None if given.offline else _read(site, store, settings, given)
+        backtest, read_at = _replayed(site, store, settings, given.last, found)
+    except (KeyboardInterrupt, _Stopped):
+        print(f"precedent try: stopped; {KEPT}, and the same command goes on", file=sys.stderr)
+        return Verdict("", INTERRUPTED)
+    except ForgeError as error:
+        raise _told(error, site, variable) from error
+    except StoreError as error:
+        raise WorldError(str(error), "or try --fresh") from error
+    _write(page, render_report(backtest))
+    if given.open and not webbrowser.open(page.as_uri()):
+        print("precedent try: no browser could be started: open the page by hand", file=sys.stderr)
+    if given.json:
+        return _figures(backtest, found, read_at) | {"page": str(page), "url": page.as_uri()}
+    private = "It holds text of a private repository: keep it where that may be read.\n"
+    words = in_words(backtest).replace("\u00a0", " ")
+    return f"{words}\n{private if found and found.is_private else ''}{page.as_uri()}\n"
 
 
 # -- what was given ------------------------------------------------------------------------------------------------
@@ -77,7 +99,11 @@ def _settings(config: Path | None) -> Settings:
     data = regular_bytes(config)
     if data is None:
         raise UserError(f"there is no file {config}: give the path of the settings")
-    return load_settings(data, str(config))
+    settings = load_settings(data, str(config))
+    asked = {"its text model (semantic.model)": settings.semantic.model, "pull requests (pulls)": settings.pulls}
+    if missing := " and ".join(name for name, is_asked in asked.items() if is_asked):
+        print(f"precedent try: {config} is tried without {missing}", file=sys.stderr)
+    return settings
 
 
 def _page_file(given: argparse.Namespace) -> Path:
@@ -87,177 +113,196 @@ def _page_file(given: argparse.Namespace) -> Path:
     name = f"precedent-{given.repository.repository.replace('/', '-')}.html"
     path: Path = given.out or Path(name)
     with suppress(OSError):  # a name that is too long, a folder that cannot be looked into
-        path = path.absolute() / name if path.is_dir() else path.absolute()
-        if _takes_a_file(path):
+        path = (path / name if path.is_dir() else path).absolute()
+        is_fit, opened = (path.is_file(), path) if path.exists() else (path.parent.is_dir(), path.parent)
+        if is_fit and os.access(opened, os.W_OK):
             return path
     raise UserError(f"{path} cannot be written: name another file with --out")
 
 
-def _takes_a_file(path: Path) -> bool:
-    """Whether a file can be written there. A pipe or a device is none."""
-    if path.exists():
-        return path.is_file() and os.access(path, os.W_OK)
-    return path.parent.is_dir() and os.access(path.parent, os.W_OK)
+def _server_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The server, and its API. UserError where another one is named than the token is for."""
+    wanted: Named = given.repository
+    server, api = (environ.get(name, "").strip() for name in ("GITHUB_SERVER_URL", "GITHUB_API_URL"))
+    try:
+        server = given.server or address(server or GITHUB)
+        api = address(api) if api and not given.server else api_of(server)
+    except argparse.ArgumentTypeError as error:
+        raise UserError(f"GITHUB_SERVER_URL or GITHUB_API_URL: {error}") from error
+    if wanted.server in ("", server):
+        return server, api
+    raise UserError(
+        f"{wanted.repository} is on {wanted.server}, and the token is for {server}: "
+        f"if it is for the other one, add --server {wanted.server}"
+    )
 
 
-@contextmanager
-def _shelf(site: Site) -> Iterator[Shelf]:
-    with alone(site.cache):
-        try:
-            shelf = Shelf(site.cache / "issues.db")
-        except (OSError, sqlite3.Error) as error:
-            raise WorldError(
-                f"{site.cache} cannot be used: {error}", "name another folder in XDG_CACHE_HOME"
-            ) from error
-        with closing(shelf):
-            yield shelf
+def _token(server: str) -> tuple[str, str]:
+    """The token for this server, after the variable that holds it."""
+    found = token_of(os.environ)
+    if not found.text:
+        remedy = f"{_login('GH_TOKEN', server)}; it needs no scope for a public repository"
+        raise UserError(f"no token in GH_TOKEN or GITHUB_TOKEN: {remedy}")
+    return found.variable, found.text
 
 
-def left_out(settings: Settings) -> str:
-    """What these settings ask for and a try does not have."""
-    asked = {"its text model (semantic.model)": settings.semantic.model, "pull requests (pulls)": settings.pulls}
-    return " and ".join(name for name, is_asked in asked.items() if is_asked)
-
-
-def _whose(config: Path | None, settings: Settings) -> str:
-    missing = left_out(settings)
-    return f"those of {config}{f', without {missing}' if missing else ''}" if config else "the defaults of the program"
+def _login(variable: str, server: str) -> str:
+    host = "" if server == GITHUB else f" --hostname {urlsplit(server).netloc}"
+    return f"`export {variable}=$(gh auth token{host})`, or make one at {server}/settings/tokens"
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of the repository: its name now, how many issues it has, and when that was read."""
-
-    name: str
-    is_private: bool
-    issues: int
-    read_at: datetime
+class _Stopped(ForgeError):
+    """Somebody pressed Ctrl-C while GitHub was asked."""
 
 
-def _read(site: Site, shelf: Shelf, settings: Settings, given: argparse.Namespace) -> Seen:
-    """Bring the shelf up to date."""
-    found = _asking(site, settings)[0].glimpse(None if given.fresh else since(shelf))
-    if given.fresh or shelf.fact("repository") not in ("", str(found.id)):  # another one bears the name now
-        shelf.clear()
+class _Watched:
+    """A history that tells how many threads it has brought. Ctrl-C is a fault of it, so that all of them are kept."""
+
+    def __init__(self, history: History, tick: Callable[[int], None]) -> None:
+        self._history, self._tick = history, tick
+
+    def since(self, moment: datetime | None) -> Iterator[News]:
+        """The batches of the history. Raises ForgeError."""
+        try:
+            for news in self._history.since(moment):
+                yield news
+                self._tick(len(news.listed))
+        except KeyboardInterrupt as error:
+            raise _Stopped("stopped") from error
+
+
+def _read(site: Site, store: Path, settings: Settings, given: argparse.Namespace) -> Glimpse:
+    """Bring the store up to date. Raises ForgeError; what came before it is kept."""
+    found = _asking(site, settings)[0].glimpse(None)
     if not found.issues:
         raise UserError(f"{site.repository} has no issue yet: there is nothing to try it on")
-    task = task_of(shelf, found, given.history)
-    _announce(found, task, shelf)
-    facts = {"repository": str(found.id), "name": found.name, "private": "1" if found.is_private else "0"}
-    shelf.note(**facts, issues=str(found.issues))  # first of all: the reading may be broken off
+    if given.fresh:
+        shutil.rmtree(store, ignore_errors=True)
+    with on_disk(f"write {store}"):
+        store.mkdir(parents=True, exist_ok=True, mode=0o700)
     history, forge = _asking(replace(site, repository=found.name), settings)
-    with progress("Reading issues", task.count) as tick, paced(shelf, history):
-        read(history, shelf, task, forge.sit_out, tick)
-    now = datetime.now(UTC)
-    shelf.note(read_at=now.isoformat())
-    return Seen(found.name, found.is_private, found.issues, now)
+    with closing(Memory(FolderStore(store), repo=found.name)) as memory:
+        if memory.cursor:
+            since = memory.cursor - OVERLAP
+            found = history.glimpse(since)
+        else:
+            since, found = _newest(history, given.history or found.issues, found)
+        _announce(found, is_first=memory.cursor is None)
+        pace = Pace(Clock(time.monotonic, lambda _: None, forge.sit_out), datetime.now(UTC))
+        with progress("Reading issues", found.changed) as tick:
+            read = backfill(memory, _Watched(history, tick), pace, since, lambda _: ())
+    if read.stopped:
+        raise read.stopped
+    return found
 
 
 def _asking(site: Site, settings: Settings) -> tuple[GraphQLHistory, GitHubClient]:
     """What asks the server about this repository."""
-    forge = GitHubClient(site.api, site.token, site.repository)
+    forge = GitHubClient(site.api_url, site.token, site.repository)
     own = Own(settings.comment.author, marker())
-    return GraphQLHistory(site.api, site.token, site.repository, own, forge), forge
+    return GraphQLHistory(site.api_url, site.token, site.repository, own, forge), forge
 
 
-def _known(shelf: Shelf, site: Site) -> Seen:
-    """What was read before."""
-    if not shelf.size:
-        raise UserError(f"nothing of {site.repository} was read yet: leave out --offline")
-    read_at = shelf.fact("read_at")
-    when = datetime.fromisoformat(read_at) if read_at else shelf.upto or datetime.now(UTC)
-    issues = max(int(shelf.fact("issues") or 0), shelf.size)
-    is_private = shelf.fact("private") != "0"  # where nobody knows, it is
-    return Seen(shelf.fact("name") or site.repository, is_private, issues, when)
+def _newest(history: GraphQLHistory, wanted: int, found: Glimpse) -> tuple[datetime, Glimpse]:
+    """The moment since when about so many issues changed, no fewer, and what there is to read from then on."""
+    early, late = FIRST_ISSUE, datetime.now(UTC)
+    for _ in range(STEPS):
+        if found.changed <= 1.1 * wanted:
+            break
+        middle = early + (late - early) / 2
+        seen = history.glimpse(middle)
+        if seen.changed < wanted:
+            late = middle
+        else:
+            early, found = middle, seen
+    return early, found
 
 
-def _announce(seen: Glimpse, task: Task, shelf: Shelf) -> None:
+def _announce(found: Glimpse, *, is_first: bool) -> None:
     """What the reading will cost, on stderr, before it begins."""
-    before = 0 if task.anew else shelf.size
-    which = f"the newest {task.wanted:,} of " if task.wanted < task.issues else "all "
-    told = [f"{seen.name}: {which}{count(task.issues, 'issue')}; nothing is written there."]
-    if before:
-        told.append(f"{before:,} were read before, {count(task.changed, 'change')} since.")
-    took = f"{task.seconds / 60:.0f} min" if task.seconds >= 90 else f"{max(1, task.seconds):.0f} s"
-    cost = f"To read: {count(task.requests, 'request')}, about {took}"
-    rate = seen.rate
+    part = f"{found.changed:,} of " if found.changed < found.issues else "all " if is_first else ""
+    requests = ceil(found.changed / PER_PAGE)
+    told = f"{found.name}: to read are {part}{count(found.issues, 'issue')} in {count(requests, 'request')}"
+    rate, points = found.rate, POINTS * requests
     if rate:
-        cost += f", {task.points:,} of the {rate.left:,} points that are left of this hour"
-    told.append(f"{cost}.")
-    if rate and rate.anew and task.points > rate.left:
-        told.append(
-            f"They do not suffice: what is read is kept, and the same command goes on after {rate.anew:%H:%M} UTC."
-        )
-    print(" ".join(told), file=sys.stderr)
+        told += f", for {points:,} of the {rate.left:,} points that are left of this hour"
+    told += "; nothing is written there."
+    if rate and rate.anew and points > rate.left:
+        told += f" They do not suffice: what is read is kept, and the same command goes on after {rate.anew:%H:%M} UTC."
+    print(told, file=sys.stderr)
 
 
-# -- replaying -----------------------------------------------------------------------------------------------------
+def _told(error: ForgeError, site: Site, variable: str) -> PrecedentError:
+    """What a fault means for whoever tries, and what they can do about it."""
+    name, cause, again = site.repository, error.cause, f"try again later: {KEPT}"
+    match error:
+        case RateLimited():
+            when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
+            return WorldError(f"{cause}; {KEPT}", f"the same command goes on {when}, and --offline shows what there is")
+        case Unauthorised():
+            cause = f"{variable} holds a token that is wrong or has expired (401)"
+            return UserError(cause, _login(variable, site.server_url))
+        case OutOfSight():
+            cause = f"{name} does not exist on {site.server_url}, or is private and this token may not see it"
+            return UserError(cause, "check the name, or use a token that may read it")
+        case IssuesOff():
+            return UserError(f"issues are switched off in {name}", "try another repository")
+        case NotPermitted():
+            return UserError(f"{name}: {cause}", "use a token that may read its issues")
+        case NoGraphQL():
+            cause, again = f"{cause}, by which issues are read", "check --server or GITHUB_API_URL"
+    return WorldError(f"{site.api_url} cannot be used: {cause}", again)
 
 
-def _replayed(shelf: Shelf, site: Site, seen: Seen, settings: Settings, given: argparse.Namespace) -> Tried:
-    """The newest issues as they would have been answered, with what this history teaches."""
-    threads = shelf.newest(given.history)
-    place = Place(seen.name, (urlsplit(site.server).hostname or "github.com",), site.server)
-    tried = Tried(
-        backtest=Backtest((), len(threads), 0.0, 0, 0.0, seen.name),
-        server=site.server,
-        is_private=seen.is_private,
-        issues=max(seen.issues, len(threads)),
-        oldest=min((thread.created_at for thread in threads), default=None),
-        read_at=seen.read_at,
-        settings=_whose(given.config, settings),
-    )
-    renderer = Renderer(links=tried.links, commands=settings.commands.enabled)
-
-    def rendered(thread: Thread, context: Context) -> str:
-        return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
-
-    shown = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
-    learner = learn.read(threads, Watch(shipped(), shown, place, rendered), EVENT_SECONDS)
-    ranking = shipped()
-    if len(threads) >= LEAST_THREADS:
-        with progress("Learning", REPLAYED) as tick:
-            ranking = learner.own_ranking(tick)
-    with progress("Replaying", min(given.last, len(threads))) as tick:
-        backtest = learner.backtest(ranking, given.last, None, tick)
-    return replace(tried, backtest=_heeded(backtest, threads, settings))
+# -- replaying and showing -----------------------------------------------------------------------------------------
 
 
-def _heeded(backtest: Backtest, threads: list[Thread], settings: Settings) -> Backtest:
-    """With silence on what the settings say is left alone."""
-    opened = {thread.id: thread.as_of(thread.created_at) for thread in threads}
-
-    def heeded(one: Replayed) -> Replayed:
-        reason = reason_to_pass(replace(opened[one.id], locked=False), settings)
-        return replace(one, markdown="", reason=reason) if reason else one
-
-    return replace(backtest, replayed=tuple(map(heeded, backtest.replayed)))
-
-
-# -- showing -------------------------------------------------------------------------------------------------------
-
-
-def _shown(tried: Tried, page: Path, given: argparse.Namespace) -> object:
-    mode = 0o600 if tried.is_private else 0o666
-    text = render_try(tried).encode()
-    with on_disk(f"write {page}"), open(os.open(page, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:  # noqa: PTH123 - a descriptor
-        if tried.is_private:
-            os.fchmod(file.fileno(), mode)  # it may have been there, and open to others
-        file.write(text)
-    address = page.as_uri()
-    if given.open:
-        _open(address)
-    if given.json:
-        return figures(tried) | {"page": str(page), "url": address}
-    private = ["It holds text of a private repository: keep it where that may be read."] if tried.is_private else []
-    return "\n".join([" ".join(sentences(tried)), *private, address, ""])
+def _replayed(
+    site: Site, store: Path, settings: Settings, last: int, seen: Glimpse | None
+) -> tuple[Backtest, datetime | None]:
+    """The newest issues as they would have been answered, with what this history teaches, and as of when it is."""
+    with closing(Memory(FolderStore(store, leaves_traces=False), repo=seen.name if seen else None)) as memory:
+        if not memory.size:
+            raise UserError(f"nothing of {site.repository} was read yet: leave out --offline")
+        repo, server = memory.repo or site.repository, site.server_url
+        place = Place(repo, (urlsplit(server).hostname or "github.com",), server)
+        renderer = Renderer(links=Links(server, repo, redirect=False), commands=settings.commands.enabled)
+        found = learner(memory, settings, renderer, place, EVENT_SECONDS)
+        ranking = memory.ranking
+        if memory.size >= LEAST_THREADS:
+            with progress("Learning", REPLAYED) as tick:
+                ranking = found.own_ranking(tick)
+        with progress("Replaying", last) as tick:
+            backtest = found.backtest(ranking, last, None, tick)
+        return _heeded(backtest, memory, settings), memory.cursor
 
 
-def _open(address: str) -> None:
-    import webbrowser
+def _heeded(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
+    """Without the issues that the settings leave alone."""
 
-    if not webbrowser.open(address):
-        print("precedent try: no browser could be started: open the page by hand", file=sys.stderr)
+    def is_asked(one: Replayed) -> bool:
+        thread = memory.records([one.id])[one.id]
+        assert isinstance(thread, Thread)
+        return not reason_to_pass(replace(thread.as_of(thread.created_at), locked=False), settings)
+
+    asked = tuple(filter(is_asked, backtest.replayed))
+    return replace(backtest, replayed=asked, wanted=len(asked))
+
+
+def _write(page: Path, text: str) -> None:
+    """Write the page, for its owner's eyes alone: the repository may be private."""
+    with on_disk(f"write {page}"):
+        page.touch(mode=0o600)
+        page.chmod(0o600)
+        page.write_text(text, encoding="utf-8")
+
+
+def _figures(backtest: Backtest, found: Glimpse | None, read_at: datetime | None) -> dict[str, object]:
+    """The figures of backtest, and those of this command."""
+    figures = summary(backtest)
+    own = {"repository": figures["repo"], "issues": figures["n"], "history": figures["threads"]}
+    seen = {"of": found.issues, "private": found.is_private} if found else {"of": None, "private": None}
+    return figures | own | seen | {"read_at": stamp(read_at)}

@@ -119,11 +119,11 @@ def _best(opened: Thread, library: Past, watch: Watch) -> _Best:
     return _Best(ranked.candidates, tuple((one.candidate, one.why) for one in (*closed, *still_open)))
 
 
-def _comment(opened: Thread, library: Past, watch: Watch) -> tuple[str, int, str]:
-    """The comment, how many threads the text points at, and why there is no comment."""
+def _comment(opened: Thread, library: Past, watch: Watch) -> tuple[str, int]:
+    """The comment, and how many threads the text points at."""
     if watch.render is None:
-        return "", 0, ""
+        return "", 0
     answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at))
     if not isinstance(answer, Speak):
-        return "", 0, answer.reason
-    return watch.render(opened, answer.context), len(answer.context.mentioned), ""
+        return "", 0
+    return watch.render(opened, answer.context), len(answer.context.mentioned)

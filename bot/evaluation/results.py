@@ -68,8 +68,8 @@ class Replayed:
 
     ``hits``: the closed and open threads that ranked best, shown or not. ``rank``: the place of the first related
     thread in the ranking, from 1, None where there is none among the candidates. ``ms``: milliseconds that it took.
-    ``markdown``: the comment that would have been written, "" for silence, of which ``reason`` says why. ``mentions``:
-    how many threads its own text points at.
+    ``markdown``: the comment that would have been written, "" for silence. ``mentions``: how many threads its own text
+    points at.
     """
 
     id: ThreadId
@@ -81,7 +81,6 @@ class Replayed:
     ms: float
     markdown: str = ""
     mentions: int = 0
-    reason: str = ""
 
     @property
     def shown(self) -> tuple[Shown, ...]:

@@ -17,9 +17,7 @@ from bot.github.meaning import ISSUES_OFF, meaning_of, meaning_of_errors
 from bot.github.queries import (
     GLIMPSE,
     ISSUES,
-    NEWEST_FIRST,
     NUMBERS,
-    OLDEST_CHANGE_FIRST,
     WITHOUT_PULLS,
     issue_json,
     with_linked_pull,
@@ -50,7 +48,6 @@ RETRIES = 3
 """Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds; one where less can be asked for instead."""
 
 _NAME = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
-_NO_PLACE = "INVALID_CURSOR_ARGUMENTS"
 _OUT_OF_SIGHT = "the token cannot see this repository's issues"
 
 
@@ -62,17 +59,12 @@ class OutOfSight(NotPermitted):
     """There is no such repository, or the token may not see it: GitHub tells the two apart from nobody."""
 
 
-class LostPlace(ForgeError):
-    """Where a reading stopped is not known to the server any more: it has to begin anew."""
-
-
 class Glimpse(NamedTuple):
     """A repository before it is read: its name now, how many issues it has, and how many of them changed since then.
 
-    ``id`` stays where the name changes. ``rate`` counts points, None where the server has no limit.
+    ``rate`` counts points, None where the server has no limit.
     """
 
-    id: int
     name: str
     is_private: bool
     issues: int
@@ -97,13 +89,15 @@ class GraphQLHistory:
 
     def since(self, moment: datetime | None) -> Iterator[News]:
         """Batches of at most PER_PAGE threads. Raises ForgeError; what came before it is complete."""
-        for news, _ in self._batches({"since": stamp(moment), "order": OLDEST_CHANGE_FIRST}, None):
-            yield news
-
-    def newest(self, place: str = "") -> Iterator[tuple[News, str]]:
-        """Batches of all issues, the newest first, each with the place from which a later reading goes on, "" at the
-        end. Raises ForgeError, of which LostPlace says that there is no such ``place``."""
-        return self._batches({"since": None, "order": NEWEST_FIRST}, place or None)
+        after: str | None = None
+        with self._client() as api:
+            while True:
+                page, news = self._batch(api, {"since": stamp(moment), "after": after})
+                ahead = page["pageInfo"]["hasNextPage"]
+                yield replace(news, complete=not ahead, total=None if after else page["totalCount"])
+                if not ahead:
+                    return
+                after = page["pageInfo"]["endCursor"]
 
     def glimpse(self, since: datetime | None) -> Glimpse:
         """What a reading would be about. Raises ForgeError."""
@@ -112,26 +106,15 @@ class GraphQLHistory:
         repository, told = data["repository"], data.get("rateLimit")
         rate = Rate(told["remaining"], told["limit"], parse_time(told["resetAt"])) if told else None
         total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
-        key, name, is_private = (repository[field] for field in ("databaseId", "nameWithOwner", "isPrivate"))
-        is_name = _NAME.fullmatch(str(name))  # it goes to terminals and into addresses
-        return Glimpse(key, name if is_name else self._repo, is_private, total, changed, rate)
+        name = str(repository["nameWithOwner"])
+        is_name = _NAME.fullmatch(name)  # it goes to terminals and into addresses
+        return Glimpse(name if is_name else self._repo, repository["isPrivate"], total, changed, rate)
 
     def _client(self) -> GitHub[Any]:
         """A client without the library's cache: what is posted is not kept, and the cache would never be closed."""
         from githubkit import GitHub  # 200 ms that only a run with history to read should pay
 
         return GitHub(self._token, base_url=self._api_url, auto_retry=self._again, http_cache=False)
-
-    def _batches(self, chosen: Json, after: str | None) -> Iterator[tuple[News, str]]:
-        with self._client() as api:
-            while True:
-                page, news = self._batch(api, {**chosen, "after": after})
-                total = None if after else page["totalCount"]
-                ahead = page["pageInfo"]["hasNextPage"]
-                after = page["pageInfo"]["endCursor"] if ahead else None
-                yield replace(news, complete=not ahead, total=total), after or ""
-                if not ahead:
-                    return
 
     def _batch(self, api: GitHub[Any], place: Json) -> tuple[Json, News]:
         """The next issues: as many in one answer as were had lately, else fewer, else each of a few by itself."""
@@ -252,9 +235,6 @@ def _data(answer: Any, headers: Mapping[str, str]) -> Json:
     meaning = meaning_of_errors(errors, headers)
     if isinstance(meaning, Gone) and not (isinstance(data, dict) and data.get("repository")):
         raise OutOfSight(_OUT_OF_SIGHT, gives("issues: write"))
-    listed = errors if isinstance(errors, list) else ()
-    if any(isinstance(error, dict) and error.get("type") == _NO_PLACE for error in listed):
-        raise LostPlace("GitHub does not know any more where the reading stopped")
     raise _for_reading(meaning)
 
 

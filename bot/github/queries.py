@@ -10,21 +10,18 @@ from bot.archive import parse_time
 
 Json = Mapping[str, Any]
 
-OLDEST_CHANGE_FIRST = {"field": "UPDATED_AT", "direction": "ASC"}
-NEWEST_FIRST = {"field": "CREATED_AT", "direction": "DESC"}
-
 _LINKED = """
         closedByPullRequestsReferences(first: 3, includeClosedPrs: true) {
           nodes { number mergedAt repository { nameWithOwner } }
         }"""
 
 ISSUES = """
-query History(
-  $owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime, $order: IssueOrder!
-) {
+query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
     hasIssuesEnabled
-    issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: $order) {
+    issues(
+      first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}
+    ) {
       totalCount
       pageInfo { hasNextPage endCursor }
       nodes {
@@ -74,12 +71,12 @@ WITHOUT_PULLS = ISSUES.replace("LINKED", "")
 ISSUES = ISSUES.replace("LINKED", _LINKED)
 
 NUMBERS = """
-query Numbers(
-  $owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime, $order: IssueOrder!
-) {
+query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
     hasIssuesEnabled
-    issues(first: $first, after: $after, filterBy: {since: $since}, orderBy: $order) {
+    issues(
+      first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}
+    ) {
       totalCount
       pageInfo { hasNextPage endCursor }
       nodes { number createdAt updatedAt }
@@ -93,7 +90,7 @@ GLIMPSE = """
 query Glimpse($owner: String!, $name: String!, $since: DateTime) {
   rateLimit { limit remaining resetAt }
   repository(owner: $owner, name: $name) {
-    databaseId nameWithOwner isPrivate hasIssuesEnabled
+    nameWithOwner isPrivate hasIssuesEnabled
     issues(first: 1) { totalCount }
     changed: issues(first: 1, filterBy: {since: $since}) { totalCount }
   }

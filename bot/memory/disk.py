@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 
+from bot.errors import UserError
 from bot.memory.bounds import MAX_FILE
 from bot.memory.store import StoreError, UnreadableFile
 
@@ -118,3 +119,28 @@ def replace(file: Path, content: bytes) -> None:
     flush([fresh])
     fresh.replace(file)
     flush([file.parent])
+
+
+def read_beside(top: Path, path: str, most: int) -> bytes | None:
+    """The first ``most`` bytes of a file in somebody's folder, None where there is none.
+
+    UserError for a link, or one on the way, and for what is no file.
+    """
+    file = top / path
+    if link := detour(top, path):
+        raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
+    if not is_regular(file):
+        if os.path.lexists(file):
+            raise UserError(f"{path} is no regular file: move it out of the way")
+        return None
+    with on_disk(f"read {path}"), file.open("rb") as opened:
+        return opened.read(most)
+
+
+def write_beside(top: Path, path: str, content: bytes) -> None:
+    """Put a file there in one step, and the folders on the way, none of which may be a link."""
+    if link := detour(top, path):
+        raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
+    with on_disk(f"write {path}"):
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        replace(top / path, content)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from bot.memory.whoosh.leaf import Leaf
 
 Answer = TypeVar("Answer")
-INDEX, PARTS = manifests.INDEX, manifests.PARTS
 
 
 class Draft(Changed):
@@ -141,9 +140,11 @@ class Draft(Changed):
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
             manifest = manifest.with_index(self._folder, ANALYSER_VERSION, LAYOUT)
-            found |= {path: None for path in self._index_paths() if path[len(INDEX) + 1 :] not in manifest.index}
+            found |= {
+                path: None for path in self._index_paths() if path[len(manifests.INDEX) + 1 :] not in manifest.index
+            }
             new = manifest.index.keys() - self.manifest.index.keys()
-            found |= {f"{INDEX}/{name}": self._folder / name for name in new}
+            found |= {f"{manifests.INDEX}/{name}": self._folder / name for name in new}
             found |= self._part_edits(self._folder / PARTS_FOLDER)
         data = manifests.encode(manifest)
         if data != self._files[manifests.PATH]:
@@ -249,7 +250,7 @@ class Draft(Changed):
             return "missing"
         if maker := other_maker(self.manifest):
             return f"made by {maker}"
-        wrong = self.snapshot.strangers(INDEX) or manifests.damaged_files(self.manifest, self._index_folder())
+        wrong = self.snapshot.strangers(manifests.INDEX) or manifests.damaged_files(self.manifest, self._index_folder())
         return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
 
     def _rebuild(self, fault: str) -> Index:
@@ -260,12 +261,12 @@ class Draft(Changed):
 
     def _index_folder(self) -> Path:
         if self._folder is None:
-            self._folder = self.snapshot.checkout(INDEX)
+            self._folder = self.snapshot.checkout(manifests.INDEX)
         return self._folder
 
     def _fetch(self, names: Iterable[str]) -> dict[str, bytes]:
         """Those of these parts of the index that the store has, in one exchange."""
-        there = set(self.snapshot.paths(PARTS))
+        there = set(self.snapshot.paths(manifests.PARTS))
         wanted = {path: name for name in names if (path := part_path(name)) in there}
         try:
             return {wanted[path]: data for path, data in self.snapshot.read(wanted).items()}
@@ -280,13 +281,21 @@ class Draft(Changed):
     def _part_edits(self, folder: Path) -> dict[str, Path | None]:
         """The parts that were written, and all that lies where they belong and is none of the index's."""
         kept = {part_path(name): folder / name for name in (self._index.parts() if self._index else ())}
-        there = [path for path in (*self.snapshot.paths(PARTS), *self.snapshot.strangers(PARTS)) if is_fit(path)]
+        there = [
+            path
+            for path in (*self.snapshot.paths(manifests.PARTS), *self.snapshot.strangers(manifests.PARTS))
+            if is_fit(path)
+        ]
         gone: dict[str, Path | None] = {path: None for path in there if path not in kept}
         return gone | {path: file for path, file in kept.items() if file.is_file()}
 
     def _index_paths(self) -> list[str]:
         """All that the store has where the index lies and that can be deleted."""
-        return [path for path in (*self.snapshot.paths(INDEX), *self.snapshot.strangers(INDEX)) if is_fit(path)]
+        return [
+            path
+            for path in (*self.snapshot.paths(manifests.INDEX), *self.snapshot.strangers(manifests.INDEX))
+            if is_fit(path)
+        ]
 
 
 def _folders(path: str) -> set[str]:
@@ -303,4 +312,4 @@ def other_maker(manifest: Manifest) -> str:
 
 def part_path(name: str) -> str:
     """Where a store has this part of the index."""
-    return f"{PARTS}/{name[0]}/{name}"
+    return f"{manifests.PARTS}/{name[0]}/{name}"

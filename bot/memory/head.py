@@ -93,13 +93,6 @@ def open_head(url: str | Remote, token: str | None, seen: str | None = None) -> 
         yield Head(git, seen)
 
 
-def read_head_files(
-    url: str | Remote, token: str | None, paths: Iterable[str], *, limit: int = 65_536
-) -> dict[str, bytes]:
-    """The files that `read_head` finds."""
-    return read_head(url, token, paths, limit=limit)[1]
-
-
 def read_head(
     url: str | Remote, token: str | None, paths: Iterable[str], *, limit: int = 65_536
 ) -> tuple[str, dict[str, bytes]]:

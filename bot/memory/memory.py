@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from bot.indexed import Entry, Hit
 from bot.kept import Changes, CommentKey, Fix, Reading, Renewal, Said, ThreadComments, Wish
 from bot.memory.changed import Progress
-from bot.memory.draft import INDEX, Draft
+from bot.memory.draft import Draft
 from bot.memory.held import files_of
 from bot.memory.index import Narrowing, Query
 from bot.memory.layout import USUAL, Sizes
 from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
-from bot.memory.manifest import PATH, WRITTEN_WITHIN, Manifest
+from bot.memory.manifest import INDEX, PATH, WRITTEN_WITHIN, Manifest
 from bot.memory.notes import Notes
 from bot.memory.store import Clash, Edits, Moved, Snapshot, Store, StoreError
 from bot.model import Record, Thread, ThreadId, is_forgotten
@@ -213,10 +213,6 @@ class Memory:
     def every_fix(self) -> Iterator[Fix]:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
         return self.draft.every_fix()
-
-    def every_thread_comments(self) -> Iterator[ThreadComments]:
-        """All comments of ours that stand, by thread, in no order. Reads all shards of them, in one go."""
-        return self.draft.every_thread_comments()
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.draft.encoder.vectors(thread)

@@ -35,9 +35,3 @@ def read_tip(url: str | Remote, token: str | None, branch: str) -> Tip | None:
                 return None
             commit = git.objects.commit(TIP)
         return Tip(commit.oid, commit.at, Growth.of(commit.message))
-
-
-def git_version() -> str:
-    """What git says of its version; GitError where there is none."""
-    with on_disk("start git"):
-        return Git(Path("/"), Remote("/")).run("--version").decode("utf-8", "replace").strip()

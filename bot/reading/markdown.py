@@ -45,8 +45,6 @@ def _table(state: StateBlock, first: int, after: int, silent: bool) -> bool:
 _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
 """Its time for nested brackets grows with ``maxNesting``; what is nested deeper (a list in ten lists) is not read."""
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
-parse = _PARSER.parse
-"""A text as the parser's tokens, for who shows it instead of reading it."""
 
 _CDATA, _MAX_CDATA, _MAX_UNCLOSED = "<![CDATA[", 100, 20
 _QUOTE_OR_CODE = frozenset({"blockquote", "pre", "code", "tt"})

@@ -42,16 +42,6 @@ _ERROR_NAME = re.compile(
     re.ASCII,
 )
 _LINE_PREFIX = re.compile(r"[\s>*#|-]{0,20}")
-_FRAME = re.compile(
-    r"^[ \t>]*(?:"
-    r"File \"(?P<python>[^\"\n]{1,200})\", line \d+(?:, in (?P<function>[\w<>.]{1,80}))?"
-    r"|at (?:async |new )?(?P<at>[\w$.<>:/\\@-]{3,160})(?: ?\(|$)"
-    r"|(?:#\d{1,4}[ \t]{2,8}|\d{1,4}:[ \t]{1,20})(?:0x[0-9a-f]{1,16}[ \t]{1,4})?(?:- |in )?"
-    r"(?P<native>[A-Za-z_$<][\w:$<>~.]{2,160})"
-    r")",
-    re.ASCII | re.MULTILINE,
-)
-_FRAME_HASH = re.compile(r"::h[0-9a-f]{16,20}(?:E|$)", re.ASCII)
 
 _MAY_NAME_FILE = re.compile(r"\.[A-Za-z]|file\b", re.ASCII)
 _PATH_RUN = re.compile(r"[\w.@+~\\/:%-]{3,300}")
@@ -105,21 +95,12 @@ class Signals:
     """What a text names, each in order of appearance, without repetitions, at most 20."""
 
     errors: tuple[str, ...] = ()
-    traces: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    versions: tuple[str, ...] = ()
-    identifiers: tuple[str, ...] = ()
 
 
 def read_signals(text: str) -> Signals:
-    """Everything that ``text`` names. Linear in its length."""
-    return Signals(
-        errors=find_errors(text),
-        traces=find_traces(text),
-        files=find_files(text),
-        versions=find_versions(text),
-        identifiers=find_identifiers(text),
-    )
+    """The errors and files that ``text`` names. Linear in its length."""
+    return Signals(errors=find_errors(text), files=find_files(text))
 
 
 def find_errors(text: str) -> tuple[str, ...]:
@@ -128,11 +109,6 @@ def find_errors(text: str) -> tuple[str, ...]:
     Each is one line of at most 200 characters, as written; compare them by ``normalise_error``.
     """
     return _distinct(_errors(text), normalise_error)
-
-
-def find_traces(text: str) -> tuple[str, ...]:
-    """The functions of stack frames (the file where a frame names no function), without addresses and positions."""
-    return _distinct(_frames(text))
 
 
 def find_files(text: str) -> tuple[str, ...]:
@@ -241,15 +217,6 @@ def _line_around(text: str, at: int) -> tuple[int, int]:
     start = text.rfind("\n", max(0, at - MAX_ERROR // 2), at) + 1 or max(0, at - MAX_ERROR // 2)
     end = text.find("\n", at, start + MAX_ERROR)
     return start, end if end >= 0 else min(len(text), start + MAX_ERROR)
-
-
-def _frames(text: str) -> Iterator[str]:
-    for frame in _FRAME.finditer(text):
-        native = frame["native"]
-        if native and ("::" in native or "0x" in frame[0]):
-            yield _FRAME_HASH.split(native)[0]
-        elif frame["python"] or frame["at"]:
-            yield frame["function"] or frame["python"] or frame["at"]
 
 
 def _files(text: str) -> Iterator[str]:

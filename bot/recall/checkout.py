@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(NamedTuple):
     """The signals of a checkout; empty where there is none.
 
     ``branch`` is empty for a main branch and a detached head. ``messages`` are subjects and bodies of the newest

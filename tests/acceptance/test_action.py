@@ -879,3 +879,11 @@ def test_the_file_for_an_agent_has_no_words_that_are_never_quoted(stage: Stage) 
     shown = Path(stage.outputs()["context"]).read_text(encoding="utf-8")
     assert "] hubot: More.\n" in shown
     assert "Secret" not in shown
+
+
+@pytest.mark.slow
+def test_what_a_run_may_not_need_is_not_loaded_with_the_action() -> None:
+    names = ("numpy", "whoosh", "bot.evaluation.report")
+    script = f"import sys, bot.doors.action; print([name for name in {names} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -152,7 +152,7 @@ def test_the_checkout_answers_as_the_readme_says(
     day.github.repo.private = True
     precedent(["doctor", "--json", "--api", day.github.url])
     told = {each["check"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
-    assert [told[check]["level"] for check in ("repository", "settings", "branch", "records")] == ["note", *3 * ["ok"]]
+    assert [told[check]["level"] for check in ("repository", "settings", "branch", "manifest")] == ["note", *3 * ["ok"]]
     assert "without a token" in told["repository"]["says"]
 
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from dbos import DBOSClient, EnqueueOptions
 
 from bot.github.events import Event
+from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
-from bot.server.memory_ledger import clock
 from bot.server.nouns import Arrival, Lane
 from bot.server.tickets import QUEUE, RELEASE, TURN, DbosTickets, JsonSerializer, prepare
 from tests.bench.figures import Limit, Peer, Report, Result, Spread

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from bot.doors.output import show
-from bot.doors.skill import AGENTS, PAGE, add_skill, run_skill
+from bot.doors.skill import PAGE, PLACE, add_skill, run_skill
 from bot.errors import PrecedentError
 from tests.doors.console import Ended, Run
 
@@ -39,7 +39,7 @@ def test_the_front_matter_is_what_agents_take() -> None:
     _, front, body = TEXT.split("---\n", 2)
     fields = yaml.safe_load(front)
     assert fields.keys() == {"name", "description"}
-    assert fields["name"] == PAGE.parent.name
+    assert fields["name"] == PAGE.partition("/")[0]
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fields["name"])
     assert 50 < len(fields["description"]) <= 1024
     assert body.startswith("\n# ")
@@ -252,178 +252,117 @@ def written(folder: Path) -> list[str]:
     return sorted(name for name in found if not name.startswith(".git/"))
 
 
-HERE = {name: f"{agent.here}/{PAGE}" for name, agent in AGENTS.items()}
-
-
-def test_show_prints_the_page(skill: Run) -> None:
-    assert skill("show") == Ended(0, TEXT, "")
-
-
-def test_without_a_sign_of_any_agent_it_is_written_where_most_look(skill: Run, place: Path) -> None:
-    assert skill("install") == Ended(0, f"wrote {HERE['agents']}\nwrote {HERE['claude']}\n", "")
-    assert written(place) == [HERE["agents"], HERE["claude"]]
-    assert (place / HERE["claude"]).read_text(encoding="utf-8").startswith(TEXT)
-    assert (place / HERE["claude"]).stat().st_mode & 0o777 == 0o644
-
-
-@pytest.mark.parametrize(
-    ("sign", "names"),
-    [
-        (".claude", ["claude"]),
-        (".codex", ["agents"]),
-        (".cursor", ["cursor"]),
-        (".gemini", ["gemini"]),
-        (".opencode", ["opencode"]),
-        (".github/skills", ["copilot"]),
-        (".github/workflows", ["agents", "claude"]),
-    ],
-)
-def test_the_agents_that_are_used_in_a_checkout_get_it(skill: Run, place: Path, sign: str, names: list[str]) -> None:
-    (place / sign).mkdir(parents=True)
-    assert skill("install").code == 0
-    assert written(place) == [HERE[name] for name in names]
-
-
-def test_agents_can_be_named_and_one_folder_is_written_once(skill: Run, place: Path) -> None:
-    told = skill("install", "--agent", "codex", "--agent", "gemini", "--agent", "agents")
-    assert told == Ended(0, f"wrote {HERE['agents']}\nwrote {HERE['gemini']}\n", "")
-
-
-def test_an_agent_that_nobody_knows_is_refused(skill: Run, place: Path) -> None:
-    told = skill("install", "--agent", "hal")
-    assert told.code == 2
-    assert "claude" in told.err
+@pytest.mark.parametrize("words", [("show",), ("install", "--print")])
+def test_the_page_can_be_printed(skill: Run, place: Path, words: tuple[str, ...]) -> None:
+    assert skill(*words) == Ended(0, TEXT, "")
     assert written(place) == []
 
 
+@pytest.mark.parametrize("folder", [".", "src"])
 def test_it_is_written_at_the_top_from_a_folder_inside(
-    skill: Run, place: Path, monkeypatch: pytest.MonkeyPatch
+    skill: Run, place: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     (place / "src").mkdir()
-    monkeypatch.chdir(place / "src")
-    assert skill("install", "--agent", "claude").code == 0
-    assert written(place) == [HERE["claude"]]
+    monkeypatch.chdir(place / folder)
+    assert skill("install") == Ended(0, f"wrote {PLACE}\n", "")
+    assert written(place) == [PLACE]
+    assert (place / PLACE).read_text(encoding="utf-8").startswith(TEXT)
+    assert (place / PLACE).stat().st_mode & 0o777 == 0o644
 
 
 def test_outside_of_a_checkout_it_says_what_to_do(skill: Run, place: Path) -> None:
     (place / ".git").rmdir()
     told = skill("install")
     assert (told.code, told.out) == (2, "")
-    assert "--global" in told.err
-
-
-def test_global_writes_to_the_home_folder(skill: Run, place: Path) -> None:
-    home = place.parent / "home"
-    (home / ".config/opencode").mkdir(parents=True)
-    (home / ".copilot").mkdir()
-    told = skill("install", "--global")
-    assert told.code == 0
-    assert written(home) == [f".config/opencode/skills/{PAGE}", f".copilot/skills/{PAGE}"]
-    assert written(place) == []
+    assert "--print" in told.err
 
 
 def test_a_second_time_nothing_changes(skill: Run, place: Path) -> None:
-    skill("install", "--agent", "claude")
-    before = (place / HERE["claude"]).stat().st_mtime_ns
-    assert skill("install", "--agent", "claude") == Ended(0, f"unchanged {HERE['claude']}\n", "")
-    assert (place / HERE["claude"]).stat().st_mtime_ns == before
+    skill("install")
+    before = (place / PLACE).stat().st_mtime_ns
+    assert skill("install") == Ended(0, f"unchanged {PLACE}\n", "")
+    assert (place / PLACE).stat().st_mtime_ns == before
 
 
 def test_a_copy_of_the_page_counts_as_unchanged(skill: Run, place: Path) -> None:
-    put(place / HERE["claude"], TEXT)
-    assert skill("install") == Ended(0, f"unchanged {HERE['claude']}\n", "")
+    put(place / PLACE, TEXT)
+    assert skill("install") == Ended(0, f"unchanged {PLACE}\n", "")
 
 
 def test_a_dry_run_writes_nothing(skill: Run, place: Path) -> None:
-    assert skill("install", "--dry-run", "--agent", "claude") == Ended(0, f"would write {HERE['claude']}\n", "")
+    assert skill("install", "--dry-run") == Ended(0, f"would write {PLACE}\n", "")
     assert written(place) == []
 
 
-def test_what_was_changed_by_hand_is_kept_and_the_others_are_written(skill: Run, place: Path) -> None:
-    skill("install", "--agent", "claude")
-    file = place / HERE["claude"]
+def test_what_was_changed_by_hand_is_kept_without_force(skill: Run, place: Path) -> None:
+    skill("install")
+    file = place / PLACE
     put(file, file.read_text(encoding="utf-8").replace("# Cross-reference", "# Our memory"))
     before = file.read_bytes()
-    told = skill("install", "--agent", "claude", "--agent", "gemini")
-    assert (told.code, told.out) == (2, f"wrote {HERE['gemini']}\n")
-    assert HERE["claude"] in told.err
+    told = skill("install")
+    assert (told.code, told.out) == (2, "")
+    assert PLACE in told.err
     assert "--force" in told.err
     assert file.read_bytes() == before
-    assert skill("install", "--agent", "claude", "--force") == Ended(0, f"updated {HERE['claude']}\n", "")
+    assert skill("install", "--force") == Ended(0, f"updated {PLACE}\n", "")
     assert file.read_text(encoding="utf-8").startswith(TEXT)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 100_000, "\0", "written by precedent skill install"])
 def test_a_file_of_somebody_else_is_kept(skill: Run, place: Path, text: str) -> None:
-    put(place / HERE["claude"], text)
+    put(place / PLACE, text)
     assert skill("install").code == 2
-    assert (place / HERE["claude"]).read_text(encoding="utf-8") == text
+    assert (place / PLACE).read_text(encoding="utf-8") == text
 
 
 def test_the_page_of_an_older_version_is_replaced(skill: Run, place: Path) -> None:
     old = "an older page\n"
     seal = f"<!-- written by precedent skill install, sha256 {hashlib.sha256(old.encode()).hexdigest()} -->"
-    put(place / HERE["claude"], f"{old}\n{seal}\n")
-    assert skill("install") == Ended(0, f"updated {HERE['claude']}\n", "")
-    assert (place / HERE["claude"]).read_text(encoding="utf-8").startswith(TEXT)
+    put(place / PLACE, f"{old}\n{seal}\n")
+    assert skill("install") == Ended(0, f"updated {PLACE}\n", "")
+    assert (place / PLACE).read_text(encoding="utf-8").startswith(TEXT)
 
 
 @pytest.mark.parametrize(
     "link",
     [
-        lambda place: (place / ".claude").symlink_to(place.parent / "elsewhere"),
-        lambda place: linked(place / ".claude/skills", place.parent / "elsewhere"),
-        lambda place: linked(place / ".claude/skills/cross-reference", "../../../elsewhere"),
-        lambda place: linked(place / HERE["claude"], place.parent / "elsewhere/file"),
-        lambda place: linked(place / HERE["claude"], "../other.md"),
-        lambda place: linked(place / ".claude/skills", "skills"),
+        lambda place: (place / ".agents").symlink_to(place.parent / "elsewhere"),
+        lambda place: linked(place / ".agents/skills", place.parent / "elsewhere"),
+        lambda place: linked(place / ".agents/skills/cross-reference", "../../../elsewhere"),
+        lambda place: linked(place / PLACE, place.parent / "elsewhere/file"),
+        lambda place: linked(place / PLACE, "../other.md"),
+        lambda place: linked(place / ".agents/skills", "skills"),
     ],
     ids=["agent", "skills", "folder", "file", "file inside", "circle"],
 )
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
-def test_no_link_is_followed_out_of_the_checkout(
-    skill: Run, place: Path, link: Callable[[Path], None], force: tuple[str, ...]
-) -> None:
+def test_no_link_is_followed(skill: Run, place: Path, link: Callable[[Path], None], force: tuple[str, ...]) -> None:
     link(place)
-    told = skill("install", "--agent", "claude", *force)
-    assert told.code in (1, 2)
-    assert HERE["claude"] in told.err
+    told = skill("install", *force)
+    assert told.code == 2
+    assert ".agents" in told.err
+    assert "is a link" in told.err
     assert written(place.parent / "elsewhere") == []
 
 
-def test_a_link_to_a_folder_inside_is_followed_and_written_once(skill: Run, place: Path) -> None:
-    linked(place / ".claude/skills", "../.agents/skills")
-    (place / ".agents/skills").mkdir(parents=True)
-    assert skill("install") == Ended(0, f"wrote {HERE['agents']}\n", "")
-    assert (place / HERE["claude"]).read_text(encoding="utf-8").startswith(TEXT)
-
-
 def test_what_cannot_be_written_is_told(skill: Run, place: Path) -> None:
-    put(place / ".claude", "a file")
-    told = skill("install", "--agent", "claude")
+    put(place / ".agents", "a file")
+    told = skill("install")
     assert (told.code, told.out) == (1, "")
-    assert HERE["claude"] in told.err
+    assert PLACE in told.err
 
 
-def test_json_says_what_became_of_each_file(skill: Run, place: Path) -> None:
-    put(place / HERE["claude"], "ours")
-    told = skill("install", "--agent", "claude", "--agent", "cursor", "--json")
-    assert told.code == 2
-    kept, new = json.loads(told.out)["files"]
-    assert (kept["path"], kept["state"]) == (HERE["claude"], "left")
-    assert new == {"path": HERE["cursor"], "state": "written", "fault": ""}
-    assert json.loads(told.out)["root"] == str(place)
+def test_json_says_what_became_of_the_file(skill: Run, place: Path) -> None:
+    told = skill("install", "--json")
+    assert json.loads(told.out) == {
+        "dry_run": False, "root": str(place), "files": [{"path": PLACE, "state": "written", "fault": ""}],
+    }  # fmt: skip
+    put(place / PLACE, "ours")
+    told = skill("install", "--json")
+    assert (told.code, json.loads(told.out)["files"][0]["state"]) == (2, "left")
 
 
 # -- the documentation ---------------------------------------------------------------------------------------------
-
-
-def test_the_page_for_agents_names_each_agent_with_its_folders() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| `(\S+)` \| (.+?) \| (.+) \|$", DOCS, re.MULTILINE)
-    shown = {name: (here, here if home == "the same" else home.strip("`")) for name, here, home, _ in rows}
-    assert shown == {name: (agent.here, agent.home) for name, agent in AGENTS.items()}
-    signs = {name: set(re.findall(r"`([^`]+)`", cell)) for name, _, _, cell in rows}
-    assert signs == {name: {*agent.signs, agent.home_sign} for name, agent in AGENTS.items()}
 
 
 def test_the_page_for_agents_lists_every_option() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -197,7 +196,7 @@ def test_without_git_the_project_is_all_that_is_told(checkout: Path, monkeypatch
 def test_a_broken_repository_is_told(checkout: Path) -> None:
     (checkout / ".git" / "HEAD").write_text("nonsense")
     found = look(checkout)
-    assert replace(found, unused=()) == Checkout(project="linkbarn", language="python")
+    assert found._replace(unused=()) == Checkout(project="linkbarn", language="python")
     assert all("\n" not in told for told in found.unused)
     assert found.unused
 

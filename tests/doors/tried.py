@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from tests.doors.console import Ended
 from tests.fakes.github import FakeGitHub
@@ -35,10 +34,6 @@ def queries(github: FakeGitHub) -> int:
 
 def page() -> str:
     return Path(PAGE).read_text(encoding="utf-8")
-
-
-def entries(ended: Ended) -> dict[int, dict[str, Any]]:
-    return {entry["id"]: entry for entry in ended.data["entries"]}
 
 
 def started(github: FakeGitHub, folder: Path, *options: str) -> subprocess.Popen[str]:

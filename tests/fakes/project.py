@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tests.fakes.commits import add_commit, fake_sha
 from tests.fakes.history import History, one_at_a_time
-from tests.fakes.state import ChangedFile, Commit, Event, Moment, Release, WorkflowRun
+from tests.fakes.state import ChangedFile, Commit, Event, Moment, Release
 
 
 class Project(History):
@@ -126,15 +126,6 @@ class Project(History):
     @one_at_a_time
     def add_tag(self, name: str, sha: str | None = None) -> None:
         self.repo.tags[name] = sha or self.repo.branches.get(self.repo.default_branch) or fake_sha(f"tag {name}")
-
-    @one_at_a_time
-    def add_run(
-        self, workflow: str, conclusion: str | None = "success", at: Moment = None, event: str = "issues"
-    ) -> int:
-        """A run of the workflow in the file of this name; None: one that goes on. Returns its id."""
-        run = WorkflowRun(self.world.next_id(), self.world.clock.stamp(at), conclusion, event)
-        self.repo.runs.setdefault(workflow, []).append(run)
-        return run.id
 
     @one_at_a_time
     def skip_to(self, number: int) -> None:

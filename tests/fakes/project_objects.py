@@ -7,7 +7,7 @@ import hashlib
 
 from tests.fakes.commits import history_of
 from tests.fakes.objects import Json, Shapes, node_id
-from tests.fakes.state import Account, ChangedFile, Commit, Issue, Release, Repository, WorkflowRun
+from tests.fakes.state import Account, ChangedFile, Commit, Issue, Release, Repository
 
 RELATIVES = ("parent", "source", "template_repository", "organization", "temp_clone_token", "license")
 
@@ -195,20 +195,3 @@ def tag_shape(shapes: Shapes, repo: Repository, name: str, sha: str) -> Json:
     shape: Json = shapes.sample("tag-items", repo)[0]
     commit = {"sha": sha, "url": f"{shapes.repo_url(repo)}/commits/{sha}"}
     return shape | {"name": name, "commit": commit}
-
-
-def run_shape(shapes: Shapes, repo: Repository, workflow: str, run: WorkflowRun) -> Json:
-    shape: Json = shapes.sample("workflow-run", repo, **{"octo-org/octo-repo": repo.full_name, "30433642": str(run.id)})
-    return shape | {
-        "name": workflow.partition(".")[0],
-        "path": f".github/workflows/{workflow}@{repo.default_branch}",
-        "event": run.event,
-        "status": "completed" if run.conclusion else "in_progress",
-        "conclusion": run.conclusion,
-        "created_at": run.at,
-        "updated_at": run.at,
-        "run_started_at": run.at,
-        "head_branch": repo.default_branch,
-        "repository": repository_shape(shapes, repo),
-        "head_repository": repository_shape(shapes, repo),
-    }

@@ -16,7 +16,6 @@ from tests.fakes.project_objects import (
     pull_shape,
     release_shape,
     repository_shape,
-    run_shape,
     tag_shape,
 )
 from tests.fakes.state import WRITER_ROLES, Issue, Repository
@@ -72,17 +71,6 @@ def _entries(repo: Repository, folder: str) -> dict[str, str]:
     return {f"{prefix}{path.split('/')[0]}": "dir" if "/" in path else "file" for path in inside}
 
 
-@BOOK.route("GET", f"{REPO}/branches/{{branch}}", needs="contents:read")
-def get_branch(call: Call) -> Reply:
-    """A branch that has a commit, and whether it is protected."""
-    repo, name = call.repository(), call.params["branch"]
-    if name not in repo.branches:
-        raise Refusal(404, "Branch not found")
-    shape = call.shapes.sample("branch-get", repo)
-    shape["commit"]["sha"] = repo.branches[name]
-    return Reply(200, shape | {"name": name, "protected": name in repo.protected})
-
-
 @BOOK.route("GET", f"{REPO}/commits/{{ref}}", needs="contents:read")
 def get_commit(call: Call) -> Reply:
     """By full or short SHA, tag, or the name of a branch."""
@@ -120,18 +108,6 @@ def list_tags(call: Call) -> Reply:
     repo = call.repository()
     tags = sorted(repo.tags.items(), reverse=True)
     return page_reply(call, tags, lambda tag: tag_shape(call.shapes, repo, *tag))
-
-
-@BOOK.route("GET", f"{REPO}/actions/workflows/{{workflow_id}}/runs", needs="actions:read")
-def list_runs(call: Call) -> Reply:
-    """Newest first; the workflow is asked for by the name of its file."""
-    repo, workflow = call.repository(), call.params["workflow_id"]
-    if workflow not in repo.runs:
-        raise not_found()
-    newest_first = sorted(repo.runs[workflow], key=lambda run: (run.at, run.id), reverse=True)
-    reply = page_reply(call, newest_first, lambda run: run_shape(call.shapes, repo, workflow, run))
-    reply.body = {"total_count": len(newest_first), "workflow_runs": reply.body}
-    return reply
 
 
 def find_pull(call: Call) -> Issue:

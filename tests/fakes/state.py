@@ -182,16 +182,6 @@ class Release:
 
 
 @dataclass(eq=False, slots=True)
-class WorkflowRun:
-    """A run of a workflow; without a ``conclusion`` it is not at its end."""
-
-    id: int
-    at: str
-    conclusion: str | None = "success"
-    event: str = "issues"
-
-
-@dataclass(eq=False, slots=True)
 class Repository:
     id: int
     owner: Account
@@ -220,10 +210,6 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     """Name → SHA of the newest commit, of branches that have one."""
-    protected: set[str] = field(default_factory=set)
-    """The branches that a rule protects."""
-    runs: dict[str, list[WorkflowRun]] = field(default_factory=dict)
-    """File name of each workflow that GitHub knows → its runs, oldest first."""
 
     @property
     def full_name(self) -> str:

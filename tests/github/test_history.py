@@ -14,7 +14,7 @@ import pytest
 from bot.archive import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
-from bot.github.graphql import PER_PAGE, POINTS, SIZES, GraphQLHistory, LostPlace, NoGraphQL, OutOfSight
+from bot.github.graphql import PER_PAGE, SIZES, GraphQLHistory, NoGraphQL, OutOfSight
 from bot.github.history import History, RestHistory
 from bot.github.threads import Own
 from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent, Tombstone
@@ -464,7 +464,7 @@ def test_a_repository_out_of_sight_is_told_so(github: FakeGitHub, own: Own) -> N
         threads(history)
 
 
-# The newest first
+# Before a reading
 
 
 def two_days(github: FakeGitHub) -> None:
@@ -474,28 +474,10 @@ def two_days(github: FakeGitHub) -> None:
     github.comment(1, "hubot", "Me too", at="2026-01-02T00:00:00Z")
 
 
-def test_a_reading_of_the_newest_goes_on_where_it_stopped(github: FakeGitHub, own: Own) -> None:
-    two_days(github)
-    (news, place) = next(by_graphql(github, own).newest())
-    assert [record.id for record in news.records] == [*range(PER_PAGE + 20, 20, -1)]
-    assert (news.total, news.complete) == (PER_PAGE + 20, False)
-    github.open_issue("octocat", "New", at="2026-01-03T00:00:00Z")
-    ((rest, end),) = by_graphql(github, own).newest(place)
-    assert [record.id for record in rest.records] == [*range(20, 0, -1)]
-    assert (rest.total, rest.complete, end) == (None, True, "")
-    assert github.limits.allowance(github.world.tokens[github.token], "graphql").used == 2 * POINTS
-
-
-def test_a_place_that_is_none_is_told(github: FakeGitHub, own: Own) -> None:
-    two_days(github)
-    with pytest.raises(LostPlace):
-        next(by_graphql(github, own).newest("/"))
-
-
 def test_a_glimpse_tells_what_a_reading_would_be_about(github: FakeGitHub, own: Own) -> None:
     two_days(github)
     told = by_graphql(github, own).glimpse(parse_time("2026-01-01T01:00:00Z"))
-    assert told[:5] == (github.repo.id, REPOSITORY, False, PER_PAGE + 20, 11)
+    assert told[:4] == (REPOSITORY, False, PER_PAGE + 20, 11)
     assert told.rate is not None
     assert told.rate.limit - told.rate.left == 1
     github.switch_issues(on=False)

@@ -14,8 +14,8 @@ from bot.comment.seal import read_seal
 from bot.duty import SPEAKING
 from bot.memory import manifest as manifests
 from bot.memory.branch import BranchStore
-from bot.memory.draft import INDEX
 from bot.memory.families import DIGESTS
+from bot.memory.manifest import INDEX
 from bot.memory.memory import Memory
 from bot.memory.shards import edit_shards
 from bot.memory.store import StoreError

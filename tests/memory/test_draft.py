@@ -14,10 +14,11 @@ from random import Random
 import pytest
 
 from bot.kept import Changes, Said
-from bot.memory.draft import PARTS, part_path
+from bot.memory.draft import part_path
 from bot.memory.families import DIGESTS
 from bot.memory.formats import FORMAT, ForeignFormat
 from bot.memory.layout import LAYOUT
+from bot.memory.manifest import PARTS
 from bot.memory.memory import Memory
 from bot.memory.readonly import ReadOnlyStore
 from bot.memory.records import encode, record_path

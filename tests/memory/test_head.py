@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.memory.git_errors import AuthFailed
-from bot.memory.head import open_head, read_head, read_head_files
+from bot.memory.head import open_head, read_head
 from bot.memory.store import StoreError
 from tests.memory.remotes import Hosted, bare_repository, commit, git
 
@@ -28,14 +28,14 @@ FOUND = {".github/precedent.yml": b"limit: 3\n", ".github/precedent/context.md.j
 
 def test_the_wanted_files_come_in_three_exchanges_and_nothing_large(hosted: Hosted) -> None:
     commit(hosted.repository, PROJECT, "refs/heads/main")
-    assert read_head_files(hosted.url, hosted.token, WANTED) == FOUND
+    assert read_head(hosted.url, hosted.token, WANTED)[1] == FOUND
     assert len(hosted.asked) == 7
     assert hosted.server.bytes_out < 5_000
 
 
 def test_a_project_without_settings_costs_two_exchanges(hosted: Hosted) -> None:
     commit(hosted.repository, {"README.md": (FILE, b"x" * 200_000)}, "refs/heads/main")
-    assert read_head_files(hosted.url, hosted.token, WANTED) == {}
+    assert read_head(hosted.url, hosted.token, WANTED)[1] == {}
     assert len(hosted.asked) == 5
     assert hosted.server.bytes_out < 5_000
 
@@ -63,8 +63,8 @@ def test_servers_that_refuse_or_ignore_partial_clones_give_the_same(tmp_path: Pa
     remote = bare_repository(tmp_path / "remote.git", filters=filters)
     commit(remote, PROJECT, "refs/heads/main")
     git(remote, "config", "uploadpackfilter.tree.allow", "false")
-    assert read_head_files(str(remote), None, WANTED) == FOUND
-    assert read_head_files(str(remote), None, ["README.md"], limit=200_000) == {"README.md": b"x" * 200_000}
+    assert read_head(str(remote), None, WANTED)[1] == FOUND
+    assert read_head(str(remote), None, ["README.md"], limit=200_000)[1] == {"README.md": b"x" * 200_000}
 
 
 @pytest.mark.parametrize(
@@ -81,21 +81,21 @@ def test_servers_that_refuse_or_ignore_partial_clones_give_the_same(tmp_path: Pa
 def test_a_symlink_or_submodule_on_the_way_is_refused(hosted: Hosted, path: str, mode: str) -> None:
     commit(hosted.repository, {path: (mode, b"/etc/passwd"), "z": (FILE, b"z")}, "refs/heads/main")
     with pytest.raises(StoreError, match="is a symlink or a submodule"):
-        read_head_files(hosted.url, hosted.token, WANTED)
+        read_head(hosted.url, hosted.token, WANTED)
 
 
 @pytest.mark.parametrize("name", [".github/precedent.yml", "settings.yml"])
 def test_a_file_over_the_limit_is_refused(hosted: Hosted, name: str) -> None:
     commit(hosted.repository, {name: (FILE, b"x" * 65_537)}, "refs/heads/main")
     with pytest.raises(StoreError, match="more than 65,536 bytes"):
-        read_head_files(hosted.url, hosted.token, [name])
+        read_head(hosted.url, hosted.token, [name])
     commit(hosted.repository, {name: (FILE, b"x" * 65_536)}, "refs/heads/main")
-    assert len(read_head_files(hosted.url, hosted.token, [name])[name]) == 65_536
+    assert len(read_head(hosted.url, hosted.token, [name])[1][name]) == 65_536
 
 
 def test_a_wrong_token_is_told(hosted: Hosted) -> None:
     with pytest.raises(AuthFailed):
-        read_head_files(hosted.url, "wrong", WANTED)
+        read_head(hosted.url, "wrong", WANTED)
 
 
 def markdown(path: str) -> bool:

@@ -21,9 +21,8 @@ from pathlib import Path
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
 from bot.server import health, listen
+from bot.server.clock import machine_clock as clock
 from bot.server.health import APP, WORKER
-from bot.server.memory_ledger import MemoryLedger, clock
-from bot.server.memory_queue import MemoryTickets
 from bot.server.options import Options
 from bot.server.ports import Ledger
 from bot.server.receive import Rules
@@ -31,6 +30,8 @@ from bot.server.run import opened
 from bot.server.web import WebDoor, app
 from bot.server.writer import Writer
 from tests.server.client import PASSWORD, SECRET
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 
 ROOT = Path(__file__).resolve().parents[2]
 

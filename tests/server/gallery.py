@@ -8,10 +8,10 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.health import APP, WORKER
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Arrival, Instant, Lane, Result, Told
 from bot.server.options import Options
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 
 NOW = 1_795_350_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000

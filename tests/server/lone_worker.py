@@ -16,10 +16,10 @@ from pathlib import Path
 
 from bot.errors import WorldError
 from bot.server.alive import Places
+from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.locks import locks
-from bot.server.memory_ledger import clock
 from bot.server.nouns import Lane, Result, Told, Work
 from bot.server.tickets import DbosDispatch, DbosTickets
 

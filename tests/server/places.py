@@ -12,8 +12,6 @@ from bot.github.app import App
 from bot.github.events import Event
 from bot.server.identity import KeptTokens
 from bot.server.lagging import QUARTER, QUARTERS
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, Told, Work
 from bot.server.ports import Ledger, Tickets
 from bot.server.receive import Rules, receive
@@ -24,6 +22,8 @@ from tests.fakes.hooks import signed_headers
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
 from tests.github.keys import key_pair
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 
 APP = 77
 

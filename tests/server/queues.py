@@ -16,11 +16,11 @@ from bot.github.events import Event
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.locks import Locks, locks
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryDispatch, MemoryTickets
 from bot.server.nouns import Arrival, Instant, Lane, Result, Told, Work
 from bot.server.ports import Dispatch, Ledger, Tickets
 from bot.server.tickets import DbosDispatch, DbosTickets, prepare
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryDispatch, MemoryTickets
 
 LANE = Lane(7, 70)
 APP = 9

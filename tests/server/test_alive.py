@@ -18,11 +18,11 @@ from bot.server.alive import LINGER, Places
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
 from bot.server.locks import FileLocks, Lead, Locks, locks
-from bot.server.memory_queue import MemoryGuard
 from bot.server.nouns import Lane
 from bot.server.ports import Guard
 from bot.server.tickets import DbosTickets, prepare
 from tests.server import postgres
+from tests.server.memory_queue import MemoryGuard
 from tests.server.queues import Clock, arrival, lone_worker, until
 
 Notes = list[list[object]]

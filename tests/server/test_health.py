@@ -19,13 +19,13 @@ from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
 from bot.server.health import APP, WORKER, Glance, checks
 from bot.server.ledger import DatabaseLedger
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryTickets
 from bot.server.options import Options
 from bot.server.ports import COUNTED, STATES, Ledger
 from bot.server.receive import Rules
 from bot.server.web import Shown, WebDoor
 from bot.server.writer import Writer
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 from tests.server.queues import arrival
 
 FAULT = "GitHub does not know the key of App 7: give PRECEDENT_PRIVATE_KEY the one of its page"

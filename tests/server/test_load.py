@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from bot.github.events import Event
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Arrival, Lane, Result, Told
 from bot.server.options import Options
 from bot.server.run import opened
 from tests.server.client import Answer, Sent, burst, once
 from tests.server.doorway import running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 
 PAGES = ("/", "/?state=waiting&repository=1-100&before=99", "/deliveries/1", "/metrics", "/healthz")
 

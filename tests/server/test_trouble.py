@@ -22,8 +22,6 @@ from bot.server.clock import machine_clock as clock
 from bot.server.clones import Clones
 from bot.server.database import Database
 from bot.server.ledger import DatabaseLedger
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Lane
 from bot.server.options import Options
 from bot.server.pace import Pace
@@ -35,6 +33,8 @@ from bot.server.turn import turn
 from bot.server.visit import Desk, Where
 from tests.fakes.state import from_epoch
 from tests.server import postgres
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 from tests.server.queues import LANE, Clock, arrival
 from tests.server.stage import SLUG, ServerStage, until
 

@@ -15,12 +15,12 @@ from bot.kept import Changes, Reading, Said
 from bot.memory.branch import BranchStore
 from bot.memory.memory import Memory
 from bot.plans import BUSY
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Instant, Lane, Result, Told, Work
 from bot.server.turn import PAUSES
 from tests.fakes.payloads import EventfulProject
 from tests.memory.remotes import holds
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 from tests.server.town import Town
 
 AWAY = "the database is away"

@@ -14,12 +14,12 @@ import pytest
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
 from bot.github.events import Event
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryDispatch, MemoryGuard, MemoryTickets
 from bot.server.nouns import Arrival, Lane, Result, Told
 from bot.server.ports import Note
 from bot.server.slots import HANGING, Slots
 from bot.server.worker import LOST, Ended, Post, Rounds, Worker
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryDispatch, MemoryGuard, MemoryTickets
 
 LANE = Lane(17, 4)
 

@@ -13,11 +13,11 @@ import pytest
 from bot.doors.guarded import guarded
 from bot.errors import WorldError
 from bot.github.events import Event
-from bot.server.memory_ledger import MemoryLedger
-from bot.server.memory_queue import MemoryTickets
 from bot.server.nouns import Arrival, Lane
 from bot.server.ports import Full
 from bot.server.writer import GROUP, Writer
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
 
 SAMPLE = Arrival("7:1", Lane(1, 17), Event("issues", "opened", 1))
 

@@ -124,7 +124,7 @@ def _index(memory: Memory) -> Iterator[str]:
 
 def _comments_shown(memory: Memory) -> Iterator[str]:
     """(2) Each thread knows the comments that show it, and nothing is owed to a comment any more."""
-    linked = list(memory.every_thread_comments())
+    linked = list(memory.draft.every_thread_comments())
     shows = {(key, one.comment_key) for each in linked for one in each.comments for key in one.shows}
     listed = {(each.id, comment_key) for each in linked for comment_key in each.shown_in}
     if shows != listed:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bot.kept import Changes
 from bot.model import Kind, Tombstone
 from bot.sources import branch_pages
 from tests.memory.remotes import git
@@ -66,7 +67,7 @@ def test_an_empty_repository_without_a_wiki_is_no_trouble(project: Project) -> N
     changes = project.follow()
     assert (changes.records, project.notes) == ((), [])
     assert set(dict(changes.pages)) == {"docs", "wiki", "releases"}
-    assert project.follow().is_empty
+    assert project.follow() == Changes()
 
 
 def test_what_has_not_changed_is_not_read_again(project: Project) -> None:
@@ -74,7 +75,7 @@ def test_what_has_not_changed_is_not_read_again(project: Project) -> None:
     project.write(project.wiki, {"Home.md": "Hi"})
     project.follow()
     project.server.mark()
-    assert project.follow().is_empty
+    assert project.follow() == Changes()
     assert not any("POST" in request.method and "receive" in request.path for request in project.server.requests)
     assert project.server.bytes_out < 2_000
 
@@ -132,7 +133,7 @@ def test_a_source_that_is_switched_off_is_forgotten(project: Project) -> None:
     project.want(wiki=False, docs=("docs/*.md",))
     project.follow()
     assert project.ids == ["docs:docs/setup.md"]
-    assert project.follow().is_empty
+    assert project.follow() == Changes()
     project.want(wiki=True, docs=())
     project.follow()
     assert project.ids == ["wiki:Home"]
@@ -184,7 +185,7 @@ def test_an_edited_release_is_read_again(project: Project) -> None:
     project.releases.items = [release("v1", "New.")]
     project.follow()
     assert project.page("releases:v1").body == "New."
-    assert project.follow().is_empty
+    assert project.follow() == Changes()
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from bot.memory.bounds import MAX_CHECKOUT, MAX_FILE
 from bot.memory.branch import BranchStore
 from bot.memory.git_errors import GitError
-from bot.memory.head import open_head, read_head_files
+from bot.memory.head import open_head, read_head
 from bot.memory.memory import Memory
 from bot.memory.store import StoreError
 from bot.memory.trees import TooMany
@@ -33,7 +33,7 @@ PROGRAM = """
 import resource, sys
 sys.path.insert(0, {root!r})
 from bot.memory.branch import BranchStore
-from bot.memory.head import open_head, read_head_files
+from bot.memory.head import open_head, read_head
 from bot.memory.memory import Memory
 resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
 try:
@@ -91,7 +91,7 @@ def test_a_default_branch_that_unfolds_costs_no_more_than_the_way_to_the_setting
     github = tree(repository, [(FOLDER, "bomb", bomb), (FOLDER, "precedent", bomb), (FILE, "precedent.yml", settings)])
     commit(repository, tree(repository, [(FOLDER, ".github", github), (FOLDER, "src", bomb)]), "main")
     started = time.monotonic()
-    assert read_head_files(hosted.url, hosted.token, WANTED) == {".github/precedent.yml": b"mode: off\n"}
+    assert read_head(hosted.url, hosted.token, WANTED)[1] == {".github/precedent.yml": b"mode: off\n"}
     assert time.monotonic() - started < 20
 
 
@@ -168,7 +168,7 @@ def test_a_huge_index_is_not_written_to_the_disk(hosted: Hosted, tmp_path: Path)
 def test_huge_settings_and_templates_are_refused_by_their_size(hosted: Hosted, path: str, filters: str) -> None:
     subprocess.run(["git", "-C", str(hosted.repository), "config", "uploadpack.allowFilter", filters], check=True)
     commit(hosted.repository, nested(hosted.repository, path, FILE, zeros(hosted.repository, LARGE)), "main")
-    said = bounded(hosted, f"read_head_files({{url!r}}, {{token!r}}, {WANTED!r})", 90)
+    said = bounded(hosted, f"read_head({{url!r}}, {{token!r}}, {WANTED!r})[1]", 90)
     assert said == f"StoreError {path} has more than 65,536 bytes; make it shorter\n"
 
 
@@ -227,7 +227,7 @@ def test_a_link_in_place_of_settings_or_a_template_is_never_followed(hosted: Hos
     link = blob(hosted.repository, target.encode())
     commit(hosted.repository, nested(hosted.repository, path, LINK, link), "main")
     with pytest.raises(StoreError, match="is a symlink or a submodule"):
-        read_head_files(hosted.url, hosted.token, WANTED)
+        read_head(hosted.url, hosted.token, WANTED)
 
 
 NAMES = [

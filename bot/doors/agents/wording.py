@@ -10,8 +10,6 @@ from bot.comment.pack import DATA_NOTICE, visible
 from bot.comment.visible import cut, one_line
 from bot.doors.plain import INDENT
 
-"""Before each line that other people wrote: no line that is indented so far is one of ours."""
-
 TITLE, SENTENCE, SUMMARY = 160, 240, 300
 DECISIONS, FILES, REASONS = 3, 6, 4
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 GITHUB = "https://github.com"
-REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
 _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
 """``git@HOST:OWNER/NAME.git``, the form that is no URL."""
@@ -17,9 +17,8 @@ _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})
 class Place:
     """A repository on its server, or a store in a folder (``store``; the other fields mean nothing then).
 
-    ``remote_name`` is what the checkout calls it, "" without one; ``api`` is the address of the API; ``workflow`` the
-    file name of the workflow that runs the Action; ``is_checkout``: the folder is a checkout of the branch, not a store
-    made of archives.
+    ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action; ``is_checkout``:
+    the folder is a checkout of the branch, not a store made of archives.
     """
 
     repository: str = ""
@@ -29,20 +28,15 @@ class Place:
     workflow: str = "precedent.yml"
     store: str = ""
     is_checkout: bool = False
-    remote_name: str = ""
 
     @property
     def remote(self) -> str:
         """What git fetches from."""
         return f"{self.server}/{self.repository}.git"
 
-    def page(self, path: str = "") -> str:
+    def page(self, path: str) -> str:
         """The address of a page of the repository."""
-        return f"{self.server}/{self.repository}/{path}".rstrip("/")
-
-    @property
-    def is_github(self) -> bool:
-        return self.server == GITHUB
+        return f"{self.server}/{self.repository}/{path}"
 
     @property
     def trusts_tokens(self) -> bool:
@@ -50,14 +44,14 @@ class Place:
         host = urlsplit(self.server).hostname or ""
         return self.server.startswith("https://") and (host == "github.com" or host.endswith(".ghe.com"))
 
-    def by_hand(self, run: str) -> str:
-        """How to have something done at once: ``rebuild``, ``catch-up``."""
+    def by_hand(self) -> str:
+        """How to have all of it read anew at once."""
         if self.is_checkout:
-            return f"start the workflow by hand (Run workflow) with {run}, then fetch the branch again"
+            return "start the workflow by hand (Run workflow) with rebuild, then fetch the branch again"
         if self.store:
             return "read the archives into a new folder: `precedent import FILE --store NEW_FOLDER`"
         page = self.page(f"actions/workflows/{quote(self.workflow, errors='replace')}")
-        return f"start the workflow by hand (Run workflow) with {run}: {page}"
+        return f"start the workflow by hand (Run workflow) with rebuild: {page}"
 
 
 def place_of(origin: str) -> tuple[str, str] | None:
@@ -79,7 +73,7 @@ def place_of(origin: str) -> tuple[str, str] | None:
             return None
         host += port
     repository = path.strip("/").removesuffix(".git")
-    if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not REPOSITORY.fullmatch(repository):
+    if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not _REPOSITORY.fullmatch(repository):
         return None
     host = "github.com" if host.lower() in ("ssh.github.com", "www.github.com") else host.lower()
     return f"{'http' if scheme == 'http' else 'https'}://{host}", repository

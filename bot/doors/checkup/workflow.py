@@ -20,11 +20,8 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
 }
 """Events without which memory is behind until the next one, and of each the kinds that say something new."""
 
-_OURS = re.compile(r"(?:docker://)?(?:[\w.-]{1,100}/){1,4}precedent(?:[@:](?P<version>[\w./:@-]{1,200}))?", re.ASCII)
+_OURS = re.compile(r"(?:docker://)?(?:[\w.-]{1,100}/){1,4}precedent(?:[@:][\w./:@-]{1,200})?", re.ASCII)
 _PLACEHOLDER = re.compile(r"(?:\A|/)OWNER/", re.ASCII)
-_INPUT = re.compile(r"\binputs\.([\w-]{1,100})", re.ASCII)
-_COMMIT = re.compile(r"(?:sha256:)?[0-9a-f]{40,64}", re.ASCII)
-_RELEASE = re.compile(r"v?[0-9]{1,6}(?:\.[0-9]{1,6}){0,2}(?:-[\w.]{1,40})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +78,7 @@ def checks(
         yield Finding("workflow", "warning" if is_checkout else "error", says, remedy)
     for step in steps:
         found = [*_events(step), *_permissions(step, comments), *_concurrency(step), *_inputs(step), *_version(step)]
-        if not any(each.is_problem or each.check == "events" for each in found):
+        if not any(each.is_problem for each in found):
             found.insert(0, Finding("workflow", "ok", f"{step.path} runs it as it should"))
         yield from found
 
@@ -98,33 +95,9 @@ def _events(step: Step) -> Iterator[Finding]:
         if missing:
             says = f"{step.path} does not run on {name} that are {', '.join(missing)}"
             yield Finding("events", "warning", says, f"add {', '.join(missing)} to `types` of `{name}` in {step.path}")
-    if not is_scheduled(step):
+    if "schedule" not in events:
         says = f"{step.path} has no schedule: what a lost run missed waits for the next event"
         yield Finding("events", "warning", says, f"add `schedule: [{{cron: '23 4 * * *'}}]` under `on:` in {step.path}")
-    if "workflow_dispatch" not in events:
-        says = f"{step.path} cannot be started by hand: no rebuild, no backtest"
-        yield Finding("events", "note", says, f"add `workflow_dispatch:` under `on:` in {step.path}, as in the README")
-    else:
-        yield from _by_hand(step, _mapping(_mapping(events["workflow_dispatch"]).get("inputs")))
-
-
-def is_scheduled(step: Step) -> bool:
-    """Whether its workflow runs without an event too."""
-    return "schedule" in _events_of(step.workflow)
-
-
-def _by_hand(step: Step, form: Mapping[str, Any]) -> Iterator[Finding]:
-    """Whether who starts the workflow can say what it is to do. A step that always does the same has no need to ask."""
-    run = step.inputs.get("run", "")
-    if (run and "${{" not in run) or any(name in form for name in _INPUT.findall(run)):
-        return
-    if "run" in form:
-        says = f"{step.path} does not hand on the `run` that Run workflow asks for"
-        yield Finding("events", "note", says, f"add `run: ${{{{ inputs.run }}}}` under `with:` in {step.path}")
-    else:
-        says = f"Run workflow offers no `run` in {step.path}: no rebuild, no backtest"
-        remedy = f"add the `inputs` of the README, below `workflow_dispatch:` and under `with:`, in {step.path}"
-        yield Finding("events", "note", says, remedy)
 
 
 def _events_of(workflow: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,26 +166,10 @@ def is_dry(step: Step) -> bool:
     return literal(step).get("dry-run", "").lower() == "true" and not step.has_condition
 
 
-def overriding(steps: Sequence[Step], name: str) -> str:
-    """What the workflow gives for a setting, empty where the settings' file decides."""
-    return literal(steps[0]).get(name, "") if steps else ""
-
-
 def _version(step: Step) -> Iterator[Finding]:
     if _PLACEHOLDER.search(step.uses):
         says = f"{step.path} uses {step.uses}: OWNER is the README's placeholder"
         yield Finding("version", "error", says, "put the account there that you use it from")
-        return
-    found = _OURS.fullmatch(step.uses)
-    version = (found["version"] or "") if found else ""
-    if not found or _COMMIT.search(version):
-        yield Finding("version", "ok", f"{step.path} uses {step.uses}")
-    elif _RELEASE.fullmatch(version):
-        says = f"{step.path} uses {step.uses}, a tag that its owner can move"
-        yield Finding("version", "note", says, f"pin it to the commit of the release in {step.path}")
-    else:
-        says = f"{step.path} uses {step.uses}, which changes without notice"
-        yield Finding("version", "warning", says, f"name a release, such as @v1, or a commit in {step.path}")
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from whoosh.fields import FieldType, Schema
 from whoosh.index import LockError
-from whoosh.reading import SegmentReader
+from whoosh.reading import SegmentReader as WhooshReader
 from whoosh.writing import MERGE_SMALL, SegmentWriter
 
 from bot.memory import bm25f
@@ -246,7 +246,7 @@ class Pool:
 def open_leaf(storage: Storage, segment: Segment, parts: Parts) -> Leaf:
     """A segment, open for reading. Raises ValueError and others when it is damaged."""
     if not segment.in_parts:
-        return WholeLeaf(SegmentReader(storage, SCHEMA, segment))
+        return WholeLeaf(WhooshReader(storage, SCHEMA, segment))
     data = Path(storage.folder, segment.file_name).read_bytes()
     return PartedLeaf(core.decode(data, segment.doc_count_all()), segment.deleted_docs(), parts)
 

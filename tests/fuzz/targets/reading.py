@@ -22,7 +22,6 @@ from bot.reading.signals import (
     find_errors,
     find_files,
     find_identifiers,
-    find_traces,
     find_versions,
     normalise_error,
     read_signals,
@@ -167,7 +166,7 @@ def _conversations() -> list[Any]:
     return [*seeds.threads(), hostile | {"author": "octocat", "body": "a" * (MAX_CHARS // 100), "comments": comments}]
 
 
-_FINDERS = tuple(map(_found, (find_errors, find_traces, find_files, find_versions, find_identifiers)))
+_FINDERS = tuple(map(_found, (find_errors, find_files, find_versions, find_identifiers)))
 
 TARGETS = (
     Target("references", "text", seeds.texts, _references),

@@ -1,10 +1,9 @@
-"""The ledger in the memory of one process: for tests and for trying things out."""
+"""The ledger in the memory of one process. What it promises: test_queue_contract.py."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,15 +12,11 @@ from typing import Literal
 
 from bot.github.errors import OF_ALL
 from bot.server import bookkeeping
+from bot.server.clock import machine_clock
 from bot.server.health import WORKER
-from bot.server.memory_queue import MemoryTickets, Ticket
 from bot.server.nouns import Arrival, Delivery, Instant, Lane, LaneRow, Result, State, Told, TurnRow, Work
 from bot.server.ports import COUNTED, STATES, Note, Tallies
-
-
-def clock() -> Instant:
-    """Now."""
-    return time.time_ns() // 1_000_000
+from tests.server.memory_queue import MemoryTickets, Ticket
 
 
 class MemoryRegister:
@@ -83,7 +78,9 @@ class MemoryRegister:
 class MemoryLedger:
     """`Ledger` in memory. What was put is as durable as the process."""
 
-    def __init__(self, tickets: MemoryTickets, worker: str = "here", now: Callable[[], Instant] = clock) -> None:
+    def __init__(
+        self, tickets: MemoryTickets, worker: str = "here", now: Callable[[], Instant] = machine_clock
+    ) -> None:
         self.tickets = tickets
         self.worker = worker
         self.now = now

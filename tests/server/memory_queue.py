@@ -1,4 +1,4 @@
-"""Tickets, their dispatch and who lives, in the memory of one process: for tests and for trying things out."""
+"""Tickets, their dispatch and who lives, in the memory of one process."""
 
 from __future__ import annotations
 

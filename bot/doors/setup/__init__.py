@@ -1,1 +1,0 @@
-"""Setting a repository up: what is written into its checkout, and where that goes."""
