@@ -20,7 +20,7 @@ _HIDDEN = frozenset({FOLDER, ".git"})
 
 
 class FolderSnapshot:
-    """One state of the folder. Once somebody has written there, reading it raises Moved, unless it is the empty one."""
+    """One state of the folder. Once somebody has written there, reading it raises Moved."""
 
     def __init__(self, store: FolderStore, revision: str) -> None:
         self.revision = revision
@@ -31,13 +31,13 @@ class FolderSnapshot:
         UnreadableFile."""
         wanted = checked_all(paths)
         with self._store.reading(self.revision):
-            return _read_all(self._store.places(wanted if self.revision else []))
+            return _read_all(self._store.places(wanted))
 
     def paths(self, prefix: str) -> list[str]:
         """The regular files below ``prefix``, sorted."""
         folder = checked_folder(prefix)
         with self._store.reading(self.revision):
-            return sorted(self._store.names(folder)) if self.revision else []
+            return sorted(self._store.names(folder))
 
     def strangers(self, prefix: str) -> list[str]:
         """What `checkout` refuses of ``prefix``, as it is now: all but regular files directly in it."""
@@ -49,9 +49,9 @@ class FolderSnapshot:
         Copies, not hard links: a program that writes into a linked file would change the store behind everybody's
         back, and 30 MB are copied in about 15 ms.
         """
-        names = self.paths(prefix)
+        folder = checked_folder(prefix)
         with self._store.reading(self.revision):
-            return self._store.copied(checked_folder(prefix), names)
+            return self._store.copied(folder)
 
 
 class FolderStore:
@@ -100,10 +100,9 @@ class FolderStore:
 
     @contextmanager
     def reading(self, revision: str) -> Iterator[None]:
-        """Keep writers out; Moved where the folder is not at ``revision`` any more. Nothing is known to be in ""."""
+        """Keep writers out; Moved where the folder is not at ``revision`` any more."""
         with self._journal.locked(alone=False):
-            if revision:
-                self._demand(revision)
+            self._demand(revision)
             yield
 
     def names(self, folder: str) -> set[str]:
@@ -112,8 +111,9 @@ class FolderStore:
         now = {path for path in self._files(folder) if path not in waiting}
         return now | {path for path, file in waiting.items() if file and is_regular(file) and below(path, folder)}
 
-    def copied(self, folder: str, names: list[str]) -> Path:
-        """A new folder with these files of ``folder``, those that fit into MAX_CHECKOUT bytes."""
+    def copied(self, folder: str) -> Path:
+        """A new folder with the files of ``folder``, those that fit into MAX_CHECKOUT bytes."""
+        names = sorted(self.names(folder))
         nested = next((path for path in names if "/" in path[len(folder) + 1 if folder else 0 :]), None)
         if nested:
             raise StoreError(f"{nested} lies in a sub-folder where only files belong; remove it from the store")
