@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -20,7 +20,10 @@ _HIDDEN = frozenset({FOLDER, ".git"})
 
 
 class FolderSnapshot:
-    """One state of the folder. Once somebody has written there, reading it raises Moved."""
+    """One state of the folder; what later writes replaced is read from the journal.
+
+    Many writes later the journal keeps it no more; reading then raises Moved.
+    """
 
     def __init__(self, store: FolderStore, revision: str) -> None:
         self.revision = revision
@@ -29,15 +32,11 @@ class FolderSnapshot:
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """The contents of these files; a symlink or a pipe among them, or one of more than MAX_FILE bytes, raises
         UnreadableFile."""
-        wanted = checked_all(paths)
-        with self._store.reading(self.revision):
-            return _read_all(self._store.places(wanted))
+        return self._store.contents(self.revision, checked_all(paths))
 
     def paths(self, prefix: str) -> list[str]:
         """The regular files below ``prefix``, sorted."""
-        folder = checked_folder(prefix)
-        with self._store.reading(self.revision):
-            return sorted(self._store.names(folder))
+        return sorted(self._store.names(self.revision, checked_folder(prefix)))
 
     def strangers(self, prefix: str) -> list[str]:
         """What `checkout` refuses of ``prefix``, as it is now: all but regular files directly in it."""
@@ -49,9 +48,7 @@ class FolderSnapshot:
         Copies, not hard links: a program that writes into a linked file would change the store behind everybody's
         back, and 30 MB are copied in about 15 ms.
         """
-        folder = checked_folder(prefix)
-        with self._store.reading(self.revision):
-            return self._store.copied(folder)
+        return self._store.copied(self.revision, checked_folder(prefix))
 
 
 class FolderStore:
@@ -84,55 +81,64 @@ class FolderStore:
             return FolderSnapshot(self, self._revision())
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> FolderSnapshot:  # noqa: ARG002 - a folder has no history
-        """``base`` plus ``edits`` as the newest state; ``base`` itself when that would change nothing."""
+        """``base`` plus ``edits`` as the newest state; ``base`` itself when that would change nothing.
+
+        With ``squash`` what stood there before goes from the journal too.
+        """
         assert isinstance(base, FolderSnapshot)
         checked_all(edits)
         with self._journal.locked(alone=True):
             self._journal.finish()
-            self._demand(base.revision)
+            if self._revision() != base.revision:
+                raise Moved(f"{self._root} is at revision {self._revision()!r}, not at {base.revision!r}")
             changes = {path: content for path, content in edits.items() if self._differs(path, content)}
-            if not changes:
-                return base
-            added = {path for path, content in changes.items() if content is not None}
-            refuse_clashes(added.union(path for path in self._files("") if path not in changes))
-            self._journal.record(changes)
-            return FolderSnapshot(self, self._revision())
+            number = int(base.revision or 0) + bool(changes)
+            if changes:
+                added = {path for path, content in changes.items() if content is not None}
+                refuse_clashes(added.union(path for path in self._files("") if path not in changes))
+                self._journal.record(number, changes)
+            if squash:
+                self._journal.clear()
+        return FolderSnapshot(self, str(number)) if changes else base
 
-    @contextmanager
-    def reading(self, revision: str) -> Iterator[None]:
-        """Keep writers out; Moved where the folder is not at ``revision`` any more."""
+    def contents(self, revision: str, paths: list[str]) -> dict[str, bytes]:
+        """What these files held at ``revision``."""
         with self._journal.locked(alone=False):
-            self._demand(revision)
-            yield
+            return _read_all(self._places(revision, paths))
 
-    def names(self, folder: str) -> set[str]:
-        """The regular files below ``folder``."""
-        waiting = self._journal.unfinished()
-        now = {path for path in self._files(folder) if path not in waiting}
-        return now | {path for path, file in waiting.items() if file and is_regular(file) and below(path, folder)}
+    def names(self, revision: str, folder: str) -> set[str]:
+        """The regular files below ``folder`` at ``revision``."""
+        if not revision:
+            return set()
+        with self._journal.locked(alone=False):
+            earlier = self._journal.before(int(revision))
+            now = {path for path in self._files(folder) if path not in earlier}
+            return now | {path for path, file in earlier.items() if file and is_regular(file) and below(path, folder)}
 
-    def copied(self, folder: str) -> Path:
-        """A new folder with the files of ``folder``, those that fit into MAX_CHECKOUT bytes."""
-        names = sorted(self.names(folder))
+    def copied(self, revision: str, folder: str) -> Path:
+        """A new folder with the files that ``folder`` held at ``revision``, those that fit into MAX_CHECKOUT bytes."""
+        names = sorted(self.names(revision, folder))
         nested = next((path for path in names if "/" in path[len(folder) + 1 if folder else 0 :]), None)
         if nested:
             raise StoreError(f"{nested} lies in a sub-folder where only files belong; remove it from the store")
         with on_disk("write a working copy"):
             target = Path(tempfile.mkdtemp(prefix="precedent-"))
             self._checkouts.append(target)
-            self._refuse_odd(folder)
-            left = MAX_CHECKOUT
-            for path, file in self.places(names).items():
-                left -= copy_regular(file, target / path.rpartition("/")[2], left)
+            with self._journal.locked(alone=False):
+                self._refuse_odd(folder)
+                left = MAX_CHECKOUT
+                for path, file in self._places(revision, names).items():
+                    left -= copy_regular(file, target / path.rpartition("/")[2], left)
         return target
 
-    def places(self, paths: Iterable[str]) -> dict[str, Path]:
-        """Where these files lie, those that are deleted left out."""
-        waiting = self._journal.unfinished()
-        found = {path: waiting.get(path, self._root / path) for path in paths}
-        for path in {path.rpartition("/")[0]: path for path in found}.values():
+    def _places(self, revision: str, paths: Iterable[str]) -> dict[str, Path]:
+        if not revision:
+            return {}
+        earlier = self._journal.before(int(revision))
+        places = {path: earlier.get(path, self._root / path) for path in paths}
+        for path in {path.rpartition("/")[0]: path for path in places}.values():
             refuse_detour(self._root, path)
-        return {path: file for path, file in found.items() if file}
+        return {path: file for path, file in places.items() if file}
 
     def _differs(self, path: str, content: bytes | Path | None) -> bool:
         refuse_detour(self._root, path)
@@ -183,10 +189,6 @@ class FolderStore:
                         yield path, entry.is_file(follow_symlinks=False)
                     elif path not in _HIDDEN and path.count("/") < MAX_DEPTH:
                         waiting.append(path)
-
-    def _demand(self, revision: str) -> None:
-        if self._revision() != revision:
-            raise Moved(f"{self._root} was changed by another program since it was opened; try again")
 
     def _revision(self) -> str:
         number = self._journal.revision()

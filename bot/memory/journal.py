@@ -1,9 +1,9 @@
-"""The journal of a folder store: it makes a write of many files whole or nothing.
+"""The journal of a folder store: it makes a write of many files whole or nothing, and keeps what stood there before.
 
-It lives in ``.store/`` beside the files: ``lock``; ``revision``, a counter; and, during a write, ``changes/N/`` with
-``plan.json`` and ``new/I``, which is moved into place file by file. ``changes/N`` appears by one rename. From then on
-the write counts: where its writer died, readers see it, and the next writer finishes it first. Earlier versions left
-the changes that were in place; they are removed.
+It lives in ``.store/`` beside the files: ``lock``; ``revision``, a counter; and ``changes/N/``, the write that led to
+revision N, with ``plan.json``, ``new/I`` (what it brings, moved into place one by one) and ``old/I`` (what stood
+there before). ``changes/N`` appears by one rename. From then on the write counts: where its writer died, the next one
+finishes it first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bot.memory.bounds import MAX_FILES
 from bot.memory.checkout_git import CheckoutGit, NoAnswer, top_of
 from bot.memory.disk import flush, is_regular, on_disk, refuse_detour, regular_bytes, replace
 from bot.memory.paths import checked
-from bot.memory.store import Edits, StoreError
+from bot.memory.store import Edits, Moved, StoreError
 
 FOLDER = ".store"
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -33,6 +33,7 @@ _MOST_REVISION = 15
 _MOST_PLAN = 32_000_000
 """Bytes of a plan of as many files as there may be."""
 
+_KEPT = 32
 _PATIENCE = 60.0
 
 
@@ -72,34 +73,6 @@ class Journal:
 
     def revision(self) -> int | None:
         """The number of the newest state: 0 for files that this store never wrote, None where there are none."""
-        applied = self._applied()
-        return applied if self._unfinished() is None else (applied or 0) + 1
-
-    def record(self, edits: Edits) -> None:
-        """Make the next state of this one: all of ``edits`` or, if anything fails on the way, none."""
-        with on_disk(f"write in {self._root}"):
-            self._apply(self._commit((self._applied() or 0) + 1, edits))
-
-    def finish(self) -> None:
-        """Complete a write whose writer died after it counted, and forget what it or an earlier version left."""
-        with on_disk(f"write in {self._root}"):
-            if number := self._unfinished():
-                self._apply(number)
-            for leftover in self._changes.iterdir() if self._changes.is_dir() else ():
-                _remove(leftover)
-
-    def unfinished(self) -> dict[str, Path | None]:
-        """Where the files lie that a dead writer's change brings; None for those that it deletes."""
-        number = self._unfinished()
-        if number is None:
-            return {}
-        found: dict[str, Path | None] = {}
-        for at, (path, brings) in enumerate(self._plan(number)):
-            new = self._new(number, at)
-            found[path] = (new if _is_there(new) else self._root / path) if brings else None
-        return found
-
-    def _applied(self) -> int | None:
         told = regular_bytes(self._own / "revision", _MOST_REVISION)
         if told is None:
             return 0 if self._root.is_dir() and any(entry.name != FOLDER for entry in self._root.iterdir()) else None
@@ -107,14 +80,52 @@ class Journal:
             raise StoreError(f"cannot tell the revision of {self._root}; remove {self._own}")
         return int(told)
 
-    def _unfinished(self) -> int | None:
-        """The number of a change that counts, and may not be in place as a whole."""
-        number = (self._applied() or 0) + 1
-        return number if os.path.lexists(self._changes / str(number)) else None
+    def record(self, number: int, edits: Edits) -> None:
+        """Make the state ``number`` of the one before it: all of ``edits`` or, if anything fails on the way, none."""
+        with on_disk(f"write in {self._root}"):
+            self._commit(number, edits)
+            self._apply(number)
 
-    def _commit(self, number: int, edits: Edits) -> int:
+    def finish(self) -> None:
+        """Complete a write whose writer died after it counted, and forget one that did not come so far."""
+        with on_disk(f"write in {self._root}"):
+            for leftover in self._changes.glob(".*"):
+                _remove(leftover)
+            for number in self._numbers():
+                if number > (self.revision() or 0):
+                    self._apply(number)
+
+    def clear(self) -> None:
+        """Keep no earlier state any more."""
+        with on_disk(f"write in {self._root}"):
+            for number in self._numbers():
+                _remove(self._changes / str(number))
+
+    def before(self, revision: int) -> dict[str, Path | None]:
+        """Where the files that later writes touched are found as they were at ``revision``; None: they were not there.
+
+        Moved, when so much was written since that the old files are not kept any more.
+        """
+        numbers = [number for number in self._numbers() if number > revision]
+        if len(numbers) != max([revision, self.revision() or 0, *numbers]) - revision:
+            raise Moved(f"state {revision} of {self._root} is not kept any more")
+        found: dict[str, Path | None] = {}
+        for number in numbers:
+            for at, (path, brings) in enumerate(self._plan(number)):
+                found.setdefault(path, self._earlier(number, at, path, brings=brings))
+        return found
+
+    def _earlier(self, number: int, at: int, path: str, *, brings: bool) -> Path | None:
+        old, new = self._place(number, "old", at), self._place(number, "new", at)
+        if _is_there(old):
+            return old
+        waits = not brings or _is_there(new)  # the writer died, or a deletion found nothing to delete
+        return self._root / path if waits else None
+
+    def _commit(self, number: int, edits: Edits) -> None:
         staged = self._changes / f".{number}"
-        (staged / "new").mkdir(parents=True)
+        for folder in ("new", "old"):
+            (staged / folder).mkdir(parents=True)
         for at, content in enumerate(edits.values()):
             if isinstance(content, bytes):
                 (staged / "new" / str(at)).write_bytes(content)
@@ -125,15 +136,16 @@ class Journal:
         flush([*(staged / "new").iterdir(), staged / "plan.json", staged / "new", staged])
         staged.rename(self._changes / str(number))
         flush([self._changes])
-        return number
 
     def _apply(self, number: int) -> None:
         steps = sorted(enumerate(self._plan(number)), key=lambda step: step[1][1])  # deletions first make room
         for at, (path, brings) in steps:
-            target, new = self._root / path, self._new(number, at)
+            target, new, old = self._root / path, self._place(number, "new", at), self._place(number, "old", at)
             if brings and not _is_there(new):
                 continue
             refuse_detour(self._root, path)
+            if is_regular(target) and not _is_there(old):
+                os.link(target, old, follow_symlinks=False)
             if brings:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 new.replace(target)
@@ -141,7 +153,9 @@ class Journal:
                 target.unlink(missing_ok=True)
                 self._prune(target.parent)
         replace(self._own / "revision", b"%d" % number)
-        _remove(self._changes / str(number))
+        for kept in self._numbers():
+            if kept <= number - _KEPT:
+                _remove(self._changes / str(kept))
 
     def _prune(self, folder: Path) -> None:
         while folder != self._root and folder.is_dir() and not any(folder.iterdir()):
@@ -152,7 +166,7 @@ class Journal:
         """What a write does: each path, and whether it brings a file. Others may have made it: StoreError for what this
         program never writes."""
         place = self._changes / str(number)
-        for folder in (place, place / "new"):
+        for folder in (place, place / "new", place / "old"):
             self._refuse_unless(folder, stat.S_IFDIR)
         try:
             plan = json.loads(regular_bytes(place / "plan.json", _MOST_PLAN) or b"")
@@ -193,8 +207,12 @@ class Journal:
         except NoAnswer:
             return False
 
-    def _new(self, number: int, at: int) -> Path:
-        return self._changes / str(number) / "new" / str(at)
+    def _place(self, number: int, kind: str, at: int) -> Path:
+        return self._changes / str(number) / kind / str(at)
+
+    def _numbers(self) -> list[int]:
+        names = (entry.name for entry in self._changes.iterdir()) if self._changes.is_dir() else ()
+        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
 def _is_there(file: Path) -> bool:

@@ -36,12 +36,12 @@ class Clash(StoreError):
         self.paths = frozenset(paths)
 
 
-class Moved(StoreError):
+class Moved(Exception):
     """Somebody else wrote first: take the newest snapshot, apply the changes again, and write again."""
 
 
 class Snapshot(Protocol):
-    """One state of the tree; reading it never sees later writes. A store that keeps no earlier states raises Moved.
+    """One state of the tree; reading it never sees later writes.
 
     Paths use ``/``, are relative, and hold no empty part, ``.`` or ``..``.
     """

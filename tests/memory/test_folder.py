@@ -62,9 +62,13 @@ def test_a_writer_that_dies_at_any_step_leaves_the_old_or_the_new_state(tmp_path
         state = snapshot.read(snapshot.paths(""))
         assert state in (OLD, NEW), f"after {step} steps"
         seen.append(state == NEW)
-        after = store.write(snapshot, {"d": b"after"}, "after")
-        assert after.read(after.paths("")) == state | {"d": b"after"}
-        assert list((tmp_path / str(step) / ".store/changes").iterdir()) == []
+        try:
+            after = store.write(snapshot, {"d": b"after"}, "after")
+        except Moved:  # the dead writer's change counted, and is finished by now
+            assert contents(store) == NEW
+            after = store.write(store.open(), {"d": b"after"}, "after")
+        assert after.read(after.paths("")) in (OLD | {"d": b"after"}, NEW | {"d": b"after"})
+        assert snapshot.read(snapshot.paths("")) == state
     assert 10 < steps < 99
     assert seen == sorted(seen)
     assert seen[-1]
@@ -133,29 +137,17 @@ def test_a_device_or_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> N
         snapshot.checkout("index")
 
 
-def test_a_state_that_somebody_wrote_over_says_that_it_moved(tmp_path: Path) -> None:
+def test_a_state_from_long_ago_says_that_it_moved(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
-    first = store.write(store.open(), {"a": b"1", "index/toc": b"1"}, "first")
-    last = FolderStore(tmp_path).write(store.open(), {"a": b"2"}, "next")
-    for attempt in (lambda: first.read(["a"]), lambda: first.paths(""), lambda: first.checkout("index")):
-        with pytest.raises(Moved, match="was changed by another program since it was opened; try again"):
-            attempt()
-    assert last.read(["a"]) == {"a": b"2"}
-
-
-def test_what_an_earlier_version_kept_of_old_changes_goes_with_the_next_write(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
-    for turn in (b"1", b"2"):
-        store.write(store.open(), {"a": turn}, "next")
-    for number, old in ((1, b"forgotten"), (2, b"1")):
-        for folder in ("new", "old"):
-            (tmp_path / f".store/changes/{number}/{folder}").mkdir(parents=True)
-        (tmp_path / f".store/changes/{number}/old/0").write_bytes(old)
-        (tmp_path / f".store/changes/{number}/plan.json").write_text('[["a", true]]', "ascii")
-    snapshot = store.open()
-    assert (snapshot.revision, snapshot.read(["a"])) == ("2", {"a": b"2"})
-    assert store.write(snapshot, {"a": b"3"}, "next").read(["a"]) == {"a": b"3"}
-    assert list((tmp_path / ".store/changes").iterdir()) == []
+    first = last = store.write(store.open(), {"a": b"0"}, "first")
+    for turn in range(32):
+        last = store.write(last, {"a": b"%d" % (turn + 1)}, "next")
+    assert first.read(["a"]) == {"a": b"0"}
+    last = store.write(last, {"a": b"one more"}, "last")
+    with pytest.raises(Moved):
+        first.read(["a"])
+    assert last.read(["a"]) == {"a": b"one more"}
+    assert len(list((tmp_path / ".store" / "changes").iterdir())) == 32
 
 
 @pytest.mark.parametrize("root", ["/proc/none/store", "file/store"])

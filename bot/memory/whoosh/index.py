@@ -19,7 +19,7 @@ from bot.memory.index import Document, IndexCorrupt, Query
 from bot.memory.layout import PARTS_FOLDER, USUAL, Sizes
 from bot.memory.levels import heaviest
 from bot.memory.packed import encode_key
-from bot.memory.store import StoreError
+from bot.memory.store import Moved, StoreError
 from bot.memory.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
 from bot.memory.whoosh.leaf import Leaf
 from bot.memory.whoosh.names import LETTERS
@@ -225,7 +225,7 @@ def _damage_is_corruption() -> Iterator[None]:
     """
     try:
         yield
-    except (IndexCorrupt, StoreError):
+    except (IndexCorrupt, StoreError, Moved):
         raise
     except Exception as error:
         raise IndexCorrupt(f"{type(error).__name__}: {error}".rstrip(": ")) from error
