@@ -214,7 +214,7 @@ def _steps(top: Path) -> list[workflows.Step]:
 
 def _choice(place: Place, given: argparse.Namespace, steps: list[workflows.Step]) -> Choice:
     """What was asked for; else what the workflow that is there has, so that a second run asks for the same."""
-    host = urlsplit(place.server).netloc
+    host = urlsplit(place.server).hostname or ""
     choice = Choice(main=place.main, hosted=not host or host == "github.com" or host.endswith(".ghe.com"))
     if len(steps) == 1:
         mode = "summary" if steps[0].inputs.get("mode") == "summary" else "comment"

@@ -164,7 +164,7 @@ class Git:
                 stdout=stdout,
             )
         except FileNotFoundError as error:
-            raise GitError(f"git {args[0]}: {error.filename!r} is missing; install git and put it on PATH") from None
+            raise GitError(f"git {args[0]}: {error.filename!r} is missing", "install git and put it on PATH") from None
         except OSError as error:
             raise DiskTrouble(f"git {args[0]}: {error.strerror}", DiskTrouble.usual_remedy) from None
         bound(process.pid)

@@ -83,7 +83,9 @@ class Clinic:
 
     def remember(self, *threads: Thread, cursor: datetime | None = None) -> None:
         """Have these threads in memory, on its branch."""
-        self.change(Changes(records=threads, cursor=cursor))
+        with closing(Memory(self.store(), repo=REPOSITORY).open()) as memory:
+            memory.stage(Changes(records=threads, cursor=cursor))
+            memory.commit("changes")
         self.github.repo.branches["precedent"] = "1" * 40
 
     def remember_in_parts(self, *threads: Thread) -> None:
@@ -92,17 +94,6 @@ class Clinic:
             memory.stage(Changes(records=threads))
             memory.rebuild_index()
             memory.commit("in parts")
-
-    def change(self, changes: Changes) -> None:
-        """Have memory take this in."""
-        with closing(Memory(self.store(), repo=REPOSITORY).open()) as memory:
-            memory.stage(changes)
-            memory.commit("changes")
-
-    def read(self, path: str) -> bytes:
-        """A file of the branch."""
-        with closing(self.store()) as store:
-            return store.open([path]).read([path])[path]
 
     def spoil(self, edits: Callable[[Snapshot], Edits]) -> None:
         """Write over files of the branch behind memory's back."""
@@ -147,10 +138,6 @@ def threads(count: int) -> list[Thread]:
         Thread(number, f"The importer fails, {number}", "Rows are lost.", "octocat", when, updated_at=when)
         for number in range(1, count + 1)
     ]
-
-
-def closed(thread: Thread) -> Thread:
-    return replace(thread, state="closed", closed_at=NOW - timedelta(days=29))
 
 
 def newer(data: bytes) -> bytes:

@@ -23,6 +23,7 @@ from bot.settings import Settings
 from tests.doors.clinic import NOW, REPOSITORY, Clinic, threads
 
 PLACE = Place(REPOSITORY, api="https://api.github.com")
+
 # A store in a folder
 
 

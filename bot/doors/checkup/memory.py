@@ -27,7 +27,7 @@ def branch(
     if isinstance(tip, AuthFailed):
         return Finding("branch", "error", _no_entry(tip, place, token=token), token_remedy(place))
     if isinstance(tip, StoreError):
-        return Finding("branch", "error", f"{place.branch} cannot be read: {tip.cause}", place.by_hand())
+        return Finding("branch", "error", f"{place.branch} cannot be read: {tip.cause}", tip.remedy or place.by_hand())
     if tip is None:
         says = f"there is no branch {place.branch}: nothing is remembered yet"
         return Finding("branch", "warning", says, place.by_hand())
