@@ -177,7 +177,7 @@ def _read(site: Site, store: Path, settings: Settings, given: argparse.Namespace
             found = history.glimpse(since)
         else:
             since, found = _newest(history, given.history or found.issues, found)
-        _announce(found, is_first=memory.cursor is None)
+        _announce(found)
         pace = Pace(Clock(time.monotonic, lambda _: None, forge.sit_out), datetime.now(UTC))
         with progress("Reading issues", found.changed) as tick:
             read = backfill(memory, _Watched(history, tick), pace, since, lambda _: ())
@@ -194,7 +194,7 @@ def _asking(site: Site, settings: Settings) -> tuple[GraphQLHistory, GitHubClien
 
 
 def _newest(history: GraphQLHistory, wanted: int, found: Glimpse) -> tuple[datetime, Glimpse]:
-    """The moment since when about so many issues changed, no fewer, and what there is to read from then on."""
+    """The moment from which on at least ``wanted`` issues changed, few more, and what there is to read since then."""
     early, late = FIRST_ISSUE, datetime.now(UTC)
     for _ in range(STEPS):
         if found.changed <= 1.1 * wanted:
@@ -208,11 +208,11 @@ def _newest(history: GraphQLHistory, wanted: int, found: Glimpse) -> tuple[datet
     return early, found
 
 
-def _announce(found: Glimpse, *, is_first: bool) -> None:
+def _announce(found: Glimpse) -> None:
     """What the reading will cost, on stderr, before it begins."""
-    part = f"{found.changed:,} of " if found.changed < found.issues else "all " if is_first else ""
-    requests = ceil(found.changed / PER_PAGE)
-    told = f"{found.name}: to read are {part}{count(found.issues, 'issue')} in {count(requests, 'request')}"
+    part = f"{found.changed:,} of" if found.changed < found.issues else "all"
+    requests = max(1, ceil(found.changed / PER_PAGE))
+    told = f"{found.name}: reading {part} {count(found.issues, 'issue')} in {count(requests, 'request')}"
     rate, points = found.rate, POINTS * requests
     if rate:
         told += f", for {points:,} of the {rate.left:,} points that are left of this hour"
