@@ -27,7 +27,7 @@ from bot.doors.checkup.place import GITHUB, api_of
 from bot.doors.given import address
 from bot.doors.output import Verdict
 from bot.doors.progress import progress
-from bot.doors.tokens import token_of
+from bot.doors.tokens import Token, token_of
 from bot.doors.try_options import Named
 from bot.duty import reason_to_pass
 from bot.errors import PrecedentError, UserError, WorldError
@@ -66,10 +66,8 @@ def run_try(given: argparse.Namespace) -> object:
     """What would have been said on the newest issues of a repository."""
     settings = _settings(given.config)
     page = _page_file(given)
-    server, api = _server_of(given, os.environ)
-    variable, token = ("", "") if given.offline else _token(server)
-    site = Site(given.repository.repository, token, api, server)
-    store = cache_folder() / "tries" / name_of(f"{api} {site.repository.lower()} {given.history or 'all'}")
+    site, variable = _site_of(given, os.environ)
+    store = cache_folder() / "tries" / name_of(f"{site.api_url} {site.repository.lower()} {given.history or 'all'}")
     try:
         found = None if given.offline else _read(site, store, settings, given)
         backtest, read_at = _replayed(site, store, settings, given.last, found)
@@ -88,9 +86,6 @@ def run_try(given: argparse.Namespace) -> object:
     private = "It holds text of a private repository: keep it where that may be read.\n"
     words = in_words(backtest).replace("\u00a0", " ")
     return f"{words}\n{private if found and found.is_private else ''}{page.as_uri()}\n"
-
-
-# -- what was given ------------------------------------------------------------------------------------------------
 
 
 def _settings(config: Path | None) -> Settings:
@@ -120,8 +115,8 @@ def _page_file(given: argparse.Namespace) -> Path:
     raise UserError(f"{path} cannot be written: name another file with --out")
 
 
-def _server_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[str, str]:
-    """The server, and its API. UserError where another one is named than the token is for."""
+def _site_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Site, str]:
+    """The repository, and the variable that holds the token. UserError where they do not fit together."""
     wanted: Named = given.repository
     server, api = (environ.get(name, "").strip() for name in ("GITHUB_SERVER_URL", "GITHUB_API_URL"))
     try:
@@ -129,29 +124,21 @@ def _server_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[s
         api = address(api) if api and not given.server else api_of(server)
     except argparse.ArgumentTypeError as error:
         raise UserError(f"GITHUB_SERVER_URL or GITHUB_API_URL: {error}") from error
-    if wanted.server in ("", server):
-        return server, api
-    raise UserError(
-        f"{wanted.repository} is on {wanted.server}, and the token is for {server}: "
-        f"if it is for the other one, add --server {wanted.server}"
-    )
-
-
-def _token(server: str) -> tuple[str, str]:
-    """The token for this server, after the variable that holds it."""
-    found = token_of(os.environ)
-    if not found.text:
+    if wanted.server not in ("", server):
+        raise UserError(
+            f"{wanted.repository} is on {wanted.server}, and the token is for {server}: "
+            f"if it is for the other one, add --server {wanted.server}"
+        )
+    token = Token() if given.offline else token_of(environ)
+    if not (token.text or given.offline):
         remedy = f"{_login('GH_TOKEN', server)}; it needs no scope for a public repository"
         raise UserError(f"no token in GH_TOKEN or GITHUB_TOKEN: {remedy}")
-    return found.variable, found.text
+    return Site(wanted.repository, token.text, api, server), token.variable
 
 
 def _login(variable: str, server: str) -> str:
     host = "" if server == GITHUB else f" --hostname {urlsplit(server).netloc}"
     return f"`export {variable}=$(gh auth token{host})`, or make one at {server}/settings/tokens"
-
-
-# -- reading -------------------------------------------------------------------------------------------------------
 
 
 class _Stopped(ForgeError):
@@ -190,7 +177,7 @@ def _read(site: Site, store: Path, settings: Settings, given: argparse.Namespace
             found = history.glimpse(since)
         else:
             since, found = _newest(history, given.history or found.issues, found)
-        _announce(found, is_first=memory.cursor is None)
+        _announce(found)
         pace = Pace(Clock(time.monotonic, lambda _: None, forge.sit_out), datetime.now(UTC))
         with progress("Reading issues", found.changed) as tick:
             read = backfill(memory, _Watched(history, tick), pace, since, lambda _: ())
@@ -207,7 +194,7 @@ def _asking(site: Site, settings: Settings) -> tuple[GraphQLHistory, GitHubClien
 
 
 def _newest(history: GraphQLHistory, wanted: int, found: Glimpse) -> tuple[datetime, Glimpse]:
-    """The moment since when about so many issues changed, no fewer, and what there is to read from then on."""
+    """The moment from which on at least ``wanted`` issues changed, few more, and what there is to read since then."""
     early, late = FIRST_ISSUE, datetime.now(UTC)
     for _ in range(STEPS):
         if found.changed <= 1.1 * wanted:
@@ -221,11 +208,11 @@ def _newest(history: GraphQLHistory, wanted: int, found: Glimpse) -> tuple[datet
     return early, found
 
 
-def _announce(found: Glimpse, *, is_first: bool) -> None:
+def _announce(found: Glimpse) -> None:
     """What the reading will cost, on stderr, before it begins."""
-    part = f"{found.changed:,} of " if found.changed < found.issues else "all " if is_first else ""
-    requests = ceil(found.changed / PER_PAGE)
-    told = f"{found.name}: to read are {part}{count(found.issues, 'issue')} in {count(requests, 'request')}"
+    part = f"{found.changed:,} of" if found.changed < found.issues else "all"
+    requests = max(1, ceil(found.changed / PER_PAGE))
+    told = f"{found.name}: reading {part} {count(found.issues, 'issue')} in {count(requests, 'request')}"
     rate, points = found.rate, POINTS * requests
     if rate:
         told += f", for {points:,} of the {rate.left:,} points that are left of this hour"
@@ -255,9 +242,6 @@ def _told(error: ForgeError, site: Site, variable: str) -> PrecedentError:
         case NoGraphQL():
             cause, again = f"{cause}, by which issues are read", "check --server or GITHUB_API_URL"
     return WorldError(f"{site.api_url} cannot be used: {cause}", again)
-
-
-# -- replaying and showing -----------------------------------------------------------------------------------------
 
 
 def _replayed(

@@ -47,7 +47,7 @@ def test_a_repository_is_read_and_shown(github: FakeGitHub, tries: Try) -> None:
     )
     assert address == Path(PAGE).absolute().as_uri()
     assert ended.err == (
-        f"{REPO}: to read are all 10 issues in 1 request, "
+        f"{REPO}: reading all 10 issues in 1 request, "
         "for 2 of the 999 points that are left of this hour; nothing is written there.\n"
     )
     shown = page()

@@ -32,7 +32,7 @@ def test_the_next_time_only_what_changed_is_read(github: FakeGitHub, tries: Try)
     ended = tries("--last", "3", "--json")
     assert queries(github) == GLIMPSES + 1
     assert ended.data["history"] == 2 * PER_PAGE + 1
-    assert f"to read are 7 of {2 * PER_PAGE + 1} issues in 1 request" in ended.err, "and those of five minutes before"
+    assert f"reading 7 of {2 * PER_PAGE + 1} issues in 1 request" in ended.err, "and those of five minutes before"
     assert [title in page() for title in ("A new one", "Another title")] == [True, True]
 
 
@@ -43,7 +43,7 @@ def test_of_a_long_history_the_part_is_read_that_changed_last(github: FakeGitHub
     ended = tries("--last", "3", "--history", str(PER_PAGE), "--json")
     assert PER_PAGE <= ended.data["history"] <= 1.1 * PER_PAGE
     assert ended.data["of"] == 3 * PER_PAGE
-    assert f"to read are {ended.data['history']} of {3 * PER_PAGE} issues" in ended.err
+    assert f"reading {ended.data['history']} of {3 * PER_PAGE} issues" in ended.err
     assert queries(github) < 40, "to find the moment takes a point for each halving of the time"
     again = tries("--last", "3", "--history", str(PER_PAGE), "--json")
     assert (again.data["history"], queries(github)) == (ended.data["history"], GLIMPSES + 1)
@@ -106,7 +106,7 @@ def test_ctrl_c_keeps_what_was_read(github: FakeGitHub, tmp_path: Path) -> None:
     again = started(github, tmp_path, "--last", "3", "--json")
     out, err = again.communicate(timeout=60)
     assert json.loads(out)["history"] == 2 * PER_PAGE
-    assert f"to read are {PER_PAGE + 6} of {2 * PER_PAGE} issues" in err, "the rest, and those of the last five minutes"
+    assert f"reading {PER_PAGE + 6} of {2 * PER_PAGE} issues" in err, "the rest, and those of the last five minutes"
 
 
 @pytest.mark.slow
