@@ -89,10 +89,10 @@ DRIFTS = {
     ),
     "an option that is gone": Drift(
         "bot/doors/options.py",
-        '    command.add_argument("--thorough", action="store_true", help="read every record, not 300 of them")\n',
+        '    command.add_argument("--verbose", action="store_true", help="show what is fine in full too")\n',
         "",
         COMMANDS,
-        "--thorough",
+        "--verbose",
     ),
     "the default of an option": Drift(
         "bot/doors/questions.py",
@@ -111,7 +111,7 @@ DRIFTS = {
         "docs/command-line.md", "(default 12,000)", "(default 10,000)", COMMANDS, "show --chars"
     ),
     "an option that a page invents": Drift(
-        "docs/command-line.md", "| `--thorough` |", "| `--complete` |", COMMANDS, "--complete"
+        "docs/command-line.md", "| `--verbose` |", "| `--complete` |", COMMANDS, "--complete"
     ),
     "a command that the README shows": Drift(
         "README.md", "precedent related auth", "precedent relate auth", COMMANDS, "relate"
