@@ -19,7 +19,7 @@ help: ## List the targets
 demo: $(VENV)/ready ## Show the bot at work: a repository on this machine, two events, the comment
 	@$(BIN)/python -m tools.demo
 
-test: $(VENV)/ready ## Run the tests that need only Python and git, in under two minutes
+test: $(VENV)/ready ## Run the tests that need only Python and git, in a few minutes
 	@$(BIN)/python -m pytest -n auto -m "$(MARKS)"
 
 test-all: $(VENV)/ready ## Run every test; container, browser and postgres fail where the part is missing
