@@ -180,7 +180,11 @@ def _text(body: bytes) -> str:
         data = json.loads(body)
     except ValueError:
         return ""
-    return str(data.get("body") or data.get("query") or data.get("content") or "") if isinstance(data, dict) else ""
+    if not isinstance(data, dict):
+        return ""
+    if "query" in data:  # two comments are folded by one text with two ids
+        return f"{data['query']}{json.dumps(data.get('variables'), sort_keys=True)}"
+    return str(data.get("body") or data.get("content") or "")
 
 
 def _is_limit(sent: Sent) -> bool:

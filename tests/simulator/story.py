@@ -139,14 +139,15 @@ class Story:
         return ran
 
     def settle(self, *, fully: bool) -> list[Ran]:
-        """Undisturbed runs until nothing waits any more, at most three; ``fully``: until each promise is seen kept."""
+        """Undisturbed runs until nothing waits any more, at most three; ``fully``: until each promise is seen kept, and
+        what a run wrote is seen too, which is news on its issue."""
         ran = []
         for _ in range(3):
             self.pass_time(900)
             ran.append(self.scene.act(self.scene.deliver("schedule")))
             self.tell(f"  {self.fake.clock.now[5:19]} settling run: {summary(ran[-1])}")
             self.tally.add("settling runs")
-            if not waits(self.scene, fully=fully):
+            if not waits(self.scene, fully=fully) and not (fully and ran[-1].seen.writes):
                 break
         return ran
 
