@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.comment.visible import one_line
 from bot.doors import listing
-from bot.doors.choosing import Choice, ThreadHits, WordSearch, in_memory
+from bot.doors.choosing import Choice, ThreadHits, WordSearch, in_memory, in_sessions
 from bot.doors.items import Item, Section
 from bot.doors.located import Place, Where
 from bot.doors.output import Verdict
@@ -38,8 +38,6 @@ def run_search(given: argparse.Namespace) -> object:
     choice = Choice(given.state, given.kind or "all", frozenset(given.label), author, given.since)
     asked = WordSearch(" ".join(given.words), choice, given.limit, given.expand, tuple(given.logs))
     if asked.is_of_sessions:
-        from bot.doors.choosing import in_sessions
-
         said = in_sessions(asked, Path.cwd(), "--", progress).passages
         heard: object = [passage(one) for one in said] if given.json else listing.passages(said)
         return answered(heard, given, found=bool(said))

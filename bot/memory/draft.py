@@ -140,9 +140,8 @@ class Draft(Changed):
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
             manifest = manifest.with_index(self._folder, ANALYSER_VERSION, LAYOUT)
-            found |= {
-                path: None for path in self._index_paths() if path[len(manifests.INDEX) + 1 :] not in manifest.index
-            }
+            kept = {f"{manifests.INDEX}/{name}" for name in manifest.index}
+            found |= {path: None for path in self._paths_in(manifests.INDEX) if path not in kept}
             new = manifest.index.keys() - self.manifest.index.keys()
             found |= {f"{manifests.INDEX}/{name}": self._folder / name for name in new}
             found |= self._part_edits(self._folder / PARTS_FOLDER)
@@ -281,21 +280,13 @@ class Draft(Changed):
     def _part_edits(self, folder: Path) -> dict[str, Path | None]:
         """The parts that were written, and all that lies where they belong and is none of the index's."""
         kept = {part_path(name): folder / name for name in (self._index.parts() if self._index else ())}
-        there = [
-            path
-            for path in (*self.snapshot.paths(manifests.PARTS), *self.snapshot.strangers(manifests.PARTS))
-            if is_fit(path)
-        ]
+        there = self._paths_in(manifests.PARTS)
         gone: dict[str, Path | None] = {path: None for path in there if path not in kept}
         return gone | {path: file for path, file in kept.items() if file.is_file()}
 
-    def _index_paths(self) -> list[str]:
-        """All that the store has where the index lies and that can be deleted."""
-        return [
-            path
-            for path in (*self.snapshot.paths(manifests.INDEX), *self.snapshot.strangers(manifests.INDEX))
-            if is_fit(path)
-        ]
+    def _paths_in(self, folder: str) -> list[str]:
+        """All that the store has in this folder and that can be deleted."""
+        return [path for path in (*self.snapshot.paths(folder), *self.snapshot.strangers(folder)) if is_fit(path)]
 
 
 def _folders(path: str) -> set[str]:
