@@ -24,10 +24,10 @@ def main() -> int:
 def _run() -> int:
     """The Action needs nothing of the command line, and is there sooner without it."""
     if sys.argv[1:] == ["action"]:
-        from bot.doors.action import main as act
+        from bot.action.main import run_action as act
 
         return act()
-    from bot.doors.cli import main as door
+    from bot.cli.main import main as door
 
     return door()
 

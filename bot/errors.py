@@ -1,4 +1,32 @@
-"""The three kinds of failure: the user's, the world's; everything else is a bug of ours."""
+"""Threads of the server go on after a bug: what they call is run here, and what was unexpected becomes a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+
+def bug(error: BaseException) -> str:
+    """An unexpected error as one line for a report: what and where, and none of the values, which may be anybody's."""
+    import traceback  # for a bug alone
+
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
+    return f"this is a bug of Precedent, please report it: {type(error).__name__} at {' > '.join(places[-8:])}"
+
+
+def guarded(call: Callable[[], object]) -> str:
+    """Call it; "" when it ended well, else what went wrong in a line. What ends the process passes through."""
+    try:
+        call()
+    except PrecedentError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - a thread of the server has nobody above it who would hear of a bug
+        return bug(error)
+    return ""
+
+
+# The three kinds of failure: the user's, the world's; everything else is a bug of ours.
 
 
 class PrecedentError(Exception):
@@ -24,3 +52,27 @@ class UserError(PrecedentError):
 
 class WorldError(PrecedentError):
     """Something outside failed: the network, GitHub, git, the disk. Reported in one line, exit code 1."""
+
+
+class StoreError(WorldError):
+    """The store could not be read or written; the message says what to do."""
+
+
+class UnreadableFile(StoreError):
+    """There is something else where files of ours belong: a link, a pipe, a file of any size. ``paths`` says where."""
+
+    def __init__(self, cause: str, paths: Iterable[str]) -> None:
+        super().__init__(cause)
+        self.paths = frozenset(paths)
+
+
+class PathClash(StoreError):
+    """A write would make files that are the folders of others. ``paths`` says which."""
+
+    def __init__(self, cause: str, paths: Iterable[str]) -> None:
+        super().__init__(cause)
+        self.paths = frozenset(paths)
+
+
+class TipMoved(Exception):
+    """Somebody else wrote first: take the newest snapshot, apply the changes again, and write again."""

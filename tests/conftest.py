@@ -9,7 +9,7 @@ import pytest
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themselves
 
-pytest_plugins = ["tests.fakes.fixtures"]
+pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

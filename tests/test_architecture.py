@@ -1,4 +1,4 @@
-"""The shape of the house: arrows, one importer for each foreign library, no clock in the middle, short pieces."""
+"""The order of the packages, unique class names, one importer for each library, a pure middle, short pieces."""
 
 import ast
 import re
@@ -12,62 +12,31 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-ARROWS = {
-    "errors": "",
-    "model": "",
-    "answer": "model",
-    "settings": "errors",
-    "config": "settings errors",
-    "inputs": "settings errors",
-    "archive": "model errors",
-    "reading": "model errors answer settings",
-    "ranking": "errors",
-    "numeric": "errors model",
-    "memory": "numeric ranking reading model errors settings archive",
-    "recall": "numeric ranking reading model errors answer settings",
-    "comment": "reading model errors answer settings config",
-    "github": "reading model errors settings archive",
-    "sources": "reading model errors settings archive",
-    "glance": "memory numeric ranking reading model errors settings archive sources",
-    "evaluation": "recall comment memory numeric ranking reading model errors answer settings archive",
-    "flow": "evaluation recall comment memory numeric ranking github sources "
-    "reading model errors answer settings config archive",
-    "server": "flow evaluation recall comment memory numeric ranking github sources "
-    "reading model errors answer settings config archive",
-    "doors": "glance server flow evaluation recall comment memory numeric ranking github sources "
-    "reading model errors answer settings config inputs archive",
-    "entry": "doors errors",
+ORDER = (
+    *("errors", "files", "domain", "settings", "reading", "git", "ranking", "index", "memory", "recall", "comment"),
+    *("github", "sources", "questions", "local_cache", "evaluation", "pipeline"),
+    *("action", "mcp", "server", "cli", "__main__"),
+)
+"""The packages, and the modules beside them. Each may import what stands before it."""
+
+FORBIDDEN = {
+    "recall": {"git", "memory", "index"},
+    "comment": {"git", "memory", "index", "recall"},
+    "github": {"memory"},
+    "sources": {"memory"},
+    "questions": {"git", "memory"},
+    "mcp": {"action"},
+    "server": {"action", "mcp"},
 }
-"""A room → the rooms that it may import from, beside itself."""
+"""A package → what it may not import although it stands before it."""
 
-ROOM_OF = {
-    "card": "model",
-    "indexed": "model",
-    "kept": "model",
-    "backfill": "flow",
-    "duty": "flow",
-    "forget": "flow",
-    "learning": "flow",
-    "lookout": "flow",
-    "missing": "flow",
-    "outfit": "flow",
-    "parts": "flow",
-    "plans": "flow",
-    "rebuild": "flow",
-    "renewal": "flow",
-    "replies": "flow",
-    "shown": "flow",
-    "feedback": "flow",
-    "voice": "flow",
-    "__main__": "entry",
-    "__init__": "entry",
-}
-"""Modules beside the rooms that are part of one."""
+CONTRACTS = {"recall": {"bot.index.protocol"}}
+"""What a package may know of another that it may not import: protocols and their errors."""
 
-CONTRACTS = {"bot.memory.index", "bot.memory.store"}
-"""What the pure rooms may know of memory: protocols and their errors."""
+DOORS = ("action", "mcp", "server", "cli", "__main__")
+"""Where a run begins and ends: only these print, and catch what nobody expected."""
 
-PURE = ("reading", "recall", "comment")
+PURE = ("reading", "recall", "comment", "questions")
 OUTSIDE = {
     *("asyncio", "ctypes", "ftplib", "glob", "http", "importlib", "io", "multiprocessing", "os", "pathlib", "pickle"),
     *("random", "secrets", "select", "shutil", "signal", "smtplib", "socket", "sqlite3", "ssl", "subprocess"),
@@ -92,11 +61,11 @@ CLOCKS = {
     "sleep",
 }
 STARTERS = {
-    "bot.memory.checkout_git": "git in a checkout",
-    "bot.memory.git": "git in a repository of our own",
-    "bot.memory.objects": "the same, for the processes that stay",
-    "bot.server.children": "our own workers",
-    "bot.server.startup": "git --version",
+    "bot.git.checkout": "git in a checkout",
+    "bot.git.repository": "git in a repository of our own",
+    "bot.git.objects": "the same, for the processes that stay",
+    "bot.server.processes": "our own workers",
+    "bot.server.startup_check": "git --version",
 }
 """The modules that may start a program, and which one."""
 
@@ -107,22 +76,26 @@ STARTING = re.compile(
 )
 """What starts programs in the standard library, by its dotted name."""
 
-OWN_REPOSITORIES = "bot.memory."
-"""Where `bot.memory.git.Git` may be used, which trusts the settings of the repository that it is given."""
+OWN_REPOSITORIES = ("bot.git.", "bot.memory.")
+"""Where `bot.git.repository.Git` may be used, which trusts the settings of the repository that it is given."""
 
-FOREIGN_PACKAGES = {"numpy": "bot.numeric", "whoosh": "bot.memory.whoosh", "githubkit": "bot.github"}
-"""Libraries that a package of ours, instead of one module, keeps to itself."""
+FOREIGN_PACKAGES = {
+    "numpy": ("bot.ranking", "bot.index"),
+    "whoosh": ("bot.index.whoosh",),
+    "githubkit": ("bot.github",),
+}
+"""Libraries that packages of ours, instead of one module, keep to themselves."""
 
 SERVING = {
-    "dbos": "bot.server.tickets",
+    "dbos": "bot.server.queue",
     "sqlalchemy": "bot.server.database",
     "starlette": "bot.server.web",
-    "uvicorn": "bot.server.listen",
+    "uvicorn": "bot.server.web",
     "prometheus_client": "bot.server.metrics",
     "psycopg": "",
-    "mcp": "bot.doors.agents.protocol",
-    "mcp_types": "bot.doors.agents.protocol",
-    "anyio": "bot.doors.agents.protocol",
+    "mcp": "bot.mcp.server",
+    "mcp_types": "bot.mcp.server",
+    "anyio": "bot.mcp.server",
 }
 """A library of the extras ``server`` and ``mcp`` → the only module that may import it."""
 
@@ -137,8 +110,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        first = self.name.split(".")[1] if "." in self.name else "__init__"
-        return ROOM_OF.get(first, first)
+        return self.name.split(".")[1] if "." in self.name else "__main__"
 
     @property
     def imports(self) -> set[str]:
@@ -171,15 +143,12 @@ def ours(one: Module, known: set[str]) -> set[str]:
     return {each for each in named if not any(other.startswith(f"{each}.") for other in named)} - {one.name}
 
 
-def crossed_arrows(one: Module, known: set[str]) -> list[str]:
-    allowed = {*ARROWS[one.room].split(), one.room}
-    wrong = []
-    for target in sorted(ours(one, known)):
-        room = module("", target).room
-        contract = one.room in ("recall", "comment") and target in CONTRACTS
-        if target != "bot" and room not in allowed and not contract:
-            wrong.append(f"{one.name} imports {target}")
-    return wrong
+def upward(one: Module, known: set[str]) -> list[str]:
+    """Its imports of packages that stand after its own, or that its own may not know."""
+    before = {*ORDER[: ORDER.index(one.room) + 1]} - FORBIDDEN.get(one.room, set())
+    contracts = CONTRACTS.get(one.room, set())
+    targets = sorted(ours(one, known) - {"bot"} - contracts)
+    return [f"{one.name} imports {target}" for target in targets if module("", target).room not in before]
 
 
 def impure(one: Module) -> list[str]:
@@ -253,18 +222,22 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
     return next((found for name in sorted(edges) if (found := walk(name, []))), [])
 
 
-def test_every_module_lives_in_a_room_that_the_plan_knows() -> None:
-    assert sorted({one.room for one in modules().values()} - set(ARROWS)) == []
+def test_every_module_is_in_a_package_of_the_order() -> None:
+    assert {one.room for one in modules().values()} == set(ORDER)
 
 
-def test_imports_follow_the_arrows() -> None:
+def test_imports_point_to_what_stands_before() -> None:
     known = set(modules())
-    assert [wrong for one in modules().values() for wrong in crossed_arrows(one, known)] == []
+    assert [wrong for one in modules().values() for wrong in upward(one, known)] == []
 
 
-def test_the_plan_itself_goes_in_one_direction() -> None:
-    assert circle({room: set(targets.split()) for room, targets in ARROWS.items()}) == []
-    assert {target for targets in ARROWS.values() for target in targets.split()} <= set(ARROWS)
+def test_no_two_classes_have_one_name() -> None:
+    places: dict[str, list[str]] = {}
+    for one in modules().values():
+        for node in one.tree.body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(one.name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_no_imports_go_in_a_circle() -> None:
@@ -285,8 +258,9 @@ def test_each_foreign_library_has_one_importer() -> None:
     importers: dict[str, set[str]] = {}
     for one in modules().values():
         for library in foreign(one):
-            package = FOREIGN_PACKAGES.get(library, "")
-            importers.setdefault(library, set()).add(package if package and one.name.startswith(package) else one.name)
+            packages = FOREIGN_PACKAGES.get(library, ())
+            is_at_home = one.name.startswith(packages) if packages else False
+            importers.setdefault(library, set()).add(library if is_at_home else one.name)
     assert {library: sorted(names) for library, names in importers.items() if len(names) > 1} == {}
 
 
@@ -306,14 +280,14 @@ def test_programs_are_started_where_they_belong() -> None:
 
 
 def test_git_is_started_in_a_checkout_by_one_module_and_elsewhere_in_repositories_of_our_own() -> None:
-    users = {name for name, one in modules().items() if "bot.memory.git.Git" in one.imports}
+    users = {name for name, one in modules().items() if "bot.git.repository.Git" in one.imports}
     assert sorted(name for name in users if not name.startswith(OWN_REPOSITORIES)) == []
-    users = {name for name, one in modules().items() if "bot.memory.checkout_git.CheckoutGit" in one.imports}
-    assert {"bot.doors.remotes", "bot.doors.worktree", "bot.doors.setting_up", "bot.memory.journal"} == users
+    users = {name for name, one in modules().items() if "bot.git.checkout.CheckoutGit" in one.imports}
+    assert {"bot.git.remote", "bot.cli.commands.init", "bot.memory.folder_store"} == users
 
 
 def test_only_doors_print() -> None:
-    assert [wrong for one in modules().values() if one.room not in ("doors", "entry") for wrong in prints(one)] == []
+    assert [wrong for one in modules().values() if one.room not in DOORS for wrong in prints(one)] == []
 
 
 def test_a_broad_except_outside_the_doors_raises_again() -> None:
@@ -323,7 +297,7 @@ def test_a_broad_except_outside_the_doors_raises_again() -> None:
     wrong = []
     for one, node in handlers:
         broad = node.type is None or ast.unparse(node.type) in ("Exception", "BaseException")
-        if broad and one.room not in ("doors", "entry") and not isinstance(node.body[-1], ast.Raise):
+        if broad and one.room not in DOORS and not isinstance(node.body[-1], ast.Raise):
             wrong.append(f"{one.name}:{node.lineno}")
     assert wrong == []
 
@@ -350,45 +324,48 @@ def test_pieces_are_short() -> None:
 
 
 KNOWN = {
+    "bot.index.protocol",
+    "bot.index.document",
     "bot",
-    "bot.model",
+    "bot.domain.thread",
     "bot.github",
     "bot.github.client",
     "bot.memory",
     "bot.memory.store",
-    "bot.memory.branch",
-    "bot.flow",
-    "bot.server.turn",
-    "bot.doors.cli",
+    "bot.memory.branch_store",
+    "bot.pipeline.handle",
+    "bot.server.reconcile",
+    "bot.cli.main",
 }
 
 
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("bot.recall.rank", "from bot.github.client import Client", ["bot.recall.rank imports bot.github.client"]),
-        ("bot.recall.rank", "from bot.github import client", ["bot.recall.rank imports bot.github.client"]),
-        ("bot.recall.rank", "def f():\n    import bot.memory.branch", ["bot.recall.rank imports bot.memory.branch"]),
-        ("bot.recall.rank", "from bot.memory.store import Store\nfrom bot.model import Thread", []),
-        ("bot.reading.words", "from bot.memory.store import Store", ["bot.reading.words imports bot.memory.store"]),
-        ("bot.duty", "from bot.github.client import Client", []),
-        ("bot.server.turn", "from bot.flow import handle\nfrom bot.github.client import Client", []),
-        ("bot.flow", "from bot.server.turn import turn", ["bot.flow imports bot.server.turn"]),
-        ("bot.server.run", "from bot.doors.cli import main", ["bot.server.run imports bot.doors.cli"]),
-        ("bot.model", "from bot.flow import handle", ["bot.model imports bot.flow"]),
+        ("bot.recall.answer", "from bot.github.client import Client", ["bot.github.client"]),
+        ("bot.recall.answer", "from bot.github import client", ["bot.github.client"]),
+        ("bot.recall.answer", "def f():\n    import bot.memory.branch_store", ["bot.memory.branch_store"]),
+        ("bot.recall.answer", "from bot.index.protocol import Query\nfrom bot.domain.thread import Thread", []),
+        ("bot.recall.answer", "from bot.index.document import document", ["bot.index.document"]),
+        ("bot.reading.analyzer", "from bot.memory.store import Store", ["bot.memory.store"]),
+        ("bot.pipeline.eligibility", "from bot.github.client import Client", []),
+        ("bot.server.reconcile", "from bot.pipeline.handle import handle\nfrom bot.github.client import Client", []),
+        ("bot.pipeline.handle", "from bot.server.reconcile import turn", ["bot.server.reconcile"]),
+        ("bot.server.processes", "from bot.cli.main import main", ["bot.cli.main"]),
+        ("bot.domain.thread", "from bot.pipeline.handle import handle", ["bot.pipeline.handle"]),
     ],
 )
-def test_an_arrow_in_the_wrong_direction_is_seen(name: str, text: str, expected: list[str]) -> None:
-    assert crossed_arrows(module(text, name), KNOWN) == expected
+def test_an_upward_import_is_seen(name: str, text: str, expected: list[str]) -> None:
+    assert upward(module(text, name), KNOWN) == [f"{name} imports {target}" for target in expected]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("bot.server.tickets", "from dbos import DBOS", []),
-        ("bot.server.ledger", "import sqlalchemy as sa", ["bot.server.ledger imports sqlalchemy"]),
+        ("bot.server.queue", "from dbos import DBOS", []),
+        ("bot.server.inbox", "import sqlalchemy as sa", ["bot.server.inbox imports sqlalchemy"]),
         ("bot.server.database", "import psycopg", ["bot.server.database imports psycopg"]),
-        ("bot.doors.operating", "def f():\n    import uvicorn", ["bot.doors.operating imports uvicorn"]),
+        ("bot.cli.commands.jobs", "def f():\n    import uvicorn", ["bot.cli.commands.jobs imports uvicorn"]),
     ],
 )
 def test_a_library_of_the_server_in_the_wrong_place_is_seen(name: str, text: str, expected: list[str]) -> None:
@@ -436,8 +413,8 @@ def test_what_is_pure_is_not_blamed() -> None:
     ],
 )
 def test_a_program_that_is_started_in_the_wrong_place_is_seen(text: str) -> None:
-    assert started(module(text, "bot.doors.sample"))
-    assert not started(module(text, "bot.memory.checkout_git"))
+    assert started(module(text, "bot.cli.sample"))
+    assert not started(module(text, "bot.git.checkout"))
 
 
 def test_a_circle_is_seen() -> None:

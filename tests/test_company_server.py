@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bot.doors.action import run
+from bot.action.main import run
 from tests.acceptance.stage import Stage, with_past
 from tools.snippets import ROOT
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from bot.doors.checkup import workflow as checkup
-from bot.inputs import INPUTS, Inputs
-from bot.settings import describe, rules
+from bot.cli.checks import github as checkup
+from bot.settings.schema import INPUTS, Inputs, describe, rules
 from tests.acceptance.stage import BOT, Stage, with_past
 from tools.snippets import ROOT, Block, _label, blocks, main, own, pages, scripts, whole, workflows
 
@@ -169,10 +168,10 @@ def test_the_examples_for_github_com_have_the_longer_queue_and_no_other() -> Non
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if EXAMPLES[name]["name"] == "Precedent"])
 def test_the_doctor_finds_nothing_in_an_example_but_the_placeholder(name: str) -> None:
-    found, wrong = checkup.find({name: workflows()[name].encode()}, is_ours=False)
+    found, wrong = checkup.find_workflows({name: workflows()[name].encode()}, is_ours=False)
     assert wrong == []
     is_shadow = any(step.inputs.get("mode") == "summary" for step in found)
-    said = {each.says for each in checkup.checks(found, comments=not is_shadow) if each.is_problem}
+    said = {each.says for each in checkup.check_workflow(found, comments=not is_shadow) if each.is_problem}
     left = {each for each in said if "OWNER is the README's placeholder" not in each}
     is_smallest = "schedule" not in triggers(EXAMPLES[name])
     assert left == (

@@ -1,4 +1,4 @@
-"""Fits the shipped ranking to the development data and writes bot/ranking.json.
+"""Fits the shipped ranking to the development data and writes bot/ranking/ranking.json.
 
     python -m tools.fit_ranking [--check] [--keep-orders] [--semantic FOLDER]
 
@@ -18,22 +18,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bot.archive import thread_from_archive
-from bot.doors.progress import progress
-from bot.evaluation.evaluate import Query, Trial, evaluate
-from bot.evaluation.examples import fit
-from bot.evaluation.labels import Links, Mark
-from bot.evaluation.replay import History
-from bot.memory.index import ARMS
-from bot.memory.learned import Embedder, embedded
-from bot.model import Thread, ThreadId
-from bot.numeric.embedder import open_embedder
-from bot.ranking import CONFIDENCE, MODEL_NAMES, SHOWN_FROM, Model, Ranking, ranking_fields, shipped
+from bot.cli.progress import progress
+from bot.domain.thread import Thread, ThreadId
+from bot.domain.thread_json import thread_from_archive
+from bot.evaluation.evaluate import EvaluationQuery, Trial, evaluate, fit_ranking
+from bot.evaluation.labels import LinkLabels, Mark
+from bot.evaluation.replay import ReplayHistory
+from bot.index.protocol import VECTOR_FIELDS
+from bot.memory.model_store import Embedder, embedded
+from bot.ranking.embedder import open_embedder
+from bot.ranking.weights import (
+    CONFIDENCE,
+    MODEL_NAMES,
+    SHOWN_FROM,
+    RankingModels,
+    RankingWeights,
+    ranking_fields,
+    shipped,
+)
 from tools.graded import Graded, fit_confidence, graded, read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared/data"
-TARGET = ROOT / "bot/ranking.json"
+TARGET = ROOT / "bot/ranking/ranking.json"
 CUT = SHOWN_FROM
 """A similarity is the probability that somebody who reads both calls the hit useful, unless a repository's own cut is
 higher. Of all that is shown four in five are useful then, as most of it is surer than the cut."""
@@ -56,16 +63,16 @@ class Archive:
     """A history with all that people said of it: in the threads, and in the labels that came with the archive."""
 
     name: str
-    history: History
-    links: Links
+    history: ReplayHistory
+    links: LinkLabels
 
 
 def read_archive(path: Path, name: str) -> Archive:
     """An archive of the development data."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    history = History.read(map(thread_from_archive, rows))
-    found = Links.read(history.threads)
+    history = ReplayHistory.read(map(thread_from_archive, rows))
+    found = LinkLabels.read(history.threads)
     return Archive(name, history, found.joined(_labels(rows, {thread.id: thread for thread in history.threads})))
 
 
@@ -88,10 +95,10 @@ def archives() -> list[Archive]:
     return [large, *(read_archive(path, path.name.split(".")[0]) for path in small)]
 
 
-def queries() -> list[Query]:
+def queries() -> list[EvaluationQuery]:
     """The development queries."""
     lines = (DATA / "rust_pre2015/queries.jsonl").read_text(encoding="utf-8").splitlines()
-    return [Query(row["id"], frozenset(row["relevant"])) for row in map(json.loads, lines)]
+    return [EvaluationQuery(row["id"], frozenset(row["relevant"])) for row in map(json.loads, lines)]
 
 
 def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
@@ -105,14 +112,14 @@ def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
     return replace(archive, history=replace(archive.history, arms=arms, embedder=embedder))
 
 
-def fit_orders(large: Archive, asked: Sequence[Query]) -> Ranking:
+def fit_orders(large: Archive, asked: Sequence[EvaluationQuery]) -> RankingModels:
     """The orders, from nothing."""
     with progress("Queries", len(asked)) as tick:
         _, examples = evaluate(large.history, asked, Trial({query.id: shipped() for query in asked}), tick)
-    return fit(examples, None, 1.0)
+    return fit_ranking(examples, None, 1.0)
 
 
-def graded_pairs(found: Sequence[Archive], ranking: Ranking, trains: bool) -> list[Graded]:
+def graded_pairs(found: Sequence[Archive], ranking: RankingModels, trains: bool) -> list[Graded]:
     """All graded pairs as this ranking sees them."""
     pairs = read_pairs(DATA / "related.jsonl")
     rows = []
@@ -134,7 +141,7 @@ def main() -> None:
     ranking = shipped() if chosen.keep_orders else fit_orders(found[0], asked)
     ranking = replace(ranking, with_text_model=shipped().with_text_model)
     rows = list[Graded]()
-    for arms in ((), ARMS[:2]):
+    for arms in ((), VECTOR_FIELDS[:2]):
         rows = graded_pairs(found, ranking, trains=bool(arms))
         ranking = ranking.with_model(arms, fitted(rows, ranking.model(arms), CUT))
     if chosen.semantic:
@@ -153,15 +160,19 @@ def main() -> None:
         TARGET.write_text(text, encoding="utf-8")
 
 
-def fitted(rows: Sequence[Graded], model: Model, cut: float) -> Model:
+def fitted(rows: Sequence[Graded], model: RankingWeights, cut: float) -> RankingWeights:
     """The model with the confidence that these grades teach."""
     found = fit_confidence(rows, model, [name for name in CONFIDENCE if name not in READ_BY_HAND])
     return replace(found, confidence={**found.confidence, **READ_BY_HAND}).with_cut(cut)
 
 
 def fit_text_model(
-    ranking: Ranking, found: Sequence[Archive], asked: Sequence[Query], embedder: Embedder, keeps_order: bool
-) -> Ranking:
+    ranking: RankingModels,
+    found: Sequence[Archive],
+    asked: Sequence[EvaluationQuery],
+    embedder: Embedder,
+    keeps_order: bool,
+) -> RankingModels:
     """The ranking with a model for memories that this text model reads."""
     read = [with_text_model(archive, embedder) for archive in found]
     if not keeps_order:
@@ -170,7 +181,7 @@ def fit_text_model(
     return replace(ranking, with_text_model=fitted(rows, ranking.with_text_model, CUT_WITH_MODEL))
 
 
-def compare(ours: Ranking, theirs: Ranking) -> str:
+def compare(ours: RankingModels, theirs: RankingModels) -> str:
     """The largest distance between the weights of two rankings, by part."""
     lines = []
     for name in MODEL_NAMES:

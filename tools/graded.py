@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.evaluate import masked
-from bot.evaluation.replay import History, epochs, pasts
-from bot.model import Thread
-from bot.numeric.fitting import fit_probability
-from bot.ranking import CONFIDENCE, Model, Ranking
+from bot.evaluation.replay import ReplayHistory, epochs, pasts
+from bot.ranking.fit import fit_probability
+from bot.ranking.weights import CONFIDENCE, RankingModels, RankingWeights
 from bot.recall.library import Library
-from bot.recall.mentioned import Place, canonical_chain, referenced
-from bot.recall.troubleshoot import Found, candidates, judged
+from bot.recall.mentions import canonical_chain, referenced
+from bot.recall.similar import SimilarThread, find_candidates, judge_candidates
 
 USEFUL = 2.0
 _SURER = {
@@ -61,7 +61,7 @@ class Graded:
     """A pair with the hit that shows it, None where nothing would ever be shown of it."""
 
     pair: Pair
-    found: Found | None
+    found: SimilarThread | None
 
     @property
     def evidence(self) -> Mapping[str, float]:
@@ -85,7 +85,7 @@ def read_pairs(path: Path) -> list[Pair]:
     ]
 
 
-def graded(history: History, pairs: Sequence[Pair], ranking: Ranking, *, trains: bool) -> Iterator[Graded]:
+def graded(history: ReplayHistory, pairs: Sequence[Pair], ranking: RankingModels, *, trains: bool) -> Iterator[Graded]:
     """The pairs of one archive, each issue asked when it was opened; ``trains``: with vectors of its own."""
     wanted = {pair.id for pair in pairs}
     asked = [thread for thread in history.threads if thread.id in wanted]
@@ -98,17 +98,19 @@ def graded(history: History, pairs: Sequence[Pair], ranking: Ranking, *, trains:
                     yield Graded(pair, next((one for one in found if _shows(one, pair.earlier)), None))
 
 
-def _found(thread: Thread, library: Library) -> list[Found]:
+def _found(thread: Thread, library: Library) -> list[SimilarThread]:
     opened, before = masked(thread, ()), thread.created_at
-    known = [key for one in referenced(opened, Place()) for key in canonical_chain(one, library, before, None)]
-    return judged(opened, candidates(opened, library, before, known), library, before)
+    known = [
+        key for one in referenced(opened, RepositoryAddress()) for key in canonical_chain(one, library, before, None)
+    ]
+    return judge_candidates(opened, find_candidates(opened, library, before, known), library, before)
 
 
-def _shows(found: Found, earlier: int) -> bool:
+def _shows(found: SimilarThread, earlier: int) -> bool:
     return earlier in (found.thread.id, *found.candidate.folded)
 
 
-def fit_confidence(rows: Sequence[Graded], model: Model, names: Sequence[str] = CONFIDENCE) -> Model:
+def fit_confidence(rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE) -> RankingWeights:
     """The model with the confidence that these grades teach."""
     seen = [one for one in rows if one.found]
     used = [name for name in names if any(name in one.evidence for one in seen)]
@@ -117,7 +119,7 @@ def fit_confidence(rows: Sequence[Graded], model: Model, names: Sequence[str] = 
     return replace(model, confidence=weights, intercept=intercept)
 
 
-def left_out(rows: Sequence[Graded], model: Model, names: Sequence[str] = CONFIDENCE) -> list[float]:
+def left_out(rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE) -> list[float]:
     """The confidence in each, fitted to the pairs of all other archives."""
     models = {
         name: fit_confidence([one for one in rows if one.pair.archive != name], model, names)

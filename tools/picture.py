@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 
 from bot.evaluation.report import render_report
-from bot.server.health import checks
-from bot.server.pages import status_page
+from bot.server.health import readiness_checks
+from bot.server.status_page import status_page
 from tests.comment.gallery import GALLERY, NOW, REPOSITORY, rendered
 from tests.evaluation.samples import generated
 from tests.server.gallery import NOW as STATUS_NOW
@@ -73,7 +73,7 @@ def report(folder: Path) -> Path:
 def status(folder: Path) -> Path:
     """The status page after a day that is made up."""
     file, ledger = folder / "status.html", a_day()
-    file.write_text(status_page(ledger, checks(ledger, OPTIONS, STATUS_NOW), STATUS_NOW), encoding="utf-8")
+    file.write_text(status_page(ledger, readiness_checks(ledger, OPTIONS, STATUS_NOW), STATUS_NOW), encoding="utf-8")
     return file
 
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bot.doors.agents.offered import TOOLS
-from bot.inputs import INPUTS, OVERRIDES, Inputs
-from bot.settings import Described, describe, rules
+from bot.mcp.tools import TOOLS
+from bot.settings.schema import INPUTS, OVERRIDES, Described, Inputs, describe, rules
 
 PARAMETERS = "parameters"
 """Between `<!-- parameters -->` and `<!-- /parameters -->` in docs/mcp.md stand the parameters of the tools."""
@@ -136,7 +135,7 @@ def _default(name: str, shape: dict[str, Any], schema: dict[str, Any]) -> str:
 def inputs(action: dict[str, Any]) -> str:
     """The inputs as action.yml declares them, with what the code takes."""
     if unknown := sorted(set(action["inputs"]) ^ set(INPUTS)):
-        raise ValueError(f"only one of action.yml and bot/inputs.py has {', '.join(unknown)}")
+        raise ValueError(f"only one of action.yml and bot/settings/schema.py has {', '.join(unknown)}")
     rows = []
     for name in INPUTS:
         given = action["inputs"][name]

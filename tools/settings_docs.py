@@ -13,10 +13,10 @@ from pathlib import Path
 
 import yaml
 
-from bot.config import CONFIG_PATH
-from bot.doors.setting_up import workflow
-from bot.ranking import CONFIDENCE, MODEL_NAMES, ORDER, SHOWN_FROM, shipped
-from bot.settings import Described, Value, describe
+from bot.cli.commands.init import workflow_text
+from bot.ranking.weights import CONFIDENCE, MODEL_NAMES, ORDER, SHOWN_FROM, shipped
+from bot.settings.schema import Described, Value, describe
+from bot.settings.yaml_file import CONFIG_PATH
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -157,7 +157,7 @@ def weights() -> str:
 def with_workflow(text: str) -> str:
     """The README with the workflow that `precedent init` writes; as it is where it shows none."""
     shown = re.compile(r"(?<=^```yaml\n)name: Precedent\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
-    return shown.sub(lambda _: workflow(), text, count=1)
+    return shown.sub(lambda _: workflow_text(), text, count=1)
 
 
 def pages() -> dict[Path, str]:

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-from bot.doors.archives import read_archive
-from bot.kept import Changes
-from bot.memory.branch import BranchStore
+from bot.domain.changes import Changes
+from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
+from bot.sources.archive_file import read_archive
 from tests.memory.remotes import bare_repository, commit, git
 
 ROOT = Path(__file__).resolve().parents[1]

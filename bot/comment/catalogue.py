@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from bot.comment.clean_text import account, clean
 from bot.comment.defang import hazard
-from bot.comment.visible import clean
-from bot.comment.wording import PLACEHOLDER, Words
-from bot.config import Placed, load_texts
-from bot.settings import SettingsError, shown
+from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, ThreadId
+from bot.settings.schema import SettingsError, shown
+from bot.settings.yaml_file import PlacedText, load_texts
 
 NAME = ".github/precedent/words.yml"
 MAX_CHARS = 300
@@ -54,7 +56,7 @@ def own_words(shipped: Words, text: str) -> Words:
     return Words({**shipped.texts, **given})
 
 
-def _checked(name: str, written: Placed, shipped: Mapping[str, str]) -> str:
+def _checked(name: str, written: PlacedText, shipped: Mapping[str, str]) -> str:
     if name not in shipped:
         raise SettingsError(f"{written.place}: unknown name {shown(name)}; {_nearest(name, shipped, 'names')}")
     if problem := fault(name, written.text, shipped[name]):
@@ -111,3 +113,138 @@ def _nearest(name: str, known: Mapping[str, object], what: str) -> str:
     if what == "names":
         return "the names are those of templates/words.yml"
     return f"known here: {', '.join(f'{{{each}}}' for each in known) or 'none'}"
+
+
+# What the bot says: the catalogue of its words with days, counts and names spelled by it, and plain English.
+
+
+PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
+"""What stands for a value in a text of the catalogue; a value is put there as it is, and never looked at again."""
+
+FIXED = (
+    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided",
+    "summary", "why", "changed", "nothing_found", "possibly_related",
+)  # fmt: skip
+"""The texts that templates find under ``words``, beside the two sentences of the last line."""
+
+COMMANDS = {
+    "search": "`/precedent search WORDS`",
+    "context": "`/precedent context #N`",
+    "refresh": "`/precedent refresh`",
+    "wrong": "`/precedent wrong #N`",
+    "off": "`/precedent off`",
+    "on": "`/precedent on`",
+    "forget": "`/precedent forget`",
+}
+"""What may be asked, in the order in which it is listed."""
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+_CLOSED_AS = {
+    "completed": "ended_completed",
+    "not_planned": "ended_not_planned",
+    "duplicate": "ended_duplicate_unknown",
+}
+_AGES = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The texts of ``templates/words.yml`` by name, some of them in the words of a repository.
+
+    The texts hold nothing but words and placeholders, so what is made of them is harmless where the values are. Days,
+    counts and names are plain text: a day may begin with ``3.``, which Markdown would take for a list.
+    """
+
+    texts: Mapping[str, str]
+
+    def say(self, name: str, **values: str) -> str:
+        """The text of this name with its values. Raises KeyError for a name or a value that is not there."""
+        return PLACEHOLDER.sub(lambda found: values[found[1]], self.texts[name])
+
+    def count(self, name: str, number: int) -> str:
+        """``1 comment``, ``1,204 comments``: the text ``NAME_one`` or ``NAME_many``."""
+        return self.say(f"{name}_{'one' if number == 1 else 'many'}", count=self.number(number))
+
+    def number(self, number: int) -> str:
+        """A whole number, its thousands set apart."""
+        return f"{number:,}".replace(",", self.texts["thousands"])
+
+    def day(self, moment: datetime) -> str:
+        """The calendar day in UTC, as ``12 March 2025``; no locale takes part. A naive moment is taken as UTC."""
+        utc = _utc(moment)
+        month = self.texts["months"].split(",")[utc.month - 1].strip()
+        return self.say("day", day=str(utc.day), month=month, year=str(utc.year))
+
+    def age(self, since: datetime, now: datetime) -> str:
+        """How old it is, in the largest unit that fits twice, at least in days: ``4 days old``, ``opened today``."""
+        days = (_utc(now) - _utc(since)).days
+        for length, name in _AGES:
+            if days >= length * 2:
+                return self.say(name, count=self.number(days // length))
+        return self.count("age_days", days) if days >= 1 else self.texts["age_today"]
+
+    def closed(self, state_reason: str | None) -> str:
+        """How GitHub says that a thread was closed; a reason that is not known adds nothing."""
+        return self.texts[_CLOSED_AS.get((state_reason or "").lower(), "ended_closed")]
+
+    def numbered(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+        """A thread by its id, never as ``#12``, which GitHub would turn into a link on the other issue."""
+        if isinstance(thread, str):
+            return thread
+        return self.say("pull_request" if kind is Kind.PULL else "issue", number=str(thread))
+
+    def speaker(self, author: str | None, role: str | None) -> str:
+        """Who speaks, by role where it carries weight, otherwise by login (raw: defang it)."""
+        if role in MAINTAINER_ROLES:
+            return self.texts["maintainer"]
+        if role == "CONTRIBUTOR":
+            return self.texts["contributor"]
+        name = account(author or GHOST)
+        titles = [GHOST, self.texts["maintainer"].casefold(), self.texts["contributor"].casefold()]
+        return self.texts["participant"] if name.casefold() in titles else name
+
+    def footer(self, searched: int, shown: Sequence[ThreadId], *, commands: bool) -> dict[str, str]:
+        """The two sentences of the last line: that a bot wrote this and from how much; how to correct or silence it.
+
+        ``shown`` are the threads that may be called wrong: a single one is named by its number.
+        """
+        known = searched >= 1
+        return {
+            "provenance": self.count("provenance", searched) if known else self.texts["provenance_unknown"],
+            "controls": self._controls(shown) if commands else self.texts["controls_quiet"],
+        }
+
+    def _controls(self, shown: Sequence[ThreadId]) -> str:
+        if not shown:
+            return self.say("controls_off", off=COMMANDS["off"])
+        number = shown[0] if len(shown) == 1 and isinstance(shown[0], int) else "N"
+        return self.say("controls", wrong=COMMANDS["wrong"].replace("N", str(number)), off=COMMANDS["off"])
+
+    def fixed(self) -> dict[str, str]:
+        """The texts that templates find under ``words`` in every comment."""
+        return {name: self.texts[name] for name in FIXED}
+
+
+def day(moment: datetime) -> str:
+    """The calendar day in UTC in English, as ``12 March 2025``. A naive moment is taken as UTC."""
+    utc = _utc(moment)
+    return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 comment``, ``1,204 comments``, in English."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def numbered(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+    """A thread by its id in English, never as ``#12``."""
+    if isinstance(thread, str):
+        return thread
+    return f"pull request {thread}" if kind is Kind.PULL else f"issue {thread}"
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
-from bot.comment.visible import clean, cut, one_line
+from bot.comment.clean_text import clean, cut, one_line
 
 BREAK = "\u200b"
 """Put where GitHub would see a mention, a reference or an address; readers see nothing."""

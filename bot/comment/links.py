@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from bot.model import Kind, ThreadId
+from bot.domain.thread import Kind, ThreadId
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+", re.ASCII)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.ASCII)
@@ -14,7 +14,7 @@ _REDIRECT = "https://redirect.github.com"
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class CommentLinks:
     """Where things are. Every method returns an absolute URL, or "" where there is nothing to link to.
 
     ``redirect`` sends links through the host that GitHub keeps for links without a backlink

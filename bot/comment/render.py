@@ -9,31 +9,17 @@ from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
 
-from bot.answer import Context
-from bot.comment.catalogue import own_words
+from bot.comment.catalogue import Words, own_words
 from bot.comment.defang import inline
-from bot.comment.links import Links
-from bot.comment.sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
-from bot.comment.scene import QUOTE_CHARS
-from bot.comment.view import Item, view_of
-from bot.comment.wording import Words
-from bot.config import load_texts
+from bot.comment.links import CommentLinks
+from bot.comment.marker import marker
+from bot.comment.outcome_text import QUOTE_CHARS
+from bot.comment.template_sandbox import SOURCE_CHARS, Sandbox, TemplateFault, TooLong, render_trusted
+from bot.comment.template_view import Item, view_of
+from bot.domain.answer import Context
+from bot.domain.thread import ThreadId
 from bot.errors import UserError, WorldError
-from bot.model import ThreadId
-
-__all__ = [
-    "MAX_BYTES",
-    "MAX_CHARS",
-    "SHIPPED",
-    "WORDS",
-    "Links",
-    "Rendered",
-    "Renderer",
-    "find_marker",
-    "marker",
-    "render_page",
-    "withdrawn",
-]
+from bot.settings.yaml_file import load_texts
 
 MAX_CHARS = 60_000
 MAX_BYTES = 65_536
@@ -55,7 +41,6 @@ PAGES = (
     *("status.html.j2", "delivery.html.j2", "status.css"),
 )
 
-_INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _BLANK_LINES = re.compile(r"\n{3,}")
 _SPEAKS_FOR_A_PERSON = re.compile(
     r"[*_~\"“(+-]{0,20}(?:duplicate of|close[sd]?|fix(?:e[sd])?|resolve[sd]?)[: \t*_]{0,8}"
@@ -71,24 +56,6 @@ class Rendered:
 
     text: str
     problem: str | None = None
-
-
-def marker(instance: str = "action", reply_to: int | None = None) -> str:
-    """The hidden first line by which a comment of ours is found again, together with the id of its author.
-
-    Two installations on one repository have different ``instance`` names: letters, digits, ``_``, ``.`` and single
-    hyphens, else UserError (a double hyphen would end the HTML comment).
-    ``reply_to`` is the id of the comment that is answered; each has a reply of its own.
-    """
-    if not _INSTANCE.fullmatch(instance) or "--" in instance or instance.endswith("-"):
-        raise UserError(f"instance name {instance[:70]!r}: use 1 to 64 letters, digits, '_', '.' and single '-'")
-    return f"<!-- precedent:v1 id={instance}{f' reply={reply_to}' if reply_to is not None else ''} -->"
-
-
-def find_marker(text: str, instance: str = "action", reply_to: int | None = None) -> bool:
-    """Whether the first line of a comment is our marker. Anyone can write it: check the comment's author too."""
-    first, _, _ = text.lstrip("\ufeff \t\r\n").partition("\n")
-    return first.rstrip() == marker(instance, reply_to)
 
 
 def withdrawn(first_line: str, words: Words | None = None, *, off: bool = False) -> str:
@@ -126,7 +93,7 @@ class Renderer:
         self,
         templates: Path = SHIPPED,
         overrides: Mapping[str, str] | None = None,
-        links: Links | None = None,
+        links: CommentLinks | None = None,
         *,
         instance: str = "action",
         commands: bool = True,
@@ -139,7 +106,7 @@ class Renderer:
         self._problem = _joined(*problems, problem)
         self._shipped = _compiled_once(tuple(shipped.items()))
         self._custom = Sandbox(shipped | {f"shipped/{name}": shipped[name] for name in NAMES} | kept) if kept else None
-        self._links = links or Links()
+        self._links = links or CommentLinks()
         self._instance = instance
         self._commands = commands
         marker(instance)

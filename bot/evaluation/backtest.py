@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, perf_counter
 
-from bot.answer import Context, Speak
+from bot.domain.answer import Context, Speak
+from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.evaluate import masked
-from bot.evaluation.labels import Links
-from bot.evaluation.replay import History, Past, epochs, pasts
-from bot.evaluation.results import Relations, Replayed, Shown
-from bot.model import Thread
-from bot.ranking import Ranking
-from bot.reading.words import terms
-from bot.recall.answering import decide, recall
+from bot.evaluation.labels import LinkLabels
+from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
+from bot.evaluation.results import Relations, Replayed, ShownThread
+from bot.ranking.order import Candidate
+from bot.ranking.weights import RankingModels
+from bot.reading.analyzer import terms
+from bot.recall.answer import decide, recall
 from bot.recall.library import WithoutWords
-from bot.recall.mentioned import Place, canonical_chain, referenced
-from bot.recall.rank import Candidate
-from bot.recall.troubleshoot import candidates, judged
-from bot.settings import Settings
+from bot.recall.mentions import canonical_chain, referenced
+from bot.recall.similar import find_candidates, judge_candidates
+from bot.settings.schema import Settings
 
 Progress = Callable[[int], None]
 Render = Callable[[Thread, Context], str]
@@ -33,15 +33,15 @@ class Watch:
     ``render`` None leaves the comments out.
     """
 
-    ranking: Ranking
+    ranking: RankingModels
     settings: Settings
-    place: Place = field(default_factory=Place)
+    place: RepositoryAddress = field(default_factory=RepositoryAddress)
     render: Render | None = None
     trains: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReplayedHits:
     """A replayed thread and the candidates behind its hits, in the same order."""
 
     replayed: Replayed
@@ -49,13 +49,13 @@ class Seen:
 
 
 def replay(
-    history: History,
-    links: Links,
+    history: ReplayHistory,
+    links: LinkLabels,
     asked: Sequence[Thread],
     watch: Watch,
     tick: Progress = lambda _: None,
     until: float | None = None,
-) -> Iterator[Seen]:
+) -> Iterator[ReplayedHits]:
     """These threads, newest first, each against the older ones as they were; it ends at ``until`` (monotonic time)."""
     for epoch, past in pasts(history, reversed(epochs(history, asked)), trains=watch.trains):
         library = past.ranked_by(watch.ranking)
@@ -66,19 +66,19 @@ def replay(
             tick(1)
 
 
-def newest(history: History, count: int) -> list[Thread]:
+def newest(history: ReplayHistory, count: int) -> list[Thread]:
     """The newest issues that a person opened, oldest first."""
     fit = [thread for thread in history.threads if thread.kind == "issue" and not thread.is_bot]
     return fit[-count:]
 
 
-def _one(thread: Thread, library: Past, relations: Relations, watch: Watch) -> Seen:
+def _one(thread: Thread, library: PastLibrary, relations: Relations, watch: Watch) -> ReplayedHits:
     opened = masked(thread, ())
     started = perf_counter()
     best = _best(opened, library, watch)
     related = relations.all
     hits = tuple(
-        Shown(
+        ShownThread(
             id=c.entry.id,
             title=c.entry.title,
             is_open=c.entry.open_at(thread.created_at),
@@ -95,7 +95,7 @@ def _one(thread: Thread, library: Past, relations: Relations, watch: Watch) -> S
     rank = next(places, None)
     said = _comment(opened, library, watch)
     one = Replayed(thread.id, thread.title, thread.created_at, hits, relations, rank, ms, *said)
-    return Seen(one, tuple(c for c, _ in best.hits))
+    return ReplayedHits(one, tuple(c for c, _ in best.hits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +104,22 @@ class _Best:
     hits: tuple[tuple[Candidate, tuple[str, ...]], ...]
 
 
-def _best(opened: Thread, library: Past, watch: Watch) -> _Best:
+def _best(opened: Thread, library: PastLibrary, watch: Watch) -> _Best:
     """All candidates in order, and those that fill the places of a comment, as `recall` has them."""
     before, place = opened.created_at, watch.place
     known = [key for one in referenced(opened, place) for key in canonical_chain(one, library, before, place.repo)]
-    ranked = candidates(opened, library, before, known)
+    ranked = find_candidates(opened, library, before, known)
     if not terms(opened.title):
         return _Best(ranked.candidates, ())
     limits = watch.settings.troubleshooting
     library_read = WithoutWords(library, watch.settings.ignore.people)
-    found = [one for one in judged(opened, ranked, library_read, before) if one.why]
+    found = [one for one in judge_candidates(opened, ranked, library_read, before) if one.why]
     closed = [one for one in found if one.thread.is_closed][: limits.max_results]
     still_open = [one for one in found if not one.thread.is_closed][: limits.open_results]
     return _Best(ranked.candidates, tuple((one.candidate, one.why) for one in (*closed, *still_open)))
 
 
-def _comment(opened: Thread, library: Past, watch: Watch) -> tuple[str, int]:
+def _comment(opened: Thread, library: PastLibrary, watch: Watch) -> tuple[str, int]:
     """The comment, and how many threads the text points at."""
     if watch.render is None:
         return "", 0

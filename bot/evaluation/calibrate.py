@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bot.evaluation.backtest import Seen
+from bot.evaluation.backtest import ReplayedHits
 from bot.evaluation.labels import NO_FEEDBACK, Feedback
 from bot.evaluation.metrics import reaching
 from bot.evaluation.results import Replayed
-from bot.ranking import Model
+from bot.ranking.weights import RankingWeights
 
 USUAL_SHARE = 0.125
 """Of the issues: a repository of its own cut gives a hit to no more than these by itself."""
@@ -28,17 +28,17 @@ STRENGTH = 20.0
 class Calibration:
     """A model with a cut of its own, and in plain words why; ``is_own``: the cut is not the shipped one."""
 
-    model: Model
+    model: RankingWeights
     reason: str
     is_own: bool
 
 
-def refitted(seen: Sequence[Seen], model: Model, feedback: Feedback = NO_FEEDBACK) -> Model:
+def refitted(seen: Sequence[ReplayedHits], model: RankingWeights, feedback: Feedback = NO_FEEDBACK) -> RankingWeights:
     """The model with confidences drawn towards what people said of hits that they saw.
 
     What they link has no part in it: most of what is worth showing is never linked, so links teach the order alone.
     """
-    from bot.numeric.fitting import fit_probability
+    from bot.ranking.fit import fit_probability
 
     told = [
         (candidate.evidence, feedback[one.replayed.id, hit.id])
@@ -56,7 +56,7 @@ def refitted(seen: Sequence[Seen], model: Model, feedback: Feedback = NO_FEEDBAC
     return replace(model, confidence=weights, intercept=intercept)
 
 
-def by_share(replayed: Sequence[Replayed], model: Model, share: float) -> Calibration:
+def by_share(replayed: Sequence[Replayed], model: RankingWeights, share: float) -> Calibration:
     """The cut at which this share of the threads has a hit to show."""
     if len(replayed) < LEAST_THREADS:
         return _kept(model, f"only {len(replayed)} issues could be replayed, {LEAST_THREADS} are needed")
@@ -67,7 +67,7 @@ def by_share(replayed: Sequence[Replayed], model: Model, share: float) -> Calibr
     return Calibration(model.with_cut(cut), f"{share:.1%} of {len(replayed)} replayed issues have a hit", True)
 
 
-def by_precision(replayed: Sequence[Replayed], model: Model, precision: float) -> Calibration:
+def by_precision(replayed: Sequence[Replayed], model: RankingWeights, precision: float) -> Calibration:
     """The lowest cut at which this share of the comments shows something that people linked later.
 
     Links understate, see `bot.evaluation.metrics`: 0.3 of the comments with a link is about 0.8 of them worth reading.
@@ -84,12 +84,12 @@ def by_precision(replayed: Sequence[Replayed], model: Model, precision: float) -
     return _kept(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
 
 
-def arms_of(seen: Sequence[Seen]) -> frozenset[str]:
+def vector_fields_of(seen: Sequence[ReplayedHits]) -> frozenset[str]:
     """The arms by which anything was found."""
     return frozenset(arm for one in seen for candidate in one.candidates for arm in candidate.hit.near)
 
 
-def recut(one: Seen, model: Model, threshold: float) -> Seen:
+def recut(one: ReplayedHits, model: RankingWeights, threshold: float) -> ReplayedHits:
     """What was seen, with the similarities of another model."""
     hits = []
     for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True):
@@ -104,5 +104,5 @@ def _best(one: Replayed) -> float:
     return max((hit.confidence for hit in one.hits), default=0.0)
 
 
-def _kept(model: Model, why: str) -> Calibration:
+def _kept(model: RankingWeights, why: str) -> Calibration:
     return Calibration(model, f"the cut is kept as it is: {why}", False)

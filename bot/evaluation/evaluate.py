@@ -8,25 +8,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic, perf_counter
 
-from bot.evaluation.examples import MOST_EXAMPLES, Example, example, fit, own_ranking
-from bot.evaluation.labels import Links
-from bot.evaluation.replay import History, Past, epochs, pasts
-from bot.model import Thread, ThreadId
-from bot.ranking import ORDER, Model, Ranking, shipped
-from bot.recall.mentioned import Place, referenced
-from bot.recall.rank import Ranked
-from bot.recall.troubleshoot import candidates
+from bot.domain.thread import RepositoryAddress, Thread, ThreadId
+from bot.evaluation.labels import LinkLabels
+from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
+from bot.index.protocol import VECTOR_FIELDS
+from bot.ranking.order import RankedCandidates
+from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
+from bot.recall.mentions import referenced
+from bot.recall.similar import find_candidates
 
 Progress = Callable[[int], None]
 
 ROUNDS = 2
-_PLAIN = Model({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
-UNTAUGHT = Ranking(_PLAIN, _PLAIN, _PLAIN)
+_PLAIN = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
+UNTAUGHT = RankingModels(_PLAIN, _PLAIN, _PLAIN)
 """What picks candidates where nothing may be known of the queries: likeness alone, every arm as much as the other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class EvaluationQuery:
     """A thread whose earlier duplicates are known."""
 
     id: ThreadId
@@ -34,7 +34,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EvaluationResult:
     """``rank``: the place of the first relevant thread, from 1; None where it is no candidate. ``ms``: time taken."""
 
     id: ThreadId
@@ -47,13 +47,13 @@ class Trial:
     """What is tried: the ranking for each query (None: the shipped one, fitted to the history as it goes), and how
     many days before a query its candidates may have been created (None: all history)."""
 
-    rankings: Mapping[ThreadId, Ranking] | None = None
+    rankings: Mapping[ThreadId, RankingModels] | None = None
     window: timedelta | None = None
 
 
 def evaluate(
-    history: History, queries: Sequence[Query], trial: Trial, tick: Progress = lambda _: None
-) -> tuple[list[Found], list[Example]]:
+    history: ReplayHistory, queries: Sequence[EvaluationQuery], trial: Trial, tick: Progress = lambda _: None
+) -> tuple[list[EvaluationResult], list[Example]]:
     """Where each query finds what is relevant to it, oldest query first, and the examples that they give.
 
     Without rankings of its own the trial learns on the way, as a repository does: from the duplicates that had been
@@ -62,10 +62,10 @@ def evaluate(
     wanted = {query.id: query.relevant for query in queries}
     asked = [thread for thread in history.threads if thread.id in wanted]
     learns = trial.rankings is None
-    links = Links.read(history.threads) if learns else Links({}, ())
+    links = LinkLabels.read(history.threads) if learns else LinkLabels({}, ())
     taught = _taught(history, links, asked)
     lessons = [thread for thread in history.threads if thread.id in taught and thread.id not in wanted]
-    found: list[Found] = []
+    found: list[EvaluationResult] = []
     own: list[Example] = []
     examples: list[Example] = []
     for epoch, past in pasts(history, epochs(history, [*asked, *lessons])):
@@ -82,7 +82,7 @@ def evaluate(
     return found, examples
 
 
-def lessons(history: History, links: Links, ranking: Ranking, until: float) -> Iterator[Example]:
+def lessons(history: ReplayHistory, links: LinkLabels, ranking: RankingModels, until: float) -> Iterator[Example]:
     """What the marked duplicates of a history teach, newest first; it ends at ``until`` (monotonic time)."""
     marked = set(links.duplicates()[-2 * MOST_EXAMPLES :])
     parts = epochs(history, [thread for thread in history.threads if thread.id in marked])
@@ -95,13 +95,13 @@ def lessons(history: History, links: Links, ranking: Ranking, until: float) -> I
 
 
 def by_folds(
-    history: History,
-    queries: Sequence[Query],
+    history: ReplayHistory,
+    queries: Sequence[EvaluationQuery],
     folds: int,
     window: timedelta | None,
     tick: Progress = lambda _: None,
     names: Sequence[str] = ORDER,
-) -> list[Found]:
+) -> list[EvaluationResult]:
     """Like `evaluate`, each query ranked with weights that were fitted to the other folds only, from nothing.
 
     Folds are stretches of time of equal numbers of queries. Weights are fitted ROUNDS times, each time among the
@@ -116,15 +116,15 @@ def by_folds(
     rankings = [UNTAUGHT] * folds
     for _ in range(ROUNDS):
         taught = _folds_taught(history, ordered, rankings, held, window)
-        rankings = [fit(examples, None, 1.0, names) for examples in taught]
+        rankings = [fit_ranking(examples, None, 1.0, names) for examples in taught]
     trial = Trial({query.id: rankings[fold_at[created[query.id]]] for query in ordered}, window)
     return evaluate(history, ordered, trial, tick)[0]
 
 
 def _folds_taught(
-    history: History,
-    queries: Sequence[Query],
-    rankings: Sequence[Ranking],
+    history: ReplayHistory,
+    queries: Sequence[EvaluationQuery],
+    rankings: Sequence[RankingModels],
     held: Sequence[frozenset[ThreadId]],
     window: timedelta | None,
 ) -> list[list[Example]]:
@@ -157,16 +157,16 @@ def _citation(key: ThreadId) -> str:
     return rf"{name}(?!\w)"
 
 
-def _ask(thread: Thread, relevant: frozenset[ThreadId], past: Past) -> tuple[Found, Ranked]:
+def _ask(thread: Thread, relevant: frozenset[ThreadId], past: PastLibrary) -> tuple[EvaluationResult, RankedCandidates]:
     asked = masked(thread, relevant)
     started = perf_counter()
-    ranked = candidates(asked, past, thread.created_at, referenced(asked, Place()))
+    ranked = find_candidates(asked, past, thread.created_at, referenced(asked, RepositoryAddress()))
     ms = 1000 * (perf_counter() - started)
     places = (n for n, c in enumerate(ranked.candidates, 1) if relevant.intersection((c.entry.id, *c.folded)))
-    return Found(thread.id, next(places, None), ms), ranked
+    return EvaluationResult(thread.id, next(places, None), ms), ranked
 
 
-def _taught(history: History, links: Links, asked: Sequence[Thread]) -> set[ThreadId]:
+def _taught(history: ReplayHistory, links: LinkLabels, asked: Sequence[Thread]) -> set[ThreadId]:
     """The marked duplicates that may teach something before these threads are asked, or while they are.
 
     Of those known before the first epoch begins only the newest can count; a mark that came later displaces none.
@@ -180,7 +180,7 @@ def _taught(history: History, links: Links, asked: Sequence[Thread]) -> set[Thre
     return {key for _, key in marked[max(0, early - MOST_EXAMPLES) :]}
 
 
-def _lesson(thread: Thread, past: Past, links: Links) -> list[Example]:
+def _lesson(thread: Thread, past: PastLibrary, links: LinkLabels) -> list[Example]:
     """What a marked duplicate teaches once the mark is known: that and what had been marked before."""
     known_at = links.first_duplicate_mark(thread.id)
     if known_at is None:
@@ -192,3 +192,70 @@ def _lesson(thread: Thread, past: Past, links: Links) -> list[Example]:
 
 def _kept(one: Example | None) -> list[Example]:
     return [one] if one else []
+
+
+# What a ranking learns from: the candidates of a question as they were, and which of them people called the same.
+
+
+LEAST_EXAMPLES = 100
+"""Marked duplicates from which a repository learns weights of its own: fewer give worse ones than the shipped."""
+
+MOST_EXAMPLES = 500
+"""The newest are enough: the curve is flat from 250 on."""
+
+STRENGTH = 10.0
+"""How strongly own weights are drawn to the shipped ones, in units of each feature's spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One question: the features of its candidates, and which of them are right. ``known_at``: since when that is."""
+
+    features: tuple[Mapping[str, float], ...]
+    right: tuple[bool, ...]
+    known_at: datetime
+
+
+def example(found: RankedCandidates, right: frozenset[ThreadId], known_at: datetime) -> Example | None:
+    """The example that a ranked question gives; None when nothing right is among its candidates."""
+    is_right = tuple(bool(right.intersection((c.entry.id, *c.folded))) for c in found.candidates)
+    return Example(tuple(c.features for c in found.candidates), is_right, known_at) if any(is_right) else None
+
+
+def fit_ranking(
+    examples: Sequence[Example], base: RankingModels | None, strength: float = STRENGTH, names: Sequence[str] = ORDER
+) -> RankingModels:
+    """The ranking that these examples teach, drawn to ``base``; confidences and cuts stay those of ``base``.
+
+    Of the features only those in ``names`` are weighed.
+    """
+    known = base or _blank()
+    trained = [name for name in names if not name.startswith("semantic")]
+    return RankingModels(
+        _fitted(examples, known.with_vectors, strength, trained),
+        _fitted(examples, known.by_words, strength, [name for name in names if name not in VECTOR_FIELDS]),
+        _fitted(examples, known.with_text_model, strength, names),
+        {**known.provenance, "order": f"{len(examples)} marked duplicates of this repository"},
+    )
+
+
+def own_ranking(examples: Iterable[Example], base: RankingModels, moment: datetime) -> RankingModels:
+    """``base``, fitted to what a repository had marked before that moment where that is enough."""
+    known = sorted((one for one in examples if one.known_at < moment), key=lambda one: one.known_at)
+    return fit_ranking(known[-MOST_EXAMPLES:], base) if len(known) >= LEAST_EXAMPLES else base
+
+
+def _fitted(
+    examples: Sequence[Example], model: RankingWeights, strength: float, names: Sequence[str]
+) -> RankingWeights:
+    from bot.ranking.fit import fit_order
+
+    used = [name for name in names if any(name in one.features[0] for one in examples)]
+    order = fit_order([(one.features, one.right) for one in examples], used, prior=model.order, strength=strength)
+    kept = {name: weight for name, weight in model.order.items() if name not in used}
+    return RankingWeights({**kept, **order}, model.confidence, model.intercept, model.cut)
+
+
+def _blank() -> RankingModels:
+    nothing = RankingWeights({}, {}, 0.0, 0.5)
+    return RankingModels(nothing, nothing, nothing)

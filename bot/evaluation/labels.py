@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from bot.domain.changes import AnswerRecord, Request, wrong_pairs
+from bot.domain.thread import Thread, ThreadId, TimelineEvent
 from bot.evaluation.results import Relations
-from bot.kept import Said, Wish
-from bot.model import Thread, ThreadId, TimelineEvent
-from bot.reading.outcome import outcome
+from bot.reading.endings.engine import judge_sentence
+from bot.reading.endings.outcome import outcome
+from bot.reading.markdown import statements
 from bot.reading.references import find_references, find_title_references
-from bot.reading.statements import statements
-from bot.reading.verdict import verdicts
-from bot.recall.wishes import wrong_pairs
 
 _LATE = timedelta(minutes=2)
 """How long after a closing a comment may state the ending."""
-
 
 Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
 """(thread, match) → whether people found the match helpful, of the matches on which they said so."""
@@ -25,7 +23,7 @@ Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
 NO_FEEDBACK: Feedback = {}
 
 
-def feedback_of(said: Iterable[Said], wishes: Iterable[Wish]) -> Feedback:
+def feedback_of(said: Iterable[AnswerRecord], wishes: Iterable[Request]) -> Feedback:
     """What people thought of the matches that were shown to them.
 
     More 👎 than 👍 on a comment, or more 👍, is a word on its match where it shows but one; of several nobody knows
@@ -118,12 +116,12 @@ def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
     if "dup" not in text.lower():
         return
     for sentence in statements(text):
-        for verdict in verdicts(sentence, own)[:1]:
+        for verdict in judge_sentence(sentence, own)[:1]:
             if verdict and verdict.duplicate_of is not None:
                 yield verdict.duplicate_of
 
 
-class Links:
+class LinkLabels:
     """All marks of a history, and what follows from them: the duplicates of one thread are related to one another.
 
     What people said of a match overrules it, whatever the moment: what they called unlike is not related, what they
@@ -147,18 +145,18 @@ class Links:
             self._members.setdefault(head, set()).add(key)
 
     @classmethod
-    def read(cls, threads: Sequence[Thread], repo: str | None = None, feedback: Feedback = NO_FEEDBACK) -> Links:
+    def read(cls, threads: Sequence[Thread], repo: str | None = None, feedback: Feedback = NO_FEEDBACK) -> LinkLabels:
         """The links that stand in these threads."""
         created = {thread.id: thread.created_at for thread in threads}
         return cls(created, (mark for thread in threads for mark in marks(thread, repo)), feedback)
 
-    def known_at(self, moment: datetime) -> Links:
+    def known_at(self, moment: datetime) -> LinkLabels:
         """The links that had been made before that moment."""
-        return Links(self.created, [mark for mark in self._all() if mark.at < moment], self.feedback)
+        return LinkLabels(self.created, [mark for mark in self._all() if mark.at < moment], self.feedback)
 
-    def joined(self, found: Iterable[Mark]) -> Links:
+    def joined(self, found: Iterable[Mark]) -> LinkLabels:
         """These links and others."""
-        return Links(self.created, [*self._all(), *found], self.feedback)
+        return LinkLabels(self.created, [*self._all(), *found], self.feedback)
 
     def relations(self, thread: Thread) -> Relations:
         """The threads older than this one that it was linked to, whenever that was."""

@@ -7,76 +7,74 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 
-from bot.evaluation.backtest import Seen, Watch, newest, replay
-from bot.evaluation.calibrate import USUAL_SHARE, Calibration, arms_of, by_share, recut, refitted
-from bot.evaluation.evaluate import lessons
-from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit
-from bot.evaluation.labels import NO_FEEDBACK, Feedback, Links
+from bot.domain.thread import Thread
+from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
+from bot.evaluation.calibrate import USUAL_SHARE, Calibration, by_share, recut, refitted, vector_fields_of
+from bot.evaluation.evaluate import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit_ranking, lessons
+from bot.evaluation.labels import NO_FEEDBACK, Feedback, LinkLabels
 from bot.evaluation.metrics import summary
-from bot.evaluation.replay import History
+from bot.evaluation.replay import ReplayHistory
 from bot.evaluation.results import REPLAYED, SECONDS, Backtest
-from bot.memory.learned import Embedder, Lesson
-from bot.model import Thread
-from bot.ranking import Ranking, shipped
+from bot.memory.model_store import Embedder, ModelUpdate
+from bot.ranking.weights import RankingModels, shipped
 
 Progress = Callable[[int], None]
-Calibrate = Callable[[Sequence[Seen], Ranking], Calibration]
+Calibrate = Callable[[Sequence[ReplayedHits], RankingModels], Calibration]
 
 
 @dataclass(frozen=True)
 class Learner:
     """A history to learn from. ``seconds``: how long; ``watch``: how threads are replayed, with the shipped ranking."""
 
-    history: History
-    links: Links
+    history: ReplayHistory
+    links: LinkLabels
     watch: Watch
     seconds: float = SECONDS
 
-    def lesson(self, tick: Progress = lambda _: None) -> tuple[Lesson, Backtest]:
+    def lesson(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
         """Everything, with the comments that would have been written."""
-        from bot.numeric.towers import train
-        from bot.numeric.word_vectors import encode
+        from bot.ranking.word_vectors import encode_words, train_embeddings
 
         texts = [(document.title, document.body) for document in self.history.documents]
-        words = train(texts, tick=tick)
+        words = train_embeddings(texts, tick=tick)
         ranking = self.own_ranking(tick)
         backtest = self.backtest(ranking, REPLAYED, self.seconds / 3, tick)
-        data = encode(words) if words else b""
-        return Lesson(data, ranking, len(self.history.threads), summary(backtest)), backtest
+        data = encode_words(words) if words else b""
+        return ModelUpdate(data, ranking, len(self.history.threads), summary(backtest)), backtest
 
-    def own_ranking(self, tick: Progress = lambda _: None) -> Ranking:
+    def own_ranking(self, tick: Progress = lambda _: None) -> RankingModels:
         """The order and the cut that this history teaches, in two thirds of the time."""
         usual = partial(usual_cut, feedback=self.links.feedback)
         order = self.own_order(self.seconds / 3)
         return self.own_cut(order, usual, REPLAYED, self.seconds / 3, tick)[0]
 
-    def own_order(self, seconds: float) -> Ranking:
+    def own_order(self, seconds: float) -> RankingModels:
         """The shipped ranking, or one fitted to the marked duplicates where they are enough; the newest come first."""
         until, found = monotonic() + seconds, list[Example]()
         for one in lessons(self.history, self.links, shipped(), until):
             found.append(one)
             if len(found) == MOST_EXAMPLES:
                 break
-        return fit(found, shipped()) if len(found) >= LEAST_EXAMPLES else shipped()
+        return fit_ranking(found, shipped()) if len(found) >= LEAST_EXAMPLES else shipped()
 
     def own_cut(
         self,
-        ranking: Ranking,
+        ranking: RankingModels,
         calibrate: Calibrate,
         count: int,
         seconds: float | None,
         tick: Progress = lambda _: None,
-    ) -> tuple[Ranking, Calibration]:
+    ) -> tuple[RankingModels, Calibration]:
         """The ranking with confidences and a cut that suit what is seen in a replay."""
         seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds, tick))
         found = calibrate(seen, ranking)
         evidence: dict[str, object] = {"cut": found.reason, "replayed": len(seen)}
         evidence |= {"opinions": len(self.links.feedback)} if self.links.feedback else {}
-        own = ranking.with_model(arms_of(seen), found.model)
+        own = ranking.with_model(vector_fields_of(seen), found.model)
         return replace(own, provenance={**ranking.provenance, **evidence}), found
 
     def backtest(
-        self, ranking: Ranking, count: int, seconds: float | None, tick: Progress = lambda _: None
+        self, ranking: RankingModels, count: int, seconds: float | None, tick: Progress = lambda _: None
     ) -> Backtest:
         """The newest issues as they would have been answered with this ranking; the newest first while time lasts."""
         started = monotonic()
@@ -94,15 +92,15 @@ class Learner:
 
     def _replayed(
         self, watch: Watch, count: int, seconds: float | None, tick: Progress = lambda _: None
-    ) -> Iterator[Seen]:
+    ) -> Iterator[ReplayedHits]:
         until = None if seconds is None else monotonic() + seconds
         return replay(self.history, self.links, newest(self.history, count), watch, tick, until)
 
 
-def usual_cut(seen: Sequence[Seen], ranking: Ranking, feedback: Feedback = NO_FEEDBACK) -> Calibration:
+def usual_cut(seen: Sequence[ReplayedHits], ranking: RankingModels, feedback: Feedback = NO_FEEDBACK) -> Calibration:
     """The cut for the usual share of issues, but never below the shipped confidence: a repository in which little
     repeats itself gets fewer comments, not worse ones."""
-    model = ranking.model(arms_of(seen))
+    model = ranking.model(vector_fields_of(seen))
     own = refitted(seen, model, feedback)
     replayed = [recut(one, own, 0.0).replayed for one in seen]
     found = by_share(replayed, own, USUAL_SHARE)
@@ -116,7 +114,7 @@ def usual_cut(seen: Sequence[Seen], ranking: Ranking, feedback: Feedback = NO_FE
     return found
 
 
-def read(
+def read_history(
     threads: Sequence[Thread],
     watch: Watch,
     seconds: float = SECONDS,
@@ -124,5 +122,5 @@ def read(
     feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:
     """A learner of these threads, and of what people thought of our matches."""
-    history = History.read(threads, embedder)
-    return Learner(history, Links.read(history.threads, watch.place.repo, feedback), watch, seconds)
+    history = ReplayHistory.read(threads, embedder)
+    return Learner(history, LinkLabels.read(history.threads, watch.place.repo, feedback), watch, seconds)

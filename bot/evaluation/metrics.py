@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from bot.evaluation.results import Backtest, Grade, Replayed, Shown
-from bot.numeric.resampling import mean_interval, paired_interval
+from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
+from bot.ranking.fit import mean_interval, paired_interval
 
 CUTS = (1, 5, 10, 20)
 BINS = 10
@@ -166,7 +166,7 @@ def share_interval(part: int, whole: int) -> tuple[float, float]:
     return max(0.0, (middle - spread) / (1 + z * z / whole)), min(1.0, (middle + spread) / (1 + z * z / whole))
 
 
-def hits_of(replayed: Iterable[Replayed]) -> list[Shown]:
+def hits_of(replayed: Iterable[Replayed]) -> list[ShownThread]:
     """All hits that were ranked high enough, shown or not: the cases of the calibration."""
     return [hit for one in replayed for hit in one.hits]
 

@@ -16,18 +16,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from bot.domain.changes import FixInfo, Request
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
-from bot.indexed import Entry, Hit
-from bot.kept import Fix, Wish
-from bot.memory.documents import bare_document
-from bot.memory.index import Document, Index, Narrowing, Query
-from bot.memory.learned import Embedder, Learned, embedded
-from bot.memory.whoosh import build, open_index
-from bot.model import Kind, Outcome, Record, Thread, ThreadId
-from bot.ranking import Ranking, shipped
+from bot.index.document import bare_document
+from bot.index.protocol import Index, IndexDocument, Narrowing, Query
+from bot.index.whoosh.index import build, open_index
+from bot.memory.model_store import Embedder, LearnedModel, embedded
+from bot.ranking.weights import RankingModels, shipped
 
 if TYPE_CHECKING:
-    from bot.numeric.word_vectors import WordVectors
+    from bot.ranking.word_vectors import WordVectors
+
 
 GROWTH = 1.3
 """Of the number of threads, after which the vectors are trained anew."""
@@ -39,7 +40,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class History:
+class ReplayHistory:
     """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
 
     ``arms`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by thread.
@@ -47,7 +48,7 @@ class History:
     """
 
     threads: Sequence[Thread]
-    documents: Sequence[Document]
+    documents: Sequence[IndexDocument]
     arms: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
     embedder: Embedder | None = None
     trained: dict[int, WordVectors | None] = field(default_factory=dict, repr=False)
@@ -55,7 +56,7 @@ class History:
     @classmethod
     def read(
         cls, threads: Iterable[Thread], embedder: Embedder | None = None, tick: Progress = lambda _: None
-    ) -> History:
+    ) -> ReplayHistory:
         """The history of these threads; ``tick`` is called with 1 for each."""
         ordered = sorted(threads, key=lambda thread: (thread.created_at, str(thread.id)))
         documents, arms = [], {}
@@ -71,23 +72,23 @@ class History:
         return bisect_left(self.threads, moment, key=lambda thread: thread.created_at)
 
 
-class Past:
+class PastLibrary:
     """A library of the threads before the end of an epoch; whoever asks says as of when."""
 
     def __init__(
-        self, history: History, end: int, learned: Learned, index: Index, window: timedelta | None = None
+        self, history: ReplayHistory, end: int, learned: LearnedModel, index: Index, window: timedelta | None = None
     ) -> None:
         self._history, self._end, self._index = history, end, index
         self._learned, self._window = learned, window
         self._threads = {thread.id: thread for thread in history.threads[:end]}
 
-    def ranked_by(self, ranking: Ranking) -> Past:
+    def ranked_by(self, ranking: RankingModels) -> PastLibrary:
         """The same library with another ranking."""
         other = copy(self)
         other._learned = replace(self._learned, ranking=ranking)
         return other
 
-    def within(self, window: timedelta | None) -> Past:
+    def within(self, window: timedelta | None) -> PastLibrary:
         """The same library, in which a search finds only what was created so short before its moment."""
         other = copy(self)
         other._window = window
@@ -98,24 +99,24 @@ class Past:
         return sum(thread.kind is Kind.ISSUE for thread in self._threads.values())
 
     @property
-    def ranking(self) -> Ranking:
+    def ranking(self) -> RankingModels:
         return self._learned.ranking
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self._learned.vectors(thread)
 
-    def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, Fix]:
+    def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         """None: what was looked up since is not known of the past."""
         return {}
 
-    def wishes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
+    def wishes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         """None, as above."""
         return {}
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key] for key in ids if key in self._threads}
 
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         return self._index.entries(ids)
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
@@ -142,7 +143,7 @@ class Epoch:
     asked: tuple[Thread, ...]
 
 
-def epochs(history: History, asked: Iterable[Thread]) -> list[Epoch]:
+def epochs(history: ReplayHistory, asked: Iterable[Thread]) -> list[Epoch]:
     """The threads by epoch, oldest first."""
     starts, size = [0], float(FIRST)
     while size < len(history.threads):
@@ -155,7 +156,9 @@ def epochs(history: History, asked: Iterable[Thread]) -> list[Epoch]:
     return [Epoch(start, tuple(threads)) for start, threads in found.items()]
 
 
-def pasts(history: History, parts: Iterable[Epoch], *, trains: bool = True) -> Iterator[tuple[Epoch, Past]]:
+def pasts(
+    history: ReplayHistory, parts: Iterable[Epoch], *, trains: bool = True
+) -> Iterator[tuple[Epoch, PastLibrary]]:
     """Each epoch with its library, which can be asked until the next one is taken.
 
     ``trains``: word vectors are made; without them the library goes by words alone.
@@ -163,33 +166,33 @@ def pasts(history: History, parts: Iterable[Epoch], *, trains: bool = True) -> I
     for epoch in parts:
         end = history.before(epoch.asked[-1].created_at)
         words = _trained(history, epoch.trained_on) if trains else None
-        learned = Learned(shipped(), words, history.embedder)
+        learned = LearnedModel(shipped(), words, history.embedder)
         with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
             build(Path(folder), (_encoded(history, number, learned) for number in range(end)))
             index = open_index(Path(folder))
             try:
-                yield epoch, Past(history, end, learned, index)
+                yield epoch, PastLibrary(history, end, learned, index)
             finally:
                 index.close()
 
 
-def _trained(history: History, count: int) -> WordVectors | None:
+def _trained(history: ReplayHistory, count: int) -> WordVectors | None:
     """Word vectors from the first threads, trained once."""
-    from bot.numeric.towers import train
+    from bot.ranking.word_vectors import train_embeddings
 
     if count not in history.trained:
-        history.trained[count] = train([(one.title, one.body) for one in history.documents[:count]])
+        history.trained[count] = train_embeddings([(one.title, one.body) for one in history.documents[:count]])
     return history.trained[count]
 
 
-def _document(thread: Thread) -> Document:
+def _document(thread: Thread) -> IndexDocument:
     """What the index holds of a thread, with what it was first known to be a duplicate of: that holds from then on."""
     found = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
     return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))
 
 
-def _encoded(history: History, number: int, learned: Learned) -> Document:
+def _encoded(history: ReplayHistory, number: int, learned: LearnedModel) -> IndexDocument:
     document = history.documents[number]
     arms = history.arms.get(document.entry.id, {})
     return replace(document, vectors={**learned.term_vectors(document.title, document.body), **arms})

@@ -6,15 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 
+from bot.comment.catalogue import count, day
 from bot.comment.render import render_page
-from bot.comment.wording import count, day
+from bot.domain.thread import ThreadId
 from bot.evaluation import plots
 from bot.evaluation.calibrate import LEAST_SPOKEN as ENOUGH
-from bot.evaluation.drawing import number
 from bot.evaluation.metrics import calibration_bins, hits_of, precision_coverage, share_interval, summary
-from bot.evaluation.plots import Plot, milliseconds, percent
-from bot.evaluation.results import Backtest, Grade, Replayed, Shown
-from bot.model import ThreadId
+from bot.evaluation.plots import Plot, milliseconds, number, percent
+from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
 
 GRADES = {
     Grade.SUCCESS: ("Duplicate shown", "people later marked the issue as a duplicate of a thread that was shown"),
@@ -204,7 +203,7 @@ def _entry(one: Replayed) -> dict[str, object]:
     }
 
 
-def _hit(hit: Shown) -> dict[str, object]:
+def _hit(hit: ShownThread) -> dict[str, object]:
     return {
         "id": _name(hit.id),
         "title": _cut(hit.title) or "(no title)",

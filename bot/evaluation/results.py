@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from bot.model import ThreadId
+from bot.domain.thread import ThreadId
 
 REPLAYED = 300
 """How many of the newest issues a rebuild replays."""
@@ -45,7 +45,7 @@ class Relations:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownThread:
     """A thread that ranked high enough to be shown if its similarity allows it.
 
     ``confidence`` is the calibrated probability that people would have linked it, ``similarity`` what the floor is
@@ -75,7 +75,7 @@ class Replayed:
     id: ThreadId
     title: str
     created_at: datetime
-    hits: tuple[Shown, ...]
+    hits: tuple[ShownThread, ...]
     relations: Relations
     rank: int | None
     ms: float
@@ -83,7 +83,7 @@ class Replayed:
     mentions: int = 0
 
     @property
-    def shown(self) -> tuple[Shown, ...]:
+    def shown(self) -> tuple[ShownThread, ...]:
         return tuple(hit for hit in self.hits if hit.is_shown)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
@@ -16,7 +17,7 @@ from githubkit.cache import MemCacheStrategy
 from githubkit.exception import RequestError, RequestFailed
 from jwt.exceptions import PyJWTError
 
-from bot.archive import clean
+from bot.domain.thread_json import clean
 from bot.errors import UserError
 from bot.github.errors import (
     ForgeError,
@@ -27,9 +28,8 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
     Unreachable,
+    meaning_of,
 )
-from bot.github.installed import AppInfo, DeliveryInfo, InstallationInfo, Minted
-from bot.github.meaning import meaning_of
 
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
 """What a token may do, and all that the App has to be given."""
@@ -106,7 +106,7 @@ class App:
             ahead=seconds_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
         )
 
-    def mint(self, installation: int, repository: int) -> Minted:
+    def mint(self, installation: int, repository: int) -> InstallationToken:
         """A new token for this repository alone, good for an hour.
 
         Raises NotInstalled, and NotPermitted where the installation has not accepted what we need.
@@ -118,7 +118,7 @@ class App:
         name = clean(shown.get("full_name"))
         if not token or not expires_at or "/" not in name:
             raise Unreachable(UNREADABLE)
-        return Minted(token, expires_at, name, private=shown.get("private") is not False)
+        return InstallationToken(token, expires_at, name, private=shown.get("private") is not False)
 
     def installations(self) -> Iterator[InstallationInfo]:
         """All accounts that the App is installed for."""
@@ -255,3 +255,57 @@ def _list(data: object) -> list[Any]:
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63 else 0
+
+
+# What GitHub tells an App: who it is, where it is installed, what was delivered, and a token for one repository.
+
+
+@dataclass(frozen=True, slots=True)
+class AppInfo:
+    """The App itself. ``login`` is "slug[bot]"; ``ahead`` is GitHub's clock minus ours, in seconds."""
+
+    id: int
+    slug: str
+    login: str
+    events: tuple[str, ...] = ()
+    permissions: Mapping[str, str] = field(default_factory=dict)
+    ahead: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationToken:
+    """A new token, and what the repository that it is for is called now.
+
+    ``expires_at`` is in milliseconds since 1970, UTC.
+    """
+
+    token: str = field(repr=False)
+    expires_at: int
+    full_name: str
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationInfo:
+    """An account that the App is installed for."""
+
+    id: int
+    account: str
+    suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryInfo:
+    """An attempt of GitHub to deliver something.
+
+    ``delivered_at`` is in milliseconds since 1970, UTC; a number that GitHub left out is 0.
+    """
+
+    id: int
+    guid: str
+    event: str
+    action: str
+    status_code: int
+    delivered_at: int
+    installation_id: int = 0
+    repository_id: int = 0

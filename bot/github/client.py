@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict, Unpack
 from urllib.parse import parse_qsl, urlsplit
 
+from bot.github.api import PER_PAGE, Rate
 from bot.github.errors import CATCHES_UP, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
-from bot.github.forge import PER_PAGE, Rate
 from bot.github.threads import OwnComment
-from bot.github.wire import TIMEOUT, Answer, Wire
+from bot.github.transport import TIMEOUT, HttpAnswer, HttpTransport
 
 Json = dict[str, Any]
 WRITE_GAP = 1.0
@@ -43,7 +43,7 @@ class GitHubClient:
         """``write_gap``: seconds between two writes, by which the pauses before a repeated read shrink too."""
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
-        self._wire = Wire(api_url, token, write_gap=write_gap, timeout=timeout)
+        self._wire = HttpTransport(api_url, token, write_gap=write_gap, timeout=timeout)
         self._repo = f"/repos/{repo}"
         self._home = ""
 
@@ -197,7 +197,7 @@ class GitHubClient:
         """Wait so long, and then ask again although a limit was reached that is over by then."""
         self._wire.sit_out(seconds)
 
-    def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> Answer:
+    def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> HttpAnswer:
         return self._ask("GET", path, query, **how)
 
     def _write(self, verb: str, path: str, body: Json, **how: Unpack[_How]) -> Json:
@@ -207,7 +207,7 @@ class GitHubClient:
 
     def _ask(
         self, verb: str, path: str, query: Mapping[str, Any] | None, body: Json | None = None, **how: Unpack[_How]
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer, wherever the repository is now; Gone where only what was asked for went elsewhere.
 
         A redirect says that nothing was done, so a write may follow it; but never into another repository.

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from bot.domain.changes import FixInfo
+from bot.domain.thread import ThreadId
 from bot.github.errors import ForgeError, Gone, Invalid, NotAsked, RateLimited, Unauthorised, Unreachable
 from bot.github.releases import (
     Release,
@@ -22,8 +24,6 @@ from bot.github.releases import (
     sha_in,
     time_in,
 )
-from bot.kept import Fix
-from bot.model import ThreadId
 from bot.reading.versions import Version, read_version
 
 MAX_FILES = 5
@@ -60,7 +60,7 @@ _ABOUT_CODE = re.compile(
 )
 
 
-class Api(Protocol):
+class FixApi(Protocol):
     """One read of the REST API."""
 
     def get(self, path: str, query: Mapping[str, Any], /) -> tuple[Mapping[str, Any], Any]:
@@ -72,7 +72,7 @@ class _Enough(Exception):
     """As many reads as one fix, or one run, may cost."""
 
 
-def wanted(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, Fix], now: datetime) -> dict[ThreadId, str]:
+def wanted(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, FixInfo], now: datetime) -> dict[ThreadId, str]:
     """Of the fixes that threads name (``#57`` or a SHA) those to look up now, in the same order.
 
     Not those whose release is known, and not those that were looked for within a day and were found in no release.
@@ -80,7 +80,7 @@ def wanted(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, Fix], now: dat
     return {key: ref for key, ref in refs.items() if _is_due(known.get(key), ref, now)}
 
 
-def _is_due(known: Fix | None, ref: str, now: datetime) -> bool:
+def _is_due(known: FixInfo | None, ref: str, now: datetime) -> bool:
     if known is None or known.ref != ref:
         return True
     if known.release:
@@ -94,7 +94,7 @@ def _is_due(known: Fix | None, ref: str, now: datetime) -> bool:
 class FixFinder:
     """Looks fixes up, in a bounded number of reads for a run. What cannot be had is not told: no fault goes out."""
 
-    def __init__(self, api: Api, repo: str) -> None:
+    def __init__(self, api: FixApi, repo: str) -> None:
         self._api = api
         self._home, self._name = f"/repos/{repo}", repo.rpartition("/")[2].lower()
         self._releases: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ class FixFinder:
         self._over = False
         self.reads = 0
 
-    def find(self, key: ThreadId, ref: str, known: Fix | None, now: datetime) -> Fix | None:
+    def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:
         """What is known now of the fix ``ref`` of a thread, to be remembered; None where nothing was learned.
 
         ``ref`` is ``#57`` or a SHA. A reference that is no pull request and no commit of this repository gives a Fix
@@ -121,10 +121,10 @@ class FixFinder:
         except Unreachable:
             return _unseen(key, ref, now)
         except ForgeError as error:
-            return self._refused(Fix(key, ref, now), error)
+            return self._refused(FixInfo(key, ref, now), error)
         return self._with_release(fix, now, is_new=fix is not known)
 
-    def _with_release(self, fix: Fix, now: datetime, *, is_new: bool) -> Fix | None:
+    def _with_release(self, fix: FixInfo, now: datetime, *, is_new: bool) -> FixInfo | None:
         """The fix after its release was looked for; a new one that it was cut short for is due again at once."""
         if fix.commit is None or fix.merged_at is None:
             return fix
@@ -141,26 +141,26 @@ class FixFinder:
         except ForgeError as error:
             return self._refused(unsure, error)
 
-    def _refused(self, fix: Fix, error: ForgeError) -> Fix | None:
+    def _refused(self, fix: FixInfo, error: ForgeError) -> FixInfo | None:
         self._over = isinstance(error, RateLimited | Unauthorised)
         is_no_fix = fix.commit is None and isinstance(error, Gone | Invalid)
         return None if self._over else replace(fix, refuted=is_no_fix)
 
     # -- the change --------------------------------------------------------------------------------------------------
 
-    def _change(self, key: ThreadId, ref: str, now: datetime) -> Fix:
+    def _change(self, key: ThreadId, ref: str, now: datetime) -> FixInfo:
         pull = _PULL.match(ref)
         if pull:
-            return self._pull(Fix(key, ref, now, is_pull=True), pull[1])
+            return self._pull(FixInfo(key, ref, now, is_pull=True), pull[1])
         if not _COMMIT.match(ref):
-            return Fix(key, ref, now)
+            return FixInfo(key, ref, now)
         found = object_in(self._get(f"/commits/{ref}", {"per_page": _PER_PAGE}))
         dated = object_in(object_in(found.get("commit")).get("committer"))
         sha, files = sha_in(found.get("sha")), files_of(found.get("files"))
         is_aside = sha is not None and not self._has("HEAD", sha)
-        return Fix(key, ref, now, commit=sha, merged_at=time_in(dated.get("date")), files=files, refuted=is_aside)
+        return FixInfo(key, ref, now, commit=sha, merged_at=time_in(dated.get("date")), files=files, refuted=is_aside)
 
-    def _pull(self, fix: Fix, number: str) -> Fix:
+    def _pull(self, fix: FixInfo, number: str) -> FixInfo:
         found = object_in(self._get(f"/pulls/{number}", {}))
         merged_at, commit = time_in(found.get("merged_at")), sha_in(found.get("merge_commit_sha"))
         if merged_at is None or commit is None:
@@ -257,11 +257,11 @@ class FixFinder:
         return self._api.get(f"{self._home}{path}", query)[1]
 
 
-def _unseen(key: ThreadId, ref: str, now: datetime) -> Fix:
+def _unseen(key: ThreadId, ref: str, now: datetime) -> FixInfo:
     """What is kept of a change that could not be read: it is looked for again after a day."""
     if _PULL.match(ref):
-        return Fix(key, ref, now, is_pull=True)
-    return Fix(key, ref, now + AGAIN - NOTHING_AGAIN)
+        return FixInfo(key, ref, now, is_pull=True)
+    return FixInfo(key, ref, now + AGAIN - NOTHING_AGAIN)
 
 
 def files_of(listed: object) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from bot.archive import parse_time
+from bot.domain.thread_json import parse_time
 from bot.reading.versions import Version, read_version
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.archive import KEPT_EVENTS, thread_from_archive
-from bot.model import Message, Thread
+from bot.domain.thread import Message, Thread
+from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 
 Json = Mapping[str, Any]
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
@@ -26,7 +26,7 @@ class OwnComment:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnCommentRule:
     """How our own comments are known: by author and by the hidden marker, never by one of them alone."""
 
     login: str
@@ -63,7 +63,7 @@ def own_comment(comment: Json) -> OwnComment:
     )
 
 
-def split_own(comments: Iterable[Json], own: Own) -> tuple[list[Json], list[OwnComment]]:
+def split_own(comments: Iterable[Json], own: OwnCommentRule) -> tuple[list[Json], list[OwnComment]]:
     """The comments of others, and our comments on the issue, oldest first; our replies to questions are neither."""
     others: list[Json] = []
     ours: list[OwnComment] = []

@@ -1,4 +1,8 @@
-"""The manifest: what a branch holds, in which format, up to which moment, and the SHA-256 of every index file."""
+"""The formats of a branch: which of them this version reads, and the one line that it has for any other.
+
+A format is raised only where an earlier version would read what is written wrongly, or lose some of it; what is merely
+added is read as absent where it is absent (tests/upgrades holds both).
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,59 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.archive import clean, parse_key, parse_time, stamp, time_or_none
-from bot.kept import FORGET, LARGEST, Reading, Renewal, Said, Wish
-from bot.memory.families import parse_renewal, parse_wish, renewal_fields, wish_fields
-from bot.memory.formats import FORMAT, checked, whole_number
-from bot.memory.merging import MAX_WISHES, recent
+from bot.domain.changes import FORGET, LARGEST, AnswerRecord, HistoryProgress, Renewal, Request
+from bot.domain.thread import ThreadId
+from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
+from bot.errors import StoreError
 from bot.memory.records import canonical, sort_key
-from bot.model import ThreadId
+from bot.memory.shards import MAX_REQUESTS, parse_renewal, parse_request, recent, renewal_fields, request_fields
 
-PATH = "manifest.json"
+FORMATS = {1: "records, digests, answers; and wishes, fixes, pages and a layout of the index, where there are any"}
+"""Each format that this version reads → what it is. An older one is written as the newest by the write after it."""
+
+FORMAT = max(FORMATS)
+"""What this version writes."""
+
+REMEDY = "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
+NO_FORMAT = "set the branch back to an older commit, or delete it and run a rebuild"
+
+_LONGEST = 20
+
+
+class ForeignFormat(StoreError):
+    """A memory of a format that this version does not read: nothing of it is used, and nothing is written over it."""
+
+    exit_code = 2
+
+
+def checked(number: object) -> int:
+    """The format that a manifest says it has, where this version reads it. Raises ForeignFormat for any other."""
+    if isinstance(number, int) and not isinstance(number, bool):
+        if number in FORMATS:
+            return number
+        if number > FORMAT:
+            raise ForeignFormat(_cause(number, "a newer Precedent wrote"), REMEDY)
+    raise ForeignFormat(_cause(number, "no Precedent writes"), NO_FORMAT)
+
+
+def whole_number(digits: str) -> int | float:
+    """A whole number of a JSON document; one with more digits than any of ours is infinite, and no reason to fail."""
+    return int(digits) if len(digits) <= _LONGEST else float("-inf" if digits.startswith("-") else "inf")
+
+
+def _cause(number: object, by: str) -> str:
+    return f"the memory has format {_short(number)}, which {by}; this one reads up to {FORMAT}"
+
+
+def _short(number: object) -> str:
+    text = f"{number!a}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+# The manifest: what a branch holds, in which format, up to which moment, and the SHA-256 of every index file.
+
+
+MANIFEST_PATH = "manifest.json"
 INDEX = "index"
 PARTS = "index-parts"
 """Beside the index, so that who opens that fetches none of them; in 16 folders by the first digit of the name."""
@@ -53,7 +101,7 @@ class Manifest:
     ``written``: when the new comments of the last 24 hours were promised, replies too, oldest first. ``model``: the
     SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of the
     downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
-    `bot.memory.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
+    `bot.index.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
     asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
     last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. ``owed``: the
     comments to be worked out again, oldest change first. ``unseen``: threads that GitHub does not show now.
@@ -72,8 +120,8 @@ class Manifest:
     learned_from: int = 0
     embedder: str = ""
     pages: dict[str, str] = field(default_factory=dict)
-    recent: tuple[Wish, ...] = ()
-    reading: Reading | None = None
+    recent: tuple[Request, ...] = ()
+    reading: HistoryProgress | None = None
     read_whole: datetime | None = None
     layout: int = 0
     repo: str = ""
@@ -102,7 +150,7 @@ class Manifest:
         in_time = sorted(owed.values(), key=lambda one: (one.at, sort_key(one.id), one.reply, sort_key(one.about)))
         return replace(self, owed=tuple(in_time[:MAX_OWED]))
 
-    def with_reading(self, reading: Reading | None, read_whole: datetime | None) -> Manifest:
+    def with_reading(self, reading: HistoryProgress | None, read_whole: datetime | None) -> Manifest:
         """The manifest with how far a reading has come, unless one that began no earlier is at its end."""
         whole = max(filter(None, (self.read_whole, read_whole)), default=None)
         known = reading.joined(self.reading) if reading else self.reading
@@ -139,13 +187,13 @@ class Manifest:
         return replace(self, index=hashes, analyser=analyser, layout=layout)
 
 
-def encode(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     """The canonical bytes of the manifest."""
     later = {
         "layout": manifest.layout,
         "written": [stamp(moment) for moment in manifest.written],
         "pages": manifest.pages,
-        "recent": [wish_fields(wish) for wish in manifest.recent],
+        "recent": [request_fields(wish) for wish in manifest.recent],
         "reading": _reading_fields(manifest.reading) if manifest.reading else None,
         "read_whole": stamp(manifest.read_whole),
         "repo": manifest.repo,
@@ -170,7 +218,7 @@ def encode(manifest: Manifest) -> bytes:
     )
 
 
-def decode(data: bytes) -> Manifest:
+def decode_manifest(data: bytes) -> Manifest:
     """The manifest of these bytes. Raises ValueError when they are damaged, ForeignFormat where this version does not
     read their format: nothing else is looked at then."""
     try:
@@ -214,12 +262,12 @@ def _pages(value: object) -> dict[str, str]:
     return {source: state for source, state in states[:MAX_SOURCES] if source and state}
 
 
-def _recent(value: object) -> tuple[Wish, ...]:
+def _recent(value: object) -> tuple[Request, ...]:
     """The wishes of the last hour, as far as they can be read."""
     found = []
-    for line in value[: 2 * MAX_WISHES] if isinstance(value, list) else ():
+    for line in value[: 2 * MAX_REQUESTS] if isinstance(value, list) else ():
         try:
-            found.append(parse_wish(line, parse_key(line["id"])))
+            found.append(parse_request(line, parse_key(line["id"])))
         except (KeyError, TypeError, ValueError, OverflowError):
             continue
     return recent(found)
@@ -247,7 +295,7 @@ def _written(value: object) -> tuple[datetime, ...]:
     return tuple(sorted(found))
 
 
-def _reading_fields(reading: Reading) -> dict[str, object]:
+def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
     """``seen`` is a bit for each number from 0, lowest bit first, in base64."""
     kept = [number for number in reading.seen if number < LARGEST]
     bits = bytearray(max(kept, default=0) // 8 + 1)
@@ -257,12 +305,12 @@ def _reading_fields(reading: Reading) -> dict[str, object]:
     return {"began": stamp(reading.began), "upto": stamp(reading.upto), "seen": seen}
 
 
-def _reading(value: Any) -> Reading | None:
+def _reading(value: Any) -> HistoryProgress | None:
     """The reading that goes on; None where it cannot be read: then it begins anew."""
     try:
         bits = base64.b64decode(value["seen"], validate=True)[: LARGEST // 8]
         seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
-        return Reading(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
+        return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
@@ -315,17 +363,17 @@ def within_bounds(
     return tuple(key for *_, key in sorted(kept, key=lambda one: one[2]))
 
 
-def promised_comments(said: Iterable[Said], before: Mapping[ThreadId, Said]) -> list[datetime]:
+def promised_comments(said: Iterable[AnswerRecord], before: Mapping[ThreadId, AnswerRecord]) -> list[datetime]:
     """When the new comments among ``said`` were promised, each once."""
     new = (one for one in said if _is_promise(one) and not ((held := before.get(one.id)) and _is_promise(held)))
     return [one.at for one in new]
 
 
-def promised_replies(wishes: Iterable[Wish], before: Iterable[Wish]) -> list[datetime]:
+def promised_replies(wishes: Iterable[Request], before: Iterable[Request]) -> list[datetime]:
     """When the replies to these wishes were promised, each once."""
     known = {(wish.id, wish.comment_id) for wish in before if wish.trying_since}
     return [wish.trying_since for wish in wishes if wish.trying_since and (wish.id, wish.comment_id) not in known]
 
 
-def _is_promise(said: Said) -> bool:
+def _is_promise(said: AnswerRecord) -> bool:
     return said.state == "pending" and bool(said.text_hash) and said.comment_id is None

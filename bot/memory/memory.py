@@ -9,24 +9,33 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from bot.indexed import Entry, Hit
-from bot.kept import Changes, CommentKey, Fix, Reading, Renewal, Said, ThreadComments, Wish
-from bot.memory.changed import Progress
-from bot.memory.draft import Draft
-from bot.memory.held import files_of
-from bot.memory.index import Narrowing, Query
-from bot.memory.layout import USUAL, Sizes
-from bot.memory.learned import FOLDER, Embedder, Lesson, Remembering
-from bot.memory.manifest import INDEX, PATH, WRITTEN_WITHIN, Manifest
-from bot.memory.notes import Notes
-from bot.memory.store import Clash, Edits, Moved, Snapshot, Store, StoreError
-from bot.model import Record, Thread, ThreadId, is_forgotten
-from bot.ranking import Ranking
+from bot.domain.changes import (
+    AnswerRecord,
+    Changes,
+    CommentKey,
+    FixInfo,
+    HistoryProgress,
+    Renewal,
+    Request,
+    ThreadComments,
+)
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Record, Thread, ThreadId, is_forgotten
+from bot.errors import PathClash, StoreError, TipMoved
+from bot.index.protocol import USUAL, Narrowing, Query, Sizes
+from bot.memory.base_state import Notes, files_of
+from bot.memory.manifest import INDEX, MANIFEST_PATH, WRITTEN_WITHIN, Manifest
+from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
+from bot.memory.staged_changes import Progress
+from bot.memory.store import Edits, Snapshot, Store
+from bot.memory.working_state import WorkingState
+from bot.ranking.weights import RankingModels
 
 if TYPE_CHECKING:
-    from bot.memory.whoosh.leaf import Leaf
+    from bot.index.whoosh.segment_reader import SegmentReader
 
-Promise = TypeVar("Promise", Said, Wish)
+
+Promise = TypeVar("Promise", AnswerRecord, Request)
 
 PATIENCE = 120.0
 """Seconds that a write goes on trying while others write: twenty writers at once, ten times each, land within it."""
@@ -55,8 +64,8 @@ class Memory:
         sizes: Sizes = USUAL,
     ) -> None:
         self._store, self._repo, self._sizes = store, repo, sizes
-        self.embedder = Remembering(embedder) if embedder else None
-        self._lesson: Lesson | None = None
+        self.embedder = CachingEmbedder(embedder) if embedder else None
+        self._lesson: ModelUpdate | None = None
         self._patience = patience
         self._sleep = sleep
         self._staged: list[Changes] = []
@@ -75,7 +84,7 @@ class Memory:
         self.has_learned = False
         """Whether it was taught by this run."""
         self.notes = Notes()
-        self._draft: Draft | None = None
+        self._draft: WorkingState | None = None
         self._from = Manifest()
         self._went_back = False
 
@@ -86,11 +95,11 @@ class Memory:
         """
         self._went_back = False
         paths = files_of(want)
-        self._go_on_from(self._store.open([PATH, INDEX, FOLDER, *paths]), paths)
+        self._go_on_from(self._store.open([MANIFEST_PATH, INDEX, MODEL_FOLDER, *paths]), paths)
         return self
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> WorkingState:
         if self._draft is None:
             self.open()
         assert self._draft is not None
@@ -107,7 +116,7 @@ class Memory:
         return self.draft.manifest.cursor
 
     @property
-    def reading(self) -> Reading | None:
+    def reading(self) -> HistoryProgress | None:
         """A reading of the whole history that is not at its end; None when none was begun."""
         return self.draft.manifest.reading
 
@@ -144,10 +153,10 @@ class Memory:
         unseen = self.draft.manifest.unseen
         return self.draft.records(key for key in ids if key not in unseen)
 
-    def said(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Said]:
+    def said(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, AnswerRecord]:
         return self.draft.said(ids)
 
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         return self.draft.entries(ids)
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
@@ -162,7 +171,7 @@ class Memory:
         return self.draft.held_by(groups, before)
 
     @property
-    def ranking(self) -> Ranking:
+    def ranking(self) -> RankingModels:
         return self.draft.encoder.learned.ranking
 
     @property
@@ -175,17 +184,17 @@ class Memory:
         """From how many threads the word vectors and the ranking were learned; 0 where nothing was."""
         return self.draft.manifest.learned_from
 
-    def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Fix]:
+    def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return self.draft.fixes(ids)
 
-    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
+    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return self.draft.wishes(ids)
 
     def thread_comments(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, ThreadComments]:
         """Our comments that stand on these threads, and the keys of those that show them."""
         return self.draft.thread_comments(ids)
 
-    def recent_wishes(self, since: datetime) -> tuple[Wish, ...]:
+    def recent_wishes(self, since: datetime) -> tuple[Request, ...]:
         """What was asked for on any thread since then, oldest first: what the manifest has, so it costs nothing.
 
         It has the hour before the newest wish, of those that still wait a week, and of a crowd the newest 200, by turns
@@ -202,15 +211,15 @@ class Memory:
         """The ids of the pages that are remembered. Reads the digests of all threads that have names."""
         return self.draft.page_ids()
 
-    def every_said(self) -> Iterator[Said]:
+    def every_said(self) -> Iterator[AnswerRecord]:
         """What was said on all threads, in no order. Reads all shards of answers, in one go."""
         return self.draft.every_said()
 
-    def every_wish(self) -> Iterator[Wish]:
+    def every_wish(self) -> Iterator[Request]:
         """What was asked for on all threads, in no order. Reads all shards of wishes, in one go."""
         return self.draft.every_wish()
 
-    def every_fix(self) -> Iterator[Fix]:
+    def every_fix(self) -> Iterator[FixInfo]:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
         return self.draft.every_fix()
 
@@ -245,7 +254,7 @@ class Memory:
                 if not edits and not squash:
                     return False
                 written = self._write(edits, message, squash=squash)
-            except Moved:
+            except TipMoved:
                 if time.monotonic() > until:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
                 self._sleep(random.uniform(0, wait))
@@ -259,7 +268,7 @@ class Memory:
         snapshot = self.draft.snapshot
         try:
             return self._store.write(snapshot, edits, message, squash=squash)
-        except Clash as clash:  # somebody put a folder where a file of ours belongs, or a file where a folder does
+        except PathClash as clash:  # somebody put a folder where a file of ours belongs, or a file where a folder does
             edits = {**self.draft.in_the_way(clash.paths, edits), **edits}
             return self._store.write(snapshot, edits, message, squash=squash)
 
@@ -267,7 +276,7 @@ class Memory:
         """All records in the order of their ids."""
         return self.draft.every_record(tick)
 
-    def segments(self) -> Mapping[str, Leaf]:
+    def segments(self) -> Mapping[str, SegmentReader]:
         """The segments of the index by name, see `WhooshIndex.segments`."""
         return self.draft.segments()
 
@@ -289,7 +298,7 @@ class Memory:
         """Whether the index was made without the text model that is at hand."""
         return self.embedder is not None and self.embedder.fingerprint != self.draft.manifest.embedder
 
-    def teach(self, lesson: Lesson) -> None:
+    def teach(self, lesson: ModelUpdate) -> None:
         """Keep what was learned (staged); the index has to be made anew after it."""
         self._lesson, self.has_learned = lesson, True
         self.draft.teach(lesson)
@@ -303,7 +312,7 @@ class Memory:
 
     def _go_on_from(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
         """Have this state with nothing staged; ``paths`` will be read."""
-        self._draft = Draft(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
+        self._draft = WorkingState(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
         self._staged, self._made_anew, self._lesson = [], False, None
         self._from = self._draft.manifest
 
@@ -354,15 +363,15 @@ class Memory:
         )
         if not self.is_outdated:
             return mine
-        return replace(mine, said=put_off(mine.said), wishes=put_off(mine.wishes), standing=(), renewed=())
+        return replace(mine, said=postponed(mine.said), wishes=postponed(mine.wishes), standing=(), renewed=())
 
 
-def put_off(promises: Iterable[Promise]) -> tuple[Promise, ...]:
+def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
     """The promises as they are while no run is at work with them."""
     return tuple(replace(one, trying_since=None) if one.state == "pending" else one for one in promises)
 
 
-def _is_taken_up(wish: Wish) -> bool:
+def _is_taken_up(wish: Request) -> bool:
     return wish.state != "pending" or wish.trying_since is not None
 
 

@@ -8,13 +8,21 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bot.archive import archive_fields, clean, parse_key, parse_time, stamp, thread_from_archive, without_defaults
-from bot.model import Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
+from bot.domain.thread_json import (
+    archive_fields,
+    clean,
+    parse_key,
+    parse_time,
+    stamp,
+    thread_from_archive,
+    without_defaults,
+)
 
-FOLDER = "records"
+RECORD_FOLDER = "records"
 FOLDER_SIZE = 100
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", re.ASCII)  # shorter than a hash: no key looks like one
-_PATH = re.compile(rf"{FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})\.json", re.ASCII)
+_PATH = re.compile(rf"{RECORD_FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})\.json", re.ASCII)
 
 
 class CorruptRecord(ValueError):
@@ -33,7 +41,7 @@ def record_path(key: ThreadId) -> str:
     folder = folder_of(key)
     if isinstance(key, str) and not _PLAIN_KEY.fullmatch(key):
         key = _hash(key)
-    return f"{FOLDER}/{folder}/{key}.json"
+    return f"{RECORD_FOLDER}/{folder}/{key}.json"
 
 
 def _hash(key: str) -> str:
@@ -79,7 +87,7 @@ def same_content(new: Record, old: Record) -> bool:
     return isinstance(new, Tombstone) and isinstance(old, Tombstone) and replace(new, at=old.at) == old
 
 
-def encode(record: Record) -> bytes:
+def encode_record(record: Record) -> bytes:
     """The canonical bytes of a record: sorted keys, one line a field, UTF-8. Equal records give equal bytes."""
     fields = _tombstone_fields(record) if isinstance(record, Tombstone) else archive_fields(record)
     return canonical(fields)
@@ -90,7 +98,7 @@ def canonical(value: object) -> bytes:
     return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode()
 
 
-def decode(data: bytes) -> Record:
+def decode_record(data: bytes) -> Record:
     """The record of these bytes; CorruptRecord when they are no record."""
     try:
         fields = json.loads(data)

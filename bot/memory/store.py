@@ -1,43 +1,71 @@
-"""The contract of a store: a tree of files with one newest state, replaced by compare-and-swap.
-
-`folder.py` (a plain folder) and `branch.py` (a git branch) are the two implementations; both pass
-`tests/memory/test_store_contract.py`.
-"""
+"""A store that is looked at and never written: for dry runs."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from bot.errors import WorldError
+from bot.files import below, checked_folder, on_disk
+
+
+class PretendedSnapshot:
+    """A snapshot as it would be with these edits."""
+
+    def __init__(self, base: Snapshot, edits: Edits) -> None:
+        self.revision = base.revision
+        self._base, self._edits = base, edits
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        wanted = list(paths)
+        found = self._base.read(path for path in wanted if path not in self._edits)
+        return found | {path: _content(new) for path in wanted if (new := self._edits.get(path)) is not None}
+
+    def paths(self, prefix: str) -> list[str]:
+        folder = checked_folder(prefix)
+        kept = {path for path in self._base.paths(prefix) if path not in self._edits}
+        return sorted(kept | {path for path, new in self._edits.items() if new is not None and below(path, folder)})
+
+    def strangers(self, prefix: str) -> list[str]:
+        return [path for path in self._base.strangers(prefix) if path not in self._edits]
+
+    def checkout(self, prefix: str) -> Path:
+        place = self._base.checkout(f"empty-{secrets.token_hex(8)}")
+        with on_disk("write a working copy"):
+            for path, content in self.read(self.paths(prefix)).items():
+                (place / path.rpartition("/")[2]).write_bytes(content)
+        return place
+
+
+class ReadOnlyStore:
+    """Reads from another store; what is written is seen by this store's own reader only."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def open(self, want: Iterable[str] = ()) -> Snapshot:
+        return self._store.open(want)
+
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:  # noqa: ARG002 - nothing is written
+        return PretendedSnapshot(base, {path: new if new is None else _content(new) for path, new in edits.items()})
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def _content(new: bytes | Path) -> bytes:
+    return new if isinstance(new, bytes) else new.read_bytes()
+
+
+# The contract of a store: a tree of files with one newest state, replaced by compare-and-swap.
+#
+# `folder.py` (a plain folder) and `branch.py` (a git branch) are the two implementations; both pass
+# `tests/memory/test_store_contract.py`.
+
 
 Edits = Mapping[str, bytes | Path | None]
 """Path inside the store → new content (bytes, or a file to take it from), None to delete it."""
-
-
-class StoreError(WorldError):
-    """The store could not be read or written; the message says what to do."""
-
-
-class UnreadableFile(StoreError):
-    """There is something else where files of ours belong: a link, a pipe, a file of any size. ``paths`` says where."""
-
-    def __init__(self, cause: str, paths: Iterable[str]) -> None:
-        super().__init__(cause)
-        self.paths = frozenset(paths)
-
-
-class Clash(StoreError):
-    """A write would make files that are the folders of others. ``paths`` says which."""
-
-    def __init__(self, cause: str, paths: Iterable[str]) -> None:
-        super().__init__(cause)
-        self.paths = frozenset(paths)
-
-
-class Moved(Exception):
-    """Somebody else wrote first: take the newest snapshot, apply the changes again, and write again."""
 
 
 class Snapshot(Protocol):

@@ -1,4 +1,4 @@
-"""A thread in brief: what is kept of it to find and to show it, without its messages."""
+"""Whether a change of a thread can be seen where a comment shows the thread."""
 
 from __future__ import annotations
 
@@ -8,16 +8,37 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from math import log1p
 
-from bot.indexed import Digest
-from bot.model import Reference, Thread
-from bot.reading.decisions import decisions
-from bot.reading.language import OTHER_STOP_WORDS, bigrams, folded, is_english, unspaced
-from bot.reading.lexicon import ALSO_ENGLISH, COMMON_WORDS
+from bot.domain.digest import Digest
+from bot.domain.thread import Record, Reference, Thread
+from bot.reading.analyzer import OTHER_STOP_WORDS, bigrams, folded, is_english, token_terms, tokens, unspaced
+from bot.reading.endings.decisions import decisions
+from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph
-from bot.reading.outcome import outcome
 from bot.reading.references import each_once, find_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
-from bot.reading.words import token_terms, tokens
+from bot.reading.word_lists import ALSO_ENGLISH, COMMON_WORDS
+
+
+def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
+    """Whether a comment that shows ``old`` (None: nothing is known of it) may say something else of ``new``, or quotes
+    what does not stand there any more. That people go on talking is no such change until it decides something."""
+    if not isinstance(old, Thread) or not isinstance(new, Thread):
+        return True
+    return not _texts(old) <= _texts(new) or _facts(old, repo) != _facts(new, repo)
+
+
+def _texts(thread: Thread) -> set[str]:
+    return {thread.title, thread.body, *(comment.text for comment in thread.comments)}
+
+
+def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:
+    state = (thread.kind, thread.state, thread.state_reason, thread.closed_by, thread.draft, thread.merged_at)
+    told = digest(thread, repo=repo)
+    return *state, thread.flips, told.outcome, told.decisions, told.summary, told.files, told.duplicate_of
+
+
+# A thread in brief: what is kept of it to find and to show it, without its messages.
+
 
 MAX_SUMMARY = 500
 MAX_KEYWORDS = 20

@@ -1,4 +1,4 @@
-"""Markdown as GitHub reads it: visible prose, code, quotes, links, headings, and the runs in which references live."""
+"""A comment that was sent by mail, without what the mail program put below or above it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,64 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
-from bot.reading import tags
-from bot.reading.page import ALERT, Heading, Link, Page, Parts
-from bot.reading.runs import Run
+from bot.reading import html
+from bot.reading.html import ALERT, Heading, HtmlPage, HtmlParts, MarkdownLink, TextRun
+
+_MAY_BE_MAIL = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
+_SIGNATURE = re.compile(r"[ \t]*Sent (?:from my|via) \S", re.ASCII)
+_FOOTER = re.compile(r"[ \t]*Reply to this email directly(?:,| or) view it on GitHub")
+_SAID_BY = re.compile(r"[ \t]*(?:On|Am|Le|El) [^\n]{0,160}\d[^\n]{0,240}\bwrote:[ \t\r]*$", re.ASCII)
+_RULE = frozenset({"", "-", "--", "---", "—", "–"})
+
+
+def without_mail(text: str) -> str:
+    """``text`` without a signature, the lines that it answers and the footer of the notification; all of it where
+    nothing else is in it. Linear in its length."""
+    if not any(mark in text for mark in _MAY_BE_MAIL):
+        return text
+    lines = text.split("\n")
+    own = _without_answered(lines[: _end(lines)])
+    while own and own[-1].strip() in _RULE:
+        own.pop()
+    return "\n".join(own).strip() or text
+
+
+def _end(lines: list[str]) -> int:
+    """Where the signature or the footer begins; a footer that stands unquoted ends a letter that does, too."""
+    first = None
+    for at, line in enumerate(lines):
+        if first is None and _begins_letter(lines, at):
+            first = at
+        if _SIGNATURE.match(line):
+            return at
+        if _FOOTER.match(line):
+            return at if first is None else first
+    return len(lines)
+
+
+def _without_answered(lines: list[str]) -> list[str]:
+    """The lines without those that name a letter, and what is quoted of it."""
+    kept: list[str] = []
+    skips = False
+    for at, line in enumerate(lines):
+        if _begins_letter(lines, at):
+            skips = True
+        elif skips and line.strip() and line.lstrip()[:1] != ">" and not _begins_letter(lines, at - 1):
+            skips = False
+        if not skips:
+            kept.append(line)
+    return kept
+
+
+def _begins_letter(lines: list[str], at: int) -> bool:
+    """Whether this line says who wrote what follows, or does so with the next one."""
+    if lines[at].lstrip()[:3] not in ("On ", "Am ", "Le ", "El "):
+        return False
+    return bool(_SAID_BY.match(lines[at]) or _SAID_BY.match(" ".join(lines[at : at + 2])))
+
+
+# Markdown as GitHub reads it: visible prose, code, quotes, links, headings, and the runs in which references live.
+
 
 MAX_SENTENCE = 2_000
 """Characters of one sentence that are read: phrases are looked for in sentences, and no sentence is this long."""
@@ -72,13 +127,13 @@ _MAY_END = frozenset({"etc", "al", "inc", "ltd", "corp"})
 
 
 @dataclass(frozen=True)
-class Document:
+class MarkdownDocument:
     """One text, read. It is parsed when the first part is asked for, and only once."""
 
     source: str
 
     @cached_property
-    def _parts(self) -> Parts:
+    def _parts(self) -> HtmlParts:
         return _read_markup(self.source) if _MARKUP.search(self.source) else _read_plain(self.source)
 
     @property
@@ -105,7 +160,7 @@ class Document:
         return tuple(self._parts.inline_code)
 
     @property
-    def links(self) -> tuple[Link, ...]:
+    def links(self) -> tuple[MarkdownLink, ...]:
         """All links: written out, in angle brackets, bare, and of raw HTML."""
         return tuple(self._parts.links)
 
@@ -115,7 +170,7 @@ class Document:
         return tuple(self._parts.headings)
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[TextRun, ...]:
         """Text nodes and link targets in document order, quotes included: where references are looked for."""
         return tuple(self._parts.runs)
 
@@ -142,9 +197,9 @@ class Paragraph(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def read(text: str) -> Document:
+def read(text: str) -> MarkdownDocument:
     """Any text as a Document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
-    return Document(readable(text))
+    return MarkdownDocument(readable(text))
 
 
 def readable(text: str) -> str:
@@ -200,7 +255,7 @@ def _plain_lines(children: list[Token]) -> Iterator[str]:
 def _opened(source: str) -> int:
     """How many more quotes and pieces of code raw HTML opens than it closes."""
     sides = {"open": 1, "close": -1}
-    return sum(sides.get(kind, 0) for kind, name, _ in tags.pieces(source) if name in _QUOTE_OR_CODE)
+    return sum(sides.get(kind, 0) for kind, name, _ in html.pieces(source) if name in _QUOTE_OR_CODE)
 
 
 def _shown(children: list[Token]) -> str:
@@ -255,8 +310,8 @@ def _is_abbreviation(text: str, stop: int, following: str) -> bool:
     return lowered in _ABBREVIATIONS or is_initial or is_list_number
 
 
-def _read_plain(source: str) -> Parts:
-    parts = Parts()
+def _read_plain(source: str) -> HtmlParts:
+    parts = HtmlParts()
     for block in _BLANK.sub("\n", source).split("\n\n"):
         paragraph = "\n".join(line.strip() for line in block.strip().split("\n"))
         if paragraph:
@@ -275,8 +330,8 @@ def _bounded(source: str) -> str:
     return source
 
 
-def _read_markup(source: str) -> Parts:
-    page, tokens = Page(), _PARSER.parse(_bounded(source))
+def _read_markup(source: str) -> HtmlParts:
+    page, tokens = HtmlPage(), _PARSER.parse(_bounded(source))
     for index, token in enumerate(tokens):
         match token.type:
             case "inline":
@@ -301,7 +356,7 @@ def _read_markup(source: str) -> Parts:
     return page.finish()
 
 
-def _read_inline(page: Page, children: list[Token]) -> None:
+def _read_inline(page: HtmlPage, children: list[Token]) -> None:
     for token in children:
         match token.type:
             case "text":
@@ -324,3 +379,65 @@ def _read_inline(page: Page, children: list[Token]) -> None:
 
 def _is_alert(tokens: list[Token]) -> bool:
     return [token.type for token in tokens] == ["paragraph_open", "inline"] and bool(ALERT.match(tokens[1].content))
+
+
+# What a person pasted into a text: quotations, and lines as logs and version control print them.
+
+
+_PASTED = re.compile(
+    r"[ \t]*>"  # a quotation
+    r"|[ \t*|\\/-]{0,20}[0-9a-f]{7,40}[ \t]"  # one line of a log of commits
+    r"|(?:.{0,80}[^\w])?(?:(?:auto |rollup )?merge(?: of)?)(?: pull request| pr| branch)?[ \t]#[0-9]"
+    r"|[ \t\[(]{0,4}[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
+    r"|[ \t\[(]{0,4}[0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"|[ \t\[(]{0,4}(?:trace|debug|info|notice|warn|warning|error|fatal|critical)\b[\])]?[ \t]*[:|]",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def without_pasted(text: str) -> str:
+    """The text without the lines that nobody wrote for this text; code is left to whoever reads Markdown."""
+    return "\n".join(line for line in text.split("\n") if not _PASTED.match(line))
+
+
+# What a Markdown text states in its author's own words, sentence by sentence.
+
+
+_STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
+# People wrap lines by hand as often as they write one statement a line: a line that begins like a sentence is one.
+_LINE = re.compile(r"\n(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")
+
+
+def statements(text: str) -> tuple[str, ...]:
+    """The sentences of the prose of ``text`` in order, white space collapsed.
+
+    Nothing of quotes, code blocks, headings, hidden comments and struck-out text.
+    """
+    if "~~" in text:
+        text = _STRUCK.sub(" ", text)
+    lines = (line for paragraph in read(text).prose for line in _LINE.split(_unpadded(paragraph)))
+    return tuple(sentence for line in lines for sentence in sentences(line))
+
+
+def _unpadded(paragraph: str) -> str:
+    """The paragraph without empty lines, which breaks in it can make, and without white space around its lines."""
+    return "\n".join(line for row in paragraph.split("\n") if (line := row.strip()))
+
+
+# The end of a text that is too long: it tells how something ended.
+
+
+LEFT_OUT = "[…] "
+"""Stands where something was cut."""
+
+_WORD = 40
+
+
+def tail(text: str, most: int, *, is_cut: bool = False) -> str:
+    """The last ``most`` characters at most, from the beginning of a word on, and `LEFT_OUT` before them where there was
+    more. ``is_cut``: more was there already that is not in ``text``."""
+    if len(text) <= most and not is_cut:
+        return text
+    begin = max(0, len(text) - max(0, most - len(LEFT_OUT)))
+    space = _SPACE.search(text, begin, begin + _WORD) if begin and not text[begin - 1].isspace() else None
+    return LEFT_OUT + text[space.end() if space else begin :].lstrip()

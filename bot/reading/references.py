@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from bot.model import Reference
+from bot.domain.thread import Reference
+from bot.reading.html import TextRun, split_urls
 from bot.reading.markdown import read
-from bot.reading.runs import Run, split_urls
 
 MAX_NUMBER = 2**31 - 1
 """GitHub's numbers are 32-bit; what is beyond is not a number of an issue."""
@@ -52,7 +52,7 @@ def find_references(
     """
     if not _WORTH.search(text) and not any(prefix in text for prefix in autolinks):
         return []
-    return _collect(read(text).runs, _Place(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
+    return _collect(read(text).runs, _TextPlace(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
 
 
 def find_title_references(
@@ -64,11 +64,11 @@ def find_title_references(
     hosts: Sequence[str] = GITHUB,
 ) -> list[Reference]:
     """The references in a title, which is plain text: as ``find_references``, without Markdown."""
-    return _collect(split_urls(title), _Place(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
+    return _collect(split_urls(title), _TextPlace(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TextPlace:
     """Where a text stands."""
 
     repo: str | None
@@ -106,7 +106,7 @@ def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
     return _Grammar(re.compile(token, re.ASCII), re.compile(rf"(?i:https?://)?{path}", re.ASCII))
 
 
-def _collect(runs: Iterable[Run], place: _Place, grammar: _Grammar) -> list[Reference]:
+def _collect(runs: Iterable[TextRun], place: _TextPlace, grammar: _Grammar) -> list[Reference]:
     local = map(place.localise, _scan(runs, grammar))
     return each_once(reference for reference in local if not place.is_self(reference))
 
@@ -123,7 +123,7 @@ def each_once(references: Iterable[Reference]) -> list[Reference]:
     return list(found.values())
 
 
-def _scan(runs: Iterable[Run], grammar: _Grammar) -> Iterator[Reference]:
+def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
     """All references as they come. ``tail`` is what was read before in the same block: a keyword may end it."""
     tail = ""
     for kind, value in runs:

@@ -1,11 +1,15 @@
-"""Versions in the spellings of tags and reports, and which of two is older."""
+"""Which version of the project a reporter is on, where the report says so."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from typing import Literal
+
+from bot.domain.thread import Message, Thread
+from bot.reading.signals import without_addresses
 
 Standing = Literal["older", "same or newer"]
 
@@ -152,3 +156,179 @@ def _unsettled(have: Version, first: Version) -> bool:
     """Whether both come before one release, and one of them is a build of which nobody knows where it stands."""
     both = have.numbers == first.numbers and have.is_early and first.is_early
     return both and have.stage != first.stage and _UNSTEADY in (have.stage[1], first.stage[1])
+
+
+# Which version of the project a reporter is on, where the report says so.
+
+
+_MAX_TEXT = 20_000
+_MAX_LINE = 300
+_MAX_NUMBERS = 8
+
+_NUMBER = re.compile(
+    r"(?<![\w.\\/])(?P<v>v\.? ?)?(?P<version>\d{1,4}(?:\.\d{1,6}){1,3}"
+    rf"{PRE}{{0,2}})(?:\+[\w.]{{1,20}})?(?![\w/\\%]|[.-]\w|\.\d)",
+    re.ASCII | re.IGNORECASE,
+)
+_NIGHTLY = re.compile(
+    r"\b(?:nightly(?P<gap>[ (-]{1,2})|(?:nightly|pre|dev) \(\w{7,40} )(?P<day>\d{4}-\d\d-\d\d)\b",
+    re.ASCII | re.IGNORECASE,
+)
+_MAY_STATE = re.compile(r"\d\.\d|nightly", re.ASCII | re.IGNORECASE)
+_WORD = re.compile(r"[a-z](?:[\w+#.-]{0,40}[\w+#])?", re.ASCII | re.IGNORECASE)
+_NOT_IT = re.compile(
+    r"(?:\b(?:from|before|until|till|prior to|requires?|needs?|at least|minimum|min|back to|unlike|than|not in"
+    r"|(?:re|down)\w{2,8} to|work(?:s|ed|ing)?(?: \w{1,8})? (?:in|on|with|under|until|till)"
+    r"|(?:not|n't|was|were) (?:\w{2,12} )?(?:in|on|with)"
+    r"|(?:added|bump(?:s|ed)?(?: \w{1,20}){1,2}|introduced|merged|released|removed|shipped) (?:in|to|with)"
+    r"|(?:fixed|good|working|fine|ok|okay) (?:in|on|with|by)?)\b\W{1,6}(?:\w{1,12}\W{1,3}){0,2}|[\^~<>]=? ?|!= ?)\Z",
+    re.ASCII | re.IGNORECASE,
+)
+"""Words right before a version that is not the reporter's: one that works, one before, one that is needed."""
+
+_I_USE = re.compile(
+    r"\b(?:I|we)(?: am|['’]m| are|['’]re)?(?: (?:currently|still|now))? (?:on|run|running|use|using) \Z",
+    re.ASCII | re.IGNORECASE,
+)
+"""Words right before a version of three numbers that is the reporter's. One of two may be that of a system."""
+
+_IN_FULL = 2
+
+_OTHER_PRODUCTS = """
+alpine android apache api arch babel bash bun cargo centos chrome chromium clang cmake composer conda cuda debian
+deno django docker edge electron eslint expo fedora firefox flask gcc git github gitlab glibc go golang gradle helm
+ios ipados java jdk jest jre k8s kernel kotlin kubectl kubernetes linux llvm mac macos make mariadb maven mongodb
+mysql nginx node node.js nodejs npm numpy openjdk openssl opera os osx perl php pip pnpm postgres postgresql
+powershell protocol python qt react redis rhel ruby rust rustc safari scala sqlite swift tls typescript ubuntu unity
+unreal vite vscode webpack windows xcode yarn zsh
+"""
+_OTHERS = frozenset(_OTHER_PRODUCTS.split())
+"""Products whose versions people name beside that of the project."""
+
+_SAYS_VERSION = frozenset({"version", "versions", "ver"})
+_FILLERS = frozenset({"is", "was", "are", "at", "in", "to", "on", "of", "number", "currently", "now", "tag", "build"})
+_JOINED = frozenset({"core", "cli", "server", "desktop", "daemon", "compiler", "library", "package", "lib"})
+_STARTS_WITH = frozenset({"on", "in", "with", "using", "since", "running", "run", "use"})
+_SAYS_LITTLE = """
+a affected after am an and any bug current did do does exact found happens have i info information installed it
+latest library my name new newest observed occurs our package please project release reproduced seen software
+specify stable started tested that the these this updated updating upgraded upgrading used version versions we were
+what which with you your
+"""
+_GENERIC = _FILLERS | _STARTS_WITH | frozenset(_SAYS_LITTLE.split())
+_SOMETHING_ELSE = re.compile(
+    r"\W{0,6}(?:browser|os|operating system|device|platform|desktop|smartphone)\b", re.IGNORECASE
+)
+_TOOLCHAIN = re.compile(r"toolchain|rustup|channel|\+nightly", re.IGNORECASE)
+_OF_OTHER = re.compile(r"\W{1,2}of (?:the )?(?P<what>[a-z][\w.+#-]{0,40})", re.ASCII | re.IGNORECASE)
+
+
+def asked_version(thread: Thread, repo: str | None = None) -> str:
+    """The version that the thread's author is on, as written (``2.2.4``, ``nightly 2014-11-02``), else empty.
+
+    It counts only where the text calls it a version, behind the name of the project, which ``repo`` (``owner/name``)
+    gives, and behind "I use". Versions of other products, and those that are named as working or as the one before, do
+    not count.
+    """
+    name = _plain((repo or "").rpartition("/")[2])
+    own = (comment for comment in thread.comments if _is_own(comment, thread))
+    for text in (thread.title, thread.body, *(comment.text for comment in own)):
+        if _MAY_STATE.search(text):
+            found = _stated(text[:_MAX_TEXT], name)
+            if found:
+                return found
+    return ""
+
+
+def _is_own(comment: Message, thread: Thread) -> bool:
+    return comment.author == thread.author and not comment.is_bot
+
+
+def _stated(text: str, name: str) -> str:
+    above: list[str] = []
+    for line in without_addresses(text).split("\n"):
+        if not line.strip() or line.lstrip().startswith(">"):
+            continue
+        found = _in_line(line[:_MAX_LINE], above, name) if _MAY_STATE.search(line) else ""
+        if found:
+            return found
+        above = [*above[-1:], line[:_MAX_LINE]]
+    return ""
+
+
+def _in_line(line: str, above: list[str], name: str) -> str:
+    for dated in _NIGHTLY.finditer(line):
+        if read_day(dated["day"]) and _is_our_nightly(line, dated, name):
+            return f"nightly {dated['day']}"
+    for found in islice(_NUMBER.finditer(line), _MAX_NUMBERS):
+        before, after = line[: found.start()], _OF_OTHER.match(line, found.end())
+        if (
+            not found["version"].strip("0.")
+            or _NOT_IT.search(before[-80:])
+            or (after and not _is_name(_plain(after["what"]), name))
+        ):
+            continue
+        if _I_USE.search(before[-80:]) and found["version"].count(".") == _IN_FULL:
+            return found["version"]
+        said = [word.lower() for word in _WORD.findall(before[-80:])]
+        if said and _is_ours(said, name, marked=bool(found["v"])) and not _is_field_of_other(said, above):
+            return found["version"]
+        if not said and above and _is_label(above[-1], name):
+            return found["version"]
+    return ""
+
+
+def _is_our_nightly(line: str, dated: re.Match[str], name: str) -> bool:
+    said = [word.lower() for word in _WORD.findall(line[: dated.start()])]
+    said = said[:-1] if said and said[-1] in ("pre", "dev") else said
+    if said and _is_name(_plain(said[-1]), name):
+        return True
+    is_spoken = dated["gap"] != "-" and not _TOOLCHAIN.search(line)
+    return is_spoken and _OTHERS.isdisjoint(said[-4:]) and (not said or said[-1] in _GENERIC)
+
+
+def _is_ours(said: list[str], name: str, *, marked: bool) -> bool:
+    """Whether a version behind these words is the project's: behind its name, or behind "version" of nothing else."""
+    words = said[-6:]
+    while words and words[-1] in _FILLERS:
+        words = words[:-1]
+    if _ends_in_name(words, name):
+        return True
+    rest = words[:-1] if words and words[-1] in _SAYS_VERSION else None
+    if rest is None:
+        return marked and said[-1] in _STARTS_WITH and _OTHERS.isdisjoint(said[-4:])
+    return not rest or _ends_in_name(rest, name) or (rest[-1] in _GENERIC and _OTHERS.isdisjoint(rest[-4:]))
+
+
+def _ends_in_name(words: list[str], name: str) -> bool:
+    if words and words[-1] in _JOINED and not _is_name(words[-1], name):
+        words = words[:-1]
+    return bool(words) and (_is_name(_plain(words[-1]), name) or _is_name(_plain("".join(words[-2:])), name))
+
+
+def _is_label(line: str, name: str) -> bool:
+    """Whether the line is a field's heading that asks for the project's version and nothing else."""
+    words = [word.lower() for word in _WORD.findall(line)]
+    if len(words) > 12 or (_SAYS_VERSION | {"release"}).isdisjoint(words) or _NUMBER.search(line):
+        return False
+    known = (w in _GENERIC or w in _JOINED or _is_name(_plain(w), name) or _plain(w) in name for w in words)
+    return all(known)
+
+
+def _is_field_of_other(said: list[str], above: list[str]) -> bool:
+    """Whether it is the plain "Version" under a field for a browser or a device, as templates have them."""
+    return set(said) <= {"version", "e.g"} and any(_SOMETHING_ELSE.match(line) for line in above)
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", word.lower())
+
+
+def _is_name(word: str, name: str) -> bool:
+    """Whether a word is the project's name: ``next`` for next.js and ``rustc`` for rust, too."""
+    if not name or len(word) < 2:
+        return False
+    if word == name or word == name.removesuffix("js"):
+        return True
+    rest = word.removeprefix(name)
+    return len(name) > 2 and word.startswith(name) and len(rest) <= 2 and rest.isalpha()

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import floor, sqrt
 
-from bot.answer import CondensedTurn
-from bot.model import Message, Thread
-from bot.reading.mail import without_mail
+from bot.domain.answer import CondensedTurn
+from bot.domain.thread import Message, Thread
+from bot.reading.analyzer import terms
+from bot.reading.markdown import without_mail
 from bot.reading.signals import strip_boilerplate
-from bot.reading.words import terms
 
 BODY_LIMIT = 500
 CONDENSED_LIMIT = 750

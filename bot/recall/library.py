@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol, Unpack
 
-from bot.indexed import Entry, Hit
-from bot.kept import Fix, Wish
-from bot.memory.index import Narrowing, Query
-from bot.model import Record, Thread, ThreadId
-from bot.ranking import Ranking
+from bot.domain.changes import FixInfo, Request
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Record, Thread, ThreadId
+from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, CandidateWeights, Narrowing, Query
+from bot.ranking.weights import RankingModels, RankingWeights
+from bot.reading.analyzer import body_terms, terms
 
 
 class Library(Protocol):
@@ -22,7 +24,7 @@ class Library(Protocol):
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]: ...
 
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]: ...
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]: ...
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]: ...
 
@@ -33,13 +35,13 @@ class Library(Protocol):
     ) -> Mapping[frozenset[str], int]: ...
 
     @property
-    def ranking(self) -> Ranking: ...
+    def ranking(self) -> RankingModels: ...
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]: ...
 
-    def fixes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, Fix]: ...
+    def fixes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, FixInfo]: ...
 
-    def wishes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, tuple[Wish, ...]]: ...
+    def wishes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, tuple[Request, ...]]: ...
 
 
 class WithoutWords:
@@ -59,7 +61,7 @@ class WithoutWords:
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         return {key: self._hushed(record) for key, record in self._library.records(ids).items()}
 
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Entry]:
+    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         return self._library.entries(ids)
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
@@ -74,16 +76,16 @@ class WithoutWords:
         return self._library.held_by(groups, before=before)
 
     @property
-    def ranking(self) -> Ranking:
+    def ranking(self) -> RankingModels:
         return self._library.ranking
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self._library.vectors(thread)
 
-    def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Fix]:
+    def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return self._library.fixes(ids)
 
-    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Wish, ...]]:
+    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return self._library.wishes(ids)
 
     def _hushed(self, record: Record) -> Record:
@@ -100,3 +102,44 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
     if before is None:
         return found
     return {key: thread.as_of(before) for key, thread in found.items() if thread.created_at < before}
+
+
+# A thread, or words, as a weighted query.
+
+
+TITLE_BOOST = 2.0
+"""What a term of the title counts beyond its place in the whole text, so that it weighs three times a body's."""
+
+WORD_FIELDS = {TEXT: 1.0, NOTES: 0.8}
+
+
+def similar_query(
+    thread: Thread, vectors: Mapping[str, bytes] | None = None, model: RankingWeights | None = None
+) -> Query:
+    """What threads like this one share with it: each of its terms once, those of the title three times.
+
+    ``vectors`` are the thread's, by arm. With a ``model`` what it knows before a text is read counts in the choice.
+    """
+    title = set(terms(thread.title))
+    weights = dict.fromkeys(body_terms(thread.body), 1.0)
+    for term in title:
+        weights[term] = 1.0 + TITLE_BOOST
+    return Query(weights, vectors=vectors or {}, blend=blend(model.order) if model else None)
+
+
+def blend(order: Mapping[str, float]) -> CandidateWeights:
+    """The part of a model's order that an index can see."""
+    return CandidateWeights(
+        text=order.get("text", 0.0),
+        near={arm: order[arm] for arm in VECTOR_FIELDS if arm in order},
+        open=order.get("open", 0.0),
+        age=order.get("age", 0.0),
+        closed=order.get("closed", 0.0),
+        length=order.get("length", 0.0),
+        duplicates=order.get("duplicates", 0.0),
+    )
+
+
+def word_query(words: str) -> Query:
+    """A search by words, over titles, texts and what was noted of the threads."""
+    return Query({term: float(count) for term, count in Counter(terms(words)).items()}, WORD_FIELDS)

@@ -11,17 +11,13 @@ from datetime import datetime
 from functools import lru_cache
 from math import fsum, log
 
-from bot.answer import PageHit
-from bot.model import Kind, Thread, ThreadId
-from bot.reading.keywords import keywords, quotations
-from bot.reading.page_keys import page_url, source_of
-from bot.reading.sections import Section, first_sentences, sections
-from bot.reading.signals import find_errors
-from bot.reading.words import body_terms, terms
-from bot.recall.library import Library, threads
-from bot.recall.mentioned import Place
-from bot.recall.query import similar_query
-from bot.settings import Pages
+from bot.domain.answer import PageHit
+from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
+from bot.reading.analyzer import body_terms, terms
+from bot.reading.pages import MarkdownSection, first_sentences, page_url, sections, source_of
+from bot.reading.signals import find_errors, keywords, quotations
+from bot.recall.library import Library, similar_query, threads
+from bot.settings.schema import PageSettings
 
 READ = 8
 """How many pages are read for each asking."""
@@ -59,24 +55,24 @@ _STATUS = re.compile(r"\b0[xX][0-9A-Fa-f]{4,16}\b", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PagePassage:
     """A part of a section: the terms of its headings and its text, the scripts that these are in, and the section's
     heading and the text in small letters on one line."""
 
-    section: Section
+    section: MarkdownSection
     terms: frozenset[str]
     scripts: frozenset[str]
     text: str
 
     @classmethod
-    def of(cls, title: str, section: Section, text: str) -> Passage:
+    def of(cls, title: str, section: MarkdownSection, text: str) -> PagePassage:
         found = frozenset(terms(f"{title}\n{' '.join(section.path)}\n{text}"))
         heading = " ".join(section.path[-1:])
         return cls(section, found, frozenset(map(_script, found)), _plain(f"{heading}\n{text}"))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageQuery:
     """A question as it is looked for: the analysed terms of its title and of all of it, and what fits anything that it
     quotes."""
 
@@ -85,7 +81,7 @@ class Asked:
     quotation: re.Pattern[str]
 
     @classmethod
-    def of(cls, thread: Thread) -> Asked:
+    def of(cls, thread: Thread) -> PageQuery:
         title = frozenset(terms(thread.title))
         told = quotations(f"{thread.title}\n{thread.body}")
         phrases = (one for one in map(_plain, told) if len(one) >= SHORTEST and " " in one)
@@ -94,13 +90,13 @@ class Asked:
         whole = re.compile(rf"(?<![a-z0-9_])(?:{either})(?![a-z0-9_])")
         return cls(title, title | frozenset(body_terms(thread.body)), whole)
 
-    def within(self, scripts: frozenset[str]) -> Asked:
+    def within(self, scripts: frozenset[str]) -> PageQuery:
         """The part of the question that a text in these scripts could hold: names and codes can stand in any."""
         return replace(self, terms=frozenset(term for term in self.terms if term.isascii() or _script(term) in scripts))
 
 
 def find_pages(
-    thread: Thread, library: Library, wanted: Pages, place: Place, before: datetime | None = None
+    thread: Thread, library: Library, wanted: PageSettings, place: RepositoryAddress, before: datetime | None = None
 ) -> tuple[PageHit, ...]:
     """The pages that answer ``thread``, each with its best section, best first; ``before``: as they stood then.
 
@@ -111,10 +107,10 @@ def find_pages(
         return ()
     pages = _candidates([thread, replace(thread, body="\n".join(keywords(thread.body)))], library, before)
     read = [(key, passage) for key, page in pages.items() for passage in _passages(page.title, page.body)]
-    asked = Asked.of(thread)
+    asked = PageQuery.of(thread)
     rarity = Rarity.among([passage for _, passage in read], asked, library, before)
     parts = {scripts: asked.within(scripts) for scripts in {passage.scripts for _, passage in read}}
-    best: dict[ThreadId, tuple[float, Section]] = {}
+    best: dict[ThreadId, tuple[float, MarkdownSection]] = {}
     for key, passage in read:
         similarity = _similarity(asked, parts[passage.scripts], passage, rarity)
         if similarity >= wanted.similarity_threshold and similarity > best.get(key, (0.0,))[0]:
@@ -132,7 +128,7 @@ class Rarity:
     passages: int
 
     @classmethod
-    def among(cls, read: Sequence[Passage], asked: Asked, library: Library, before: datetime | None) -> Rarity:
+    def among(cls, read: Sequence[PagePassage], asked: PageQuery, library: Library, before: datetime | None) -> Rarity:
         known = library.rarity([*sorted(asked.terms), NOWHERE], before=before)
         rarest = known.get(NOWHERE, 0.0)
         shares = {term: known.get(term, rarest) / rarest if rarest else 1.0 for term in asked.terms}
@@ -164,8 +160,8 @@ def _candidates(askings: Iterable[Thread], library: Library, before: datetime | 
 
 
 @lru_cache(maxsize=64)
-def _passages(title: str, body: str) -> tuple[Passage, ...]:
-    return tuple(Passage.of(title, section, text) for section in sections(body) for text in _parted(section.text))
+def _passages(title: str, body: str) -> tuple[PagePassage, ...]:
+    return tuple(PagePassage.of(title, section, text) for section in sections(body) for text in _parted(section.text))
 
 
 def _parted(text: str) -> Iterator[str]:
@@ -181,7 +177,7 @@ def _parted(text: str) -> Iterator[str]:
         yield part
 
 
-def _similarity(whole_question: Asked, part: Asked, passage: Passage, rarity: Rarity) -> float:
+def _similarity(whole_question: PageQuery, part: PageQuery, passage: PagePassage, rarity: Rarity) -> float:
     """How much of the question the passage covers. One that holds a quotation of it word for word need not be in its
     language: then the ``part`` of the question is looked for that a text in the passage's scripts could hold."""
     quoted = bool(whole_question.quotation.search(passage.text))
@@ -205,11 +201,11 @@ def _script(term: str) -> str:
     return "" if term.isascii() else unicodedata.name(term[0], "").partition(" ")[0]
 
 
-def _weight(term: str, asked: Asked) -> float:
+def _weight(term: str, asked: PageQuery) -> float:
     return TITLE if term in asked.title else 1.0
 
 
-def _hit(page: Thread, section: Section, similarity: float, place: Place) -> PageHit:
+def _hit(page: Thread, section: MarkdownSection, similarity: float, place: RepositoryAddress) -> PageHit:
     heading = section.path[-1] if section.path else ""
     is_whole = not heading or heading == page.title
     return PageHit(

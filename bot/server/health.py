@@ -1,20 +1,45 @@
-"""How the server is: its queue, disk, clock, token and workers, each well or with a line that says why.
-
-It is ready while it can store what comes in: what is stored waits for everything else.
-"""
+"""How far GitHub's clock is ahead of ours, asked as nobody: by a clock that is off it does not know us."""
 
 from __future__ import annotations
 
 import logging
 import shutil
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from threading import Lock
 
 from bot.errors import WorldError
-from bot.server.nouns import Instant
-from bot.server.options import Options
-from bot.server.ports import Ledger, Note
+from bot.github.app import seconds_ahead
+from bot.server.model import Inbox, Instant, Note
+from bot.server.options import ServerOptions
+
+TIMEOUT = 20.0
+"""Seconds for each part of the request."""
+
+
+def ahead(api_url: str) -> float:
+    """Seconds; 0 where GitHub does not answer, or does not say what time it is. Its limits do not count it."""
+    asked = f"{api_url}/rate_limit"
+    request = urllib.request.Request(asked, headers={"User-Agent": "precedent"})  # noqa: S310 - as the options took it
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+            date = answer.headers.get("Date")
+    except urllib.error.HTTPError as error:
+        with error:
+            date = error.headers.get("Date")
+    except (OSError, HTTPException):
+        return 0.0
+    return seconds_ahead(date or "", time.time())
+
+
+# How the server is: its queue, disk, clock, token and workers, each well or with a line that says why.
+#
+# It is ready while it can store what comes in: what is stored waits for everything else.
+
 
 WORKER = "worker:"
 """What the names of the pulses of workers begin with; theirs come every five seconds."""
@@ -57,7 +82,7 @@ class Check:
     stores: bool = True
 
 
-def checks(ledger: Ledger, options: Options, now: Instant) -> list[Check]:
+def readiness_checks(ledger: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
     """All of them: queue, disk, clock, token, workers, in this order. Raises nothing."""
     queue, pulses = _queue(ledger, options, now), _pulses(ledger)
     if pulses is None:
@@ -75,7 +100,7 @@ def alive(pulses: Pulses, now: Instant) -> list[str]:
     )
 
 
-def shut(ledger: Ledger, options: Options) -> str:
+def close_checks(ledger: Inbox, options: ServerOptions) -> str:
     """Why nothing more may be stored, "" for nothing. Raises WorldError."""
     disk = _disk(options)
     if not disk.ok:
@@ -83,12 +108,12 @@ def shut(ledger: Ledger, options: Options) -> str:
     return "too many deliveries wait" if _waiting(ledger, options) >= options.backlog else ""
 
 
-def _waiting(ledger: Ledger, options: Options) -> int:
+def _waiting(ledger: Inbox, options: ServerOptions) -> int:
     """How many deliveries wait; no more are counted than there may be."""
     return ledger.counts(options.backlog, ["waiting"])["waiting"]
 
 
-def _queue(ledger: Ledger, options: Options, now: Instant) -> Check:
+def _queue(ledger: Inbox, options: ServerOptions, now: Instant) -> Check:
     try:
         waiting, oldest = _waiting(ledger, options), ledger.oldest_waiting()
         ledger.pulse(RECEIVER, {})
@@ -105,14 +130,14 @@ def _queue(ledger: Ledger, options: Options, now: Instant) -> Check:
     return Check("queue", True, f"{waiting:,} waiting" if waiting else "nothing waits")
 
 
-def _pulses(ledger: Ledger) -> Pulses | None:
+def _pulses(ledger: Inbox) -> Pulses | None:
     try:
         return ledger.pulses()
     except WorldError:
         return None
 
 
-def _disk(options: Options) -> Check:
+def _disk(options: ServerOptions) -> Check:
     try:
         free = shutil.disk_usage(options.data).free
     except OSError as error:
@@ -135,7 +160,7 @@ def _ahead(pulses: Pulses) -> int | None:
     return ahead if isinstance(ahead, int) else None
 
 
-def _token(pulses: Pulses, now: Instant, options: Options) -> Check:
+def _token(pulses: Pulses, now: Instant, options: ServerOptions) -> Check:
     if APP not in pulses:
         return Check("token", False, "GitHub has not said yet who we are: see the log of a worker")
     at, note = pulses[APP]
@@ -155,7 +180,7 @@ def _workers(pulses: Pulses, now: Instant) -> Check:
     return Check("workers", True, f"{count} running")
 
 
-class Glance:
+class CachedChecks:
     """Checks that are made one at a time, and not anew within ``keep`` milliseconds, however many ask.
 
     What is not well any more is told in the log, once: whoever asks may be told no more than its name.

@@ -11,10 +11,9 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, gener
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from bot.server.bookkeeping import BUCKETS
 from bot.server.health import alive
-from bot.server.nouns import Instant
-from bot.server.ports import Ledger, Tallies
+from bot.server.inbox_rules import BUCKETS
+from bot.server.model import Inbox, Instant, Tallies
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES = "precedent_deliveries_total"
@@ -59,7 +58,7 @@ class Answered:
         return found
 
 
-def text(ledger: Ledger, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
+def text(ledger: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
     """The page of metrics: of this process, and ``for_all`` processes together. Raises WorldError when the database is
     away.
 
@@ -79,7 +78,7 @@ class _Page(Collector):
         yield from self._families
 
 
-def _families(ledger: Ledger, now: Instant) -> Iterator[Metric]:
+def _families(ledger: Inbox, now: Instant) -> Iterator[Metric]:
     tallies = ledger.tallies()
     yield from (_counter(name, tallies) for name in COUNTERS)
     yield _stages(tallies)

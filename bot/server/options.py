@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import secrets
+import stat
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from bot.errors import UserError
-from bot.settings import Rule, SettingsError, Value, checked, rules, setting
+from bot.errors import UserError, WorldError
+from bot.settings.schema import SettingRule, SettingsError, Value, checked, rules, setting
 
 PREFIX = "PRECEDENT_"
 FLAGS = ("data", "database_url", "host", "port", "workers", "jobs")
@@ -44,7 +47,7 @@ class Misconfigured(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServerOptions:
     """All options; each is the variable of its name in capitals behind ``PRECEDENT_``. Secrets are in no repr."""
 
     app_id: int = setting(0, "The number of the GitHub App.", low=1, high=2**53)
@@ -98,17 +101,17 @@ def variable(name: str) -> str:
 
 def is_secret(name: str) -> bool:
     """Whether the option may be given as a file, ``PRECEDENT_…_FILE``, and is in no list of processes."""
-    return rules(Options)[name][0].secret
+    return rules(ServerOptions)[name][0].secret
 
 
 def secret_names() -> tuple[str, ...]:
     """The options that are secrets."""
-    return tuple(each.name for each in fields(Options) if is_secret(each.name))
+    return tuple(each.name for each in fields(ServerOptions) if is_secret(each.name))
 
 
 def read_options(
     environ: Mapping[str, str], flags: Mapping[str, object] | None = None, required: tuple[str, ...] = REQUIRED
-) -> Options:
+) -> ServerOptions:
     """The options that these variables and flags give; a flag goes before its variable, an empty text is none.
 
     Raises Misconfigured with all that is missing or cannot be used. No secret is in its message.
@@ -116,7 +119,7 @@ def read_options(
     faults: list[str] = list(_misspelt(environ))
     given: dict[str, object] = {}
     tried = set()
-    for name, (rule, default) in rules(Options).items():
+    for name, (rule, default) in rules(ServerOptions).items():
         assert not isinstance(default, type)
         where, text = _found(name, environ, flags or {}, faults.append)
         if text:
@@ -130,13 +133,13 @@ def read_options(
     faults += _together(tried)
     if faults:
         raise Misconfigured(faults)
-    options = replace(Options(), **given)  # type: ignore[arg-type]
+    options = replace(ServerOptions(), **given)  # type: ignore[arg-type]
     return replace(options, data=options.data.absolute())
 
 
-def packed(options: Options) -> dict[str, str]:
+def packed(options: ServerOptions) -> dict[str, str]:
     """The variables from which `read_options` makes these options again for a worker, without `RECEIVING`."""
-    values = {each.name: getattr(options, each.name) for each in fields(Options) if each.name not in RECEIVING}
+    values = {each.name: getattr(options, each.name) for each in fields(ServerOptions) if each.name not in RECEIVING}
     return {variable(name): str(value) for name, value in values.items() if value != ""}
 
 
@@ -169,7 +172,7 @@ def _found(
     return where, content
 
 
-def _value(where: str, text: str, rule: Rule, default: Value | Path) -> object:
+def _value(where: str, text: str, rule: SettingRule, default: Value | Path) -> object:
     if isinstance(default, Path):
         return Path(str(checked(where, text, rule, str(default))))
     if rule.secret:
@@ -227,7 +230,7 @@ def _together(tried: set[str]) -> list[str]:
 
 def _misspelt(environ: Mapping[str, str]) -> list[str]:
     """Variables that are none, and look like one."""
-    known = [variable(each.name) for each in fields(Options)]
+    known = [variable(each.name) for each in fields(ServerOptions)]
     known += [f"{variable(name)}_FILE" for name in secret_names()]
     faults = []
     for name in sorted(environ):
@@ -238,6 +241,68 @@ def _misspelt(environ: Mapping[str, str]) -> list[str]:
 
 
 def _what(name: str) -> str:
-    rule, _ = rules(Options)[name]
+    rule, _ = rules(ServerOptions)[name]
     also = f", or the name of a file that holds it in {variable(name)}_FILE" if rule.secret else ""
     return rule.explanation[0].lower() + rule.explanation[1:].rstrip(".") + also
+
+
+# The password of the status page where none is given: made at the first start, and kept in a file of the folder.
+
+
+BYTES = 24
+"""Of chance in it."""
+
+REMEDY = "remove it, and another one is made at the next start"
+
+
+def password_file(folder: Path) -> Path:
+    """Where it is kept."""
+    return folder / "status-password"
+
+
+def stored_password(folder: Path) -> str:
+    """The password of an earlier start, "" where there is no file. Raises UserError for a file that holds none."""
+    file = password_file(folder)
+    try:
+        found = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        why = "it is a link" if file.is_symlink() else error.strerror
+        raise UserError(f"{file} cannot be read ({why}): {REMEDY}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise UserError(f"{file} is no file: {REMEDY}")
+        return _usable(file, os.read(found, MAX_SECRET + 1))
+    finally:
+        os.close(found)
+
+
+def new_password(folder: Path) -> str:
+    """A new password, kept from now on for nobody but this account. Raises WorldError."""
+    file, password = password_file(folder), secrets.token_urlsafe(BYTES)
+    try:
+        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise WorldError(f"{file} cannot be made ({error.strerror}): see who may write there") from None
+    try:
+        with os.fdopen(opened, "w", encoding="ascii") as written:
+            written.write(f"{password}\n")
+            written.flush()
+            os.fsync(opened)
+    except OSError as error:
+        file.unlink(missing_ok=True)  # the half of one would be refused at every start
+        raise WorldError(f"{file} cannot be written ({error.strerror}): make room") from None
+    return password
+
+
+def _usable(file: Path, content: bytes) -> str:
+    try:
+        text = content.decode("utf-8").strip()
+    except ValueError:
+        raise UserError(f"{file} is no text: {REMEDY}") from None
+    if len(content) > MAX_SECRET:
+        raise UserError(f"{file} is longer than {MAX_SECRET:,} characters: {REMEDY}")
+    if len(text) < LEAST["status_password"]:
+        raise UserError(f"{file} holds less than {LEAST['status_password']} characters: {REMEDY}")
+    return text

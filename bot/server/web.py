@@ -1,36 +1,148 @@
-"""The web side: deliveries in; health, metrics and the status page out. The only importer of starlette."""
+"""The listening socket: uvicorn, patient for ten seconds with each request's headers. The only importer of uvicorn."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import logging
+import socket
 import time
 import uuid
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, get_args
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from bot.errors import WorldError
+from bot.errors import UserError, WorldError
 from bot.server import metrics
-from bot.server.body import SMALL, Room
-from bot.server.brake import Brake
-from bot.server.health import Glance, checks
-from bot.server.nouns import Arrival, Dropped, Instant, Lane, Refused, State
-from bot.server.options import Options
-from bot.server.pages import Wanted, delivery_page, policy, status_page
-from bot.server.peers import is_near, peer_of
-from bot.server.ports import Full, Ledger
-from bot.server.receive import EVENTS, Rules, before_body, receive
-from bot.server.writer import Writer
+from bot.server.health import CachedChecks, readiness_checks
+from bot.server.model import Arrival, Dropped, Full, Inbox, Instant, Refused, RepositoryKey, State
+from bot.server.options import ServerOptions
+from bot.server.rate_limiter import PasswordLimiter, PeerShares, is_near, peer_of
+from bot.server.status_page import DeliveryFilter, delivery_page, policy, status_page
+from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
+from bot.server.writer import GroupCommitWriter
+
+HEADERS = 10.0
+"""Seconds within which a request has to arrive, headers and all, on a new connection as on one that is kept."""
+
+DRAIN = 3
+"""Seconds that requests have to end in, once the server stops."""
+
+AT_ONCE = 500
+"""Connections, half of which one peer may have. For one more, one that waits for its sender is closed; where none does,
+it is answered with 503."""
+
+WATCH = 0.2
+"""Seconds between two looks whether to stop."""
+
+
+class Patient(H11Protocol):
+    """A connection that is closed when a request takes longer than ``HEADERS`` to arrive, however slowly it drips."""
+
+    patience = HEADERS
+    places: PeerShares
+    """Of all connections of a server."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._share = self.places.open(peer_of(self.client), self._give_way)
+        self.places.take(self._share, 1)
+        self._wait()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._late.cancel()
+        self.places.renew(self._share)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._late.cancel()
+        self.places.close(self._share)
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._late = self.loop.call_later(self.patience, self._too_late)
+
+    def _too_late(self) -> None:
+        if self._is_idle() and not self.transport.is_closing():
+            self.transport.close()
+
+    def _give_way(self) -> bool:
+        """Close it where all that it does is wait for the rest of a request."""
+        waits = self._is_idle() or self.cycle.more_body
+        if waits:
+            self.transport.close()
+        return waits
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr]
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals are not its own: whoever runs it decides when it stops."""
+        yield
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket of our own there. Raises UserError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise UserError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from error
+    return found
+
+
+def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], patience: float = HEADERS) -> None:
+    """Answer requests until ``stopping``, which is asked five times a second; returns once those under way have ended.
+
+    ``patience``: how many seconds a request's headers may take. Raises UserError where it cannot listen there.
+    """
+    door = bound(host, port)
+    config = uvicorn.Config(
+        app,
+        http=type("Patient", (Patient,), {"patience": patience, "places": PeerShares(AT_ONCE, AT_ONCE // 2)}),
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="error",
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=AT_ONCE + 1,  # one above that nobody gave way to
+        backlog=2048,
+        timeout_graceful_shutdown=DRAIN,
+        h11_max_incomplete_event_size=16_384,
+    )
+    asyncio.run(_served(_Server(config), door, stopping))
+
+
+async def _served(server: uvicorn.Server, door: socket.socket, stopping: Callable[[], bool]) -> None:
+    running = asyncio.create_task(server.serve(sockets=[door]))
+    while not running.done() and not stopping():
+        await asyncio.wait([running], timeout=WATCH)
+    server.should_exit = True
+    await running
+
+
+# The web side: deliveries in; health, metrics and the status page out. The only importer of starlette.
+
 
 LATER = "60"
 """Seconds after which whoever was refused for lack of room may come again. GitHub does not; our sweep does."""
@@ -62,18 +174,18 @@ class WebDoor:
     ``leads``: whether this is the one web process of those with this database that tells of all of them.
     """
 
-    rules: Rules
-    writer: Writer
-    ledger: Ledger
-    options: Options
+    rules: WebhookRules
+    writer: GroupCommitWriter
+    ledger: Inbox
+    options: ServerOptions
     clock: Callable[[], Instant]
     leads: Callable[[], bool] = lambda: True
     answered: metrics.Answered = field(default_factory=metrics.Answered)
 
 
-def app(door: WebDoor) -> Starlette:
+def create_app(door: WebDoor) -> Starlette:
     """The application, for an ASGI server."""
-    shown = Shown(door)
+    shown = StatusRoutes(door)
     routes = [
         Route("/webhook", endpoint=Webhook(door)),
         Route("/healthz", endpoint=_healthz),
@@ -93,7 +205,7 @@ class Webhook:
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
-        self._room = Room()
+        self._room = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, request = time.perf_counter(), uuid.uuid4().hex[:16]
@@ -140,13 +252,13 @@ class Webhook:
         self._door.writer.count(metrics.DELIVERIES, (event, result))
 
 
-class Shown:
+class StatusRoutes:
     """What people and monitors look at."""
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
-        self._brake = Brake()
-        self._glance = Glance(lambda now: checks(door.ledger, door.options, now), door.clock)
+        self._brake = PasswordLimiter()
+        self._glance = CachedChecks(lambda now: readiness_checks(door.ledger, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
         """Whether deliveries can be stored, and so may be sent here. Whatever else is wrong, they wait."""
@@ -226,14 +338,14 @@ def _page(html: str, status: int = 200) -> Response:
     return HTMLResponse(html, status, PRIVATE | {"Content-Security-Policy": f"{policy()}; frame-ancestors 'none'"})
 
 
-def _wanted(query: Mapping[str, str]) -> Wanted:
+def _wanted(query: Mapping[str, str]) -> DeliveryFilter:
     """What the address asks for; what it cannot mean is left out."""
     state: State | None = next((known for known in get_args(State) if known == query.get("state")), None)
     try:
-        lane = Lane.of(query.get("repository", "")[:35])
+        lane = RepositoryKey.of(query.get("repository", "")[:35])
     except ValueError:
         lane = None
-    return Wanted(state, lane, _number(query.get("before", "")))
+    return DeliveryFilter(state, lane, _number(query.get("before", "")))
 
 
 def _number(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The life of one worker: it holds its place, takes over from the dead, sweeps if it leads, and drains when told to."""
+"""What turns are made with, and what they are made into: the seam between the worker and its work."""
 
 from __future__ import annotations
 
@@ -7,13 +7,86 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from bot.server.database import machine_clock
 from bot.server.health import WORKER
-from bot.server.nouns import Instant, Lane
-from bot.server.ports import Dispatch, Guard, Ledger
-from bot.server.slots import HANGING, Slots
+from bot.server.model import Dispatch, Guard, Inbox, Instant, RepositoryKey, Tickets, Tokens
+from bot.server.options import ServerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDependencies:
+    """What turns are made with. ``stop`` is set when the process ends; ``slots`` is how many may work at once."""
+
+    options: ServerOptions
+    ledger: Inbox
+    tickets: Tickets
+    tokens: Tokens
+    own_login: str
+    slots: RunSemaphore
+    stop: threading.Event
+    guarded: Guarded
+    clock: Callable[[], Instant] = machine_clock
+
+
+@dataclass(frozen=True, slots=True)
+class RunFunctions:
+    """``turn`` does the turn of a ticket in a lane, and never raises; ``forget`` removes what is on disk of a lane."""
+
+    turn: Callable[[str, RepositoryKey], None]
+    forget: Callable[[RepositoryKey], None]
+
+
+Turns = Callable[[WorkerDependencies], RunFunctions]
+
+
+# How many turns may work at once in one worker, and for how long the longest of them has.
+
+
+HANGING = 900.0
+"""Seconds after which a turn has come to a stop; a first reading of a repository takes five minutes at most."""
+
+
+class RunSemaphore:
+    """So many turns at once; the others wait. ``clock`` is in seconds."""
+
+    def __init__(self, jobs: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._free = threading.BoundedSemaphore(jobs)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began: dict[object, tuple[str, float]] = {}
+
+    @contextmanager
+    def taken(self, what: str) -> Iterator[None]:
+        """Wait for a slot and keep it; ``what`` is shown of the one that hangs."""
+        key = object()
+        with self._free:
+            with self._lock:
+                self._began[key] = (what, self._clock())
+            try:
+                yield
+            finally:
+                with self._lock:
+                    del self._began[key]
+
+    @property
+    def busy(self) -> int:
+        """How many are taken."""
+        with self._lock:
+            return len(self._began)
+
+    def longest(self) -> tuple[str, float]:
+        """What has been at work for the longest time, and for how many seconds; ("", 0.0) when nothing is."""
+        with self._lock:
+            what, began = min(self._began.values(), key=lambda taken: taken[1], default=("", self._clock()))
+        return what, max(0.0, self._clock() - began)
+
+
+# The life of one worker: it holds its place, takes over from the dead, sweeps if it leads, and drains when told to.
+
 
 BEAT = 0.5
 """Seconds between two looks at ourselves and the others."""
@@ -38,19 +111,19 @@ class Ended(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class WorkerSetup:
     """What a worker works with. ``run`` does a turn and never raises; ``guarded`` makes a line of what does."""
 
     guard: Guard
     dispatch: Dispatch
-    ledger: Ledger
-    run: Callable[[str, Lane], None]
-    slots: Slots
+    ledger: Inbox
+    run: Callable[[str, RepositoryKey], None]
+    slots: RunSemaphore
     guarded: Guarded
 
 
 @dataclass(slots=True)
-class Rounds:
+class LeaderTasks:
     """What only the worker that leads does: ``chore``, at once and then about every ``minutes``, in a thread."""
 
     chore: Callable[[], object]
@@ -76,8 +149,8 @@ class Rounds:
 class Worker:
     """One worker process. ``parent``: the process id of who started it and has to live, 0 for nobody."""
 
-    post: Post
-    rounds: Rounds
+    post: WorkerSetup
+    rounds: LeaderTasks
     stop: threading.Event
     parent: int = 0
     drain: float = DRAIN

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import WorldError
-from bot.server.nouns import Arrival
-from bot.server.ports import Full, Ledger
+from bot.server.model import Arrival, Full, Inbox
 
 GROUP = 32
 """Most that one transaction stores: three times as many a second as one by one."""
@@ -38,7 +37,7 @@ class _Waiting:
     done: asyncio.Future[bool]
 
 
-class Writer:
+class GroupCommitWriter:
     """Stores what it is given in a thread of its own.
 
     ``shut`` says why nothing more may be stored, "" for nothing; another thread asks it every ``look`` seconds, and
@@ -47,7 +46,7 @@ class Writer:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: Inbox,
         guarded: Guarded,
         shut: Callable[[], str] = str,
         most: int = MOST,

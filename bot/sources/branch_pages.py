@@ -10,12 +10,11 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from bot.archive import MAX_TEXT, MAX_TITLE, clean
-from bot.model import GHOST, Kind, Record, Thread, ThreadId
-from bot.reading.page_keys import WIKI, page_key
-from bot.reading.sections import page_title
-from bot.sources.globs import Globs
-from bot.sources.pages import Reading, Shelf
+from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId
+from bot.domain.thread_json import MAX_TEXT, MAX_TITLE, clean
+from bot.files import Globs
+from bot.reading.pages import WIKI, page_key, page_title
+from bot.sources.pages import PageReading, PageStore
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn"})
 MAX_FILES = 500
@@ -63,14 +62,14 @@ class BranchPages:
     patterns: tuple[str, ...]
     open: Callable[[], AbstractContextManager[Branch]]
 
-    def read(self, known: str, shelf: Shelf, note: Callable[[str], None]) -> Reading | None:
+    def read(self, known: str, shelf: PageStore, note: Callable[[str], None]) -> PageReading | None:
         """The pages, None when the branch has not moved. What is left out for its size or kind is noted."""
         with self.open() as branch:
             tip = branch.tip()
             if self._state(tip) == known:
                 return None
             if not tip:
-                return Reading(self._state(""), frozenset())
+                return PageReading(self._state(""), frozenset())
             commit, at = branch.fetch()
             named = self._named(branch, note)
             held = shelf.records(named)
@@ -79,7 +78,7 @@ class BranchPages:
         pages = tuple(self._page(key, named[key][0], text, at) for key, text in texts.items() if text is not None)
         too_long = {key for key, text in texts.items() if text is None}
         is_all = len(texts) == len(news)
-        return Reading(self._state(commit) + ("" if is_all else "+"), frozenset(named.keys() - too_long), pages)
+        return PageReading(self._state(commit) + ("" if is_all else "+"), frozenset(named.keys() - too_long), pages)
 
     def _state(self, commit: str) -> str:
         wanted = hashlib.sha256("\0".join([str(_FORMAT), *self.patterns]).encode("utf-8", "replace")).hexdigest()

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from bot.domain.changes import Changes
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.errors import WorldError
-from bot.kept import Changes
-from bot.model import Record, Thread, ThreadId, Tombstone
-from bot.reading.page_keys import source_of
+from bot.reading.pages import source_of
 
 EVENTS = frozenset({"gollum", "push", "release", "schedule", "workflow_dispatch"})
 """Events after which pages may have changed; after others nobody looks, except in a memory that has never looked."""
@@ -21,7 +21,7 @@ OFF = "off"
 _STEP = timedelta(seconds=1)
 
 
-class Shelf(Protocol):
+class PageStore(Protocol):
     """What is remembered of pages."""
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]: ...
@@ -32,7 +32,7 @@ class Shelf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PageReading:
     """What a source holds. ``state`` identifies what was read; ``present`` has the ids of all its pages and ``pages``
     those that may have changed, with the time of what was read."""
 
@@ -47,23 +47,27 @@ class PageSource(Protocol):
     @property
     def name(self) -> str: ...
 
-    def read(self, known: str, shelf: Shelf, note: Callable[[str], None]) -> Reading | None:
+    def read(self, known: str, shelf: PageStore, note: Callable[[str], None]) -> PageReading | None:
         """What the source holds, None when it still is in the state ``known``. Raises WorldError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class NoPages:
+class DisabledPages:
     """A source that is switched off: what was remembered of it goes."""
 
     name: str
 
-    def read(self, known: str, _: Shelf, __: Callable[[str], None]) -> Reading | None:
-        return None if known in ("", OFF) else Reading(OFF, frozenset())
+    def read(self, known: str, _: PageStore, __: Callable[[str], None]) -> PageReading | None:
+        return None if known in ("", OFF) else PageReading(OFF, frozenset())
 
 
 def fresh_pages(
-    sources: Iterable[PageSource], shelf: Shelf, known: Mapping[str, str], now: datetime, note: Callable[[str], None]
+    sources: Iterable[PageSource],
+    shelf: PageStore,
+    known: Mapping[str, str],
+    now: datetime,
+    note: Callable[[str], None],
 ) -> Changes:
     """What has to change in memory so that it holds the pages as they are now; nothing where no source has changed.
 
@@ -85,7 +89,7 @@ def fresh_pages(
     return Changes(records=tuple(records), pages=tuple(states))
 
 
-def _changed(reading: Reading, shelf: Shelf, now: datetime) -> list[Record]:
+def _changed(reading: PageReading, shelf: PageStore, now: datetime) -> list[Record]:
     held = shelf.records(page.id for page in reading.pages)
     return [_revised(page, held.get(page.id), now) for page in reading.pages if not _is_same(page, held.get(page.id))]
 
@@ -103,7 +107,7 @@ def _revised(page: Thread, held: Record | None, now: datetime) -> Thread:
     return replace(page, created_at=min(page.created_at, at), updated_at=at)
 
 
-def _gone(name: str, reading: Reading, shelf: Shelf, now: datetime) -> list[Record]:
+def _gone(name: str, reading: PageReading, shelf: PageStore, now: datetime) -> list[Record]:
     missing = sorted(str(key) for key in shelf.page_ids() if source_of(key) == name and key not in reading.present)
     held = shelf.records(missing)
     return [Tombstone(key, max(now, record.revised_at)) for key, record in held.items() if isinstance(record, Thread)]

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from bot.archive import MAX_NAME, MAX_TEXT, MAX_TITLE, clean, parse_time
-from bot.model import GHOST, Kind, Thread, ThreadId
-from bot.reading.page_keys import RELEASES, page_key
-from bot.sources.pages import Reading, Shelf
+from bot.domain.thread import GHOST, Kind, Thread, ThreadId
+from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE, clean, parse_time
+from bot.reading.pages import RELEASES, page_key
+from bot.sources.pages import PageReading, PageStore
 
 MOST = 100
 """Releases that are looked at, the newest ones: what GitHub gives in one answer."""
 
 
-class Api(Protocol):
+class ReleaseApi(Protocol):
     """What is asked of GitHub's REST API."""
 
     def pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[dict[str, Any]], bool]:
@@ -30,11 +30,11 @@ class Api(Protocol):
 class ReleasePages:
     """The published releases of ``repo`` (``owner/name``), each a page."""
 
-    api: Api
+    api: ReleaseApi
     repo: str
     name: str = RELEASES
 
-    def read(self, known: str, shelf: Shelf, _: Callable[[str], None]) -> Reading | None:
+    def read(self, known: str, shelf: PageStore, _: Callable[[str], None]) -> PageReading | None:
         """The newest releases, None when they still say the same. Older ones stay as they are remembered."""
         items, is_all = self.api.pages(f"/repos/{self.repo}/releases", {"per_page": MOST}, 1)
         pages = [page for page in map(_page, items) if page is not None]
@@ -42,7 +42,7 @@ class ReleasePages:
         if state == known:
             return None
         older = () if is_all else _older(shelf, min((page.created_at for page in pages), default=None))
-        return Reading(state, frozenset([*(page.id for page in pages), *older]), tuple(pages))
+        return PageReading(state, frozenset([*(page.id for page in pages), *older]), tuple(pages))
 
 
 def _page(item: Mapping[str, Any]) -> Thread | None:
@@ -76,7 +76,7 @@ def _state(pages: Iterable[Thread]) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
-def _older(shelf: Shelf, than: datetime | None) -> list[ThreadId]:
+def _older(shelf: PageStore, than: datetime | None) -> list[ThreadId]:
     """The remembered releases from before this moment."""
     held = shelf.records(key for key in shelf.page_ids() if str(key).startswith(f"{RELEASES}:"))
     return [key for key, one in held.items() if isinstance(one, Thread) and than and one.created_at < than]

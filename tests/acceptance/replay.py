@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bot.archive import archive_fields
-from bot.model import Thread
+from bot.domain.thread import Thread
+from bot.domain.thread_json import archive_fields
 from tests.acceptance.stage import BOT, Stage
 
 Json = Mapping[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from bot.doors.action import run
-from bot.memory.branch import BranchStore
+from bot.action.main import run
+from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub

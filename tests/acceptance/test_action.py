@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.comment.render import find_marker
-from bot.doors.action import run
-from bot.model import Record, Thread, Tombstone
-from bot.parts import FULL_DAY
+from bot.action.main import run
+from bot.comment.marker import find_marker
+from bot.domain.thread import Record, Thread, Tombstone
+from bot.pipeline.run_context import FULL_DAY
 from bot.reading.digest import digest
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, with_past
 from tests.memory.remotes import Hosted
@@ -850,7 +850,7 @@ def begin(stage: Stage, number: int) -> subprocess.Popen[bytes]:
     changes = {"GITHUB_EVENT_PATH": str(folder / "event.json"), "RUNNER_TEMP": str(folder), "PATH": os.environ["PATH"]}
     moment = f"datetime.fromisoformat({stage.github.clock.now!r}) + timedelta(microseconds={number})"
     code = (
-        "import os, sys; from datetime import datetime, timedelta; from bot.doors.action import run; "
+        "import os, sys; from datetime import datetime, timedelta; from bot.action.main import run; "
         f"sys.exit(run(os.environ, {moment}))"
     )
     environment = environ(stage, "issues", **files, **changes)
@@ -884,6 +884,6 @@ def test_the_file_for_an_agent_has_no_words_that_are_never_quoted(stage: Stage) 
 @pytest.mark.slow
 def test_what_a_run_may_not_need_is_not_loaded_with_the_action() -> None:
     names = ("numpy", "whoosh", "bot.evaluation.report")
-    script = f"import sys, bot.doors.action; print([name for name in {names} if name in sys.modules])"
+    script = f"import sys, bot.action.main; print([name for name in {names} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.answer import Speak
-from bot.comment.links import Links
-from bot.comment.render import MAX_CHARS, Renderer, find_marker
-from bot.doors.cli import main
-from bot.memory.folder import FolderStore
+from bot.cli.main import main
+from bot.comment.links import CommentLinks
+from bot.comment.marker import find_marker
+from bot.comment.render import MAX_CHARS, Renderer
+from bot.domain.answer import Speak
+from bot.domain.thread import RepositoryAddress, Thread
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Thread
-from bot.recall.answering import decide, recall
-from bot.recall.mentioned import Place
-from bot.settings import Settings
+from bot.recall.answer import decide, recall
+from bot.settings.schema import Settings
 from tests.comment.detector import report
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
@@ -52,10 +52,10 @@ def imported(archive: Path, folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def answered(memory: Memory, threads: Iterator[Thread]) -> Tally:
     tally = Tally()
-    renderer = Renderer(links=Links(repo=REPO))
+    renderer = Renderer(links=CommentLinks(repo=REPO))
     for thread in threads:
         asked = thread.as_of(thread.created_at)
-        answer = decide(recall(asked, memory, SETTINGS, Place(REPO), thread.created_at))
+        answer = decide(recall(asked, memory, SETTINGS, RepositoryAddress(REPO), thread.created_at))
         tally.threads += 1
         if isinstance(answer, Speak):
             tally.spoke += 1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.doors.action import run
-from bot.doors.guarded import bug
-from bot.model import Thread
+from bot.action.main import run
+from bot.domain.thread import Thread
+from bot.errors import bug
 from tests.acceptance.stage import BOT, REPOSITORY, Stage
 from tests.comment.detector import report
 

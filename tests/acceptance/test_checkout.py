@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from bot.comment.pack import DATA_NOTICE
-from bot.doors.archives import read_archive
-from bot.kept import Changes
-from bot.memory.branch import BranchStore
+from bot.comment.prompt import DATA_NOTICE
+from bot.domain.changes import Changes
+from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from tests.doors.console import Ended
+from bot.sources.archive_file import read_archive
+from tests.cli.console import Ended
 from tests.memory.remotes import bare_repository, commit, git
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.comment.render import find_marker
-from bot.kept import Changes
+from bot.comment.marker import find_marker
+from bot.domain.changes import Changes
 from tests.acceptance.stage import BOT, Stage
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.index import Query
-from bot.model import is_forgotten
-from bot.reading.words import terms
+from bot.domain.thread import is_forgotten
+from bot.index.protocol import Query
+from bot.reading.analyzer import terms
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary
 from tests.memory.remotes import git, inflated, shown
 

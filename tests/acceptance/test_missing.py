@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.graphql import SIZES
-from bot.kept import Changes, Reading
-from bot.missing import ASKED
-from bot.model import Thread, Tombstone
+from bot.domain.changes import Changes, HistoryProgress
+from bot.domain.thread import Thread, Tombstone
+from bot.github.history import SIZES
+from bot.pipeline.rebuild import ASKED
 from tests.acceptance.stage import Stage, rebuild, summary
 
 pytestmark = pytest.mark.slow
@@ -112,7 +112,7 @@ def test_a_reading_that_does_not_know_what_it_met_takes_nothing_away(stage: Stag
     assert stage.act("issues", "opened", number) == 0
     now = datetime.fromisoformat(stage.github.clock.now)
     memory = stage.memory()
-    memory.stage(Changes(reading=Reading(now + ahead, memory.cursor)))
+    memory.stage(Changes(reading=HistoryProgress(now + ahead, memory.cursor)))
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0
     assert held(stage, 1, 2, 3, number) == ALL | {number: "Again"}
@@ -125,7 +125,7 @@ def test_a_thread_that_is_gone_by_a_clock_ahead_of_the_runners_is_a_tombstone(st
     stage.github.delete_issue(2)
     stage.github.clock.now = "2026-01-05T13:00:00Z"  # by which the runner goes
     memory = stage.memory()
-    memory.stage(Changes(reading=Reading(datetime.fromisoformat("2026-01-07T12:00:00Z"), memory.cursor)))
+    memory.stage(Changes(reading=HistoryProgress(datetime.fromisoformat("2026-01-07T12:00:00Z"), memory.cursor)))
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0
     assert held(stage)[2] == "(deleted)"

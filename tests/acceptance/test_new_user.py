@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from bot.config import TEMPLATES
-from bot.doors.cli import main as precedent
-from bot.model import is_forgotten
+from bot.cli.main import main as precedent
+from bot.domain.thread import is_forgotten
+from bot.settings.yaml_file import TEMPLATES
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_past
 from tests.docs.pages import CODE, blocks, section, text
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.comment.render import find_marker
-from bot.kept import Said
+from bot.comment.marker import find_marker
+from bot.domain.changes import AnswerRecord
 from tests.acceptance.stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def test_a_rebuild_owes_an_answer_to_fresh_issues_that_have_none(stage: Stage) -
     assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
     assert stage.memory().said([2])[2] == before
     assert stage.act("schedule") == 0
-    assert isinstance(before, Said)
+    assert isinstance(before, AnswerRecord)
     assert len(stage.comments(2)) == 1
 
 

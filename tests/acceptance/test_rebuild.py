@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.archive import parse_time
-from bot.github.graphql import PER_PAGE
-from bot.model import Thread, Tombstone
+from bot.domain.thread import Thread, Tombstone
+from bot.domain.thread_json import parse_time
+from bot.github.history import PER_PAGE
 from tests.acceptance.stage import Stage, graph_requests, rebuild, summary, with_issues
 
 pytestmark = pytest.mark.slow

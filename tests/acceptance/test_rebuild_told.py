@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.graphql import PER_PAGE
+from bot.github.history import PER_PAGE
 from tests.acceptance.stage import REPOSITORY, Stage, graph_requests, rebuild, summary, with_issues
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.archive import thread_from_archive
-from bot.model import Thread
+from bot.domain.thread import Thread
+from bot.domain.thread_json import thread_from_archive
 from tests.acceptance.replay import comparable, read, replay
 from tests.acceptance.stage import BOT, Stage
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.comment.seal import read_seal
-from bot.doors import action
+from bot.action import main
+from bot.comment.marker import read_seal
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, rebuild, summary, with_past
 
 pytestmark = pytest.mark.slow
@@ -310,7 +310,7 @@ def act_on(stage: Stage, event: str, payload: str) -> None:
     stage.github.clock.advance(20)
     (stage.folder / "event.json").write_text(payload)
     environment = stage.github.environment(event, stage.folder) | {"GITHUB_REPOSITORY": REPOSITORY}
-    assert action.run(environment, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    assert main.run(environment, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
 
 
 def test_a_fix_that_is_reverted_is_told_as_one(stage: Stage) -> None:

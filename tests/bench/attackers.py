@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from bot.model import Message, Thread
-from bot.reading.lexicon import COMMON_WORDS
+from bot.domain.thread import Message, Thread
 from bot.reading.signals import read_signals
+from bot.reading.word_lists import COMMON_WORDS
 
 FIRST_NUMBER = 10_000_000
 """Numbers from here on are the flood's."""

@@ -15,14 +15,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
-from bot.kept import Changes, Said, Wish
-from bot.memory.branch import BranchStore
-from bot.memory.families import DIGESTS
-from bot.memory.index import Query
+from bot.domain.changes import AnswerRecord, Changes, Request
+from bot.domain.thread import Thread, ThreadId
+from bot.index.protocol import Query
+from bot.memory.branch_store import BranchStore
 from bot.memory.manifest import file_hash
 from bot.memory.memory import Memory
-from bot.memory.shards import read_lines
-from bot.model import Thread, ThreadId
+from bot.memory.shards import DIGESTS, read_lines
 from tests.fakes.git_http import GitServer
 from tests.memory.samples import at, issue, query, word_of
 
@@ -76,10 +75,10 @@ def thread_of(writer: int, turn: int) -> Thread:
     return issue(1 + writer + 37 * turn, turn)
 
 
-def wish_on(key: ThreadId) -> Wish:
+def wish_on(key: ThreadId) -> Request:
     """What somebody asks for on this thread; neighbours share files with threads of other writers here too."""
     assert isinstance(key, int)
-    return Wish(key, key, "search", "octocat", at(key / 1_000))
+    return Request(key, key, "search", "octocat", at(key / 1_000))
 
 
 def remember_threads(url: str, token: str, writer: int, turns: int) -> tuple[int, list[float]]:
@@ -96,7 +95,7 @@ def remember_threads(url: str, token: str, writer: int, turns: int) -> tuple[int
         thread, begun = thread_of(writer, turn), time.monotonic()
         with BranchStore(url, "precedent", token, squash_after=SQUASH_AFTER) as store:
             memory = Memory(store, sleep=wait).open([thread.id])
-            promise = Said(thread.id, "pending", at(turn), text_hash="x")
+            promise = AnswerRecord(thread.id, "pending", at(turn), text_hash="x")
             memory.stage(Changes((thread,), (promise,), (wish_on(thread.id),), cursor=at(turn)))
             memory.commit(f"Remember {thread.id}")
         seconds.append(time.monotonic() - begun)

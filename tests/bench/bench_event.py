@@ -21,15 +21,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.comment.links import Links
+from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.kept import Changes
-from bot.learning import learn
-from bot.memory.branch import BranchStore
+from bot.domain.changes import Changes
+from bot.domain.thread import RepositoryAddress, Thread
+from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.model import Thread
-from bot.recall.mentioned import Place
-from bot.settings import Settings
+from bot.pipeline.learn import learn
+from bot.settings.schema import Settings
 from tests.acceptance.stage import REPOSITORY, Stage
 from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.bench.history import ROOT, history
@@ -67,7 +66,13 @@ def fill(stage: Stage, remembered: list[Thread], now: datetime) -> None:
     """The branch with all records, digests, what was learned of them and the index, as one run leaves it."""
     memory = Memory(BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token)).open()
     memory.stage(Changes(records=tuple(remembered), cursor=now))
-    learn(memory, Settings(), Renderer(links=Links(repo=REPOSITORY), commands=False), Place(REPOSITORY), seconds=3)
+    learn(
+        memory,
+        Settings(),
+        Renderer(links=CommentLinks(repo=REPOSITORY), commands=False),
+        RepositoryAddress(REPOSITORY),
+        seconds=3,
+    )
     memory.commit("Begin")
     memory.close()
     subprocess.run(["git", "-C", str(stage.bare), "repack", "-adq"], check=True)
@@ -93,7 +98,7 @@ def one_round(stage: Stage, launcher: Launcher, peers: Peers) -> None:
     url, folder = stage.git.remote(REPOSITORY), stage.folder / "clone"
     clone = ["git", "clone", "-q", "--depth", "1", "--branch", "precedent", url, str(folder)]
     push = ["git", "-C", str(folder), "push", "-q", "origin", "precedent"]
-    python = launcher.run([sys.executable, "-c", "import bot.doors.action"], environment, ROOT).seconds
+    python = launcher.run([sys.executable, "-c", "import bot.action.main"], environment, ROOT).seconds
     stage.git.mark()
     git = sum(launcher.run(command, environment, ROOT).seconds for command in (clone, push))
     peers.whole.seconds.append(python + git)

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from bot.archive import archive_fields, without_defaults
-from bot.kept import Changes, Said
-from bot.memory.branch import BranchStore, Growth
+from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.thread import Message, Thread, ThreadId
+from bot.domain.thread_json import archive_fields, without_defaults
+from bot.memory.branch_store import BranchStore, Growth
 from bot.memory.memory import Memory
-from bot.model import Message, Thread, ThreadId
 from tests.bench.bench_event import version_of_git
 from tests.bench.figures import Curve, Limit, Peer, Report, Result, Spread, one
 from tests.bench.history import history
@@ -76,7 +76,7 @@ def events(known: list[Thread], fresh: list[Thread], count: int) -> Iterator[Cha
             Message("octocat", "NONE", now, "It also happens with the newest version.", turn + 1) if turn % 3 else None
         )
         record = replace(opened, comments=(said,)) if said else opened
-        promise = () if turn % 3 else (Said(record.id, "pending", now, text_hash="x", trying_since=now),)
+        promise = () if turn % 3 else (AnswerRecord(record.id, "pending", now, text_hash="x", trying_since=now),)
         yield Changes(records=(record,), said=promise, cursor=now)
 
 

@@ -32,20 +32,19 @@ from whoosh.index import create_in, open_dir
 from whoosh.query import Or, Term
 from whoosh.searching import Searcher
 
-from bot.archive import thread_from_archive
-from bot.evaluation.replay import History, Past
-from bot.memory.documents import document_of
-from bot.memory.index import Query
-from bot.memory.learned import Learned
-from bot.memory.whoosh import build, open_index
-from bot.model import Thread, ThreadId
-from bot.numeric.towers import train
-from bot.numeric.word_vectors import encode
-from bot.ranking import shipped
+from bot.domain.thread import Thread, ThreadId
+from bot.domain.thread_json import thread_from_archive
+from bot.evaluation.replay import PastLibrary, ReplayHistory
+from bot.index.document import document_of
+from bot.index.protocol import Query
+from bot.index.whoosh.index import build, open_index
+from bot.memory.model_store import LearnedModel
+from bot.ranking.weights import shipped
+from bot.ranking.word_vectors import encode_words, train_embeddings
+from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest
-from bot.reading.words import body_terms, terms
-from bot.recall.query import similar_query
-from bot.recall.troubleshoot import candidates
+from bot.recall.library import similar_query
+from bot.recall.similar import find_candidates
 from tests.bench.figures import Limit, Peer, Report, Result, Spread, one
 from tests.bench.history import history
 
@@ -129,14 +128,16 @@ def builds(folder: Path, threads: Sequence[Thread], rounds: int) -> Iterator[Res
     yield Result("packed-fts5", "build", what, "MB", packed[0], Peer(*FTS5, packed[2]), Limit("median", 11.0))
 
 
-def trained(threads: Sequence[Thread]) -> Learned:
+def trained(threads: Sequence[Thread]) -> LearnedModel:
     """What a repository of these threads learns; its ranking is the shipped one."""
-    return Learned(shipped(), train([(terms(thread.title), body_terms(thread.body)) for thread in threads]))
+    return LearnedModel(
+        shipped(), train_embeddings([(terms(thread.title), body_terms(thread.body)) for thread in threads])
+    )
 
 
-def sizes(folder: Path, learned: Learned) -> Iterator[Result]:
+def sizes(folder: Path, learned: LearnedModel) -> Iterator[Result]:
     """With the vectors of texts and titles."""
-    words = b"" if learned.words is None else encode(learned.words)
+    words = b"" if learned.words is None else encode_words(learned.words)
     yield plain_result("size of the index with all vectors", "MB", size(folder) + len(words) / 1e6, 60.0)
     opened = Spread.of(1e3 * seconds(lambda: open_index(folder).close()) for _ in range(50))
     yield Result("open", "search", "open the index", "ms", opened, limit=Limit("median", 10.0))
@@ -147,7 +148,9 @@ def plain_result(what: str, unit: str, value: float, most: float) -> Result:
     return Result(what.replace(" ", "-"), "build", what, unit, one(value), limit=Limit("median", most))
 
 
-def searches(folder: Path, asked: Sequence[Thread], learned: Learned, table: sqlite3.Connection) -> Iterator[Result]:
+def searches(
+    folder: Path, asked: Sequence[Thread], learned: LearnedModel, table: sqlite3.Connection
+) -> Iterator[Result]:
     """By terms alone, and with the blend of a question as it is asked, beside the same terms in FTS5 and in Whoosh."""
     model = learned.ranking.with_vectors
     by_terms = [similar_query(thread) for thread in asked]
@@ -174,17 +177,17 @@ def searches(folder: Path, asked: Sequence[Thread], learned: Learned, table: sql
     yield Result("blend-whoosh", "search", more, "ms", blends, Peer(*WHOOSH, whooshes))
 
 
-def whole_way(folder: Path, threads: Sequence[Thread], asked: Sequence[Thread], learned: Learned) -> Result:
+def whole_way(folder: Path, threads: Sequence[Thread], asked: Sequence[Thread], learned: LearnedModel) -> Result:
     """The whole way from a thread to its candidates in order, among those that were there before it."""
     index = open_index(folder)
-    past = Past(History(threads, ()), len(threads), learned, index)
-    ways = [partial(candidates, thread, past, thread.created_at, ()) for thread in asked]
+    past = PastLibrary(ReplayHistory(threads, ()), len(threads), learned, index)
+    ways = [partial(find_candidates, thread, past, thread.created_at, ()) for thread in asked]
     times = Spread.of([1e3 * seconds(way) for way in ways])
     index.close()
     return Result("candidates", "search", "from an issue to its candidates in order", "ms", times, None, limit_ms())
 
 
-def updates(folder: Path, fts: Path, threads: Sequence[Thread], learned: Learned) -> Result:
+def updates(folder: Path, fts: Path, threads: Sequence[Thread], learned: LearnedModel) -> Result:
     """One thread changed, and written to the disk."""
     full_text(fts, threads)
     table, ours, theirs = sqlite3.connect(fts), [], []

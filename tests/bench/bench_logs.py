@@ -24,8 +24,8 @@ from itertools import accumulate
 from pathlib import Path
 from time import perf_counter
 
-from bot.glance.logs import Logs
-from bot.sources.transcripts.files import find
+from bot.local_cache.full_text import SessionIndex
+from bot.sources.session_files import find_sessions
 from tests.bench.figures import Limit, Peer, Report, Result, Spread, one
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,8 +38,8 @@ WANTED = 0.3
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.glance.logs import Logs
-from bot.sources.transcripts.files import find
+from bot.local_cache import Logs
+from bot.sources.session_files import find
 logs = Logs(Path(sys.argv[1]))
 logs.refresh(find([sys.argv[2]], sys.argv[2]))
 print(len(logs.search(sys.argv[3], 5)))
@@ -137,8 +137,8 @@ def timed(command: Sequence[str]) -> tuple[float, str]:
 
 def index(path: Path, folder: Path) -> float:
     begun = perf_counter()
-    logs = Logs(path)
-    logs.refresh(find([str(folder)], str(folder)))
+    logs = SessionIndex(path)
+    logs.refresh(find_sessions([str(folder)], str(folder)))
     logs.close()
     return perf_counter() - begun
 

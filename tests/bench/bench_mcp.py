@@ -24,10 +24,10 @@ from time import perf_counter
 
 from mcp import Client, StdioServerParameters
 
-from bot.doors.archives import read_archive
-from bot.kept import Changes
-from bot.memory.folder import FolderStore
+from bot.domain.changes import Changes
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.sources.archive_file import read_archive
 from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.bench.resampled import Resampler
 

@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bot.archive import archive_fields, without_defaults
-from bot.model import Thread
+from bot.domain.thread import Thread
+from bot.domain.thread_json import archive_fields, without_defaults
 from tests.bench.bench_event import LIBRARIES
 from tests.bench.bench_index import FTS5, WHOOSH, full_text
 from tests.bench.bench_startup import FTS

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from bot.evaluation.evaluate import Found, Query, by_folds, evaluate, masked
+from bot.evaluation.evaluate import EvaluationQuery, EvaluationResult, by_folds, evaluate, masked
 from bot.evaluation.metrics import RankMetrics
-from bot.evaluation.replay import History
-from bot.ranking import shipped
+from bot.evaluation.replay import ReplayHistory
+from bot.ranking.weights import shipped
 from tests.bench.bench_ranking import FOLDS, one_ranking, ordered, plain
 from tests.bench.figures import Limit, Peer, Report, Result, Table, one
 from tests.bench.history import ARCHIVE
@@ -88,7 +88,7 @@ def table(found: dict[str, RankMetrics]) -> Table:
     return Table("quality", "All methods on the same queries", head, tuple(rows))
 
 
-def by_titles(history: History, asked: Sequence[Query]) -> list[Found]:
+def by_titles(history: ReplayHistory, asked: Sequence[EvaluationQuery]) -> list[EvaluationResult]:
     """Older threads by how many pairs of letters their titles share (Dice), as actions without a key compare them."""
     relevant = {query.id: query.relevant for query in asked}
     numbers: dict[str, int] = {}
@@ -99,7 +99,7 @@ def by_titles(history: History, asked: Sequence[Query]) -> list[Found]:
             own = pairs(masked(thread, relevant[thread.id]).title, numbers)
             scores = {key: alike(own, other) for key, other in older}
             best = max((scores.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
-            found.append(Found(thread.id, 1 + sum(s > best for s in scores.values()) if best else None, 0.0))
+            found.append(EvaluationResult(thread.id, 1 + sum(s > best for s in scores.values()) if best else None, 0.0))
         older.append((thread.id, pairs(thread.title, numbers)))
     return found
 

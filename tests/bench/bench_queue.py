@@ -22,11 +22,11 @@ from pathlib import Path
 from dbos import DBOSClient, EnqueueOptions
 
 from bot.github.events import Event
-from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
-from bot.server.ledger import DatabaseLedger
-from bot.server.nouns import Arrival, Lane
-from bot.server.tickets import QUEUE, RELEASE, TURN, DbosTickets, JsonSerializer, prepare
+from bot.server.database import machine_clock as clock
+from bot.server.inbox import DatabaseInbox
+from bot.server.model import Arrival, RepositoryKey
+from bot.server.queue import QUEUE, RELEASE, TURN, DbosTickets, JsonSerializer, prepare
 from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.server import postgres
 
@@ -80,7 +80,7 @@ def ways(database: Database) -> dict[str, Callable[[], int]]:
         application_name="bench",
         use_listen_notify=False,
     )
-    ledger = DatabaseLedger(database, DbosTickets(database), "bench", clock)
+    ledger = DatabaseInbox(database, DbosTickets(database), "bench", clock)
 
     def enqueue() -> int:
         name = str(uuid.uuid4())
@@ -96,7 +96,9 @@ def ways(database: Database) -> dict[str, Callable[[], int]]:
 
 def arrival(number: int) -> Arrival:
     event = Event("issues", "opened", number + 1)
-    return Arrival(f"9:{uuid.uuid4()}", Lane(9, number % LANES + 1), event, "octo-org/hello-world", True, clock(), "r")
+    return Arrival(
+        f"9:{uuid.uuid4()}", RepositoryKey(9, number % LANES + 1), event, "octo-org/hello-world", True, clock(), "r"
+    )
 
 
 def measured(ways: dict[str, Callable[[], int]], seconds: float, rounds: int) -> dict[str, list[float]]:

@@ -11,13 +11,21 @@ from collections import Counter
 from collections.abc import Sequence
 from math import inf, log
 
-from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate, masked
-from bot.evaluation.examples import Example, fit
+from bot.domain.thread import Thread
+from bot.evaluation.evaluate import (
+    EvaluationQuery,
+    EvaluationResult,
+    Example,
+    Trial,
+    by_folds,
+    evaluate,
+    fit_ranking,
+    masked,
+)
 from bot.evaluation.metrics import RankMetrics
-from bot.evaluation.replay import History
-from bot.model import Thread
-from bot.ranking import ORDER, Model, Ranking, shipped
-from bot.reading.words import body_terms, terms
+from bot.evaluation.replay import ReplayHistory
+from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
+from bot.reading.analyzer import body_terms, terms
 from tools.fit_ranking import Archive, archives, queries
 
 FOLDS = 5
@@ -43,7 +51,7 @@ def main() -> None:
         steps(large.history, asked)
 
 
-def steps(history: History, asked: Sequence[Query]) -> None:
+def steps(history: ReplayHistory, asked: Sequence[EvaluationQuery]) -> None:
     """One line for each step."""
     report("BM25 (k1 1.2, b .75), one field", plain(history, asked))
     report("tuned BM25F, title x 3", evaluate(history, asked, one_ranking(asked, ordered({"text": 1.0})))[0])
@@ -51,17 +59,19 @@ def steps(history: History, asked: Sequence[Query]) -> None:
         report(name, by_folds(history, asked, FOLDS, None, names=features))
 
 
-def transfer(large: Archive, small: Sequence[Archive], asked: Sequence[Query]) -> None:
+def transfer(large: Archive, small: Sequence[Archive], asked: Sequence[EvaluationQuery]) -> None:
     """Weights that were learned before, or elsewhere."""
     year = {thread.id: thread.created_at.year for thread in large.history.threads}
     late = [query for query in asked if year[query.id] == 2014]
     early = [query for query in asked if year[query.id] < 2014]
     _, examples = evaluate(large.history, early, one_ranking(early, shipped()))
-    report("2014, weights of before", evaluate(large.history, late, one_ranking(late, fit(examples, None, 1.0)))[0])
+    report(
+        "2014, weights of before", evaluate(large.history, late, one_ranking(late, fit_ranking(examples, None, 1.0)))[0]
+    )
     cross = {found.id: found for found in by_folds(large.history, asked, FOLDS, None)}
     report("2014, five folds of all queries", [cross[query.id] for query in late])
     elsewhere = [one for archive in small for one in lessons_of(archive)]
-    weights = fit(elsewhere, ordered({"text": 5.0, "trained": 5.0}), 10.0)
+    weights = fit_ranking(elsewhere, ordered({"text": 5.0, "trained": 5.0}), 10.0)
     found = evaluate(large.history, asked, one_ranking(asked, weights))[0]
     report(f"all, weights of {len(elsewhere)} weak relations", found)
     report("all, tuned BM25F", evaluate(large.history, asked, one_ranking(asked, ordered({"text": 1.0})))[0])
@@ -70,21 +80,23 @@ def transfer(large: Archive, small: Sequence[Archive], asked: Sequence[Query]) -
 def lessons_of(archive: Archive) -> list[Example]:
     """The examples of a small archive: whatever people linked, as duplicates or not."""
     found = {thread.id: archive.links.relations(thread).all for thread in archive.history.threads}
-    asked = [Query(key, relevant) for key, relevant in found.items() if relevant]
+    asked = [EvaluationQuery(key, relevant) for key, relevant in found.items() if relevant]
     return evaluate(archive.history, asked, one_ranking(asked, shipped()))[1]
 
 
-def one_ranking(asked: Sequence[Query], ranking: Ranking) -> Trial:
+def one_ranking(asked: Sequence[EvaluationQuery], ranking: RankingModels) -> Trial:
     return Trial({query.id: ranking for query in asked})
 
 
-def ordered(order: dict[str, float]) -> Ranking:
+def ordered(order: dict[str, float]) -> RankingModels:
     """A ranking of these weights; of what is shown it knows nothing."""
     words = {name: weight for name, weight in order.items() if name not in ("trained", "trained_title")}
-    return Ranking(*(Model(weights, {}, 0.0, 0.5) for weights in (order, words, order)))
+    return RankingModels(*(RankingWeights(weights, {}, 0.0, 0.5) for weights in (order, words, order)))
 
 
-def plain(history: History, asked: Sequence[Query], k1: float = 1.2, b: float = 0.75) -> list[Found]:
+def plain(
+    history: ReplayHistory, asked: Sequence[EvaluationQuery], k1: float = 1.2, b: float = 0.75
+) -> list[EvaluationResult]:
     """BM25 as the textbooks have it, over title and text as one; frequencies as of the query's creation."""
     relevant = {query.id: query.relevant for query in asked}
     lists: dict[str, list[tuple[int, int]]] = {}
@@ -95,7 +107,7 @@ def plain(history: History, asked: Sequence[Query], k1: float = 1.2, b: float = 
             scores = scored(masked(thread, relevant[thread.id]), lists, lengths, (k1, b))
             places = {history.threads[place].id: score for place, score in scores.items()}
             best = max((places.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
-            found.append(Found(thread.id, 1 + sum(s > best for s in places.values()) if best else None, 0.0))
+            found.append(EvaluationResult(thread.id, 1 + sum(s > best for s in places.values()) if best else None, 0.0))
         words = Counter([*history.documents[number].title, *history.documents[number].body])
         lengths.append(sum(words.values()))
         for word, count in words.items():
@@ -118,7 +130,7 @@ def scored(
     return scores
 
 
-def report(name: str, found: Sequence[Found]) -> None:
+def report(name: str, found: Sequence[EvaluationResult]) -> None:
     metrics = RankMetrics.of([one.rank for one in found]).figures
     values = "  ".join(f"{metrics[key].value:.3f}" for key in ("rr@1", "rr@5", "rr@10", "rr@20", "mrr"))
     recall = sum((one.rank or inf) <= 200 for one in found) / len(found)

@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bot.server.options import Options
-from bot.server.run import opened
+from bot.server.options import ServerOptions
+from bot.server.processes import opened
 from tests.server.client import Answer, Sent, burst, delivered, issue_event, lines
 from tests.server.doorway import ROOT, running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done, write_requests
@@ -81,7 +81,7 @@ def serving(size: Size) -> Iterator[tuple[Path, int]]:
 
 def examined(folder: Path, sent: list[Sent] | None = None) -> Findings:
     """What is found once everything is done; those of the warm-up are among the rows."""
-    with opened(Options(data=folder), "bench") as queue:
+    with opened(ServerOptions(data=folder), "bench") as queue:
         if not wait_until_done(queue.ledger, WAIT):
             raise SystemExit("bench_server: the workers did not come to an end")
         return examine(queue.ledger, folder, sent or [])

@@ -12,13 +12,12 @@ import argparse
 import random
 from collections.abc import Sequence
 
-from bot.evaluation.backtest import Seen, Watch, newest, replay
-from bot.evaluation.evaluate import evaluate
-from bot.evaluation.examples import fit
+from bot.domain.thread import Thread
+from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
+from bot.evaluation.evaluate import evaluate, fit_ranking
 from bot.evaluation.metrics import auc, average_precision, calibration_bins, expected_calibration_error
-from bot.model import Thread
-from bot.ranking import Ranking, shipped
-from bot.settings import Settings
+from bot.ranking.weights import RankingModels, shipped
+from bot.settings.schema import Settings
 from tests.bench.bench_ranking import one_ranking
 from tools.fit_ranking import SEED, SKIPPED, Archive, archives, queries
 
@@ -35,7 +34,7 @@ def main() -> None:
     early = [query for query in queries() if year[query.id] < YEAR]
     _, examples = evaluate(large.history, early, one_ranking(early, shipped()))
     of_year = [thread for thread in newest(large.history, len(year)) if thread.created_at.year == YEAR]
-    earlier = fit(examples, shipped(), 1.0)
+    earlier = fit_ranking(examples, shipped(), 1.0)
     figures("2014, order of before", replayed(large, some(of_year, chosen.issues), earlier))
     figures("2014, as shipped", replayed(large, some(of_year, chosen.issues), shipped()))
     for archive in small:
@@ -47,12 +46,12 @@ def some(issues: Sequence[Thread], count: int) -> list[Thread]:
     return random.Random(SEED).sample(issues, min(count, len(issues)))
 
 
-def replayed(archive: Archive, issues: Sequence[Thread], ranking: Ranking) -> list[Seen]:
+def replayed(archive: Archive, issues: Sequence[Thread], ranking: RankingModels) -> list[ReplayedHits]:
     found = list(replay(archive.history, archive.links, issues, Watch(ranking, Settings())))
     return sorted(found, key=lambda one: one.replayed.created_at)
 
 
-def figures(name: str, seen: Sequence[Seen]) -> None:
+def figures(name: str, seen: Sequence[ReplayedHits]) -> None:
     hits = [hit for one in seen for hit in one.replayed.hits]
     labels, confidences = [hit.related for hit in hits], [hit.confidence for hit in hits]
     best = [max((hit.confidence for hit in one.replayed.hits), default=0.0) for one in seen]

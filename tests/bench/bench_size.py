@@ -24,17 +24,16 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter
 
-from bot.comment.links import Links
+from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.kept import Changes
-from bot.learning import learn
-from bot.memory.branch import BranchStore
-from bot.memory.index import ARMS
+from bot.domain.changes import Changes
+from bot.domain.thread import RepositoryAddress, Thread
+from bot.index.protocol import VECTOR_FIELDS
+from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.model import Thread
-from bot.recall.mentioned import Place
-from bot.recall.query import similar_query
-from bot.settings import Settings
+from bot.pipeline.learn import learn
+from bot.recall.library import similar_query
+from bot.settings.schema import Settings
 from tests.acceptance.stage import REPOSITORY, Stage
 from tests.bench.bench_event import Figures, one_event
 from tests.bench.history import ARCHIVE, ROOT, history
@@ -86,7 +85,13 @@ def fill(url: str, count: int) -> None:
     for number, batch in enumerate(batches(count), 1):
         memory.stage(Changes(records=batch, cursor=NOW))
         memory.commit(f"Import {number * BATCH}")
-    learn(memory, Settings(), Renderer(links=Links(repo=REPOSITORY), commands=False), Place(REPOSITORY), seconds=3)
+    learn(
+        memory,
+        Settings(),
+        Renderer(links=CommentLinks(repo=REPOSITORY), commands=False),
+        RepositoryAddress(REPOSITORY),
+        seconds=3,
+    )
     memory.commit("Learn")
     memory.close()
 
@@ -111,7 +116,7 @@ def look(stage: Stage, case: Case) -> None:
 def search(stage: Stage, case: Case, asked: Sequence[Thread]) -> None:
     """The blend of a question as it is asked, each for the first time, but with all vectors here."""
     memory = Memory(store(stage.git.url, stage.git.token)).open()
-    model = memory.ranking.model(ARMS[:2] if memory.has_words else ())
+    model = memory.ranking.model(VECTOR_FIELDS[:2] if memory.has_words else ())
     for number, thread in enumerate(asked[: SEARCHES + 1]):
         query = similar_query(thread, memory.vectors(thread), model)
         memory.rarity(query.terms, before=LATER)  # has what is to be fetched here

@@ -19,12 +19,12 @@ from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
 
-from bot.doors.archives import read_archive
-from bot.kept import Changes
-from bot.memory.branch import BranchStore
-from bot.memory.folder import FolderStore
+from bot.domain.changes import Changes
+from bot.domain.thread import Thread
+from bot.memory.branch_store import BranchStore
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Thread
+from bot.sources.archive_file import read_archive
 from tests.bench.bench_index import FTS5, WHOOSH, full_text
 from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.bench.resampled import Resampler

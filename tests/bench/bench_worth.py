@@ -17,21 +17,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.doors.archives import read_archive
-from bot.doors.stores import text_model
+from bot.domain.changes import Changes
+from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.metrics import auc
-from bot.kept import Changes
-from bot.memory.folder import FolderStore
-from bot.memory.learned import Embedder, Lesson
+from bot.local_cache.sync import text_model
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Thread
-from bot.numeric.towers import train
-from bot.numeric.word_vectors import encode
-from bot.ranking import shipped
-from bot.reading.words import body_terms, terms
-from bot.recall.answering import recall
-from bot.recall.mentioned import Place
-from bot.settings import Settings
+from bot.memory.model_store import Embedder, ModelUpdate
+from bot.ranking.weights import shipped
+from bot.ranking.word_vectors import encode_words, train_embeddings
+from bot.reading.analyzer import body_terms, terms
+from bot.recall.answer import recall
+from bot.settings.schema import Settings
+from bot.sources.archive_file import read_archive
 from tools.fit_ranking import DATA, archives, graded_pairs, with_text_model
 from tools.graded import SURER, Graded, Pair, left_out, read_pairs
 
@@ -141,8 +139,8 @@ def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[bool, b
         memory.stage(Changes(records=records))
         memory.commit("Import")
         if kind.trains:
-            words = train([(terms(one.title), body_terms(one.body)) for one in records])
-            memory.teach(Lesson(encode(words) if words else b"", shipped(), len(records)))
+            words = train_embeddings([(terms(one.title), body_terms(one.body)) for one in records])
+            memory.teach(ModelUpdate(encode_words(words) if words else b"", shipped(), len(records)))
         if kind.trains or kind.embedder:
             memory.rebuild_index()
             memory.commit("Index")
@@ -156,7 +154,7 @@ def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[bool, b
 
 def matched(thread: Thread, memory: Memory) -> set[object]:
     """What is shown as like this one."""
-    context = recall(thread.as_of(thread.created_at), memory, Settings(), Place(), thread.created_at)
+    context = recall(thread.as_of(thread.created_at), memory, Settings(), RepositoryAddress(), thread.created_at)
     return {match.id for match in (*context.seen_before, *context.open_now)}
 
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bot.archive import thread_from_archive
-from bot.model import Decision, Thread
-from bot.reading.decisions import decisions
+from bot.domain.thread import Decision, Thread
+from bot.domain.thread_json import thread_from_archive
+from bot.reading.endings.decisions import decisions
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 _NEIGHBOURS = 160

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.archive import thread_from_archive
-from bot.model import Outcome, OutcomeKind, Thread
-from bot.reading.outcome import outcome
-from bot.reading.statements import statements
-from bot.reading.verdict import RULES, Rules
+from bot.domain.thread import Outcome, OutcomeKind, Thread
+from bot.domain.thread_json import thread_from_archive
+from bot.reading.endings.engine import RULES, PhraseRules
+from bot.reading.endings.outcome import outcome
+from bot.reading.markdown import statements
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 PARTS = (("first 80", 0, 80), ("81-120", 80, 120), ("121-160", 120, 160))
@@ -69,7 +69,7 @@ def _case(position: int, label: dict[str, Any], threads: dict[str, dict[object, 
     return Case(position, archive, thread, label["kind"], frozenset(accepted), label["visible_ending"])
 
 
-def judge(case: Case, rules: Rules = RULES) -> Counter[str]:
+def judge(case: Case, rules: PhraseRules = RULES) -> Counter[str]:
     """What is right and wrong in the outcome of one labelled thread, as counts of 0 and 1."""
     found = outcome(case.thread, rules=rules)
     asserted = found.kind is not OutcomeKind.UNKNOWN
@@ -92,7 +92,7 @@ def kind_of(found: Outcome) -> str:
     return found.kind.value.replace(" ", "_")
 
 
-def total(cases: Iterable[Case], rules: Rules = RULES) -> Counter[str]:
+def total(cases: Iterable[Case], rules: PhraseRules = RULES) -> Counter[str]:
     """The counts of some cases together."""
     counts: Counter[str] = Counter()
     for case in cases:

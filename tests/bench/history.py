@@ -7,9 +7,9 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.archive import thread_from_archive
-from bot.doors.archives import read_archive
-from bot.model import Thread
+from bot.domain.thread import Thread
+from bot.domain.thread_json import thread_from_archive
+from bot.sources.archive_file import read_archive
 from tests.bench.resampled import Resampler
 
 ROOT = Path(__file__).resolve().parents[2]

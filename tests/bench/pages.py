@@ -18,15 +18,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.doors.archives import read_archive
-from bot.kept import Changes
-from bot.memory.folder import FolderStore
+from bot.domain.changes import Changes
+from bot.domain.thread import Kind, RepositoryAddress, Thread
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Kind, Thread
-from bot.reading.sections import page_title
-from bot.recall.mentioned import Place
+from bot.reading.pages import page_title
 from bot.recall.pages import find_pages
-from bot.settings import Pages
+from bot.settings.schema import PageSettings
+from bot.sources.archive_file import read_archive
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / "../shared/data"
@@ -103,7 +102,7 @@ def ask_questions(memory: Memory, show: bool) -> None:
         right = shown = 0
         for case in part:
             thread = Thread(10**6 + case["id"], case["title"], case["body"], "octocat", NOW)
-            hits = find_pages(thread, memory, Pages(), Place("o/r"))
+            hits = find_pages(thread, memory, PageSettings(), RepositoryAddress("o/r"))
             found = [hit.url.removeprefix("https://github.com/o/r/blob/HEAD/").partition("#")[0] for hit in hits]
             shown += bool(hits)
             right += bool({*found} & {*case["pages"]})
@@ -115,7 +114,7 @@ def ask_questions(memory: Memory, show: bool) -> None:
 def ask_issues(name: str, threads: Sequence[Thread], memory: Memory, show: bool) -> None:
     started, shown = time.perf_counter(), 0
     for thread in threads:
-        hits = find_pages(thread, memory, Pages(), Place("o/r"))
+        hits = find_pages(thread, memory, PageSettings(), RepositoryAddress("o/r"))
         shown += bool(hits)
         if show and hits:
             print(f"    {thread.id} {thread.title[:80]} → {[(h.title, h.similarity) for h in hits]}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from bot.evaluation.drawing import bar, curve, line, number, text
+from bot.evaluation.plots import bar, curve, line, number, text
 from tests.bench.figures import Curve, Result, results_of, shown
 
 WIDTH = 720

@@ -19,22 +19,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bot.doors.archives import read_archive
+from bot.domain.thread import Outcome, RepositoryAddress, Thread, ThreadId
 from bot.evaluation.evaluate import masked
 from bot.evaluation.labels import first_original
 from bot.evaluation.metrics import RankMetrics, percentile
-from bot.evaluation.replay import History, Past
-from bot.memory.documents import bare_document
-from bot.memory.index import Document
-from bot.memory.learned import Learned
-from bot.memory.whoosh import build, open_index
-from bot.model import Outcome, Thread, ThreadId
-from bot.numeric.towers import train
-from bot.ranking import shipped
-from bot.reading.words import terms
-from bot.recall.mentioned import Place, referenced
-from bot.recall.troubleshoot import candidates, judged
-from bot.settings import Settings
+from bot.evaluation.replay import PastLibrary, ReplayHistory
+from bot.index.document import bare_document
+from bot.index.protocol import IndexDocument
+from bot.index.whoosh.index import build, open_index
+from bot.memory.model_store import LearnedModel
+from bot.ranking.weights import shipped
+from bot.ranking.word_vectors import train_embeddings
+from bot.reading.analyzer import terms
+from bot.recall.mentions import referenced
+from bot.recall.similar import find_candidates, judge_candidates
+from bot.settings.schema import Settings
+from bot.sources.archive_file import read_archive
 from tests.bench.attackers import FIRST_NUMBER, KINDS, Tracker
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rust_pre2015"
@@ -83,7 +83,9 @@ def main() -> None:
 
 def measured(queries: int, issues: int, kinds: Iterable[str]) -> dict[str, dict[str, Figures]]:
     """The figures of each attack, without and with the defence; each is printed as it is known."""
-    history = History.read(sorted(read_archive(DATA / "issues.jsonl.gz"), key=lambda one: one.created_at)[:THREADS])
+    history = ReplayHistory.read(
+        sorted(read_archive(DATA / "issues.jsonl.gz"), key=lambda one: one.created_at)[:THREADS]
+    )
     asked = _asked(history, queries)
     tracker = Tracker(history.threads[:LEARNED], [one.thread for one in asked])
     found: dict[str, dict[str, Figures]] = {}
@@ -99,7 +101,7 @@ def measured(queries: int, issues: int, kinds: Iterable[str]) -> dict[str, dict[
     return found
 
 
-def _asked(history: History, count: int) -> list[Asked]:
+def _asked(history: ReplayHistory, count: int) -> list[Asked]:
     """A random half with known duplicates and a random half of all issues, in the order of their creation."""
     late = {thread.id: thread for thread in history.threads[LEARNED:]}
     known = {thread.id: thread.created_at for thread in history.threads}
@@ -113,14 +115,16 @@ def _asked(history: History, count: int) -> list[Asked]:
     return sorted(asked, key=lambda one: one.thread.created_at)
 
 
-def _answered(history: History, flood: Sequence[Thread], asked: Sequence[Asked]) -> Iterator[tuple[str, list[Answer]]]:
+def _answered(
+    history: ReplayHistory, flood: Sequence[Thread], asked: Sequence[Asked]
+) -> Iterator[tuple[str, list[Answer]]]:
     """What is answered without the defence and with it, over one index each and the same vectors."""
     threads = sorted((*history.threads, *flood), key=lambda one: (one.created_at, str(one.id)))
     documents = {document.entry.id: document for document in (*history.documents, *map(_document, flood))}
-    poisoned = History(threads, [documents[one.id] for one in threads])
+    poisoned = ReplayHistory(threads, [documents[one.id] for one in threads])
     before = poisoned.documents[: LEARNED + len(flood)]
-    words = train([(one.title, one.body) for one in before])
-    learned = Learned(shipped(), words, None)
+    words = train_embeddings([(one.title, one.body) for one in before])
+    learned = LearnedModel(shipped(), words, None)
     encoded = [replace(one, vectors=learned.term_vectors(one.title, one.body)) for one in poisoned.documents]
     for name, held in (("without", list(map(_open_to_all, encoded))), ("with", encoded)):
         with _library(poisoned, held, learned) as past:
@@ -128,35 +132,37 @@ def _answered(history: History, flood: Sequence[Thread], asked: Sequence[Asked])
 
 
 @contextmanager
-def _library(history: History, documents: Sequence[Document], learned: Learned) -> Iterator[Past]:
+def _library(
+    history: ReplayHistory, documents: Sequence[IndexDocument], learned: LearnedModel
+) -> Iterator[PastLibrary]:
     with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
         build(Path(folder), documents)
         index = open_index(Path(folder))
         try:
-            yield Past(history, len(documents), learned, index)
+            yield PastLibrary(history, len(documents), learned, index)
         finally:
             index.close()
 
 
-def _document(thread: Thread) -> Document:
+def _document(thread: Thread) -> IndexDocument:
     found = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
     return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))
 
 
-def _open_to_all(document: Document) -> Document:
+def _open_to_all(document: IndexDocument) -> IndexDocument:
     """The document as if its author were known: whatever the thread says counts from its beginning on."""
     return replace(document, entry=replace(document.entry, alone_until=None))
 
 
-def _answer(one: Asked, library: Past) -> Answer:
+def _answer(one: Asked, library: PastLibrary) -> Answer:
     before, limits = one.thread.created_at, Settings().troubleshooting
-    skip = referenced(one.thread, Place())
+    skip = referenced(one.thread, RepositoryAddress())
     started = time.perf_counter()
-    ranking = candidates(one.thread, library, before, skip)
+    ranking = find_candidates(one.thread, library, before, skip)
     ms = 1000 * (time.perf_counter() - started)
     places = (n for n, c in enumerate(ranking.candidates, 1) if one.right.intersection((c.entry.id, *c.folded)))
-    found = judged(one.thread, ranking, library, before) if terms(one.thread.title) else []
+    found = judge_candidates(one.thread, ranking, library, before) if terms(one.thread.title) else []
     good = [each.thread for each in found if each.is_shown(limits.similarity_threshold)]
     seen = [thread.id for thread in good if thread.is_closed][: limits.max_results]
     still_open = [thread.id for thread in good if not thread.is_closed][: limits.open_results]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
-from bot.model import Message, Thread
+from bot.domain.thread import Message, Thread
 
 BETA = 0.74
 """How the vocabulary of the archive grows from its first 1,000 threads to its first 10,000."""

@@ -25,18 +25,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from bot.archive import thread_from_archive
-from bot.model import Kind, Thread
-from bot.numeric.resampling import paired_interval
+from bot.domain.card import Worktree
+from bot.domain.thread import Kind, Thread
+from bot.domain.thread_json import thread_from_archive
+from bot.questions.smart_search import smart
+from bot.questions.what import find_what
+from bot.ranking.fit import paired_interval
+from bot.reading.analyzer import OTHER_STOP_WORDS, terms
 from bot.reading.digest import digest
-from bot.reading.language import OTHER_STOP_WORDS
 from bot.reading.references import find_references
-from bot.reading.words import terms
-from bot.recall.checkout import Checkout
-from bot.recall.files import telling_files
-from bot.recall.smart import smart
-from bot.recall.work import what
-from tests.recall.shelf import Shelf
+from bot.recall.mentions import telling_files
+from tests.questions.shelf import Shelf
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 SEED = 20261122
@@ -74,7 +73,7 @@ class Case:
     """What was known right before a commit; ``target`` is the issue that it closes, None for one about none."""
 
     kind: str
-    checkout: Checkout
+    checkout: Worktree
     moment: datetime
     target: int | None
 
@@ -106,7 +105,7 @@ def by_smart(case: Case, shelf: Shelf) -> list[object]:
 
 def by_what(case: Case, shelf: Shelf) -> list[object]:
     """What is related, then what is open."""
-    found = what(case.checkout, shelf, case.moment)
+    found = find_what(case.checkout, shelf, case.moment)
     return list(dict.fromkeys(one.card.id for one in (*found.related, *found.tasks)))
 
 
@@ -232,7 +231,7 @@ def _case(branch: str, commits_: list[Commit], target: int | None, told: str) ->
     name = "" if branch in ("main", "master") else branch
     made = told.rpartition("\nkind: ")[2]
     kind = made if made in KINDS else _kind(name, target)
-    checkout = Checkout(name, messages, modified=commit.files, recent=touched, is_own=bool(earlier))
+    checkout = Worktree(name, messages, modified=commit.files, recent=touched, is_own=bool(earlier))
     return Case(kind, checkout, commit.at - timedelta(seconds=1), target)
 
 

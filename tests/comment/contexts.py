@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bot.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
-from bot.comment.links import Links
-from bot.model import Decision, Kind, Outcome, OutcomeKind
+from bot.comment.links import CommentLinks
+from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
+from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 
-GITHUB = Links("https://github.com", "octo-org/hello-world", redirect=True)
-ENTERPRISE = Links("https://git.example.com/", "octo-org/hello-world", redirect=False)
+GITHUB = CommentLinks("https://github.com", "octo-org/hello-world", redirect=True)
+ENTERPRISE = CommentLinks("https://git.example.com/", "octo-org/hello-world", redirect=False)
 
 
 def day(month: int, number: int, year: int = 2025) -> datetime:
@@ -122,7 +122,7 @@ LONG = Context(
     ),
 )
 
-CASES: dict[str, tuple[Context, Links]] = {
+CASES: dict[str, tuple[Context, CommentLinks]] = {
     "all_sections": (
         Context(
             mentioned=(MENTION,),
@@ -201,7 +201,7 @@ CASES: dict[str, tuple[Context, Links]] = {
             ),
             seen_before=(ended(quoted(OutcomeKind.ANSWERED, comment_id=None), id="ABC-7"),),
         ),
-        Links(),
+        CommentLinks(),
     ),
     "enterprise": (Context(mentioned=(MENTION,), seen_before=(ended(FIXED),), open_now=(OPEN,)), ENTERPRISE),
     "reopened": (

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bot.answer import Context, Earlier, Match, Mention, PageHit
-from bot.comment.links import Links
+from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.kept import Fix
-from bot.model import Decision, Kind, Outcome, OutcomeKind
+from bot.domain.answer import Context, Earlier, Match, Mention, PageHit
+from bot.domain.changes import FixInfo
+from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from tests.comment.contexts import turn
 
 REPOSITORY = "octo-org/linkbarn"
-LINKS = Links("https://github.com", REPOSITORY, redirect=True)
+LINKS = CommentLinks("https://github.com", REPOSITORY, redirect=True)
 SEARCHED = 1_204
 ASKED = 1_480
 
@@ -41,7 +41,7 @@ LOGIN = Outcome(
     OutcomeKind.FIXED, 3, 900, "The cookie path changed; clear it or upgrade.", "monalisa", "MEMBER", at(2026, 5, 3),
     fix="#1310", evidence=("closed by a pull request",),
 )  # fmt: skip
-LOGIN_FIX = Fix(
+LOGIN_FIX = FixInfo(
     1302, "#1310", NOW, is_pull=True, commit="9c1d2e3f4a5b6c7d8e9f0a1b2c3d4e5f6a7b8c9d", merged_at=at(2026, 5, 3),
     files=("auth/cookie.py", "auth/session.py"), release="v2.3.0", released_at=at(2026, 5, 9),
 )  # fmt: skip
@@ -173,7 +173,7 @@ GALLERY: dict[str, Shown] = {
         Context(
             seen_before=(
                 login(
-                    fix=Fix(
+                    fix=FixInfo(
                         1302, "#1310", NOW, True, "9c1d2e3", at(2026, 10, 28), ("auth/cookie.py",), unreleased=True
                     ),
                     outcome=replace(LOGIN, at=at(2026, 10, 28)), closed_at=at(2026, 10, 28),

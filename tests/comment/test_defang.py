@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bot.comment.clean_text import clean, cut
 from bot.comment.defang import BREAK, block, code_span, hazard, inline, link, prose
-from bot.comment.visible import clean, cut
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
 from tests.examples import examples

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.answer import CondensedTurn, Context, Match, Mention
-from bot.comment.links import Links
-from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, find_marker, marker, shrunk, withdrawn
-from bot.comment.view import FOLDED_CHARS
+from bot.comment.links import CommentLinks
+from bot.comment.marker import find_marker, marker
+from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, shrunk, withdrawn
+from bot.comment.template_view import FOLDED_CHARS
+from bot.domain.answer import CondensedTurn, Context, Match, Mention
+from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError, WorldError
-from bot.model import Decision, Kind, Outcome, OutcomeKind
 from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, PAGE, day, ended, turn
 from tests.examples import examples
 
@@ -24,7 +25,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def comment(context: Context, links: Links = GITHUB, searched: int = 1204) -> str:
+def comment(context: Context, links: CommentLinks = GITHUB, searched: int = 1204) -> str:
     rendered = Renderer(links=links).render(context, thread_id=1000, now=NOW, searched=searched)
     assert rendered.problem is None
     return rendered.text

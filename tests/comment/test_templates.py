@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.answer import Context
-from bot.comment.render import NAMES, SHIPPED, Renderer, find_marker, marker, shipped_words
-from bot.comment.sandbox import Sandbox, TemplateFault, TooLong
-from bot.comment.view import view_of
-from bot.comment.wording import FIXED
-from bot.model import OutcomeKind
+from bot.comment.catalogue import FIXED
+from bot.comment.marker import find_marker, marker
+from bot.comment.render import NAMES, SHIPPED, Renderer, shipped_words
+from bot.comment.template_sandbox import Sandbox, TemplateFault, TooLong
+from bot.comment.template_view import view_of
+from bot.domain.answer import Context
+from bot.domain.thread import OutcomeKind
 from tests.comment.contexts import CASES, GITHUB, LONG, MENTION, NOW, day, ended, quoted, seen, turn
 from tests.examples import examples
 

@@ -29,7 +29,7 @@ def semantic(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Engine
 def test_texts_are_as_near_as_the_makers_of_the_model_say(semantic: Engine) -> None:
     script = f"""
 import numpy as np
-from bot.numeric.embedder import IMAGE_FOLDER, open_embedder
+from bot.ranking.embedder import IMAGE_FOLDER, open_embedder
 vectors = [np.frombuffer(one, np.int8).astype(float) for one in open_embedder(IMAGE_FOLDER).encode({SENTENCES!r})]
 a, b, c = (one / np.linalg.norm(one) for one in vectors)
 print(a @ b, a @ c, b @ c)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from bot.doors.cli import parser
-from bot.server.options import FLAGS, Options
+from bot.cli.main import parser
+from bot.server.options import FLAGS, ServerOptions
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, code_of, parsers, rows, section, text
 
 PAGE = "docs/command-line.md"
@@ -38,7 +38,7 @@ class Option(NamedTuple):
         """What holds without it, as a page writes it: of the parser, of the server's options, or of the help text."""
         given = self.action.default
         if self.command in ("serve", "worker", "jobs") and self.action.dest in FLAGS:
-            given = getattr(Options(), self.action.dest) or None
+            given = getattr(ServerOptions(), self.action.dest) or None
         if given not in NOTHING:
             return str(given)
         found = re.search(r"\(default:? (?!here|all)([\w.]+)\)", self.action.help or "")

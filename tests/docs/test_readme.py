@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.config import load_settings
-from bot.settings import describe
+from bot.settings.schema import describe
+from bot.settings.yaml_file import load_settings
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, text, tracked
 
 JQ = pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not here, which the README's lines are written for")

@@ -14,16 +14,15 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from bot.action.environment import outputs
 from bot.comment.render import Renderer
-from bot.comment.sandbox import _LOOP_FIELDS, _PAID_LOOP, _TOLL, _Environment
-from bot.doors.runner import outputs
-from bot.inputs import INPUTS, OVERRIDES, Inputs, given_inputs, read_inputs
-from bot.ranking import MODEL_NAMES
+from bot.comment.template_sandbox import _LOOP_FIELDS, _PAID_LOOP, _TOLL, _Environment
+from bot.pipeline.publish import CommentResult
+from bot.ranking.weights import MODEL_NAMES
 from bot.server import metrics
 from bot.server.metrics import Answered
-from bot.server.nouns import State
-from bot.settings import describe, rules
-from bot.voice import Spoken
+from bot.server.model import State
+from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, given_inputs, read_inputs, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, rows, section, table, text
@@ -69,7 +68,7 @@ def test_what_is_written_from_the_code_is_as_the_code_has_it() -> None:
 @pytest.mark.parametrize("name", sorted(ACTION["inputs"]))
 def test_an_input_is_declared_as_the_code_has_it(name: str) -> None:
     """Its explanation, what it may be, and its default, where the code has them."""
-    assert name in INPUTS, f"bot/inputs.py has no input {name!r}"
+    assert name in INPUTS, f"bot/settings/schema.py has no input {name!r}"
     declared, allowed = ACTION["inputs"][name], ()
     if name in OVERRIDES:
         assert declared["description"].startswith(f"Overrides the setting {OVERRIDES[name]}"), name
@@ -112,7 +111,7 @@ def test_getting_started_tells_what_inputs_may_be_and_their_defaults() -> None:
 
 
 def test_the_outputs_of_the_action_are_those_that_are_written() -> None:
-    written = re.findall(r"^([a-z-]+)<<", outputs(Spoken(1, "", "silent", "nothing was due"), ""), re.MULTILINE)
+    written = re.findall(r"^([a-z-]+)<<", outputs(CommentResult(1, "", "silent", "nothing was due"), ""), re.MULTILINE)
     assert written == list(ACTION["outputs"])
 
 
@@ -155,7 +154,7 @@ def test_the_weights_are_those_that_are_shipped(part: str) -> None:
     tables = text("docs/evaluation.md").partition(begin)[2].partition(end)[0]
     assert tables, f"docs/evaluation.md has no {begin} … {end} for `make docs` to fill"
     told = tables.split("The confidence in a hit:")[part == "confidence"]
-    models = json.loads(text("bot/ranking.json"))
+    models = json.loads(text("bot/ranking/ranking.json"))
     weights = [models[kind][part] for kind in MODEL_NAMES]
     assert {name.strip("`"): tuple(cells) for name, *cells in rows(told)} == {
         name: tuple(f"{model[name]:.2f}".replace("-", "−") if name in model else "–" for model in weights)
@@ -296,9 +295,9 @@ def test_variables_that_pages_name_are_read(page: Path) -> None:
 
 def options() -> set[str]:
     """The variables of the server, which tests/server/test_options.py holds to their page."""
-    from bot.server.options import Options, secret_names, variable
+    from bot.server.options import ServerOptions, secret_names, variable
 
-    return {variable(name) for name in rules(Options)} | {f"{variable(name)}_FILE" for name in secret_names()}
+    return {variable(name) for name in rules(ServerOptions)} | {f"{variable(name)}_FILE" for name in secret_names()}
 
 
 FOR_TESTS = {"PRECEDENT_THOROUGH", "PRECEDENT_TEST_POSTGRES"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SETTINGS, REFERENCE = "tests/test_settings.py", "tests/docs/test_reference.py"
+SETTINGS, REFERENCE = "tests/settings/test_schema.py", "tests/docs/test_reference.py"
 COMMANDS, LINKS = "tests/docs/test_commands.py", "tests/docs/test_links.py"
 README, OPTIONS = "tests/docs/test_readme.py", "tests/server/test_options.py"
 TEMPLATES = "tests/comment/test_templates.py::test_every_block_is_documented_and_every_documented_block_exists"
-TOOLS = "tests/doors/test_mcp.py::test_the_documentation_lists_the_tools_and_their_parameters"
+TOOLS = "tests/mcp/test_tools.py::test_the_documentation_lists_the_tools_and_their_parameters"
 
 
 class Drift(NamedTuple):
@@ -23,13 +23,13 @@ class Drift(NamedTuple):
 
 DRIFTS = {
     # settings and their example
-    "a default": Drift("bot/settings.py", "setting(24, ", "setting(36, ", REFERENCE, "answer_within_hours: 36"),
-    "bounds": Drift("bot/settings.py", "low=1, high=168", "low=1, high=240", REFERENCE, "1 to 240"),
+    "a default": Drift("bot/settings/schema.py", "setting(24, ", "setting(36, ", REFERENCE, "answer_within_hours: 36"),
+    "bounds": Drift("bot/settings/schema.py", "low=1, high=168", "low=1, high=240", REFERENCE, "1 to 240"),
     "an explanation": Drift(
-        "bot/settings.py", "Answer pull requests too.", "Answer pulls too.", REFERENCE, "Answer pulls too"
+        "bot/settings/schema.py", "Answer pull requests too.", "Answer pulls too.", REFERENCE, "Answer pulls too"
     ),
     "a setting by another name": Drift(
-        "bot/settings.py", "    wiki: bool = setting(", "    wikis: bool = setting(", SETTINGS, "wikis"
+        "bot/settings/schema.py", "    wiki: bool = setting(", "    wikis: bool = setting(", SETTINGS, "wikis"
     ),
     "a default in the example": Drift(
         "config.example.yml", "daily_limit: 50", "daily_limit: 60", REFERENCE, "daily_limit"
@@ -54,17 +54,21 @@ DRIFTS = {
         "action.yml", "The issue, when run is answer or forget.", "The issue.", REFERENCE, "when run is answer"
     ),
     "a choice of an input in the code": Drift(
-        "bot/inputs.py", '"answer", "forget", "backtest"),', '"answer", "forget", "replay"),', REFERENCE, "replay"
+        "bot/settings/schema.py",
+        '"answer", "forget", "backtest"),',
+        '"answer", "forget", "replay"),',
+        REFERENCE,
+        "replay",
     ),
     "an input of the code alone": Drift(
-        "bot/inputs.py",
+        "bot/settings/schema.py",
         "    dry_run: bool",
         '    loud: bool = setting(False, "Loud.")\n    dry_run: bool',
         SETTINGS,
         "loud",
     ),
     "an output by another name": Drift("action.yml", "  comment-id:\n", "  comment_id:\n", REFERENCE, "comment_id"),
-    "an output of the code": Drift("bot/doors/runner.py", '"spoke": "true"', '"said": "true"', REFERENCE, "said"),
+    "an output of the code": Drift("bot/action/environment.py", '"spoke": "true"', '"said": "true"', REFERENCE, "said"),
     "an input in the README's workflow": Drift(
         "README.md", "          dry-run: ${{", "          dryrun: ${{", REFERENCE, "README.md"
     ),
@@ -78,34 +82,34 @@ DRIFTS = {
     "settings that a page shows": Drift("docs/semantic.md", "\n  model: ", "\n  models: ", README, "semantic.models"),
     # commands
     "a command by another name": Drift(
-        "bot/doors/options.py", '"outcomes", help=', '"endings", help=', COMMANDS, "no heading 'endings'"
+        "bot/cli/main.py", '"outcomes", help=', '"endings", help=', COMMANDS, "no heading 'endings'"
     ),
     "an option that nobody explains": Drift(
-        "bot/doors/questions.py",
+        "bot/cli/arguments.py",
         '    length.add_argument("--full"',
         '    length.add_argument("--deep", action="store_true", help="all")\n    length.add_argument("--full"',
         COMMANDS,
         "--deep",
     ),
     "an option that is gone": Drift(
-        "bot/doors/options.py",
+        "bot/cli/main.py",
         '    command.add_argument("--verbose", action="store_true", help="show what is fine in full too")\n',
         "",
         COMMANDS,
         "--verbose",
     ),
     "the default of an option": Drift(
-        "bot/doors/questions.py",
+        "bot/cli/arguments.py",
         "type=number(1, MAX_LIMIT), default=10",
         "type=number(1, MAX_LIMIT), default=12",
         COMMANDS,
         "search --limit",
     ),
     "the bounds of an option": Drift(
-        "bot/doors/questions.py", "type=number(1, 50), default=20", "type=number(1, 40), default=20", COMMANDS, "50"
+        "bot/cli/arguments.py", "type=number(1, 50), default=20", "type=number(1, 40), default=20", COMMANDS, "50"
     ),
     "a choice of an option": Drift(
-        "bot/doors/questions.py", '"pull", "page", "session"', '"pull", "page", "wiki", "session"', COMMANDS, "--kind"
+        "bot/cli/arguments.py", '"pull", "page", "session"', '"pull", "page", "wiki", "session"', COMMANDS, "--kind"
     ),
     "a default in the page of commands": Drift(
         "docs/command-line.md", "(default 12,000)", "(default 10,000)", COMMANDS, "show --chars"
@@ -116,24 +120,24 @@ DRIFTS = {
     "a command that the README shows": Drift(
         "README.md", "precedent related auth", "precedent relate auth", COMMANDS, "relate"
     ),
-    "an exit code": Drift("bot/doors/trying.py", "INTERRUPTED = 130", "INTERRUPTED = 3", COMMANDS, "130"),
+    "an exit code": Drift(
+        "bot/cli/commands/try_repository.py", "INTERRUPTED = 130", "INTERRUPTED = 3", COMMANDS, "130"
+    ),
     "a target of the Makefile": Drift("Makefile", "bench: $(VENV)", "measure: $(VENV)", COMMANDS, "bench"),
     "the two commands of the README": Drift(
         "README.md", "make demo\nmake test\n", "make demo\nmake tests\n", README, "make tests"
     ),
     "what CI runs": Drift(".ci/run", "\nmake demo\n", "\nmake all\n", README, "make demo"),
     "a number in a help text": Drift(
-        "bot/doors/questions.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
+        "bot/cli/arguments.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
     ),
     "a command in a sentence": Drift(
         "docs/evaluation.md", "`precedent calibrate` sets", "`precedent adjust` sets", COMMANDS, "adjust"
     ),
     # tools for agents
-    "a parameter of a tool": Drift(
-        "bot/doors/agents/offered.py", '"since": Since(', '"after": Since(', REFERENCE, "after"
-    ),
+    "a parameter of a tool": Drift("bot/mcp/tools.py", '"since": Since(', '"after": Since(', REFERENCE, "after"),
     "the default of a parameter": Drift(
-        "bot/doors/agents/offered.py", '"most hits", 1, 50, 10', '"most hits", 1, 50, 12', REFERENCE, "make docs"
+        "bot/mcp/tools.py", '"most hits", 1, 50, 10', '"most hits", 1, 50, 12', REFERENCE, "make docs"
     ),
     "a tool in the page": Drift("docs/mcp.md", "| `memory_what` |", "| `memory_now` |", TOOLS, "memory_now"),
     # metrics and options of the server
@@ -151,24 +155,26 @@ DRIFTS = {
         "docs/self-hosting.md", "| `precedent_workers` |", "| `precedent_helpers` |", REFERENCE, "precedent_helpers"
     ),
     "a stage that nobody explains": Drift(
-        "bot/flow.py", 'bot.watch("ask")', 'bot.watch("wonder")', REFERENCE, "wonder"
+        "bot/pipeline/handle.py", 'bot.watch("ask")', 'bot.watch("wonder")', REFERENCE, "wonder"
     ),
     "the default of a server's option": Drift(
         "bot/server/options.py", "keep_days: int = setting(30", "keep_days: int = setting(60", OPTIONS, "KEEP_DAYS"
     ),
     # templates
-    "a value of templates": Drift("bot/comment/view.py", '"also_mentioned": [', '"further": [', REFERENCE, "further"),
-    "a value of an item": Drift(
-        "bot/comment/view.py", '{**blank, "decisions"', '{**blank, "verdicts"', REFERENCE, "verdicts"
+    "a value of templates": Drift(
+        "bot/comment/template_view.py", '"also_mentioned": [', '"further": [', REFERENCE, "further"
     ),
-    "a filter": Drift("bot/comment/sandbox.py", '"join": _join}', '"joined": _join}', REFERENCE, "joined"),
+    "a value of an item": Drift(
+        "bot/comment/template_view.py", '{**blank, "decisions"', '{**blank, "verdicts"', REFERENCE, "verdicts"
+    ),
+    "a filter": Drift("bot/comment/template_sandbox.py", '"join": _join}', '"joined": _join}', REFERENCE, "joined"),
     "a block": Drift("docs/templates.md", "| `footer` | who", "| `foot` | who", TEMPLATES, "foot"),
     "a value that a page invents": Drift(
         "docs/templates.md", "| `elsewhere` | list", "| `nearby` | list", REFERENCE, "nearby"
     ),
     # the environment
     "a variable that is read": Drift(
-        "bot/doors/cache.py", '"XDG_CACHE_HOME", ""', '"CACHE_HOME", ""', REFERENCE, "XDG_CACHE_HOME"
+        "bot/local_cache/local_memory.py", '"XDG_CACHE_HOME", ""', '"CACHE_HOME", ""', REFERENCE, "XDG_CACHE_HOME"
     ),
     "a variable that a page names": Drift("docs/settings.md", "| `COLUMNS` |", "| `COLUMN` |", REFERENCE, "COLUMN"),
     "a server's variable that a page names": Drift(
@@ -176,12 +182,12 @@ DRIFTS = {
     ),
     "a page of the sample's wiki": Drift("sample/wiki/Home.md", "](Backups)", "](Backup)", LINKS, "'Backup'"),
     # what is installed and run
-    "an extra that an error names": Drift("bot/doors/mcp.py", "'.[mcp]'", "'.[mpc]'", README, "mpc"),
+    "an extra that an error names": Drift("bot/cli/commands/mcp.py", "'.[mcp]'", "'.[mpc]'", README, "mpc"),
     "a module that a page runs": Drift(
         "CONTRIBUTING.md", "-m tests.kills --times", "-m tests.kill --times", LINKS, "tests.kill"
     ),
     "a site that code names": Drift(
-        "bot/doors/listing.py", "https://no-color.org", "https://no-colour.org", LINKS, "no-colour.org"
+        "bot/cli/output.py", "https://no-color.org", "https://no-colour.org", LINKS, "no-colour.org"
     ),
     # links, headings, pictures, files
     "a link": Drift(
@@ -199,9 +205,11 @@ DRIFTS = {
         LINKS,
         "status.png",
     ),
-    "a file that a page names": Drift("CONTRIBUTING.md", "`bot/flow.py`", "`bot/flows.py`", LINKS, "bot/flows.py"),
+    "a file that a page names": Drift(
+        "CONTRIBUTING.md", "`bot/pipeline/handle.py`", "`bot/flows.py`", LINKS, "bot/flows.py"
+    ),
     "a page that a help names": Drift(
-        "bot/doors/mcp.py", "docs/mcp.md shows", "docs/tools.md shows", LINKS, "docs/tools.md"
+        "bot/cli/commands/mcp.py", "docs/mcp.md shows", "docs/tools.md shows", LINKS, "docs/tools.md"
     ),
 }
 """What drifts → how."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bot.evaluation.results import Backtest, Grade, Relations, Replayed, Shown
+from bot.evaluation.results import Backtest, Grade, Relations, Replayed, ShownThread
 
 START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 THRESHOLD = 0.65
@@ -28,7 +28,7 @@ TROUBLES = (
 )
 
 
-def shown(key: int, similarity: float, related: bool = False, **rest: Any) -> Shown:
+def shown(key: int, similarity: float, related: bool = False, **rest: Any) -> ShownThread:
     """A hit; it is shown where its similarity reaches the samples' threshold."""
     values: dict[str, Any] = {
         "title": "The worker stops",
@@ -37,10 +37,10 @@ def shown(key: int, similarity: float, related: bool = False, **rest: Any) -> Sh
         "is_shown": similarity >= THRESHOLD,
         **rest,
     }
-    return Shown(id=key, similarity=similarity, related=related, **values)
+    return ShownThread(id=key, similarity=similarity, related=related, **values)
 
 
-def replayed(key: int, *hits: Shown, rank: int | None = None, ms: float = 10.0, **rest: Any) -> Replayed:
+def replayed(key: int, *hits: ShownThread, rank: int | None = None, ms: float = 10.0, **rest: Any) -> Replayed:
     """A thread whose related hits are what people linked it to."""
     linked = frozenset(hit.id for hit in hits if hit.related)
     values: dict[str, Any] = {
@@ -100,7 +100,7 @@ def _thread(key: int, chance: random.Random) -> Replayed:
     )
 
 
-def _hits(key: int, title: str, chance: random.Random) -> list[Shown]:
+def _hits(key: int, title: str, chance: random.Random) -> list[ShownThread]:
     found = []
     for id_ in chance.sample(range(1, key), chance.randrange(6)):
         similarity = round(min(0.98, chance.betavariate(2.0, 4.4)), 3)
@@ -128,7 +128,7 @@ def _why(title: str, older: str) -> tuple[str, ...]:
     return (*reasons, "similar text")[:3]
 
 
-def _rank(hits: Sequence[Shown], missed: bool, chance: random.Random) -> int | None:
+def _rank(hits: Sequence[ShownThread], missed: bool, chance: random.Random) -> int | None:
     first = next((place for place, hit in enumerate(hits, 1) if hit.related), None)
     return first if first or not missed else chance.choice([None, 4, 8, 13, 37, 112])
 
@@ -138,6 +138,6 @@ def _title(chance: random.Random, thing: tuple[str, tuple[str, ...]]) -> str:
     return f"{name} {chance.choice(circumstances)} {chance.choice(TROUBLES)}"
 
 
-def _markdown(hits: Sequence[Shown]) -> str:
+def _markdown(hits: Sequence[ShownThread]) -> str:
     lines = [f"- #{hit.id} **{hit.title}** · closed 12 days later\n  > {'; '.join(hit.why)}" for hit in hits]
     return "\n".join(["### Seen before", "", *lines, "", "<sub>Written by a bot.</sub>", ""]) if hits else ""

@@ -7,13 +7,13 @@ from time import monotonic
 
 import pytest
 
-from bot.answer import Context
-from bot.evaluation.backtest import Seen, Watch, newest, replay
-from bot.evaluation.labels import Links
-from bot.evaluation.replay import History
-from bot.model import Kind, Thread
-from bot.ranking import SHOWN_FROM, shipped
-from bot.settings import Settings
+from bot.domain.answer import Context
+from bot.domain.thread import Kind, Thread
+from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
+from bot.evaluation.labels import LinkLabels
+from bot.evaluation.replay import ReplayHistory
+from bot.ranking.weights import SHOWN_FROM, shipped
+from bot.settings.schema import Settings
 from tests.evaluation.timelines import generated
 from tests.recall.samples import at, closed, duplicate, said, thread
 
@@ -41,9 +41,11 @@ def unrelated(count: int, first: int = 2, seed: int = 1) -> list[Thread]:
     return found
 
 
-def replayed(threads: Sequence[Thread], count: int = 1, watch: Watch = WATCH, until: float | None = None) -> list[Seen]:
-    history = History.read(threads)
-    return list(replay(history, Links.read(history.threads), newest(history, count), watch, until=until))
+def replayed(
+    threads: Sequence[Thread], count: int = 1, watch: Watch = WATCH, until: float | None = None
+) -> list[ReplayedHits]:
+    history = ReplayHistory.read(threads)
+    return list(replay(history, LinkLabels.read(history.threads), newest(history, count), watch, until=until))
 
 
 def lives(count: int) -> list[Thread]:
@@ -57,7 +59,7 @@ def test_the_newest_issues_of_people_are_asked_oldest_first() -> None:
     threads = [thread(key) for key in range(1, 9)]
     threads[7] = replace(threads[7], is_bot=True)
     threads[6] = replace(threads[6], kind=Kind.PULL)
-    history = History.read(reversed(threads))
+    history = ReplayHistory.read(reversed(threads))
     assert [each.id for each in newest(history, 3)] == [4, 5, 6]
     assert [each.id for each in newest(history, 99)] == [1, 2, 3, 4, 5, 6]
 
@@ -68,9 +70,9 @@ def test_the_newest_are_replayed_first_also_across_epochs() -> None:
 
 
 def test_each_that_was_replayed_is_ticked() -> None:
-    history = History.read(lives(9))
+    history = ReplayHistory.read(lives(9))
     ticks: list[int] = []
-    assert len(list(replay(history, Links.read(history.threads), newest(history, 4), WATCH, ticks.append))) == 4
+    assert len(list(replay(history, LinkLabels.read(history.threads), newest(history, 4), WATCH, ticks.append))) == 4
     assert ticks == [1] * 4
 
 

@@ -9,52 +9,52 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.evaluation.backtest import Seen, Watch, newest, replay
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Kind
+from bot.evaluation.backtest import ReplayedHits, Watch, newest, replay
 from bot.evaluation.calibrate import (
     LEAST_SPOKEN,
     LEAST_THREADS,
-    arms_of,
     by_precision,
     by_share,
     recut,
     refitted,
+    vector_fields_of,
 )
-from bot.evaluation.labels import Links
-from bot.evaluation.replay import History
-from bot.evaluation.results import Replayed, Shown
-from bot.indexed import Entry, Hit
-from bot.model import Kind
-from bot.ranking import SHOWN_FROM, Model, Ranking, shipped
-from bot.recall.rank import Candidate
-from bot.settings import Settings
+from bot.evaluation.labels import LinkLabels
+from bot.evaluation.replay import ReplayHistory
+from bot.evaluation.results import Replayed, ShownThread
+from bot.ranking.order import Candidate
+from bot.ranking.weights import SHOWN_FROM, RankingModels, RankingWeights, shipped
+from bot.settings.schema import Settings
 from tests.evaluation.samples import replayed, shown
 from tests.evaluation.timelines import generated
 from tests.recall.samples import at
 
-MODEL = Model({}, {"likeness": 1.0, "lead": 0.0}, 0.0, 0.3)
+MODEL = RankingWeights({}, {"likeness": 1.0, "lead": 0.0}, 0.0, 0.3)
 SURE = st.floats(0.002, 0.998).map(lambda one: round(one, 9))
 """Confidences; two of them differ by more than what a cut is off through its logarithm and back."""
 
 
-def sure(key: int, confidence: float, related: bool = False) -> Shown:
+def sure(key: int, confidence: float, related: bool = False) -> ShownThread:
     return shown(key, confidence, related)
 
 
-def told(replays: Sequence[Replayed], model: Model) -> int:
+def told(replays: Sequence[Replayed], model: RankingWeights) -> int:
     """How many threads have a hit to show under that model."""
     return sum(any(model.similarity(hit.confidence) >= SHOWN_FROM for hit in one.hits) for one in replays)
 
 
-def seen(*hits: tuple[float, bool], near: float | None = None) -> Seen:
+def seen(*hits: tuple[float, bool], near: float | None = None) -> ReplayedHits:
     """A replayed thread with hits of such a likeness, related or not."""
     found, candidates = [], []
     for key, (likeness, related) in enumerate(hits, 1):
-        entry = Entry(key, Kind.ISSUE, "Cookie lost", "octocat", "open", at(key), at(key))
+        entry = IndexEntry(key, Kind.ISSUE, "Cookie lost", "octocat", "open", at(key), at(key))
         arms = {} if near is None else {"trained": near}
         evidence = {"likeness": likeness, "lead": 0.0}
         candidates.append(Candidate(entry, Hit(entry, 1.0, near=arms), 0, likeness, {}, (key,), evidence=evidence))
         found.append(sure(key, MODEL.probability(evidence), related))
-    return Seen(replayed(500, *found), tuple(candidates))
+    return ReplayedHits(replayed(500, *found), tuple(candidates))
 
 
 # By share.
@@ -158,14 +158,14 @@ def test_a_cut_by_precision_is_the_lowest_that_keeps_it(rows: list[list[tuple[fl
 
 
 @cache
-def history() -> tuple[tuple[Seen, ...], History, Links]:
-    read = History.read([life.thread() for life in generated(90, Random(3))])
-    links = Links.read(read.threads)
+def history() -> tuple[tuple[ReplayedHits, ...], ReplayHistory, LinkLabels]:
+    read = ReplayHistory.read([life.thread() for life in generated(90, Random(3))])
+    links = LinkLabels.read(read.threads)
     return tuple(again(read, links, shipped().by_words)), read, links
 
 
-def again(read: History, links: Links, model: Model) -> list[Seen]:
-    watch = Watch(Ranking(model, model, model), Settings(), trains=False)
+def again(read: ReplayHistory, links: LinkLabels, model: RankingWeights) -> list[ReplayedHits]:
+    watch = Watch(RankingModels(model, model, model), Settings(), trains=False)
     return list(replay(read, links, newest(read, 40), watch))
 
 
@@ -209,14 +209,14 @@ def test_nobody_is_shown_below_the_threshold() -> None:
 
 @pytest.mark.parametrize(("near", "expected"), [(None, set()), (0.0, {"trained"}), (0.7, {"trained"})])
 def test_whichever_vectors_were_asked_are_arms(near: float | None, expected: set[str]) -> None:
-    assert arms_of([seen(), seen((1.0, True), near=near)]) == expected
-    assert arms_of([]) == set()
+    assert vector_fields_of([seen(), seen((1.0, True), near=near)]) == expected
+    assert vector_fields_of([]) == set()
 
 
 # Opinions.
 
 
-def linked_or_not(count: int) -> list[Seen]:
+def linked_or_not(count: int) -> list[ReplayedHits]:
     """As many threads with a related hit as without, the related ones more alike; each has one hit, with the id 1."""
     chance = Random(7)
     made = [seen((chance.gauss(1.0 if key % 2 else -1.0, 1), bool(key % 2))) for key in range(count)]

@@ -10,23 +10,33 @@ from pathlib import Path
 
 import pytest
 
-from bot.archive import thread_from_archive
-from bot.evaluation.evaluate import Found, Query, Trial, by_folds, evaluate, masked
-from bot.evaluation.examples import LEAST_EXAMPLES, MOST_EXAMPLES, Example, own_ranking
+from bot.domain.thread import RepositoryAddress, Thread, ThreadId, TimelineEvent
+from bot.domain.thread_json import thread_from_archive
+from bot.evaluation.evaluate import (
+    LEAST_EXAMPLES,
+    MOST_EXAMPLES,
+    EvaluationQuery,
+    EvaluationResult,
+    Example,
+    Trial,
+    by_folds,
+    evaluate,
+    masked,
+    own_ranking,
+)
 from bot.evaluation.metrics import RankMetrics
-from bot.evaluation.replay import History, epochs, pasts
-from bot.model import Thread, ThreadId, TimelineEvent
-from bot.ranking import Model, Ranking, shipped
-from bot.recall.mentioned import Place, referenced
-from bot.recall.troubleshoot import candidates, judged
+from bot.evaluation.replay import ReplayHistory, epochs, pasts
+from bot.ranking.weights import RankingModels, RankingWeights, shipped
+from bot.recall.mentions import referenced
+from bot.recall.similar import find_candidates, judge_candidates
 from tests.evaluation.timelines import Life, generated, otherwise
 from tests.recall.samples import at, closed, duplicate, said, thread
 
-BY_TEXT = Model({"text": 1.0}, {}, 0.0, 0.5)
-TEXT_ONLY = Ranking(BY_TEXT, BY_TEXT, BY_TEXT)
+BY_TEXT = RankingWeights({"text": 1.0}, {}, 0.0, 0.5)
+TEXT_ONLY = RankingModels(BY_TEXT, BY_TEXT, BY_TEXT)
 
 
-def text_only(*queries: Query) -> Trial:
+def text_only(*queries: EvaluationQuery) -> Trial:
     return Trial({query.id: TEXT_ONLY for query in queries})
 
 
@@ -83,9 +93,9 @@ def test_the_rank_is_that_of_the_first_relevant_thread() -> None:
     near = thread(1, "Import loses umlauts in tags", "The import of tags loses umlauts")
     far = thread(2, "Export of umlauts", "Umlauts are written twice")
     unlike = thread(3, "Dark theme", "It is too dark")
-    history = History.read([near, far, unlike, same(4)])
+    history = ReplayHistory.read([near, far, unlike, same(4)])
     for relevant, rank in (({1}, 1), ({2}, 2), ({1, 2}, 1), ({99}, None), (set(), None)):
-        query = Query(4, frozenset(relevant))
+        query = EvaluationQuery(4, frozenset(relevant))
         found, examples = evaluate(history, [query], text_only(query))
         assert [(one.id, one.rank) for one in found] == [(4, rank)]
         assert found[0].ms > 0
@@ -94,26 +104,26 @@ def test_the_rank_is_that_of_the_first_relevant_thread() -> None:
 
 
 def test_a_thread_that_a_relevant_one_was_folded_into_is_as_good() -> None:
-    history = History.read(
+    history = ReplayHistory.read(
         [same(1), duplicate(2, 1, *("Import loses umlauts in tags", "The import loses umlauts")), same(4)]
     )
-    query = Query(4, frozenset({2}))
+    query = EvaluationQuery(4, frozenset({2}))
     assert [one.rank for one in evaluate(history, [query], text_only(query))[0]] == [1]
 
 
 def test_a_masked_citation_does_not_take_its_target_out() -> None:
     citing = replace(same(4), body="The import of tags loses umlauts, like #1 and #2")
-    history = History.read([same(1), same(2), citing])
-    query = Query(4, frozenset({1}))
+    history = ReplayHistory.read([same(1), same(2), citing])
+    query = EvaluationQuery(4, frozenset({1}))
     found, (taught,) = evaluate(history, [query], text_only(query))
     assert found[0].rank == 1
     assert taught.right == (True,), "what else it cites is no candidate"
 
 
 def test_questions_come_oldest_first_and_those_of_nobody_are_left_out() -> None:
-    history = History.read([same(key) for key in range(1, 7)])
+    history = ReplayHistory.read([same(key) for key in range(1, 7)])
     ticks: list[int] = []
-    queries = [Query(key, frozenset({1})) for key in (6, 3, 99, 4)]
+    queries = [EvaluationQuery(key, frozenset({1})) for key in (6, 3, 99, 4)]
     assert [one.id for one in evaluate(history, queries, text_only(*queries), ticks.append)[0]] == [3, 4, 6]
     assert ticks == [1, 1, 1]
     assert [one.id for one in by_folds(history, queries, 2, None)] == [3, 4, 6]
@@ -122,8 +132,8 @@ def test_questions_come_oldest_first_and_those_of_nobody_are_left_out() -> None:
 
 
 def test_a_window_makes_what_is_older_unfindable() -> None:
-    history = History.read([same(1), same(20), same(30)])
-    query = Query(30, frozenset({1}))
+    history = ReplayHistory.read([same(1), same(20), same(30)])
+    query = EvaluationQuery(30, frozenset({1}))
     trial = text_only(query)
     assert evaluate(history, [query], trial)[0][0].rank == 1
     assert evaluate(history, [query], replace(trial, window=timedelta(days=15)))[0][0].rank is None
@@ -132,7 +142,7 @@ def test_a_window_makes_what_is_older_unfindable() -> None:
 # Who teaches whom.
 
 
-def pairs(numbers: Sequence[int], by_author: bool, gap: float = 1.0) -> tuple[list[Thread], list[Query]]:
+def pairs(numbers: Sequence[int], by_author: bool, gap: float = 1.0) -> tuple[list[Thread], list[EvaluationQuery]]:
     """Questions with two candidates of the same words each, of which that by the same author is right, or the other.
 
     The right one is the younger: where nothing was learned it comes second.
@@ -146,7 +156,7 @@ def pairs(numbers: Sequence[int], by_author: bool, gap: float = 1.0) -> tuple[li
             thread(100 * number + 2, title, title, begin + 0.01, author=second),
             thread(100 * number + 3, title, title, begin + gap, author="monalisa"),
         ]
-        queries.append(Query(100 * number + 3, frozenset({100 * number + 2})))
+        queries.append(EvaluationQuery(100 * number + 3, frozenset({100 * number + 2})))
     return threads, queries
 
 
@@ -154,17 +164,17 @@ def test_a_fold_is_ranked_by_what_the_others_teach_and_never_by_its_own() -> Non
     """In the first fold authors find their own threads, in the second never: each learns what is wrong for it."""
     early, asked_early = pairs(range(1, 6), by_author=True)
     late, asked_late = pairs(range(6, 11), by_author=False)
-    history = History.read([*early, *late])
+    history = ReplayHistory.read([*early, *late])
     found = by_folds(history, [*asked_late, *asked_early], 2, None)
     assert [one.rank for one in found] == [2] * 10
     mixed, asked = pairs(range(1, 11), by_author=True)
-    assert [one.rank for one in by_folds(History.read(mixed), asked, 2, None)] == [1] * 10
+    assert [one.rank for one in by_folds(ReplayHistory.read(mixed), asked, 2, None)] == [1] * 10
 
 
 def test_questions_of_one_moment_are_in_one_fold() -> None:
     threads, queries = pairs(range(1, 5), by_author=True)
     at_once = [replace(one, created_at=at(99)) if one.id in {query.id for query in queries} else one for one in threads]
-    found = by_folds(History.read(at_once), queries, 2, None)
+    found = by_folds(ReplayHistory.read(at_once), queries, 2, None)
     assert [one.rank for one in found] == [2] * 4, "there is nobody else to learn from"
 
 
@@ -192,7 +202,7 @@ def test_of_many_marks_the_newest_teach() -> None:
 
 
 def test_confidence_and_cut_stay_those_of_the_base() -> None:
-    base = replace(TEXT_ONLY, by_words=Model({"duplicates": 2.0}, {"score": 3.0}, -1.0, 0.3))
+    base = replace(TEXT_ONLY, by_words=RankingWeights({"duplicates": 2.0}, {"score": 3.0}, -1.0, 0.3))
     own = own_ranking(lessons(LEAST_EXAMPLES), base, at(999)).by_words
     assert (own.confidence, own.intercept, own.cut) == ({"score": 3.0}, -1.0, 0.3)
     assert own.order["duplicates"] == 2.0, "nothing was seen of it"
@@ -211,14 +221,14 @@ class Answered:
     shown: object
 
 
-def answered(threads: Sequence[Thread], query: Query, trial: Trial) -> Answered:
-    history = History.read(threads)
+def answered(threads: Sequence[Thread], query: EvaluationQuery, trial: Trial) -> Answered:
+    history = ReplayHistory.read(threads)
     (found,), examples = evaluate(history, [query], trial)
     asked = next(each for each in history.threads if each.id == query.id)
     opened = masked(asked, query.relevant)
     for _, past in pasts(history, epochs(history, [asked])):
-        ranked = candidates(opened, past, opened.created_at, referenced(opened, Place()))
-        near = judged(opened, ranked, past, opened.created_at)
+        ranked = find_candidates(opened, past, opened.created_at, referenced(opened, RepositoryAddress()))
+        near = judge_candidates(opened, ranked, past, opened.created_at)
     return Answered(
         found.rank,
         [(one.features, one.right) for one in examples],
@@ -234,7 +244,7 @@ def told(lives: Sequence[Life]) -> list[Thread]:
 @pytest.mark.parametrize("key", [40, 57, 72])
 def test_what_happened_after_a_question_changes_nothing_of_its_answer(key: int) -> None:
     lives = generated(80, random.Random(key))
-    query = Query(key, frozenset(range(1, key, 3)))
+    query = EvaluationQuery(key, frozenset(range(1, key, 3)))
     trial = Trial({query.id: shipped()})
     expected = answered(told(lives), query, trial)
     assert expected.rank is not None
@@ -248,7 +258,7 @@ def test_what_happened_after_a_question_changes_nothing_of_its_answer(key: int) 
 def test_what_happened_before_a_question_does_change_its_answer() -> None:
     """Else the test above would show nothing."""
     lives = generated(80, random.Random(57))
-    query = Query(57, frozenset(range(1, 57, 3)))
+    query = EvaluationQuery(57, frozenset(range(1, 57, 3)))
     trial = Trial({query.id: shipped()})
     expected = answered(told(lives), query, trial)
     others = [answered(told(otherwise(lives, at(40), [57], seed)), query, trial) for seed in range(2)]
@@ -261,7 +271,7 @@ def test_a_duplicate_that_was_taken_back_later_still_counts() -> None:
     turns = (TimelineEvent("closed", at(2.5)), TimelineEvent("reopened", at(20)), TimelineEvent("closed", at(30)))
     fixed = (*known.comments, said("Fixed by abc1234.", 30, "hubot", "MEMBER"))
     taken_back = replace(known, closed_at=at(30), comments=fixed, events=turns)
-    query = Query(9, frozenset({1}))
+    query = EvaluationQuery(9, frozenset({1}))
     first, second = (answered([same(1), one, same(9)], query, text_only(query)) for one in (known, taken_back))
     assert first.ranked == second.ranked
     assert first.rank == 1
@@ -272,13 +282,13 @@ def test_what_a_repository_learned_of_itself_does_not_know_the_future() -> None:
     """Of 330 threads many are marked: their marks teach what is asked later, and later marks must not."""
     lives = generated(330, random.Random(5))
     asked = range(270, 328, 6)
-    queries = [Query(key, frozenset(range(1, key, 5))) for key in asked]
-    history = History.read(told(lives))
+    queries = [EvaluationQuery(key, frozenset(range(1, key, 5))) for key in asked]
+    history = ReplayHistory.read(told(lives))
     found = evaluate(history, queries, Trial())
     by_shipped = evaluate(history, queries, Trial({key: shipped() for key in asked}))
     assert found[1] != by_shipped[1], "nothing was learned"
     for seed, cut in enumerate((288, 318)):
-        other = History.read(told(otherwise(lives, at(cut), asked, seed)))
+        other = ReplayHistory.read(told(otherwise(lives, at(cut), asked, seed)))
         agree(found, evaluate(other, queries, Trial()), history, at(cut))
 
 
@@ -296,11 +306,11 @@ def real(shared: Path) -> list[Thread]:
     return sorted(threads, key=lambda each: each.created_at)
 
 
-def of_last_epoch(shared: Path, threads: Sequence[Thread]) -> list[Query]:
+def of_last_epoch(shared: Path, threads: Sequence[Thread]) -> list[EvaluationQuery]:
     """The first 30 known questions of the last epoch."""
-    history = History(threads, ())
+    history = ReplayHistory(threads, ())
     lines = (shared / "rust_pre2015" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    known = {one["id"]: Query(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)}
+    known = {one["id"]: EvaluationQuery(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)}
     last = epochs(history, [each for each in threads if each.id in known])[-1]
     assert last.trained_on == max(epoch.trained_on for epoch in epochs(history, threads))
     return [known[each.id] for each in last.asked[:30]]
@@ -338,9 +348,9 @@ def _ended(one: Thread, begin: datetime, moment: datetime, chance: random.Random
 
 
 def agree(
-    found: tuple[list[Found], list[Example]],
-    other: tuple[list[Found], list[Example]],
-    history: History,
+    found: tuple[list[EvaluationResult], list[Example]],
+    other: tuple[list[EvaluationResult], list[Example]],
+    history: ReplayHistory,
     until: datetime,
 ) -> None:
     """Of all questions up to a moment the ranks are the same, and the features of all candidates."""
@@ -356,7 +366,7 @@ def undisturbed(real: Sequence[Thread], shared: Path, cuts: Sequence[int], learn
     queries = of_last_epoch(shared, threads)
     assert len(queries) == 30
     by_shipped = Trial({query.id: shipped() for query in queries})
-    history = History.read(threads)
+    history = ReplayHistory.read(threads)
     tried = Trial() if learns else by_shipped
     found = evaluate(history, queries, tried)
     assert not learns or found[1] != evaluate(history, queries, by_shipped)[1], "nothing was learned"
@@ -365,7 +375,7 @@ def undisturbed(real: Sequence[Thread], shared: Path, cuts: Sequence[int], learn
         moment = created[queries[cut].id]
         other = after(threads, moment, frozenset(query.id for query in queries), seed)
         assert len(other) < len(threads)
-        agree(found, evaluate(History.read(other), queries, tried), history, moment)
+        agree(found, evaluate(ReplayHistory.read(other), queries, tried), history, moment)
 
 
 @pytest.mark.shared
@@ -384,14 +394,14 @@ def test_real_marks_teach_nobody_before_they_were_made(real: list[Thread], share
 @pytest.mark.slow
 def test_as_much_is_found_where_nobody_told_a_role(real: list[Thread], shared: Path) -> None:
     lines = (shared / "rust_pre2015" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    known = [Query(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)]
-    history = History.read(real)
+    known = [EvaluationQuery(one["id"], frozenset(one["relevant"])) for one in map(json.loads, lines)]
+    history = ReplayHistory.read(real)
     last = {each.id for each in epochs(history, real)[-1].asked}
     queries = [query for query in known if query.id in last]
     assert len(queries) > 100
     untold = [replace(each, role="", comments=tuple(replace(c, role="") for c in each.comments)) for each in real]
     by_shipped = Trial({query.id: shipped() for query in queries})
-    found = [evaluate(threads, queries, by_shipped)[0] for threads in (history, History.read(untold))]
+    found = [evaluate(threads, queries, by_shipped)[0] for threads in (history, ReplayHistory.read(untold))]
     told, without = (RankMetrics.of([one.rank for one in each]).figures["rr@10"].value for each in found)
     assert told > 0.7
     assert abs(told - without) <= 0.01

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.evaluation.labels import Links, Mark, feedback_of, first_original, marks
+from bot.domain.changes import AnswerRecord, Request
+from bot.domain.thread import Message, Thread, ThreadId, TimelineEvent
+from bot.evaluation.labels import LinkLabels, Mark, feedback_of, first_original, marks
 from bot.evaluation.results import Relations
-from bot.kept import Said, Wish
-from bot.model import Message, Thread, ThreadId, TimelineEvent
 from tests.evaluation.timelines import generated, otherwise
 from tests.recall.samples import at, closed, duplicate, said, thread
 
@@ -40,9 +40,9 @@ def mark(key: int, target: int, days: float, is_duplicate: bool = True) -> Mark:
     return Mark(key, target, at(days), is_duplicate)
 
 
-def links(*found_: Mark, count: int = 12) -> Links:
+def links(*found_: Mark, count: int = 12) -> LinkLabels:
     """The links of threads 1 to ``count``, one of which was created each day."""
-    return Links({key: at(key) for key in range(1, count + 1)}, found_)
+    return LinkLabels({key: at(key) for key in range(1, count + 1)}, found_)
 
 
 def test_what_others_point_at_is_linked_since_they_said_so() -> None:
@@ -111,7 +111,7 @@ def test_names_of_other_trackers_are_linked_by_events() -> None:
     one = Thread("AB-2", "Odd", "", "octocat", at(2), events=events)
     assert marks(one) == [Mark("AB-2", "AB-1", at(3), True)]
     history = [Thread("AB-1", "Odd", "", "octocat", at(1)), one]
-    assert Links.read(history).relations(one) == Relations(frozenset({"AB-1"}))
+    assert LinkLabels.read(history).relations(one) == Relations(frozenset({"AB-1"}))
 
 
 def test_the_first_original_is_known_since_the_closing() -> None:
@@ -226,7 +226,7 @@ def test_what_was_known_of_a_history_does_not_depend_on_what_happened_later(seed
     lives = generated(60, random.Random(seed))
     for cut in (20, 45):
         other = otherwise(lives, at(cut), (), seed)
-        first, second = (Links.read([life.thread() for life in each]).known_at(at(cut)) for each in (lives, other))
+        first, second = (LinkLabels.read([life.thread() for life in each]).known_at(at(cut)) for each in (lives, other))
         assert first.duplicates() == second.duplicates() != []
         for life in lives[: cut - 1]:
             assert first.relations(life.opening) == second.relations(life.opening)
@@ -238,12 +238,12 @@ def test_what_was_known_of_a_history_does_not_depend_on_what_happened_later(seed
 # What people think of our matches.
 
 
-def shown(key: int, *matches: int, ups: int = 0, downs: int = 0) -> Said:
-    return Said(key, "said", at(key), matches=tuple((match, 0.7) for match in matches), ups=ups, downs=downs)
+def shown(key: int, *matches: int, ups: int = 0, downs: int = 0) -> AnswerRecord:
+    return AnswerRecord(key, "said", at(key), matches=tuple((match, 0.7) for match in matches), ups=ups, downs=downs)
 
 
-def wrong(key: int, *about: int, name: str = "wrong") -> Wish:
-    return Wish(key, 5, name, "octocat", at(key), about)
+def wrong(key: int, *about: int, name: str = "wrong") -> Request:
+    return Request(key, 5, name, "octocat", at(key), about)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def wrong(key: int, *about: int, name: str = "wrong") -> Wish:
         (shown(9, ups=5), {}),
     ],
 )
-def test_thumbs_are_a_word_on_the_only_match(said: Said, opinion: dict[tuple[int, int], bool]) -> None:
+def test_thumbs_are_a_word_on_the_only_match(said: AnswerRecord, opinion: dict[tuple[int, int], bool]) -> None:
     assert feedback_of([said], []) == opinion
 
 
@@ -272,15 +272,15 @@ def test_opinions_overrule_links_and_add_to_them() -> None:
     made = [mark(9, 3, 10), mark(9, 4, 10, False), mark(7, 3, 10)]
     created = {key: at(key) for key in range(1, 13)}
     opinions = {(9, 3): False, (9, 5): True, (9, 11): True, (9, 99): True, (8, 4): True}
-    linked = Links(created, made, opinions)
+    linked = LinkLabels(created, made, opinions)
     assert linked.relations(thread(9)) == Relations(frozenset({7}), frozenset({4, 5}))
     assert linked.relations(thread(8)) == Relations(others=frozenset({4}))
-    assert linked.relations(thread(7)) == Links(created, made).relations(thread(7))
+    assert linked.relations(thread(7)) == LinkLabels(created, made).relations(thread(7))
     for other in (linked.joined([]), linked.known_at(at(99))):
         assert other.relations(thread(9)) == linked.relations(thread(9))
 
 
 def test_links_are_read_with_opinions() -> None:
     threads = [thread(3), with_comments(said("Looks like #3.", 11))]
-    assert Links.read(threads).relations(threads[1]).all == {3}
-    assert Links.read(threads, None, {(9, 3): False}).relations(threads[1]).all == set()
+    assert LinkLabels.read(threads).relations(threads[1]).all == {3}
+    assert LinkLabels.read(threads, None, {(9, 3): False}).relations(threads[1]).all == set()

@@ -7,22 +7,21 @@ from time import monotonic, sleep
 
 import pytest
 
-from bot.answer import Context
-from bot.evaluation.backtest import Seen, Watch
+from bot.domain.answer import Context
+from bot.domain.thread import RepositoryAddress, Thread
+from bot.evaluation.backtest import ReplayedHits, Watch
 from bot.evaluation.calibrate import LEAST_THREADS, USUAL_SHARE, Calibration, recut, refitted
-from bot.evaluation.examples import LEAST_EXAMPLES
-from bot.evaluation.learn import Learner, read, usual_cut
+from bot.evaluation.evaluate import LEAST_EXAMPLES
+from bot.evaluation.learn import Learner, read_history, usual_cut
 from bot.evaluation.metrics import summary
-from bot.memory.learned import BACKTEST, RANKING, WORDS, read_ranking, read_words
-from bot.model import Thread
-from bot.ranking import SHOWN_FROM, Ranking, parse, ranking_fields, shipped
-from bot.recall.mentioned import Place
-from bot.settings import Settings
+from bot.memory.model_store import BACKTEST, RANKING, WORDS, read_ranking, read_words
+from bot.ranking.weights import SHOWN_FROM, RankingModels, parse, ranking_fields, shipped
+from bot.settings.schema import Settings
 from tests.evaluation.test_calibrate import MODEL, seen
 from tests.evaluation.timelines import generated
 from tests.recall.samples import duplicate, said, thread
 
-RANKING_OF_SAMPLES = Ranking(replace(MODEL, cut=0.4), MODEL, MODEL)
+RANKING_OF_SAMPLES = RankingModels(replace(MODEL, cut=0.4), MODEL, MODEL)
 """By words the cut is at 0.3."""
 
 
@@ -32,17 +31,19 @@ def rendered(one: Thread, context: Context) -> str:
 
 def learner(count: int, seconds: float = 600, trains: bool = False) -> Learner:
     threads = [life.thread() for life in generated(count, Random(3))]
-    return read(threads, Watch(shipped(), Settings(), Place("octocat/linkbarn"), rendered, trains), seconds)
+    return read_history(
+        threads, Watch(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, trains), seconds
+    )
 
 
 # The cut.
 
 
-def replays(*likeness: float, near: float | None = None) -> list[Seen]:
+def replays(*likeness: float, near: float | None = None) -> list[ReplayedHits]:
     return [seen((each, False), near=near) for each in likeness]
 
 
-def commented(cases: list[Seen], found: Calibration) -> int:
+def commented(cases: list[ReplayedHits], found: Calibration) -> int:
     again = [recut(one, found.model, SHOWN_FROM).replayed for one in cases]
     return sum(bool(one.shown) for one in again)
 
@@ -85,7 +86,7 @@ def test_what_was_found_with_vectors_sets_the_cut_with_vectors() -> None:
 
 
 def test_a_cut_is_put_where_it_was_measured_with_what_it_comes_from() -> None:
-    def calibrated(cases: list[Seen], ranking: Ranking) -> Calibration:
+    def calibrated(cases: list[ReplayedHits], ranking: RankingModels) -> Calibration:
         assert ranking is shipped()
         return Calibration(ranking.by_words.with_cut(0.77), f"{len(cases)} seen", True)
 
@@ -98,13 +99,13 @@ def test_a_cut_is_put_where_it_was_measured_with_what_it_comes_from() -> None:
 @pytest.mark.slow
 def test_opinions_are_learned_from_and_told() -> None:
     threads = [life.thread() for life in generated(30, Random(3))]
-    watch = Watch(shipped(), Settings(), Place("octocat/linkbarn"), rendered, False)
-    plain = read(threads, watch, 600).backtest(shipped(), 25, None)
+    watch = Watch(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, False)
+    plain = read_history(threads, watch, 600).backtest(shipped(), 25, None)
     hits = [(one.id, hit.id, hit.related) for one in plain.replayed for hit in one.hits]
     linked = next((key, match) for key, match, related in hits if related)
     unlinked = next((key, match) for key, match, related in hits if not related)
     feedback = {linked: False, unlinked: True}
-    taught = read(threads, watch, 600, feedback=feedback)
+    taught = read_history(threads, watch, 600, feedback=feedback)
     found = taught.backtest(shipped(), 25, None)
     labels = {(one.id, hit.id): hit.related for one in found.replayed for hit in one.hits}
     assert (labels[linked], labels[unlinked]) == (False, True)
@@ -129,15 +130,15 @@ def marked(count: int) -> list[Thread]:
 @pytest.mark.slow
 def test_an_order_of_its_own_needs_so_many_marked_duplicates() -> None:
     watch = Watch(shipped(), Settings(), trains=False)
-    assert read(marked(LEAST_EXAMPLES - 1), watch).own_order(600) is shipped()
-    own = read(marked(LEAST_EXAMPLES), watch).own_order(600)
+    assert read_history(marked(LEAST_EXAMPLES - 1), watch).own_order(600) is shipped()
+    own = read_history(marked(LEAST_EXAMPLES), watch).own_order(600)
     assert own.by_words.order != shipped().by_words.order
     assert own.by_words.confidence == shipped().by_words.confidence
     assert own.provenance["order"] == f"{LEAST_EXAMPLES} marked duplicates of this repository"
 
 
 def test_without_time_the_order_is_the_shipped_one() -> None:
-    assert read(marked(LEAST_EXAMPLES), Watch(shipped(), Settings(), trains=False)).own_order(-1) is shipped()
+    assert read_history(marked(LEAST_EXAMPLES), Watch(shipped(), Settings(), trains=False)).own_order(-1) is shipped()
 
 
 # The proof.
@@ -211,7 +212,7 @@ def test_a_small_history_teaches_no_words_and_keeps_what_is_shipped() -> None:
 
 
 def test_no_history_teaches_nothing() -> None:
-    lesson, backtest = read([], Watch(shipped(), Settings())).lesson()
+    lesson, backtest = read_history([], Watch(shipped(), Settings())).lesson()
     assert (lesson.words, lesson.threads, backtest.replayed) == (b"", 0, ())
     assert "only 0 issues" in str(lesson.ranking.provenance["cut"])
 

@@ -25,7 +25,7 @@ from bot.evaluation.metrics import (
     summary,
 )
 from bot.evaluation.results import Backtest, Relations
-from bot.numeric.resampling import mean_interval, paired_interval
+from bot.ranking.fit import mean_interval, paired_interval
 from tests.evaluation.samples import backtest, generated, of_every_grade, replayed, shown
 from tests.examples import examples
 

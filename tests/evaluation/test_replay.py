@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
-from bot.evaluation.replay import FIRST, GROWTH, Epoch, History, Past, epochs, pasts
-from bot.memory.learned import Learned
-from bot.model import Kind, Thread, TimelineEvent
-from bot.numeric.towers import train
-from bot.ranking import shipped
-from bot.recall.query import similar_query
-from bot.recall.troubleshoot import candidates
+from bot.domain.thread import Kind, Thread, TimelineEvent
+from bot.evaluation.replay import FIRST, GROWTH, Epoch, PastLibrary, ReplayHistory, epochs, pasts
+from bot.memory.model_store import LearnedModel
+from bot.ranking.weights import shipped
+from bot.ranking.word_vectors import train_embeddings
+from bot.recall.library import similar_query
+from bot.recall.similar import find_candidates
 from tests.recall.samples import at, closed, duplicate, thread
 
 WORDS = ("apricot", "bramble", "cinnamon", "damson", "elder", "fennel", "ginger", "hazel", "iris", "juniper")
@@ -27,18 +27,18 @@ def many(count: int) -> list[Thread]:
     return [one(key) for key in range(1, count + 1)]
 
 
-def past_of(history: History, asked: Thread) -> Past:
+def past_of(history: ReplayHistory, asked: Thread) -> PastLibrary:
     """The library that a thread is asked against; it is closed, so only its memory of threads may be used."""
     return next(past for _, past in pasts(history, epochs(history, [asked])))
 
 
-def found(past: Past, asked: Thread) -> list[object]:
-    return [c.entry.id for c in candidates(asked, past, asked.created_at, ()).candidates]
+def found(past: PastLibrary, asked: Thread) -> list[object]:
+    return [c.entry.id for c in find_candidates(asked, past, asked.created_at, ()).candidates]
 
 
 def test_a_history_is_in_the_order_of_creation_whatever_order_it_comes_in() -> None:
     ticks: list[int] = []
-    history = History.read(reversed(many(5)), tick=ticks.append)
+    history = ReplayHistory.read(reversed(many(5)), tick=ticks.append)
     assert [each.id for each in history.threads] == [each.entry.id for each in history.documents] == [1, 2, 3, 4, 5]
     assert ticks == [1] * 5
     assert history.before(at(3)) == 2
@@ -46,7 +46,7 @@ def test_a_history_is_in_the_order_of_creation_whatever_order_it_comes_in() -> N
 
 
 def test_epochs_begin_whenever_the_history_has_grown() -> None:
-    history = History.read(many(120))
+    history = ReplayHistory.read(many(120))
     starts = [0, FIRST, int(FIRST * GROWTH), int(FIRST * GROWTH**2), int(FIRST * GROWTH**3)]
     by_start = {epoch.trained_on: [each.id for each in epoch.asked] for epoch in epochs(history, history.threads)}
     assert list(by_start) == starts
@@ -57,14 +57,14 @@ def test_epochs_begin_whenever_the_history_has_grown() -> None:
 
 def test_an_epoch_has_learned_from_older_threads_only_also_where_many_came_at_once() -> None:
     threads = [replace(each, created_at=at(int(each.id) // 40)) for each in many(160) if isinstance(each.id, int)]
-    history = History.read(threads)
+    history = ReplayHistory.read(threads)
     for epoch in epochs(history, history.threads):
         assert all(epoch.trained_on <= history.before(each.created_at) for each in epoch.asked)
     assert epochs(history, []) == []
 
 
 def test_what_is_asked_comes_oldest_first_and_in_its_own_epoch_only() -> None:
-    history = History.read(many(80))
+    history = ReplayHistory.read(many(80))
     asked = [history.threads[70], history.threads[3], history.threads[60]]
     assert epochs(history, asked) == [
         Epoch(0, (history.threads[3],)),
@@ -74,7 +74,7 @@ def test_what_is_asked_comes_oldest_first_and_in_its_own_epoch_only() -> None:
 
 
 def test_a_library_holds_older_threads_only() -> None:
-    history = History.read(many(60))
+    history = ReplayHistory.read(many(60))
     asked = [history.threads[30], history.threads[45]]
     ((_, past),) = [(epoch, past) for epoch, past in pasts(history, epochs(history, asked))]
     assert past.issues == 45
@@ -82,7 +82,7 @@ def test_a_library_holds_older_threads_only() -> None:
 
 
 def test_whoever_asks_sees_only_what_is_older_than_the_question() -> None:
-    history = History.read(many(60))
+    history = ReplayHistory.read(many(60))
     asked = [history.threads[30], history.threads[45]]
     for _, past in pasts(history, epochs(history, asked)):
         early, late = (found(past, each) for each in asked)
@@ -94,14 +94,14 @@ def test_whoever_asks_sees_only_what_is_older_than_the_question() -> None:
 
 
 def test_the_first_thread_finds_nothing_in_an_empty_library() -> None:
-    history = History.read(many(3))
+    history = ReplayHistory.read(many(3))
     for _, past in pasts(history, epochs(history, history.threads[:1])):
         assert past.issues == 0
         assert found(past, history.threads[0]) == []
 
 
 def test_a_window_hides_what_is_older() -> None:
-    history = History.read(many(60))
+    history = ReplayHistory.read(many(60))
     asked = history.threads[55]
     for _, past in pasts(history, epochs(history, [asked])):
         everything = found(past, asked)
@@ -115,7 +115,7 @@ def test_a_window_hides_what_is_older() -> None:
 
 
 def test_another_ranking_changes_the_same_library_for_nobody_else() -> None:
-    history = History.read(many(55))
+    history = ReplayHistory.read(many(55))
     turned = replace(shipped(), by_words=replace(shipped().by_words, cut=0.7))
     past = past_of(history, history.threads[40])
     assert past.ranked_by(turned).ranking is turned
@@ -124,16 +124,16 @@ def test_another_ranking_changes_the_same_library_for_nobody_else() -> None:
 
 
 def test_vectors_are_those_of_the_threads_before_the_epoch() -> None:
-    history = History.read([*many(60), one(61, "zucchini"), one(62, "zucchini"), one(63, "zucchini")])
+    history = ReplayHistory.read([*many(60), one(61, "zucchini"), one(62, "zucchini"), one(63, "zucchini")])
     asked = history.threads[62]
     past = past_of(history, asked)
-    words = train([(each.title, each.body) for each in history.documents[:FIRST]])
-    assert past.vectors(asked) == Learned(shipped(), words).vectors(asked) != {}
+    words = train_embeddings([(each.title, each.body) for each in history.documents[:FIRST]])
+    assert past.vectors(asked) == LearnedModel(shipped(), words).vectors(asked) != {}
     assert past.vectors(thread(99, "zucchini", "zucchini")) == {}, "a word that nobody had written then"
 
 
 def test_before_the_first_training_and_on_request_there_are_no_vectors() -> None:
-    history = History.read(many(60))
+    history = ReplayHistory.read(many(60))
     assert past_of(history, history.threads[FIRST - 1]).vectors(history.threads[0]) == {}
     parts = epochs(history, [history.threads[55]])
     assert [past.vectors(history.threads[0]) for _, past in pasts(history, parts, trains=False)] == [{}]
@@ -150,11 +150,11 @@ class Lengths:
 
 
 def test_a_downloaded_model_gives_vectors_from_the_beginning() -> None:
-    history = History.read(many(12), Lengths())
+    history = ReplayHistory.read(many(12), Lengths())
     asked = history.threads[11]
     for _, past in pasts(history, epochs(history, [asked])):
         assert set(past.vectors(asked)) == {"semantic", "semantic_title"}
-        first = candidates(asked, past, asked.created_at, ()).candidates[0]
+        first = find_candidates(asked, past, asked.created_at, ()).candidates[0]
         assert first.features["semantic"] > 0.9
 
 
@@ -168,30 +168,30 @@ def test_states_and_duplicates_are_those_of_the_moment() -> None:
     threads = [thread(1, "Apricot fails on startup"), again]
     threads += [thread(key, "Apricot fails on startup") for key in (5, 20, 50)]
     threads.append(closed(3, "Apricot fails on startup", after=7))
-    history = History.read(threads)
+    history = ReplayHistory.read(threads)
     asked = {each.id: each for each in history.threads}
     for _, past in pasts(history, epochs(history, history.threads)):
-        early = {c.entry.id: c for c in candidates(asked[5], past, at(5), ()).candidates}
+        early = {c.entry.id: c for c in find_candidates(asked[5], past, at(5), ()).candidates}
         assert set(early) == {1, 2, 3}
         assert all(c.features["open"] == 1.0 for c in early.values())
         assert early[1].hit.duplicates == 0
-        later = {c.entry.id: c for c in candidates(asked[20], past, at(20), ()).candidates}
+        later = {c.entry.id: c for c in find_candidates(asked[20], past, at(20), ()).candidates}
         assert set(later) == {1, 3, 5}
         assert set(later[1].folded) == {1, 2}
         assert later[3].features["open"] == 0.0
-        last = {c.entry.id: c for c in candidates(asked[50], past, at(50), ()).candidates}
+        last = {c.entry.id: c for c in find_candidates(asked[50], past, at(50), ()).candidates}
         assert set(last[1].folded) == {1, 2}, "what was taken back still counts: that it was is not in an index"
 
 
 def test_pull_requests_teach_words_and_are_no_candidates() -> None:
-    history = History.read([replace(one(1), kind=Kind.PULL), one(11), one(21)])
+    history = ReplayHistory.read([replace(one(1), kind=Kind.PULL), one(11), one(21)])
     for _, past in pasts(history, epochs(history, history.threads[2:])):
         assert past.issues == 1
         assert found(past, history.threads[2]) == [11]
 
 
 def test_libraries_are_given_up_when_the_next_one_is_taken() -> None:
-    history = History.read(many(60))
+    history = ReplayHistory.read(many(60))
     asked = [history.threads[20], history.threads[55]]
     seen = [
         (past, found(past, each)) for each, (_, past) in zip(asked, pasts(history, epochs(history, asked)), strict=True)

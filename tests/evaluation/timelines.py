@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bot.model import Message, Thread, TimelineEvent
+from bot.domain.thread import Message, Thread, TimelineEvent
 from tests.recall.samples import at
 
 PEOPLE = ("octocat", "monalisa", "hubot", "defunkt", "helper[bot]")

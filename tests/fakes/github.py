@@ -25,16 +25,7 @@ from tests.fakes.limits import RateLimits
 from tests.fakes.objects import SITE, Shapes
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.service import ENTERPRISE, Sent, Service
-from tests.fakes.state import (
-    BOT_LOGIN,
-    DEFAULT_NOW,
-    DEFAULT_TOKEN,
-    Clock,
-    Moment,
-    Repository,
-    Token,
-    World,
-)
+from tests.fakes.state import BOT_LOGIN, DEFAULT_NOW, DEFAULT_TOKEN, Clock, Moment, Repository, Token, World
 from tests.fakes.tenants import Tenants
 
 CONTROL = "/_fake/"

@@ -9,15 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.fakes.contract import load_example
-from tests.fakes.state import (
-    ACTIONS_SLUG,
-    REACTIONS,
-    Account,
-    Comment,
-    Issue,
-    Reaction,
-    Repository,
-)
+from tests.fakes.state import ACTIONS_SLUG, REACTIONS, Account, Comment, Issue, Reaction, Repository
 
 Json = dict[str, Any]
 API, SITE = "https://api.github.com", "https://github.com"

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tests.acceptance.stage import REPOSITORY
 from tests.fakes.faults import Fault, FaultPlan
 from tests.faults.cells import Outcome, Played, Stages, after
 from tests.faults.scenes import SCENES
-from tests.faults.theatre import REPOSITORY, Theatre
+from tests.faults.theatre import Theatre
 
 BRANCH = "refs/heads/precedent"
 FETCH, PUSH = "*git-upload-pack*", "*git-receive-pack*"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.github.graphql import PER_PAGE
+from bot.github.history import PER_PAGE
 from tests.acceptance.stage import Stage
 
 FULL = 2 * PER_PAGE

@@ -65,7 +65,7 @@ def test_a_full_disk_ends_the_run_before_anything_is_pushed(room: int, tmp_path:
     environment = {**os.environ, **theatre.stage.environment(event[0]), "TMPDIR": str(folder)}
     environment |= {"GITHUB_OUTPUT": "/dev/null", "GITHUB_STEP_SUMMARY": "/dev/null"}
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; from bot.doors.action import main; {LIMITED.format(room)}"],
+        [sys.executable, "-c", f"import sys; from bot.action.main import main; {LIMITED.format(room)}"],
         cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     complaints = [line for line in done.stdout.splitlines() if line.startswith("::error::")]

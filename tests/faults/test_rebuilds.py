@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.graphql import PER_PAGE
+from bot.github.history import PER_PAGE
 from tests.faults.rebuilds import FULL, ROWS, Row, play, tell
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bot.model import Thread, Tombstone
+from bot.domain.thread import Thread, Tombstone
 from tests.acceptance.stage import BOT, REPOSITORY, Stage
 from tests.fakes.faults import FaultPlan
 from tests.fakes.limits import RateLimits

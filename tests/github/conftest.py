@@ -2,9 +2,9 @@
 
 import pytest
 
-from bot.comment.render import marker
+from bot.comment.marker import marker
 from bot.github.client import GitHubClient
-from bot.github.threads import Own
+from bot.github.threads import OwnCommentRule
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
 
@@ -20,5 +20,5 @@ def client(github: FakeGitHub) -> GitHubClient:
 
 
 @pytest.fixture
-def own() -> Own:
-    return Own("github-actions[bot]", marker())
+def own() -> OwnCommentRule:
+    return OwnCommentRule("github-actions[bot]", marker())

@@ -19,8 +19,8 @@ from bot.github.errors import (
     RateLimited,
     Unauthorised,
     Unreachable,
+    meaning_of,
 )
-from bot.github.meaning import meaning_of
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent

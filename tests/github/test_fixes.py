@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from bot.domain.changes import FixInfo
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
 from bot.github.fixes import AGAIN, MAX_COMPARES, MAX_READS, NEVER, NOTHING_AGAIN, FixFinder, files_of, wanted
-from bot.kept import Fix
-from bot.memory.merging import later_fix
+from bot.memory.shards import later_fix
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import REPOSITORY
 
@@ -38,7 +38,7 @@ def merged(github: FakeGitHub, at: str = day(3), files: tuple[str, ...] = (), ba
     return f"#{number}"
 
 
-def look(finder: FixFinder, ref: str, known: Fix | None = None, now: datetime = NOW) -> Fix:
+def look(finder: FixFinder, ref: str, known: FixInfo | None = None, now: datetime = NOW) -> FixInfo:
     found = finder.find(1, ref, known, now)
     assert found is not None
     assert (found.id, found.ref) == (1, ref)
@@ -60,19 +60,19 @@ def test_a_merged_pull_request_is_told_with_its_commit_and_files(github: FakeGit
 
 def test_a_pull_request_that_is_not_merged_fixes_nothing(github: FakeGitHub, finder: FixFinder) -> None:
     number = github.add_pull("hubot", "Fix", files=["a.py"])
-    assert look(finder, f"#{number}") == Fix(1, f"#{number}", NOW, is_pull=True, refuted=True)
+    assert look(finder, f"#{number}") == FixInfo(1, f"#{number}", NOW, is_pull=True, refuted=True)
     github.close(number, "hubot")
     unmerged = look(finder, f"#{number}")
-    assert unmerged == Fix(1, f"#{number}", NOW, is_pull=True, refuted=True)
+    assert unmerged == FixInfo(1, f"#{number}", NOW, is_pull=True, refuted=True)
     assert wanted({1: unmerged.ref}, {1: unmerged}, NOW + AGAIN) == {1: unmerged.ref}, "it may be merged yet"
 
 
 def test_an_issue_and_what_is_not_there_are_no_fix(github: FakeGitHub, finder: FixFinder) -> None:
     number = github.open_issue("octocat", "Crash")
     for ref in (f"#{number}", "#77", "a" * 40):
-        assert look(finder, ref) == Fix(1, ref, NOW, refuted=True)
+        assert look(finder, ref) == FixInfo(1, ref, NOW, refuted=True)
     for ref in ("octocat/other#1", "\ud800", "#0", "[" * 65_536):
-        assert look(finder, ref) == Fix(1, ref, NOW)
+        assert look(finder, ref) == FixInfo(1, ref, NOW)
 
 
 def test_a_commit_that_is_neither_on_the_main_line_nor_in_a_release_is_no_fix(
@@ -308,9 +308,9 @@ def test_a_fix_that_had_no_reads_left_for_its_release_is_due_again(github: FakeG
 
 
 def test_what_is_known_is_not_looked_up_again() -> None:
-    released = Fix(1, "#5", NOW, is_pull=True, commit="a" * 40, merged_at=NOW, release="v2.3.0")
-    nothing = Fix(2, "#6", NOW)
-    open_one = Fix(3, "#7", NOW, is_pull=True)
+    released = FixInfo(1, "#5", NOW, is_pull=True, commit="a" * 40, merged_at=NOW, release="v2.3.0")
+    nothing = FixInfo(2, "#6", NOW)
+    open_one = FixInfo(3, "#7", NOW, is_pull=True)
     known = {fix.id: fix for fix in (released, nothing, open_one)}
     refs: dict[int | str, str] = {1: "#5", 2: "#6", 3: "#7"}
     assert wanted(refs, known, NOW + timedelta(hours=1)) == {}
@@ -381,7 +381,7 @@ def test_comparisons_that_never_come_end_no_run_and_are_not_asked_for_in_the_nex
     issue = github.open_issue("octocat", "Crash")
     refs = {number: merged(github, at=day(number)) for number in (3, 4, 5, 6)}
     github.add_release("v1.0.0", at=day(7))
-    known: dict[int | str, Fix] = {
+    known: dict[int | str, FixInfo] = {
         key: replace(look(FixFinder(client, REPOSITORY), ref), id=key, release=None, looked_at=NEVER)
         for key, ref in refs.items()
     }
@@ -410,7 +410,7 @@ def test_a_token_that_may_not_read_pull_requests_leaves_them_alone(github: FakeG
     ref = merged(github)
     github.add_token("weak", BOT, {"issues": "write", "contents": "write"})
     weak = FixFinder(GitHubClient(github.url, "weak", REPOSITORY), REPOSITORY)
-    assert look(weak, ref) == Fix(1, ref, NOW)
+    assert look(weak, ref) == FixInfo(1, ref, NOW)
     sha = github.add_commit("Fix it", "hubot", at=day(4))
     github.add_release("v1.0.0", at=day(5))
     assert look(weak, sha).release == "v1.0.0"

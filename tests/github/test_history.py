@@ -11,14 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.archive import parse_time, thread_from_archive
+from bot.domain.thread import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent, Tombstone
+from bot.domain.thread_json import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
-from bot.github.graphql import PER_PAGE, SIZES, GraphQLHistory, NoGraphQL, OutOfSight
-from bot.github.history import History, RestHistory
-from bot.github.threads import Own
-from bot.model import Kind, OutcomeKind, Thread, ThreadId, TimelineEvent, Tombstone
-from bot.reading.outcome import outcome
+from bot.github.history import PER_PAGE, SIZES, GraphQLHistory, HistorySource, NoGraphQL, OutOfSight, RestHistory
+from bot.github.threads import OwnCommentRule
+from bot.reading.endings.outcome import outcome
 from tests.fakes.archive import read_archive
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
@@ -28,19 +27,19 @@ from tests.github.conftest import REPOSITORY
 SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
 BOT = "github-actions[bot]"
 OURS = "<!-- precedent:v1 id=action -->\nSeen before"
-Make = Callable[[FakeGitHub, Own], History]
+Make = Callable[[FakeGitHub, OwnCommentRule], HistorySource]
 
 
-def by_graphql(github: FakeGitHub, own: Own, url: str = "") -> GraphQLHistory:
+def by_graphql(github: FakeGitHub, own: OwnCommentRule, url: str = "") -> GraphQLHistory:
     client = GitHubClient(github.url, github.token, REPOSITORY)
     return GraphQLHistory(url or github.url, github.token, REPOSITORY, own, client)
 
 
-def by_rest(github: FakeGitHub, own: Own) -> RestHistory:
+def by_rest(github: FakeGitHub, own: OwnCommentRule) -> RestHistory:
     return RestHistory(own, GitHubClient(github.url, github.token, REPOSITORY))
 
 
-def threads(history: History, since: datetime | None = None) -> dict[ThreadId, Thread]:
+def threads(history: HistorySource, since: datetime | None = None) -> dict[ThreadId, Thread]:
     found: dict[ThreadId, Thread] = {}
     for news in history.since(since):
         found |= {record.id: record for record in news.records if isinstance(record, Thread)}
@@ -83,12 +82,12 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 
 @pytest.mark.slow
-def test_the_shipped_sample_is_read_as_it_was(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_the_shipped_sample_is_read_as_it_was(github: FakeGitHub, own: OwnCommentRule, make: Make) -> None:
     github.load_archive(read_archive(SAMPLE))
     assert plain(threads(make(github, own))) == plain(as_it_was(github))
 
 
-def test_both_ways_give_the_same_of_everything_that_can_happen(github: FakeGitHub, own: Own) -> None:
+def test_both_ways_give_the_same_of_everything_that_can_happen(github: FakeGitHub, own: OwnCommentRule) -> None:
     github.set_permission("octocat", "write")
     first = github.open_issue(None, "Crash \ud800", None, labels=[f"label {count}" for count in range(30)])
     second = github.open_issue("dependabot[bot]", "Hang", f"Like #{first}")
@@ -124,7 +123,7 @@ def closer(found: dict[ThreadId, Thread], number: int) -> ThreadId | None:
     return last.source
 
 
-def test_a_closing_by_a_pull_request_names_it(github: FakeGitHub, own: Own) -> None:
+def test_a_closing_by_a_pull_request_names_it(github: FakeGitHub, own: OwnCommentRule) -> None:
     number = github.open_issue("octocat", "Crash")
     pull = github.add_pull("hubot", "Fix", closes=[number])
     github.merge_pull(pull, "hubot")
@@ -135,7 +134,7 @@ def test_a_closing_by_a_pull_request_names_it(github: FakeGitHub, own: Own) -> N
 
 
 @pytest.mark.slow
-def test_a_long_thread_keeps_what_closed_it(github: FakeGitHub, own: Own) -> None:
+def test_a_long_thread_keeps_what_closed_it(github: FakeGitHub, own: OwnCommentRule) -> None:
     number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
     pull = github.add_pull("hubot", "Fix", at="2026-01-01T01:00:00Z", closes=[number])
     github.merge_pull(pull, "hubot", at="2026-01-02T00:00:00Z")
@@ -156,7 +155,7 @@ def test_a_long_thread_keeps_what_closed_it(github: FakeGitHub, own: Own) -> Non
     ],
 )
 def test_a_closing_by_hand_names_the_merged_pull_request_that_is_linked(
-    github: FakeGitHub, own: Own, merged: str, reason: str, *, is_told: bool
+    github: FakeGitHub, own: OwnCommentRule, merged: str, reason: str, *, is_told: bool
 ) -> None:
     number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
     pull = github.add_pull("hubot", "Fix", at="2026-01-01T01:00:00Z")
@@ -166,7 +165,7 @@ def test_a_closing_by_hand_names_the_merged_pull_request_that_is_linked(
     assert closer(threads(by_graphql(github, own)), number) == (pull if is_told else None)
 
 
-def test_a_pull_request_that_says_that_it_closes_an_issue_is_linked(github: FakeGitHub, own: Own) -> None:
+def test_a_pull_request_that_says_that_it_closes_an_issue_is_linked(github: FakeGitHub, own: OwnCommentRule) -> None:
     """Beyond the first three linked ones, the references tell."""
     number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
     pulls = [github.add_pull("hubot", "Fix", f"Fixes #{number}", at="2026-01-01T01:00:00Z") for _ in range(5)]
@@ -176,7 +175,7 @@ def test_a_pull_request_that_says_that_it_closes_an_issue_is_linked(github: Fake
     assert closer(threads(by_graphql(github, own)), number) == pulls[4]
 
 
-def test_a_fix_from_before_the_issue_was_opened_again_is_none(github: FakeGitHub, own: Own) -> None:
+def test_a_fix_from_before_the_issue_was_opened_again_is_none(github: FakeGitHub, own: OwnCommentRule) -> None:
     number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
     pull = github.add_pull("hubot", "Fix", at="2026-01-01T01:00:00Z", closes=[number])
     github.merge_pull(pull, "hubot", at="2026-01-02T00:00:00Z")
@@ -187,7 +186,7 @@ def test_a_fix_from_before_the_issue_was_opened_again_is_none(github: FakeGitHub
     assert [event.source for event in found[number].events if event.name == "closed"] == [pull, None]
 
 
-def test_a_closing_that_names_a_commit_keeps_it(github: FakeGitHub, own: Own) -> None:
+def test_a_closing_that_names_a_commit_keeps_it(github: FakeGitHub, own: OwnCommentRule) -> None:
     number = github.open_issue("octocat", "Crash")
     pull = github.add_pull("hubot", "Fix")
     github.merge_pull(pull, "hubot")
@@ -198,7 +197,9 @@ def test_a_closing_that_names_a_commit_keeps_it(github: FakeGitHub, own: Own) ->
     assert outcome(found[number]).fix == "b" * 40
 
 
-def test_a_pull_request_of_another_repository_is_not_taken_for_one_of_this(github: FakeGitHub, own: Own) -> None:
+def test_a_pull_request_of_another_repository_is_not_taken_for_one_of_this(
+    github: FakeGitHub, own: OwnCommentRule
+) -> None:
     number = github.open_issue("octocat", "Crash")
     other = github.add_project("octocat/other")
     pull = other.add_pull("hubot", "Fix")
@@ -207,7 +208,7 @@ def test_a_pull_request_of_another_repository_is_not_taken_for_one_of_this(githu
     assert closer(threads(by_graphql(github, own)), number) is None
 
 
-def test_a_token_that_may_not_read_pull_requests_reads_the_issues(github: FakeGitHub, own: Own) -> None:
+def test_a_token_that_may_not_read_pull_requests_reads_the_issues(github: FakeGitHub, own: OwnCommentRule) -> None:
     github.add_token("weak", BOT, {"issues": "write", "contents": "write"})
     for _ in range(PER_PAGE + 1):
         github.close(github.open_issue("octocat", "Crash"), "octocat")
@@ -228,7 +229,9 @@ def link(github: FakeGitHub, number: int, *pulls: int) -> None:
 
 
 @pytest.mark.slow
-def test_threads_with_more_than_a_hundred_comments_are_whole(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_threads_with_more_than_a_hundred_comments_are_whole(
+    github: FakeGitHub, own: OwnCommentRule, make: Make
+) -> None:
     number = github.open_issue("octocat", "Crash")
     for count in range(130):
         github.comment(number, "hubot" if count else BOT, f"{count}" if count else OURS)
@@ -238,7 +241,7 @@ def test_threads_with_more_than_a_hundred_comments_are_whole(github: FakeGitHub,
     assert [event.name for event in thread.events] == ["closed"]
 
 
-def test_more_issues_than_a_page_come_oldest_change_first(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_more_issues_than_a_page_come_oldest_change_first(github: FakeGitHub, own: OwnCommentRule, make: Make) -> None:
     for count in range(2 * PER_PAGE + 20):
         github.open_issue("octocat", "Crash", at=f"2026-01-01T{count // 60:02d}:{count % 60:02d}:00Z")
     batches = list(make(github, own).since(None))
@@ -250,21 +253,25 @@ def test_more_issues_than_a_page_come_oldest_change_first(github: FakeGitHub, ow
     assert cursors[-1] == parse_time("2026-01-01T01:59:00Z")
 
 
-def test_more_changes_in_one_second_than_a_page_holds_are_all_read(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_more_changes_in_one_second_than_a_page_holds_are_all_read(
+    github: FakeGitHub, own: OwnCommentRule, make: Make
+) -> None:
     for _ in range(350):
         github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
     assert len(threads(make(github, own))) == 350
 
 
 @pytest.mark.slow
-def test_more_than_a_hundred_pages_are_read_on_by_the_cursor_of_the_link(github: FakeGitHub, own: Own) -> None:
+def test_more_than_a_hundred_pages_are_read_on_by_the_cursor_of_the_link(
+    github: FakeGitHub, own: OwnCommentRule
+) -> None:
     """GitHub takes no number of a page above 100; so much can change in one second when a label is renamed."""
     for _ in range(10_150):
         github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
     assert len(threads(by_rest(github, own))) == 10_150
 
 
-def test_an_answer_that_lacks_a_part_costs_that_part_only(github: FakeGitHub, own: Own) -> None:
+def test_an_answer_that_lacks_a_part_costs_that_part_only(github: FakeGitHub, own: OwnCommentRule) -> None:
     for count in range(12):
         github.comment(github.open_issue("octocat", f"Crash {count}"), "hubot", "Me too")
     github.faults.add("POST /graphql", "drop", len(SIZES))
@@ -273,7 +280,7 @@ def test_an_answer_that_lacks_a_part_costs_that_part_only(github: FakeGitHub, ow
     assert history.requests == len(SIZES) + 3
 
 
-def test_what_is_too_much_for_any_answer_is_read_one_by_one(github: FakeGitHub, own: Own) -> None:
+def test_what_is_too_much_for_any_answer_is_read_one_by_one(github: FakeGitHub, own: OwnCommentRule) -> None:
     github.comment(github.open_issue("octocat", "Crash"), BOT, OURS)
     github.comment(github.open_issue("octocat", "Hang"), "hubot", "Me too")
     github.faults.add("POST /graphql", "drop", len(SIZES))
@@ -295,7 +302,9 @@ def long_thread(github: FakeGitHub) -> int:
 
 
 @pytest.mark.slow
-def test_a_server_without_time_for_fifty_is_asked_for_fewer_from_then_on(github: FakeGitHub, own: Own) -> None:
+def test_a_server_without_time_for_fifty_is_asked_for_fewer_from_then_on(
+    github: FakeGitHub, own: OwnCommentRule
+) -> None:
     for _ in range(15 * 14):
         github.open_issue("octocat", "Crash")
     asked: list[int] = []
@@ -317,7 +326,7 @@ def test_a_server_without_time_for_fifty_is_asked_for_fewer_from_then_on(github:
 
 @pytest.mark.parametrize("too_much", [False, True])
 def test_a_thread_that_cannot_be_seen_costs_no_other(
-    github: FakeGitHub, own: Own, make: Make, *, too_much: bool
+    github: FakeGitHub, own: OwnCommentRule, make: Make, *, too_much: bool
 ) -> None:
     number, other = long_thread(github), github.open_issue("octocat", "Short")
     github.close(number, "octocat")
@@ -329,52 +338,56 @@ def test_a_thread_that_cannot_be_seen_costs_no_other(
     assert (news.cursor, news.complete) == (parse_time(github.issue(number).updated_at), True)
 
 
-def test_a_thread_that_went_while_it_was_read_is_a_tombstone(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_a_thread_that_went_while_it_was_read_is_a_tombstone(
+    github: FakeGitHub, own: OwnCommentRule, make: Make
+) -> None:
     number, other = long_thread(github), github.open_issue("octocat", "Short")
     github.faults.add("GET */issues/1/timeline", "410", None)
     (news,) = make(github, own).since(None)
     assert {record.id: type(record) for record in news.records} == {number: Tombstone, other: Thread}
 
 
-def test_issues_that_are_switched_off_are_no_empty_history(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_issues_that_are_switched_off_are_no_empty_history(github: FakeGitHub, own: OwnCommentRule, make: Make) -> None:
     github.open_issue("octocat", "Crash")
     github.switch_issues(on=False)
     with pytest.raises(IssuesOff, match="switched off"):
         list(make(github, own).since(None))
 
 
-def test_issues_that_are_switched_off_while_threads_are_read_end_it(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_issues_that_are_switched_off_while_threads_are_read_end_it(
+    github: FakeGitHub, own: OwnCommentRule, make: Make
+) -> None:
     long_thread(github)
     github.faults.add("GET */issues/1/timeline", "issues-off", None)
     with pytest.raises(IssuesOff, match="switched off"):
         list(make(github, own).since(None))
 
 
-def test_pull_requests_are_no_part_of_it(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_pull_requests_are_no_part_of_it(github: FakeGitHub, own: OwnCommentRule, make: Make) -> None:
     github.add_pull("hubot", "Fix")
     number = github.open_issue("octocat", "Crash")
     assert list(threads(make(github, own))) == [number]
 
 
-def test_only_what_changed_since_is_read(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_only_what_changed_since_is_read(github: FakeGitHub, own: OwnCommentRule, make: Make) -> None:
     github.open_issue("octocat", "Old", at="2025-01-01T00:00:00Z")
     number = github.open_issue("octocat", "New", at="2026-01-01T00:00:00Z")
     assert list(threads(make(github, own), parse_time("2025-06-01T00:00:00Z"))) == [number]
 
 
-def test_an_empty_repository_has_no_history(github: FakeGitHub, own: Own, make: Make) -> None:
+def test_an_empty_repository_has_no_history(github: FakeGitHub, own: OwnCommentRule, make: Make) -> None:
     (news,) = make(github, own).since(None)
     assert (news.records, news.cursor, news.complete) == ((), None, True)
 
 
-def test_fifty_issues_cost_one_request(github: FakeGitHub, own: Own) -> None:
+def test_fifty_issues_cost_one_request(github: FakeGitHub, own: OwnCommentRule) -> None:
     for _ in range(PER_PAGE):
         github.comment(github.open_issue("octocat", "Crash"), "hubot", "Me too")
     threads(by_graphql(github, own))
     assert github.reads == 1
 
 
-def test_a_companys_own_server_has_its_graphql_elsewhere(github: FakeGitHub, own: Own) -> None:
+def test_a_companys_own_server_has_its_graphql_elsewhere(github: FakeGitHub, own: OwnCommentRule) -> None:
     number = github.open_issue("octocat", "Crash")
     for url in (github.enterprise_url, f"{github.enterprise_url}/", f"{github.url}/"):
         assert list(threads(by_graphql(github, own, url))) == [number]
@@ -386,7 +399,7 @@ def test_a_companys_own_server_has_its_graphql_elsewhere(github: FakeGitHub, own
      ("limit200", RateLimited), ("secondary200", RateLimited), ("404", NoGraphQL), ("drop", Unreachable)],
 )  # fmt: skip
 def test_what_a_refusal_means_and_that_it_is_not_waited_for(
-    github: FakeGitHub, own: Own, kind: str, meaning: type[ForgeError]
+    github: FakeGitHub, own: OwnCommentRule, kind: str, meaning: type[ForgeError]
 ) -> None:
     github.faults.add("POST /graphql", kind, None, seconds=3600)
     started = time.monotonic()
@@ -422,7 +435,7 @@ def errors(kind: str, words: str, **data: object) -> dict[str, object]:
     ],
 )
 def test_what_graphql_says_in_words_means_the_same_as_in_the_rest_api(
-    own: Own, status: int, headers: dict[str, str], answer: object, meaning: type[ForgeError], words: str
+    own: OwnCommentRule, status: int, headers: dict[str, str], answer: object, meaning: type[ForgeError], words: str
 ) -> None:
     told = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
     listener = Listener(lambda *_: Sent(status, {"Content-Type": "application/json", **headers}, told))
@@ -434,14 +447,16 @@ def test_what_graphql_says_in_words_means_the_same_as_in_the_rest_api(
         listener.stop()
 
 
-def test_a_fault_of_the_server_is_tried_again(github: FakeGitHub, own: Own, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_of_the_server_is_tried_again(
+    github: FakeGitHub, own: OwnCommentRule, capfd: pytest.CaptureFixture[str]
+) -> None:
     github.open_issue("octocat", "Crash")
     github.faults.add("POST /graphql", "5xx")
     assert len(threads(by_graphql(github, own))) == 1
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_a_limit_that_is_used_up_keeps_what_came_before_it(github: FakeGitHub, own: Own) -> None:
+def test_a_limit_that_is_used_up_keeps_what_came_before_it(github: FakeGitHub, own: OwnCommentRule) -> None:
     for _ in range(2 * PER_PAGE):
         github.open_issue("octocat", "Crash")
     batches = by_graphql(github, own).since(None)
@@ -451,14 +466,14 @@ def test_a_limit_that_is_used_up_keeps_what_came_before_it(github: FakeGitHub, o
         next(batches)
 
 
-def test_a_token_that_may_not_read_issues_is_told_so(github: FakeGitHub, own: Own) -> None:
+def test_a_token_that_may_not_read_issues_is_told_so(github: FakeGitHub, own: OwnCommentRule) -> None:
     github.add_token("weak", BOT, {"contents": "write"})
     history = GraphQLHistory(github.url, "weak", REPOSITORY, own, GitHubClient(github.url, "weak", REPOSITORY))
     with pytest.raises(NotPermitted, match="issues: write"):
         threads(history)
 
 
-def test_a_repository_out_of_sight_is_told_so(github: FakeGitHub, own: Own) -> None:
+def test_a_repository_out_of_sight_is_told_so(github: FakeGitHub, own: OwnCommentRule) -> None:
     history = GraphQLHistory(github.url, github.token, "octocat/absent", own, GitHubClient(github.url, "x", REPOSITORY))
     with pytest.raises(ForgeError, match="cannot see"):
         threads(history)
@@ -474,7 +489,7 @@ def two_days(github: FakeGitHub) -> None:
     github.comment(1, "hubot", "Me too", at="2026-01-02T00:00:00Z")
 
 
-def test_a_glimpse_tells_what_a_reading_would_be_about(github: FakeGitHub, own: Own) -> None:
+def test_a_glimpse_tells_what_a_reading_would_be_about(github: FakeGitHub, own: OwnCommentRule) -> None:
     two_days(github)
     told = by_graphql(github, own).glimpse(parse_time("2026-01-01T01:00:00Z"))
     assert told[:4] == (REPOSITORY, False, PER_PAGE + 20, 11)
@@ -485,7 +500,7 @@ def test_a_glimpse_tells_what_a_reading_would_be_about(github: FakeGitHub, own: 
         by_graphql(github, own).glimpse(None)
 
 
-def test_a_glimpse_of_what_cannot_be_seen_is_told_so(github: FakeGitHub, own: Own) -> None:
+def test_a_glimpse_of_what_cannot_be_seen_is_told_so(github: FakeGitHub, own: OwnCommentRule) -> None:
     history = GraphQLHistory(github.url, github.token, "octocat/absent", own, GitHubClient(github.url, "x", REPOSITORY))
     with pytest.raises(OutOfSight):
         history.glimpse(None)

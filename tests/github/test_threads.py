@@ -4,12 +4,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.github.threads import Own, OwnComment, archive_message, message_fields, own_comment, split_own, thread_of
-from bot.model import GHOST, Kind, Message
+from bot.domain.thread import GHOST, Kind, Message
+from bot.github.threads import (
+    OwnComment,
+    OwnCommentRule,
+    archive_message,
+    message_fields,
+    own_comment,
+    split_own,
+    thread_of,
+)
 from tests.fakes.github import FakeGitHub
 
 MARKER = "<!-- precedent:v1 id=action -->"
-OWN = Own("github-actions[bot]", MARKER)
+OWN = OwnCommentRule("github-actions[bot]", MARKER)
 WHEN = "2026-01-05T12:00:00Z"
 ISSUE = {"number": 7, "title": None, "body": None, "user": None, "created_at": WHEN}
 

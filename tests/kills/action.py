@@ -6,7 +6,7 @@ import os
 import sys
 from datetime import datetime
 
-from bot.doors.action import run
+from bot.action.main import run
 
 if __name__ == "__main__":
     sys.exit(run(os.environ, datetime.fromisoformat(sys.argv[1])))

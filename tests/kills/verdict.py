@@ -8,18 +8,16 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from bot.archive import archive_fields, thread_from_archive
-from bot.comment.render import find_marker
-from bot.comment.seal import read_seal
-from bot.duty import SPEAKING
+from bot.comment.marker import find_marker, read_seal
+from bot.domain.thread import Thread, ThreadId, Tombstone
+from bot.domain.thread_json import archive_fields, thread_from_archive
+from bot.errors import StoreError
 from bot.memory import manifest as manifests
-from bot.memory.branch import BranchStore
-from bot.memory.families import DIGESTS
+from bot.memory.branch_store import BranchStore
 from bot.memory.manifest import INDEX
 from bot.memory.memory import Memory
-from bot.memory.shards import edit_shards
-from bot.memory.store import StoreError
-from bot.model import Thread, ThreadId, Tombstone
+from bot.memory.shards import DIGESTS, edit_shards
+from bot.pipeline.run_context import SPEAKING
 from bot.reading.digest import digest
 from tests.kills.repository import Repository
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.memory.branch import BranchStore
+from bot.memory.branch_store import BranchStore
 from tests.fakes.git_http import GitServer
 
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from bot.kept import Changes
-from bot.memory.branch import BranchStore
-from bot.memory.folder import FolderStore
-from bot.memory.index import Query
+from bot.domain.changes import Changes
+from bot.domain.thread import Record, Thread, ThreadId
+from bot.index.protocol import Query
+from bot.memory.branch_store import BranchStore
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.store import Store
-from bot.model import Record, Thread, ThreadId
-from bot.reading.words import terms
+from bot.reading.analyzer import terms
 from tests.memory.remotes import bare_repository, git
 
 START = datetime(2020, 1, 1, tzinfo=UTC)

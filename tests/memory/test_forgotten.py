@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from bot.kept import FORGET, Changes, Fix, Said, Wish
-from bot.memory.branch import CLONE, BranchStore
-from bot.memory.git_errors import RemoteRefused
-from bot.memory.learned import Lesson
+from bot.domain.changes import FORGET, AnswerRecord, Changes, FixInfo, Request
+from bot.domain.thread import FORGOTTEN, Message, Thread, Tombstone
+from bot.git.errors import RemoteRefused
+from bot.memory.branch_store import CLONE, BranchStore
 from bot.memory.memory import Memory
-from bot.model import FORGOTTEN, Message, Thread, Tombstone
-from bot.ranking import shipped
+from bot.memory.model_store import ModelUpdate
+from bot.ranking.weights import shipped
 from tests.memory.remotes import Hosted, git, holds, opened, shown
 from tests.memory.samples import Place, at, found, issue, remember
 
 SECRET = "hunterkeyzq9"
-ASKED = Wish(7, 70, FORGET, "octocat", at(5), trying_since=at(5))
+ASKED = Request(7, 70, FORGET, "octocat", at(5), trying_since=at(5))
 GONE = Changes(records=(Tombstone(7, at(5), FORGOTTEN),), wishes=(ASKED,))
 
 
@@ -47,12 +47,12 @@ def known(place: Place) -> Memory:
     remember(memory, leaky(), issue(8, 1, body="see #7"))
     memory.stage(
         Changes(
-            said=(Said(7, "said", at(1), comment_id=11, text_hash="0" * 16, question="1" * 16),),
-            wishes=(Wish(7, 12, "search", "octocat", at(1)),),
-            fixes=(Fix(7, "#8", at(1), files=(f"hashes/{SECRET}.py",)),),
+            said=(AnswerRecord(7, "said", at(1), comment_id=11, text_hash="0" * 16, question="1" * 16),),
+            wishes=(Request(7, 12, "search", "octocat", at(1)),),
+            fixes=(FixInfo(7, "#8", at(1), files=(f"hashes/{SECRET}.py",)),),
         )
     )
-    memory.teach(Lesson(b"not words, but " + SECRET.encode(), shipped(), 8, {"title": SECRET}))
+    memory.teach(ModelUpdate(b"not words, but " + SECRET.encode(), shipped(), 8, {"title": SECRET}))
     memory.commit("all of it")
     return memory
 
@@ -80,7 +80,7 @@ def test_no_later_text_takes_the_place_of_what_is_forgotten(place: Place) -> Non
     memory = known(place)
     forget(memory)
     for later in (leaky(9), replace(leaky(9), state="closed"), Tombstone(7, at(9), "deleted")):
-        memory.stage(Changes(records=(later,), said=(Said(7, "pending", at(9), "it was read as history"),)))
+        memory.stage(Changes(records=(later,), said=(AnswerRecord(7, "pending", at(9), "it was read as history"),)))
         memory.commit("again")
     memory = place.memory()
     memory.rebuild_index()
@@ -101,10 +101,10 @@ def test_another_run_with_the_text_at_hand_brings_nothing_back_and_puts_off_what
     known(place)
     other = place.memory()
     other.stage(Changes(records=(leaky(9), issue(9, 9, body="as in #7"))))
-    promise = Said(9, "pending", at(9), text_hash="2" * 16, trying_since=at(9))
-    reply = Wish(9, 90, "context", "octocat", at(9), trying_since=at(9))
+    promise = AnswerRecord(9, "pending", at(9), text_hash="2" * 16, trying_since=at(9))
+    reply = Request(9, 90, "context", "octocat", at(9), trying_since=at(9))
     other.stage(Changes(said=(promise, replace(promise, id=7)), wishes=(reply,)))
-    other.teach(Lesson(SECRET.encode(), shipped(), 9, {"title": SECRET}))
+    other.teach(ModelUpdate(SECRET.encode(), shipped(), 9, {"title": SECRET}))
     other.rebuild_index()
     forget(place.memory())
     assert other.commit("later")

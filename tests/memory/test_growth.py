@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.branch import Growth
-from bot.memory.store import Moved
+from bot.errors import TipMoved
+from bot.memory.branch_store import Growth
 from tests.memory.remotes import Hosted, commit, contents, git, opened
 
 LOG_MOVES = """#!/bin/sh
@@ -73,7 +73,7 @@ def test_a_squash_that_loses_its_lease_gives_nothing_up(hosted: Hosted) -> None:
     with opened(hosted, squash_after=1) as squasher, opened(hosted) as other:
         old = squasher.write(squasher.open(), {"a": b"1"}, "first")
         other.write(other.open(), {"b": b"2"}, "second")
-        with pytest.raises(Moved):
+        with pytest.raises(TipMoved):
             squasher.write(old, {"c": b"3"}, "squash")
         assert contents(hosted) == {"a": b"1", "b": b"2"}
         squasher.write(squasher.open(), {"c": b"3"}, "squash")

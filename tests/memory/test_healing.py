@@ -8,27 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from bot.kept import Changes, Fix, Said, Wish
-from bot.memory.bounds import MAX_FILE
-from bot.memory.branch import BranchStore
-from bot.memory.folder import FolderStore
-from bot.memory.learned import Lesson
-from bot.memory.manifest import PATH
+from bot.domain.changes import AnswerRecord, Changes, FixInfo, Request
+from bot.files import MAX_FILE
+from bot.memory.branch_store import BranchStore
+from bot.memory.folder_store import FolderStore
+from bot.memory.manifest import MANIFEST_PATH
 from bot.memory.memory import Memory
-from bot.ranking import shipped
+from bot.memory.model_store import ModelUpdate
+from bot.ranking.weights import shipped
 from tests.memory.remotes import bare_repository, commit, git
 from tests.memory.samples import at, found, issue, word_of
 
 THREADS = tuple(issue(number) for number in (1, 2, 150))
 EVERYTHING = Changes(
     records=THREADS,
-    said=(Said(1, "silent", at(1), reason="nothing relevant"),),
-    wishes=(Wish(1, 7, "refresh", "octocat", at(1), state="done"),),
-    fixes=(Fix(1, "#9", at(1)),),
+    said=(AnswerRecord(1, "silent", at(1), reason="nothing relevant"),),
+    wishes=(Request(1, 7, "refresh", "octocat", at(1), state="done"),),
+    fixes=(FixInfo(1, "#9", at(1)),),
     cursor=at(2),
 )
 SHARDS = ("answers/0000.jsonl", "wishes/0000.jsonl", "fixes/0000.jsonl", "digests/0000.jsonl")
-FILES = (PATH, "records/0000/1.json", "model/ranking.json", *SHARDS)
+FILES = (MANIFEST_PATH, "records/0000/1.json", "model/ranking.json", *SHARDS)
 FOLDERS = ("records", "records/0000", "index", "answers", "digests", "model")
 KINDS = {
     "symlink": ("120000", b"/etc/passwd"),
@@ -53,7 +53,7 @@ def rebuild(remote: Path) -> list[str]:
     """Read everything again, as `rebuild` does; what is told of it."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         memory.stage(EVERYTHING)
-        memory.teach(Lesson(None, shipped(), 3))
+        memory.teach(ModelUpdate(None, shipped(), 3))
         memory.rebuild_index()
         memory.commit("rebuild")
         return list(memory.notes)
@@ -111,7 +111,7 @@ def test_a_file_of_ours_that_is_something_else_is_mended(remote: Path, path: str
 
 @pytest.mark.parametrize("kind", [*KINDS, "folder"])
 def test_the_manifest_is_mended_by_the_next_event_and_that_is_told(remote: Path, kind: str) -> None:
-    plant(remote, PATH, kind)
+    plant(remote, MANIFEST_PATH, kind)
     assert [note for note in event(remote) if note.startswith("The manifest was ")]
     assert odd(remote) == []
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
@@ -133,9 +133,9 @@ def test_in_a_folder_too_a_pipe_or_a_link_counts_as_a_damaged_file(tmp_path: Pat
     with closing(Memory(FolderStore(tmp_path / "store")).open()) as memory:
         memory.stage(EVERYTHING)
         memory.commit("first")
-    (tmp_path / "store" / PATH).unlink()
-    (tmp_path / "store" / PATH).symlink_to("/dev/zero")
+    (tmp_path / "store" / MANIFEST_PATH).unlink()
+    (tmp_path / "store" / MANIFEST_PATH).symlink_to("/dev/zero")
     with closing(Memory(FolderStore(tmp_path / "store")).open()) as memory:
         memory.stage(EVERYTHING)
         memory.commit("second")
-    assert not (tmp_path / "store" / PATH).is_symlink()
+    assert not (tmp_path / "store" / MANIFEST_PATH).is_symlink()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.branch import CLONE, BranchStore
-from bot.memory.disk import DiskTrouble
-from bot.memory.git_errors import GitError
+from bot.files import DiskTrouble
+from bot.git.errors import GitError
+from bot.memory.branch_store import CLONE, BranchStore
 from tests.memory.remotes import Hosted, contents, opened
 
 

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.kept import LARGEST, Reading
-from bot.memory.formats import FORMAT, ForeignFormat
+from bot.domain.changes import LARGEST, HistoryProgress
 from bot.memory.manifest import (
+    FORMAT,
     MAX_PENDING,
+    ForeignFormat,
     Manifest,
     damaged_files,
-    decode,
-    encode,
+    decode_manifest,
+    encode_manifest,
     file_hash,
     next_pending,
     within_bounds,
@@ -46,8 +47,8 @@ def folder_with(tmp_path: Path, **files: bytes) -> Path:
 
 @pytest.mark.parametrize("manifest", [Manifest(), FULL])
 def test_a_manifest_comes_back_from_its_bytes(manifest: Manifest) -> None:
-    assert decode(encode(manifest)) == manifest
-    assert encode(decode(encode(manifest))) == encode(manifest)
+    assert decode_manifest(encode_manifest(manifest)) == manifest
+    assert encode_manifest(decode_manifest(encode_manifest(manifest))) == encode_manifest(manifest)
 
 
 @pytest.mark.parametrize(
@@ -56,13 +57,13 @@ def test_a_manifest_comes_back_from_its_bytes(manifest: Manifest) -> None:
 )
 def test_bytes_that_are_no_manifest_are_damaged(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - half of the messages are the library's
-        decode(data)
+        decode_manifest(data)
 
 
 @pytest.mark.parametrize("written", [5, "x", {}, ["x", None, 5, [], "9999-99-99T00:00:00Z"]])
 def test_moments_of_comments_that_cannot_be_read_cost_nothing_else(written: object) -> None:
-    fields = json.loads(encode(FULL)) | {"written": written}
-    assert decode(json.dumps(fields).encode()) == replace(FULL, written=())
+    fields = json.loads(encode_manifest(FULL)) | {"written": written}
+    assert decode_manifest(json.dumps(fields).encode()) == replace(FULL, written=())
 
 
 @given(st.lists(st.integers(0, 40_000), max_size=30))
@@ -85,27 +86,27 @@ def test_comments_of_any_24_hours_are_counted_in_whatever_order_they_come(minute
     ],
 )  # fmt: skip
 def test_a_field_of_another_shape_is_damage(wrong: dict[str, object]) -> None:
-    fields = json.loads(encode(FULL)) | wrong
+    fields = json.loads(encode_manifest(FULL)) | wrong
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        decode(json.dumps(fields).encode())
+        decode_manifest(json.dumps(fields).encode())
     assert len(str(caught.value)) <= 120
 
 
 @given(st.binary(max_size=9), st.integers(0, 300), st.integers(0, 9))
 def test_damage_is_found_or_gives_a_manifest(junk: bytes, start: int, cut: int) -> None:
-    data = encode(FULL)
+    data = encode_manifest(FULL)
     try:
-        manifest = decode(data[:start] + junk + data[start + cut :])
+        manifest = decode_manifest(data[:start] + junk + data[start + cut :])
     except (ValueError, ForeignFormat):
         return
     assert manifest.cursor is None or manifest.cursor.tzinfo is UTC
-    assert decode(encode(manifest)) == manifest
+    assert decode_manifest(encode_manifest(manifest)) == manifest
 
 
 def test_of_a_later_format_nothing_but_its_number_is_read() -> None:
     later = {"format": FORMAT + 1, "threads": {"open": 5}, "cursor": ["x"], "index": "elsewhere", "pending": -1}
     with pytest.raises(ForeignFormat) as caught:
-        decode(json.dumps(later).encode())
+        decode_manifest(json.dumps(later).encode())
     assert str(caught.value) == (
         "the memory has format 2, which a newer Precedent wrote; this one reads up to 1; "
         "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
@@ -125,7 +126,7 @@ def test_of_a_later_format_nothing_but_its_number_is_read() -> None:
 )  # fmt: skip
 def test_a_format_that_nobody_writes_is_refused_in_one_short_line(told: str, shown: str) -> None:
     with pytest.raises(ForeignFormat) as caught:
-        decode(f'{{"format": {told}}}'.encode())
+        decode_manifest(f'{{"format": {told}}}'.encode())
     line = str(caught.value)
     assert shown in line
     assert "reads up to 1" in line
@@ -134,7 +135,7 @@ def test_a_format_that_nobody_writes_is_refused_in_one_short_line(told: str, sho
 
 
 def test_a_cursor_without_a_zone_is_read_as_utc() -> None:
-    assert decode(b'{"format": 1, "cursor": "2020-01-01T05:00:00"}').cursor == at(5)
+    assert decode_manifest(b'{"format": 1, "cursor": "2020-01-01T05:00:00"}').cursor == at(5)
 
 
 def test_every_difference_between_the_folder_and_the_manifest_is_found(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_files_that_are_known_are_not_read_again(tmp_path: Path) -> None:
     manifest = Manifest(index={"known": "as it was", "gone": "x"}).with_index(folder, "1+x", 3)
     assert manifest.index == {"known": "as it was", "new": file_hash(folder / "new")}
     assert (manifest.analyser, manifest.layout) == ("1+x", 3)
-    assert decode(encode(manifest)) == manifest
+    assert decode_manifest(encode_manifest(manifest)) == manifest
 
 
 def test_a_promise_stays_until_it_is_kept() -> None:
@@ -187,23 +188,25 @@ def test_of_any_promises_so_many_are_kept_in_their_order(pending: list[int], fir
 
 numbers = st.frozensets(st.integers(0, 3_000), max_size=40)
 moments = st.integers(0, 10**9).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
-readings = st.builds(Reading, moments, st.none() | moments, numbers)
+readings = st.builds(HistoryProgress, moments, st.none() | moments, numbers)
 
 
 @given(readings)
-def test_how_far_a_reading_has_come_is_read_as_it_was_written(reading: Reading) -> None:
-    assert decode(encode(Manifest(reading=reading))).reading == reading
+def test_how_far_a_reading_has_come_is_read_as_it_was_written(reading: HistoryProgress) -> None:
+    assert decode_manifest(encode_manifest(Manifest(reading=reading))).reading == reading
 
 
 @given(readings, readings, readings)
-def test_readings_are_put_together_in_any_order(one: Reading, two: Reading, three: Reading) -> None:
+def test_readings_are_put_together_in_any_order(
+    one: HistoryProgress, two: HistoryProgress, three: HistoryProgress
+) -> None:
     assert one.joined(two) == two.joined(one)
     assert one.joined(two).joined(three) == one.joined(two.joined(three))
     assert one.joined(one) == one
 
 
 @given(readings, readings)
-def test_a_reading_that_began_before_one_that_is_at_its_end_is_over(one: Reading, two: Reading) -> None:
+def test_a_reading_that_began_before_one_that_is_at_its_end_is_over(one: HistoryProgress, two: HistoryProgress) -> None:
     manifest = Manifest().with_reading(one, None).with_reading(None, two.began).with_reading(one, None)
     assert manifest.read_whole == two.began
     assert manifest.reading == (one if one.began > two.began else None)
@@ -215,13 +218,13 @@ def test_a_reading_that_began_before_one_that_is_at_its_end_is_over(one: Reading
      {"began": "2026-01-01T00:00:00Z", "seen": "!"}, {"began": "2026-01-01T00:00:00Z", "upto": 5, "seen": "AA=="}],
 )  # fmt: skip
 def test_a_reading_that_makes_no_sense_is_begun_anew(reading: object) -> None:
-    fields = json.loads(encode(Manifest(cursor=datetime(2026, 1, 1, tzinfo=UTC))))
-    found = decode(json.dumps(fields | {"reading": reading}).encode())
+    fields = json.loads(encode_manifest(Manifest(cursor=datetime(2026, 1, 1, tzinfo=UTC))))
+    found = decode_manifest(json.dumps(fields | {"reading": reading}).encode())
     assert (found.reading, found.cursor) == (None, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_only_so_many_numbers_are_kept_of_a_reading() -> None:
-    reading = Reading(datetime(2026, 1, 1, tzinfo=UTC), None, frozenset({1, LARGEST, 10**15}))
-    found = decode(encode(Manifest(reading=reading))).reading
+    reading = HistoryProgress(datetime(2026, 1, 1, tzinfo=UTC), None, frozenset({1, LARGEST, 10**15}))
+    found = decode_manifest(encode_manifest(Manifest(reading=reading))).reading
     assert found is not None
     assert found.seen == {1}

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.kept import Changes, Said
-from bot.memory.families import DIGESTS
-from bot.memory.folder import FolderStore
+from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone
+from bot.errors import StoreError, TipMoved
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.readonly import ReadOnlyStore
-from bot.memory.records import encode, record_path
-from bot.memory.shards import read_lines, write_shard
-from bot.memory.store import Edits, Moved, Snapshot, Store, StoreError
-from bot.model import Record, Thread, ThreadId, Tombstone
+from bot.memory.records import encode_record, record_path
+from bot.memory.shards import DIGESTS, read_lines, write_shard
+from bot.memory.store import Edits, ReadOnlyStore, Snapshot, Store
 from bot.reading.digest import digest
 from tests.examples import examples
 from tests.memory.samples import Place, at, found, issue, query, remember, store_in, word_of
@@ -33,7 +32,7 @@ def expected_files(records: Iterable[Record]) -> dict[str, bytes]:
     for record in held:
         if isinstance(record, Thread):
             shards.setdefault(DIGESTS.path(record.id), {})[record.id] = DIGESTS.line(digest(record))
-    return {record_path(record.id): encode(record) for record in held} | {
+    return {record_path(record.id): encode_record(record) for record in held} | {
         path: write_shard(lines) for path, lines in shards.items()
     }
 
@@ -77,7 +76,7 @@ def test_what_is_staged_is_found_before_it_is_written(place: Place) -> None:
 
 
 def test_a_repeated_run_writes_nothing(place: Place) -> None:
-    changes = Changes((issue(1), Tombstone(2, at(1))), (Said(1, "said", at(1), text_hash="x"),), cursor=at(5))
+    changes = Changes((issue(1), Tombstone(2, at(1))), (AnswerRecord(1, "said", at(1), text_hash="x"),), cursor=at(5))
     memory = place.memory()
     memory.stage(changes)
     assert memory.commit("first")
@@ -142,16 +141,20 @@ def test_numbers_and_names_live_side_by_side(place: Place) -> None:
 
 def test_what_was_said_is_kept_and_an_older_word_does_not_replace_it(place: Place) -> None:
     memory = place.memory()
-    memory.stage(Changes(said=(Said(1, "pending", at(1), text_hash="x"), Said(2, "pending", at(1), text_hash="y"))))
+    memory.stage(
+        Changes(
+            said=(AnswerRecord(1, "pending", at(1), text_hash="x"), AnswerRecord(2, "pending", at(1), text_hash="y"))
+        )
+    )
     assert memory.pending == (1, 2)
     memory.commit("promised")
     memory = place.memory()
-    memory.stage(Changes(said=(Said(1, "said", at(2), comment_id=5),)))
+    memory.stage(Changes(said=(AnswerRecord(1, "said", at(2), comment_id=5),)))
     memory.commit("said")
     memory = place.memory()
-    memory.stage(Changes(said=(Said(1, "pending", at(1), text_hash="x"),)))
+    memory.stage(Changes(said=(AnswerRecord(1, "pending", at(1), text_hash="x"),)))
     assert not memory.commit("late")
-    assert memory.said([1, 2, 3])[1] == Said(1, "said", at(2), comment_id=5)
+    assert memory.said([1, 2, 3])[1] == AnswerRecord(1, "said", at(2), comment_id=5)
     assert memory.pending == (2,)
 
 
@@ -217,8 +220,10 @@ def test_memory_is_the_fold_of_the_newest_revisions(
 def test_two_memories_keep_both_changes(place: Place) -> None:
     remember(place.memory(), issue(1))
     one, two = place.memory(), place.memory()
-    one.stage(Changes(records=(issue(2), issue(1, 1)), said=(Said(2, "pending", at(1), text_hash="x"),), cursor=at(2)))
-    two.stage(Changes(records=(issue(3),), said=(Said(3, "pending", at(1), text_hash="y"),), cursor=at(1)))
+    one.stage(
+        Changes(records=(issue(2), issue(1, 1)), said=(AnswerRecord(2, "pending", at(1), text_hash="x"),), cursor=at(2))
+    )
+    two.stage(Changes(records=(issue(3),), said=(AnswerRecord(3, "pending", at(1), text_hash="y"),), cursor=at(1)))
     assert one.commit("one")
     assert two.commit("two")
     check(place, [issue(1, 1), issue(2), issue(3)])
@@ -332,7 +337,7 @@ def test_a_refused_write_can_be_tried_again_on_the_same_memory(place: Place) -> 
 
 
 def test_moved_is_the_only_thing_that_is_tried_again(tmp_path: Path) -> None:
-    memory = Memory(Full(store_in(tmp_path, "folder"), Moved("always")), patience=0.0, sleep=lambda _: None).open()
+    memory = Memory(Full(store_in(tmp_path, "folder"), TipMoved("always")), patience=0.0, sleep=lambda _: None).open()
     memory.stage(Changes(cursor=at(1)))
     with pytest.raises(StoreError, match="others keep writing"):
         memory.commit("never")
@@ -340,7 +345,7 @@ def test_moved_is_the_only_thing_that_is_tried_again(tmp_path: Path) -> None:
 
 def test_answers_of_a_hundred_neighbours_share_one_file(place: Place) -> None:
     memory = place.memory()
-    memory.stage(Changes(said=tuple(Said(key, "silent", at(1), "nothing similar") for key in (5, 7, 99, 100))))
+    memory.stage(Changes(said=tuple(AnswerRecord(key, "silent", at(1), "nothing similar") for key in (5, 7, 99, 100))))
     memory.commit("said")
     files = place.files("answers")
     assert {path: list(read_lines(data)[0]) for path, data in files.items()} == {

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from bot.kept import Changes
-from bot.memory.layout import Sizes
+from bot.domain.changes import Changes
+from bot.domain.thread import Tombstone
+from bot.index.protocol import Sizes
 from bot.memory.memory import Memory
-from bot.memory.readonly import ReadOnlyStore
-from bot.model import Tombstone
+from bot.memory.store import ReadOnlyStore
 from tests.memory.samples import Place, at, found, issue, remember, word_of
 
 SMALL = Sizes(documents=5, rows=4, entries=2, bucket=150, heavy=60)

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.paths import is_fit
-from bot.memory.records import CorruptRecord, decode, encode, folder_of, in_order, record_path, sort_key, wins
-from bot.model import Thread, Tombstone
+from bot.domain.thread import Thread, Tombstone
+from bot.files import is_fit
+from bot.memory.records import (
+    CorruptRecord,
+    decode_record,
+    encode_record,
+    folder_of,
+    in_order,
+    record_path,
+    sort_key,
+    wins,
+)
 from tests.memory.samples import at, issue
 
 KEYS = st.integers(1, 2**53 - 1) | st.text(st.characters(codec=None, exclude_categories=[]), min_size=1, max_size=200)
@@ -79,12 +88,12 @@ def test_a_record_comes_back_from_its_bytes() -> None:
     thread = issue(7, 3, "A body\u2028with\x85separators 🎉", labels=("bug",), state="closed", closed_at=at(2))
     tombstone = Tombstone("ABC-1", at(5), "transferred", "octocat/other#5")
     for record in (thread, tombstone, Tombstone(7, at(5), "")):
-        assert decode(encode(record)) == record
-        assert encode(decode(encode(record))) == encode(record)
+        assert decode_record(encode_record(record)) == record
+        assert encode_record(decode_record(encode_record(record))) == encode_record(record)
 
 
 def test_a_record_is_made_for_people_to_read_in_a_diff() -> None:
-    assert encode(Tombstone(7, at(0))).decode() == (
+    assert encode_record(Tombstone(7, at(0))).decode() == (
         '{\n "id": 7,\n "tombstone": {\n  "at": "2020-01-01T00:00:00Z",\n  "reason": "deleted"\n }\n}\n'
     )
 
@@ -102,22 +111,22 @@ def test_a_record_is_made_for_people_to_read_in_a_diff() -> None:
 )  # fmt: skip
 def test_bytes_that_are_no_record_say_so_in_one_line(data: bytes) -> None:
     with pytest.raises(CorruptRecord) as caught:
-        decode(data)
+        decode_record(data)
     assert len(str(caught.value)) <= 120
 
 
 @given(st.binary(max_size=40), st.integers(0, 400), st.integers(0, 20))
 def test_a_damaged_record_is_another_record_or_none(junk: bytes, start: int, cut: int) -> None:
-    data = encode(issue(7, 3, "body", comments=()))
+    data = encode_record(issue(7, 3, "body", comments=()))
     try:
-        record = decode(data[:start] + junk + data[start + cut :])
+        record = decode_record(data[:start] + junk + data[start + cut :])
     except CorruptRecord:
         return
-    assert decode(encode(record)) == record
+    assert decode_record(encode_record(record)) == record
 
 
 def test_the_shape_of_a_record_is_that_of_an_archive() -> None:
-    fields = json.loads(encode(issue(7, 3)))
+    fields = json.loads(encode_record(issue(7, 3)))
     assert (fields["id"], fields["updated_at"], fields["state"]) == (7, "2020-01-01T03:00:00Z", "open")
 
 

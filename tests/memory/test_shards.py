@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.kept import Said
-from bot.memory.families import ANSWERS, DIGESTS, parse_said
-from bot.memory.shards import edit_shards, is_damaged, read_lines, write_shard
-from bot.model import Decision, Message, Outcome, OutcomeKind
+from bot.domain.changes import AnswerRecord
+from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
+from bot.memory.shards import ANSWERS, DIGESTS, edit_shards, is_damaged, parse_answer, read_lines, write_shard
 from bot.reading.digest import digest
 from tests.memory.samples import at, issue
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\u2028\u2029\x85\x0b\x1c\n"), max_size=20)
 STATES = st.sampled_from(["pending", "said", "silent", "withdrawn", "removed"])
 SAIDS = st.builds(
-    Said,
+    AnswerRecord,
     st.integers(1, 300) | st.just("ABC-1"),
     STATES,
     st.integers(0, 99).map(at),
@@ -39,19 +38,19 @@ def test_digests_and_answers_of_neighbours_share_a_file() -> None:
 
 @pytest.mark.slow
 @given(SAIDS)
-def test_what_was_said_comes_back_from_its_line(said: Said) -> None:
+def test_what_was_said_comes_back_from_its_line(said: AnswerRecord) -> None:
     line = ANSWERS.line(said)
     assert "\n" not in line
-    assert parse_said(json.loads(line)) == said
+    assert parse_answer(json.loads(line)) == said
 
 
 @pytest.mark.slow
 @given(st.lists(SAIDS, max_size=8))
-def test_a_shard_holds_the_last_line_of_each_thread_in_the_order_of_their_ids(saids: list[Said]) -> None:
+def test_a_shard_holds_the_last_line_of_each_thread_in_the_order_of_their_ids(saids: list[AnswerRecord]) -> None:
     edits = edit_shards({}, [(said.id, ANSWERS.line(said)) for said in saids], lambda _: "answers/all.jsonl")
     data = edits.get("answers/all.jsonl") or b""
     assert not is_damaged(data)
-    kept = {key: parse_said(line) for key, line in read_lines(data)[0].items()}
+    kept = {key: parse_answer(line) for key, line in read_lines(data)[0].items()}
     assert kept == {said.id: said for said in saids}
     assert [key for key in kept if isinstance(key, int)] == sorted(key for key in kept if isinstance(key, int))
     lines = [(key, ANSWERS.line(said)) for key, said in reversed(kept.items())]
@@ -82,7 +81,7 @@ def test_fields_with_nothing_in_them_are_left_out_and_times_are_in_utc() -> None
 
 
 def test_a_damaged_line_costs_no_other_one() -> None:
-    lines = {key: ANSWERS.line(Said(key, "said", at(key))) for key in range(1, 10)}
+    lines = {key: ANSWERS.line(AnswerRecord(key, "said", at(key))) for key in range(1, 10)}
     data = write_shard(lines)
     rows = data.split(b"\n")
     for junk in (
@@ -106,7 +105,7 @@ def test_a_damaged_line_costs_no_other_one() -> None:
 
 
 def test_a_line_can_be_taken_out_and_an_empty_shard_goes() -> None:
-    data = write_shard({7: ANSWERS.line(Said(7, "said", at(0)))})
+    data = write_shard({7: ANSWERS.line(AnswerRecord(7, "said", at(0)))})
     assert edit_shards({"answers/0000.jsonl": data}, [(7, None)], ANSWERS.path) == {"answers/0000.jsonl": None}
     assert edit_shards({"answers/0000.jsonl": data}, [(8, None)], ANSWERS.path) == {}
     assert edit_shards({}, [(8, None)], ANSWERS.path) == {}
@@ -120,10 +119,10 @@ def test_a_line_can_be_taken_out_and_an_empty_shard_goes() -> None:
     ],
 )  # fmt: skip
 def test_a_line_of_another_shape_is_refused(wrong: dict[str, object]) -> None:
-    line = json.loads(ANSWERS.line(Said(7, "said", at(0))))
+    line = json.loads(ANSWERS.line(AnswerRecord(7, "said", at(0))))
     with pytest.raises((KeyError, TypeError, ValueError, OverflowError)):
-        parse_said(line | wrong)
+        parse_answer(line | wrong)
 
 
 def test_a_time_without_a_zone_is_read_as_utc() -> None:
-    assert parse_said({"id": 7, "state": "said", "at": "2020-01-01T00:00:00"}).at == at(0)
+    assert parse_answer({"id": 7, "state": "said", "at": "2020-01-01T00:00:00"}).at == at(0)

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.memory.branch import BranchStore
-from bot.memory.folder import FolderStore
-from bot.memory.store import Moved, Store, StoreError
+from bot.errors import StoreError, TipMoved
+from bot.memory.branch_store import BranchStore
+from bot.memory.folder_store import FolderStore
+from bot.memory.store import Store
 from tests.examples import examples
 from tests.memory.remotes import Hosted, bare_repository
 
@@ -91,7 +92,7 @@ def test_writing_on_an_old_state_changes_nothing_and_says_moved(make: Make) -> N
     slow, fast = make(), make()
     old = slow.open()
     fast.write(fast.open(), {"manifest.json": b"fast"}, "fast")
-    with pytest.raises(Moved):
+    with pytest.raises(TipMoved):
         slow.write(old, {"manifest.json": b"slow", "records/0000/1.json": b"slow"}, "slow")
     assert contents(make()) == {"manifest.json": b"fast"}
     slow.write(slow.open(), {"records/0000/1.json": b"slow"}, "slow")

@@ -6,24 +6,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bot.kept import Fix, Wish
-from bot.model import ThreadId
+from bot.domain.changes import FixInfo, Request
+from bot.domain.thread import ThreadId
 from tests.memory.samples import at
 
 NAMES = ("search", "wrong", "off", "on", "help")
 
 
-def wish(key: ThreadId, comment_id: int, name: str = "search", **rest: Any) -> Wish:
+def wish(key: ThreadId, comment_id: int, name: str = "search", **rest: Any) -> Request:
     """A wish that octocat had an hour after the comment's number."""
     values: dict[str, Any] = {"by": "octocat", "at": at(comment_id / 100), **rest}
-    return Wish(key, comment_id, name, **values)
+    return Request(key, comment_id, name, **values)
 
 
-def fix(key: ThreadId, hours: float = 1, **rest: Any) -> Fix:
-    return Fix(key, "#9", at(hours), **rest)
+def fix(key: ThreadId, hours: float = 1, **rest: Any) -> FixInfo:
+    return FixInfo(key, "#9", at(hours), **rest)
 
 
-def _any_wish(comment_id: int, state: str, tried: int | None, reply: int | None) -> Wish:
+def _any_wish(comment_id: int, state: str, tried: int | None, reply: int | None) -> Request:
     """What a comment says never changes; what became of it does."""
     return wish(
         comment_id % 3 + 1,

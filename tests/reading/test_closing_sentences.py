@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bot.model import Kind, Message, Thread, TimelineEvent
+from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.reading.digest import digest
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)

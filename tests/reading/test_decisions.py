@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model import Message, Thread
-from bot.reading.decisions import decisions
+from bot.domain.thread import Message, Thread
+from bot.reading.endings.decisions import decisions
 from tests.bench.decisions import recall
 
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model import Message, OutcomeKind, Reference, Thread
+from bot.domain.thread import Message, OutcomeKind, Reference, Thread
 from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY, digest
 
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.reading import markdown, tags
-from bot.reading.markdown import MAX_CELLS, MAX_CHARS, Heading, Link, Run, first_paragraph, paragraphs, read, sentences
+from bot.reading import html, markdown
+from bot.reading.html import Heading, MarkdownLink, TextRun
+from bot.reading.markdown import MAX_CELLS, MAX_CHARS, first_paragraph, paragraphs, read, sentences
 from tests.examples import examples
 
 REPORT = """\
@@ -71,10 +72,10 @@ def test_code_quotes_and_headings_are_kept_apart() -> None:
 
 def test_links_of_all_four_kinds_are_found() -> None:
     assert read(REPORT + "\n<https://d.example>").links == (
-        Link("https://docs.example/a_b", "https://docs.example/a_b"),
-        Link("https://a.example", "here"),
-        Link("https://b.example", "there"),
-        Link("https://d.example", "https://d.example"),
+        MarkdownLink("https://docs.example/a_b", "https://docs.example/a_b"),
+        MarkdownLink("https://a.example", "here"),
+        MarkdownLink("https://b.example", "there"),
+        MarkdownLink("https://d.example", "https://d.example"),
     )
 
 
@@ -125,7 +126,7 @@ def test_the_first_paragraph_is_prose() -> None:
 
 
 def test_unclosed_elements_end_with_the_text() -> None:
-    assert read("a <code>b").runs == (Run("text", "a "), Run("gap", ""))
+    assert read("a <code>b").runs == (TextRun("text", "a "), TextRun("gap", ""))
     assert read("<blockquote>\n\na").quotes == ("a",)
     assert read("<pre>\na").code == ("a",)
 
@@ -195,18 +196,18 @@ def test_the_short_cut_for_plain_text_reads_as_the_parser_does(text: str) -> Non
 
 @given(st.text("<>/!-?a b='\"&#;x1[]CDATA", max_size=60))
 def test_raw_html_is_cut_without_failing_and_without_losing_text(text: str) -> None:
-    found = list(tags.pieces(text))
+    found = list(html.pieces(text))
     before, _, _ = text.partition("<")
     if before and "&" not in before:
-        assert found[0] == tags.Piece("text", before)
+        assert found[0] == html.Piece("text", before)
 
 
 def test_tags_keep_their_targets_and_entities_are_decoded() -> None:
-    assert list(tags.pieces("<a class='x' HREF=\"https://a.example?b&amp;c\">&lt;x</A ><br/>")) == [
-        tags.Piece("open", "a", "https://a.example?b&c"),
-        tags.Piece("text", "<x"),
-        tags.Piece("close", "a"),
-        tags.Piece("open", "br"),
+    assert list(html.pieces("<a class='x' HREF=\"https://a.example?b&amp;c\">&lt;x</A ><br/>")) == [
+        html.Piece("open", "a", "https://a.example?b&c"),
+        html.Piece("text", "<x"),
+        html.Piece("close", "a"),
+        html.Piece("open", "br"),
     ]
 
 

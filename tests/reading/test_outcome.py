@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
-from bot.reading.outcome import outcome
-from bot.reading.quoting import MAX_QUOTE
-from bot.reading.statements import statements
-from bot.reading.verdict import RULES
-from bot.recall.fixes import proven
+from bot.domain.thread import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
+from bot.reading.endings.engine import RULES
+from bot.reading.endings.outcome import outcome
+from bot.reading.endings.quote import MAX_QUOTE
+from bot.reading.markdown import statements
+from bot.recall.answer import proven
 from tests.bench import endings
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)

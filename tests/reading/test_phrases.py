@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.model import Message, OutcomeKind, Thread
-from bot.reading import deciding
-from bot.reading.deciding import Standing, may_decide, standing_of
-from bot.reading.outcome import outcome
-from bot.reading.verdict import RULES, Rule, Rules
+from bot.domain.thread import Message, OutcomeKind, Thread
+from bot.reading.endings import decisions
+from bot.reading.endings.decisions import DecisionAuthority, may_decide, standing_of
+from bot.reading.endings.engine import RULES, PhraseRule, PhraseRules
+from bot.reading.endings.outcome import outcome
 from tests.reading.generated import generated
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
@@ -33,17 +33,19 @@ def threads(text: str) -> list[Thread]:
     ]  # fmt: skip
 
 
-def is_heard(text: str, rules: Rules) -> bool:
+def is_heard(text: str, rules: PhraseRules) -> bool:
     """By itself, or with a few words around it."""
     said = (text, f"The plug-in {text}.", f"{text}it")
     return any(len(outcome(thread, rules=rules).evidence) > 1 for each in said for thread in threads(each))
 
 
 @pytest.mark.parametrize(("rule", "phrase"), PHRASES)
-def test_a_phrase_of_an_ending_is_heard_when_a_thread_is_closed_with_it(rule: Rule, phrase: str) -> None:
+def test_a_phrase_of_an_ending_is_heard_when_a_thread_is_closed_with_it(rule: PhraseRule, phrase: str) -> None:
     alone = rule.without(frozenset(rule.ways.phrases) - {phrase})
     silent = rule.without(frozenset(rule.ways.phrases))
-    rules = Rules((silent,), RULES.released, alone) if rule is RULES.thanked else Rules((alone,), alone, silent)
+    rules = (
+        PhraseRules((silent,), RULES.released, alone) if rule is RULES.thanked else PhraseRules((alone,), alone, silent)
+    )
     said = list(generated(re.compile(phrase, re.IGNORECASE), tries=500))
     assert all(rule.ways.may_stand_in(text) for text in said)
     assert any(is_heard(text, rules) for text in said)
@@ -57,14 +59,16 @@ def test_inactivity_is_stale(text: str) -> None:
 @pytest.mark.parametrize(
     ("standing", "phrase"),
     [
-        (Standing.GROUP, deciding._GROUP_DECIDED),
-        (Standing.SPEAKER, deciding._SPEAKER_DECIDED),
-        (Standing.MAINTAINER, deciding._MAINTAINER_DECIDED),
-        (Standing.ENDING, deciding._RULING),
+        (DecisionAuthority.GROUP, decisions._GROUP_DECIDED),
+        (DecisionAuthority.SPEAKER, decisions._SPEAKER_DECIDED),
+        (DecisionAuthority.MAINTAINER, decisions._MAINTAINER_DECIDED),
+        (DecisionAuthority.ENDING, decisions._RULING),
     ],
     ids=["group", "speaker", "maintainer", "ending"],
 )
-def test_the_quick_test_for_decisions_passes_over_no_phrase(standing: Standing, phrase: re.Pattern[str]) -> None:
+def test_the_quick_test_for_decisions_passes_over_no_phrase(
+    standing: DecisionAuthority, phrase: re.Pattern[str]
+) -> None:
     said = list(generated(phrase, tries=5_000))
     assert len(said) > 500
     assert [text for text in said if not may_decide(text, standing)] == []
@@ -72,4 +76,4 @@ def test_the_quick_test_for_decisions_passes_over_no_phrase(standing: Standing, 
 
 @pytest.mark.parametrize("text", ["This wont happen.", "We dont want this.", "That is a won't -fix."])
 def test_a_decision_without_its_apostrophe_is_found(text: str) -> None:
-    assert standing_of(text, Standing.ENDING) is not None
+    assert standing_of(text, DecisionAuthority.ENDING) is not None

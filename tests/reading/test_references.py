@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.model import Reference
+from bot.domain.thread import Reference
 from bot.reading.references import find_references, find_title_references
 from tests.examples import examples
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.kept import Changes
-from bot.memory.folder import FolderStore
+from bot.domain.changes import Changes
+from bot.domain.thread import Record
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Record
 
 Remember = Callable[..., Memory]
 

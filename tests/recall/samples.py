@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bot.answer import Match
-from bot.model import Message, Thread, ThreadId
+from bot.domain.answer import Match
+from bot.domain.thread import Message, Thread, ThreadId
 from bot.recall.library import Library
-from bot.recall.troubleshoot import Limits, alike
+from bot.recall.similar import Limits, find_similar
 
 START = datetime(2024, 1, 1, 9, 0, tzinfo=UTC)
 
@@ -47,5 +47,5 @@ def similar(
     one: Thread, library: Library, before: datetime | None, skip: Iterable[ThreadId], limits: Limits
 ) -> tuple[tuple[Match, ...], tuple[Match, ...]]:
     """The closed threads that would be shown beside this one, and the open ones."""
-    found = alike(one, library, before, skip, limits)
+    found = find_similar(one, library, before, skip, limits)
     return found.seen, found.still_open

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.answer import CondensedTurn
-from bot.model import Message, Thread
-from bot.reading.words import terms
+from bot.domain.answer import CondensedTurn
+from bot.domain.thread import Message, Thread
+from bot.reading.analyzer import terms
 from bot.recall.condense import condense, condense_body, share_budget, turn_of
-from bot.settings import Troubleshooting
+from bot.settings.schema import TroubleshootingSettings
 from tests.recall.samples import said, thread
 
 SIMILARITIES = st.lists(st.integers(3_000, 10_000).map(lambda digits: digits / 10_000), min_size=1, max_size=10)
@@ -62,8 +62,8 @@ def likeness(one: Thread, index: int, words: list[str]) -> int:
 
 
 def test_the_budget_is_twelve_thousand_characters_and_may_be_set_from_one_thousand_to_fifty_thousand() -> None:
-    (budget,) = (each for each in fields(Troubleshooting) if each.name == "total_budget_chars")
-    assert Troubleshooting().total_budget_chars == 12_000
+    (budget,) = (each for each in fields(TroubleshootingSettings) if each.name == "total_budget_chars")
+    assert TroubleshootingSettings().total_budget_chars == 12_000
     rule = budget.metadata["rule"]
     assert (rule.low, rule.high) == (1_000, 50_000)
 

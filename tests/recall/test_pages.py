@@ -9,21 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from bot.answer import PageHit
-from bot.doors.archives import read_archive
+from bot.domain.answer import PageHit
+from bot.domain.thread import Kind, RepositoryAddress, Thread
 from bot.memory.memory import Memory
-from bot.model import Kind, Thread
-from bot.reading.sections import page_title
-from bot.recall.mentioned import Place
+from bot.reading.pages import page_title
 from bot.recall.pages import find_pages
-from bot.recall.troubleshoot import Limits
-from bot.settings import Pages
+from bot.recall.similar import Limits
+from bot.settings.schema import PageSettings
+from bot.sources.archive_file import read_archive
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, similar, thread
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample"
-PLACE = Place("octo-org/linkbarn")
+PLACE = RepositoryAddress("octo-org/linkbarn")
 
 
 def page(key: str, body: str, days: float = 0, title: str = "") -> Thread:
@@ -38,7 +37,7 @@ def sample_pages() -> list[Thread]:
 
 
 def found(question: Thread, memory: Memory, **wanted: float) -> tuple[PageHit, ...]:
-    return find_pages(question, memory, replace(Pages(), **wanted), PLACE)
+    return find_pages(question, memory, replace(PageSettings(), **wanted), PLACE)
 
 
 @pytest.fixture
@@ -177,8 +176,12 @@ def test_a_title_without_a_word_is_not_asked(memory: Memory, title: str) -> None
 def test_pages_of_later_are_not_known_before(remember: Remember) -> None:
     memory = remember(page("wiki:Export", "# Export\n\nExport a shelf as Markdown files with front matter.\n", days=5))
     asked = thread(1, "Export a shelf as Markdown files", "with front matter")
-    assert find_pages(asked, memory, Pages(), PLACE, at(4)) == ()
-    assert find_pages(asked, memory, Pages(), PLACE, at(6)) == find_pages(asked, memory, Pages(), PLACE) != ()
+    assert find_pages(asked, memory, PageSettings(), PLACE, at(4)) == ()
+    assert (
+        find_pages(asked, memory, PageSettings(), PLACE, at(6))
+        == find_pages(asked, memory, PageSettings(), PLACE)
+        != ()
+    )
 
 
 def test_pages_and_threads_are_never_taken_for_each_other(remember: Remember) -> None:

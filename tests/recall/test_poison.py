@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from bot.domain.thread import Thread
 from bot.memory.memory import Memory
-from bot.model import Thread
-from bot.recall.troubleshoot import candidates
+from bot.recall.similar import find_candidates
 from tests.recall.conftest import Remember
 from tests.recall.samples import closed, said, thread
-from tests.recall.test_troubleshoot import BODY, FILLER, TITLE, ask, ids
+from tests.recall.test_similar import BODY, FILLER, TITLE, ask, ids
 
 TRUE = closed(1, TITLE, BODY, author="octocat")
 """What people are to be shown: a maintainer closed it."""
@@ -76,7 +76,7 @@ def test_duplicates_by_a_strangers_word_alone_do_not_count_for_anything(remember
 
 
 def found(memory: Memory) -> Sequence[Any]:
-    return candidates(thread(500, TITLE, BODY), memory, None, ()).candidates
+    return find_candidates(thread(500, TITLE, BODY), memory, None, ()).candidates
 
 
 # What is no attack

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.doors.archives import read_archive
 from bot.memory.memory import Memory
 from bot.recall.library import threads
-from bot.recall.troubleshoot import Limits
+from bot.recall.similar import Limits
+from bot.sources.archive_file import read_archive
 from tests.recall.conftest import Remember
 from tests.recall.samples import closed, said, similar, thread
 

@@ -10,14 +10,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from bot.doors.archives import read_archive
-from bot.evaluation.replay import History, Past
-from bot.memory.learned import Learned
-from bot.memory.whoosh import build, open_index
-from bot.model import Kind, Thread
-from bot.numeric.towers import train
-from bot.ranking import shipped
-from bot.recall.troubleshoot import candidates, judged
+from bot.domain.thread import Kind, Thread
+from bot.evaluation.replay import PastLibrary, ReplayHistory
+from bot.index.whoosh.index import build, open_index
+from bot.memory.model_store import LearnedModel
+from bot.ranking.weights import shipped
+from bot.ranking.word_vectors import train_embeddings
+from bot.recall.similar import find_candidates, judge_candidates
+from bot.sources.archive_file import read_archive
 from tests.recall.samples import thread
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
@@ -43,27 +43,27 @@ ASKED = {
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 @pytest.mark.parametrize("trains", [False, True], ids=["words", "vectors"])
 def test_one_issue_more_hardly_changes_how_alike_two_are(asked: Thread, *, trains: bool) -> None:
-    history = History.read(HISTORY)
-    words = train([(one.title, one.body) for one in history.documents]) if trains else None
+    history = ReplayHistory.read(HISTORY)
+    words = train_embeddings([(one.title, one.body) for one in history.documents]) if trains else None
     assert bool(words) is trains
-    steps = [after - before for before, after in pairwise(similarities(asked, Learned(shipped(), words)))]
+    steps = [after - before for before, after in pairwise(similarities(asked, LearnedModel(shipped(), words)))]
     assert len(steps) == len(OTHERS) - 1
     assert max(map(abs, steps)) < MOST
 
 
-def similarities(asked: Thread, learned: Learned) -> Iterator[float]:
+def similarities(asked: Thread, learned: LearnedModel) -> Iterator[float]:
     """How alike the two are in a memory of 2 issues, of 3, and so on."""
     for count in range(1, len(OTHERS) + 1):
         with TemporaryDirectory() as folder:
             yield _similarity(asked, [LOGIN, *OTHERS[:count]], learned, Path(folder))
 
 
-def _similarity(asked: Thread, held: Sequence[Thread], learned: Learned, folder: Path) -> float:
-    history = History.read(held)
+def _similarity(asked: Thread, held: Sequence[Thread], learned: LearnedModel, folder: Path) -> float:
+    history = ReplayHistory.read(held)
     vectors = (learned.term_vectors(one.title, one.body) for one in history.documents)
     build(folder, (replace(one, vectors=arms) for one, arms in zip(history.documents, vectors, strict=True)))
     index = open_index(folder)
-    past = Past(history, len(held), learned, index)
-    found = judged(asked, candidates(asked, past, LATE, ()), past, LATE)
+    past = PastLibrary(history, len(held), learned, index)
+    found = judge_candidates(asked, find_candidates(asked, past, LATE, ()), past, LATE)
     index.close()
     return next(one.candidate.similarity for one in found if one.thread.id == LOGIN.id)

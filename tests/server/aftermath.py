@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bot.server.nouns import Delivery
+from bot.server.model import Delivery
 from tests.fakes.payloads import EventfulProject
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.server.database import Database
-from bot.server.tickets import prepare
+from bot.server.queue import prepare
 from tests.server import postgres
 from tests.server.queues import Queue, copied, prepared_file, queue_in_database, queue_in_memory
 

@@ -18,17 +18,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bot.doors.guarded import guarded
-from bot.errors import WorldError
-from bot.server import health, listen
-from bot.server.clock import machine_clock as clock
+from bot.errors import WorldError, guarded
+from bot.server import health, web
+from bot.server.database import machine_clock as clock
 from bot.server.health import APP, WORKER
-from bot.server.options import Options
-from bot.server.ports import Ledger
-from bot.server.receive import Rules
-from bot.server.run import opened
-from bot.server.web import WebDoor, app
-from bot.server.writer import Writer
+from bot.server.model import Inbox
+from bot.server.options import ServerOptions
+from bot.server.processes import opened
+from bot.server.web import WebDoor, create_app
+from bot.server.webhook import WebhookRules
+from bot.server.writer import GroupCommitWriter
 from tests.server.client import PASSWORD, SECRET
 from tests.server.memory_inbox import MemoryLedger
 from tests.server.memory_queue import MemoryTickets
@@ -36,10 +35,10 @@ from tests.server.memory_queue import MemoryTickets
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def door(ledger: Ledger, options: Options) -> WebDoor:
+def door(ledger: Inbox, options: ServerOptions) -> WebDoor:
     """What the server makes of its options, in a few lines."""
-    writer = Writer(ledger, guarded, lambda: health.shut(ledger, options))
-    return WebDoor(Rules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
+    writer = GroupCommitWriter(ledger, guarded, lambda: health.close_checks(ledger, options))
+    return WebDoor(WebhookRules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
 
 
 class Away(MemoryLedger):
@@ -66,23 +65,23 @@ def main() -> int:
     parser.add_argument("port", type=int)
     parser.add_argument("--sqlite", action="store_true")
     parser.add_argument("--password", default=PASSWORD)
-    parser.add_argument("--patience", type=float, default=listen.HEADERS)
+    parser.add_argument("--patience", type=float, default=web.HEADERS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    options = Options(data=given.folder, status_password=given.password)
+    options = ServerOptions(data=given.folder, status_password=given.password)
     with _ledger(options, sqlite=given.sqlite) as ledger:
         made = door(ledger, options)
         ledger.pulse(APP, {"slug": "helper", "ahead": 0})
         ledger.pulse(f"{WORKER}here", {"state": "ready"})
         made.writer.start()
-        listen.serve(app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
+        web.serve_http(create_app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
         return 0 if made.writer.stop(3) else 1
 
 
 @contextmanager
-def _ledger(options: Options, *, sqlite: bool) -> Iterator[Ledger]:
+def _ledger(options: ServerOptions, *, sqlite: bool) -> Iterator[Inbox]:
     if sqlite:
         with opened(options, "web", hurry=True) as queue:
             yield queue.ledger
@@ -93,7 +92,7 @@ def _ledger(options: Options, *, sqlite: bool) -> Iterator[Ledger]:
 @contextmanager
 def running(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """The port and the process of a web server that answers; it is told to stop with the block."""
-    place = listen.bound("127.0.0.1", 0)
+    place = web.bound("127.0.0.1", 0)
     port = int(place.getsockname()[1])
     place.close()
     command = [sys.executable, "-m", "tests.server.doorway", str(folder), str(port), *flags]

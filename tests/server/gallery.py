@@ -8,15 +8,15 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.health import APP, WORKER
-from bot.server.nouns import Arrival, Instant, Lane, Result, Told
-from bot.server.options import Options
+from bot.server.model import Arrival, Instant, RepositoryKey, Result, RunReport
+from bot.server.options import ServerOptions
 from tests.server.memory_inbox import MemoryLedger
 from tests.server.memory_queue import MemoryTickets
 
 NOW = 1_795_350_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOTHING = "nothing in memory is close enough"
-OPTIONS = Options(data=Path("/"))
+OPTIONS = ServerOptions(data=Path("/"))
 STAGES = (("look", 0.412), ("remember", 0.093), ("ask", 0.058), ("plan", 0.004), ("push", 1.31), ("say", 0.702))
 REPOSITORIES = ("octo-org/compass", "octo-org/harbour", "octo-org/lighthouse", "octo-org/tide-tables")
 
@@ -90,7 +90,7 @@ def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES
 
 
 def _arrival(place: int, past: Past, repositories: Sequence[str], came: Instant) -> Arrival:
-    lane = Lane(1, 17 + past.place)
+    lane = RepositoryKey(1, 17 + past.place)
     guid = f"{place:08x}-cc78-11e3-81ab-4c9367dc0958"
     name = repositories[past.place % len(repositories)]
     return Arrival(f"7:{guid}", lane, past.event, name, past.place % 2 == 1, came, f"{place:016x}")
@@ -109,7 +109,9 @@ def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
     if past.state == "dead":
         result = replace(result, state="dead")
     pushes = (ledger.time,) if past.said in ("created", "updated") else ()
-    told = Told(STAGES, pushes, 7, 2, 4_871 - 11 * past.place, ledger.time, ("one page was skipped: it is too large",))
+    told = RunReport(
+        STAGES, pushes, 7, 2, 4_871 - 11 * past.place, ledger.time, ("one page was skipped: it is too large",)
+    )
     ledger.end(work, [result], told)
 
 

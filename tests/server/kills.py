@@ -31,7 +31,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, cast
 
-from bot.memory.branch import BranchStore
+from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch

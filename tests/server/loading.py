@@ -23,14 +23,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
-from bot.doors.guarded import guarded
-from bot.server.clock import machine_clock
-from bot.server.locks import locks
-from bot.server.nouns import Lane, Result, Told
-from bot.server.options import Options
-from bot.server.ports import Ledger
-from bot.server.run import Queue, opened
-from bot.server.tickets import DbosDispatch
+from bot.errors import guarded
+from bot.server.database import machine_clock
+from bot.server.leases import locks
+from bot.server.model import Inbox, RepositoryKey, Result, RunReport
+from bot.server.options import ServerOptions
+from bot.server.processes import Queue, opened
+from bot.server.queue import DbosDispatch
 from tests.server.client import Sent, issue_event, signature
 from tests.server.doorway import ROOT
 
@@ -89,7 +88,7 @@ class Findings:
         return not (self.lost or self.twice or self.disordered or self.overlaps or self.swapped)
 
 
-def examine(ledger: Ledger, folder: Path, sent: Sequence[Sent] = ()) -> Findings:
+def examine(ledger: Inbox, folder: Path, sent: Sequence[Sent] = ()) -> Findings:
     """Look through the whole ledger, the journals in ``folder`` and what was ``sent``."""
     rows = ledger.deliveries(limit=10**6)
     seqs = {row.id.partition(":")[2]: row.seq for row in rows}
@@ -148,7 +147,7 @@ def journal(folder: Path) -> list[Held]:
     return [Held(lane, tuple(seqs), began, ended) for lane, seqs, began, ended in map(json.loads, lines)]
 
 
-def wait_until_done(ledger: Ledger, seconds: float) -> bool:
+def wait_until_done(ledger: Inbox, seconds: float) -> bool:
     """Whether nothing waits or is at work any more within this time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -190,7 +189,7 @@ class Booker:
         self._journal = (folder / f"journal-{os.getpid()}").open("a", encoding="ascii")
         self._lock = threading.Lock()
 
-    def book(self, ticket: str, lane: Lane) -> None:
+    def book(self, ticket: str, lane: RepositoryKey) -> None:
         work = self._queue.ledger.begin(ticket, lane, machine_clock())
         if work is None:
             return
@@ -201,7 +200,7 @@ class Booker:
         with self._lock:
             self._journal.write(f"{line}\n")
             self._journal.flush()
-        self._queue.tickets.cancel(self._queue.ledger.end(work, results, Told()))
+        self._queue.tickets.cancel(self._queue.ledger.end(work, results, RunReport()))
 
 
 def main(folder: Path) -> None:
@@ -209,7 +208,7 @@ def main(folder: Path) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    with opened(Options(data=folder), name) as queue:
+    with opened(ServerOptions(data=folder), name) as queue:
         booker = Booker(queue, folder)
         dispatch = DbosDispatch(queue.database, name, locks(queue.database, folder / "workers"), JOBS)
         dispatch.start(lambda ticket, lane: print(guarded(lambda: booker.book(ticket, lane)), end="", file=sys.stderr))

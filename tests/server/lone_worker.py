@@ -15,13 +15,12 @@ import time
 from pathlib import Path
 
 from bot.errors import WorldError
-from bot.server.alive import Places
-from bot.server.clock import machine_clock as clock
 from bot.server.database import Database
-from bot.server.ledger import DatabaseLedger
-from bot.server.locks import locks
-from bot.server.nouns import Lane, Result, Told, Work
-from bot.server.tickets import DbosDispatch, DbosTickets
+from bot.server.database import machine_clock as clock
+from bot.server.inbox import DatabaseInbox
+from bot.server.leases import WorkerLeases, locks
+from bot.server.model import PendingWork, RepositoryKey, Result, RunReport
+from bot.server.queue import DbosDispatch, DbosTickets
 
 SECONDS = 0.1
 FAILS = 23
@@ -38,7 +37,7 @@ class Diary:
         self.file.write(json.dumps([time.time(), os.getpid(), *words]) + "\n")
 
 
-def results(work: Work) -> list[Result]:
+def results(work: PendingWork) -> list[Result]:
     found = []
     for each in work.deliveries:
         again = (each.event.number or 0) % FAILS == 0 and not each.attempts
@@ -53,12 +52,12 @@ def results(work: Work) -> list[Result]:
 def work(url: str, folder: Path, name: str, mode: str) -> int:
     database, diary = Database(url), Diary(folder / "log")
     tickets = DbosTickets(database)
-    ledger = DatabaseLedger(database, tickets, name, clock)
+    ledger = DatabaseInbox(database, tickets, name, clock)
     held = locks(database, folder / "workers")
     dispatch = DbosDispatch(database, name, held, 16)
-    places = Places(name, database, held, clock)
+    places = WorkerLeases(name, database, held, clock)
 
-    def run(ticket: str, lane: Lane) -> None:
+    def run(ticket: str, lane: RepositoryKey) -> None:
         begun = ledger.begin(ticket, lane, clock())
         if begun is None:
             return
@@ -68,7 +67,7 @@ def work(url: str, folder: Path, name: str, mode: str) -> int:
         if mode == "hang":
             threading.Event().wait(600)
         diary.note("end", lane.key, seqs, [each.attempts for each in begun.deliveries])
-        tickets.cancel(ledger.end(begun, results(begun), Told()))
+        tickets.cancel(ledger.end(begun, results(begun), RunReport()))
 
     places.hold()
     dispatch.start(run)

@@ -11,11 +11,25 @@ from dataclasses import replace
 from typing import Literal
 
 from bot.github.errors import OF_ALL
-from bot.server import bookkeeping
-from bot.server.clock import machine_clock
+from bot.server import inbox_rules
+from bot.server.database import machine_clock
 from bot.server.health import WORKER
-from bot.server.nouns import Arrival, Delivery, Instant, Lane, LaneRow, Result, State, Told, TurnRow, Work
-from bot.server.ports import COUNTED, STATES, Note, Tallies
+from bot.server.model import (
+    COUNTED,
+    STATES,
+    Arrival,
+    Delivery,
+    Instant,
+    Note,
+    PendingWork,
+    RepositoryKey,
+    RepositoryRow,
+    Result,
+    RunReport,
+    RunRow,
+    State,
+    Tallies,
+)
 from tests.server.memory_queue import MemoryTickets, Ticket
 
 
@@ -26,8 +40,8 @@ class MemoryRegister:
         self.rows = rows
         self.lock = lock
         self.now = now
-        self.known: dict[Lane, LaneRow] = {}
-        self.lost: dict[Lane, Instant] = {}
+        self.known: dict[RepositoryKey, RepositoryRow] = {}
+        self.lost: dict[RepositoryKey, Instant] = {}
         self.accounts: dict[int, tuple[str, str, Instant]] = {}
         self.paused: dict[tuple[int, str], Instant] = {}
 
@@ -44,12 +58,12 @@ class MemoryRegister:
     def paused_until(self, installation: int, resources: Sequence[str]) -> Instant:
         return max(self.paused.get((installation, resource), 0) for resource in resources)
 
-    def seen(self, lane: Lane, name: str, *, private: bool) -> None:
+    def seen(self, lane: RepositoryKey, name: str, *, private: bool) -> None:
         with self.lock:
             self.known[lane] = replace(self.lane(lane), name=name, private=private)
             self.lost.pop(lane, None)
 
-    def gone(self, lane: Lane, why: str) -> int:
+    def gone(self, lane: RepositoryKey, why: str) -> int:
         with self.lock:
             self.lost[lane] = self.now()
             waiting = [row for row in self.rows.values() if row.lane == lane and row.state == "waiting"]
@@ -57,10 +71,10 @@ class MemoryRegister:
                 self.rows[row.seq] = replace(row, state="dropped", reason=why, finished_at=self.now())
             return len(waiting)
 
-    def lane(self, lane: Lane) -> LaneRow:
-        return self.known.get(lane, LaneRow(lane))
+    def lane(self, lane: RepositoryKey) -> RepositoryRow:
+        return self.known.get(lane, RepositoryRow(lane))
 
-    def lanes(self, *, active_since: Instant = 0) -> list[LaneRow]:
+    def lanes(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
         with self.lock:
             rows = (row for lane, row in sorted(self.known.items()) if lane.repository and lane not in self.lost)
             return [row for row in rows if row.last_turn >= active_since]
@@ -88,8 +102,8 @@ class MemoryLedger:
         self.numbers = itertools.count(1)
         self.rows: dict[int, Delivery] = {}
         self.ids: dict[str, int] = {}
-        self.turns: dict[str, TurnRow] = {}
-        self.current: dict[Lane, str] = {}
+        self.turns: dict[str, RunRow] = {}
+        self.current: dict[RepositoryKey, str] = {}
         self.counted: dict[tuple[str, tuple[str, ...]], float] = {}
         self.said: dict[str, tuple[Instant, Note]] = {}
         self.places = MemoryRegister(self.rows, self.lock, now)
@@ -109,14 +123,14 @@ class MemoryLedger:
 
     def _insert(self, arrival: Arrival, next_at: Instant = 0) -> None:
         seq = next(self.numbers)
-        event = bookkeeping.kept(arrival.event)
+        event = inbox_rules.stored_event(arrival.event)
         self.ids[arrival.id] = seq
         self.rows[seq] = Delivery(
             seq, arrival.id, arrival.lane, event, arrival.name, arrival.private, "waiting", arrival.received_at,
             next_at=next_at, request=arrival.request, extra=arrival.extra,
         )  # fmt: skip
 
-    def begin(self, ticket: str, lane: Lane, now: Instant) -> Work | None:
+    def begin(self, ticket: str, lane: RepositoryKey, now: Instant) -> PendingWork | None:
         with self.lock:
             paused = self.places.paused_until(lane.installation, OF_ALL)
             due = self._due(lane, now) if paused <= now else []
@@ -125,47 +139,47 @@ class MemoryLedger:
                 return None
             name = uuid.uuid4().hex
             taken = [
-                replace(each, state="working", begun=each.begun + 1, turn=name) for each in bookkeeping.picked(due)
+                replace(each, state="working", begun=each.begun + 1, turn=name) for each in inbox_rules.pick_due(due)
             ]
             self.rows.update({each.seq: each for each in taken})
             self.current[lane] = name
-            self.turns[name] = TurnRow(name, ticket, lane, self.worker, now)
+            self.turns[name] = RunRow(name, ticket, lane, self.worker, now)
             first = taken[0]
-            self.places.known.setdefault(lane, LaneRow(lane, first.name, first.private))
-            return Work(name, ticket, lane, tuple(taken), now)
+            self.places.known.setdefault(lane, RepositoryRow(lane, first.name, first.private))
+            return PendingWork(name, ticket, lane, tuple(taken), now)
 
-    def _due(self, lane: Lane, now: Instant) -> list[Delivery]:
+    def _due(self, lane: RepositoryKey, now: Instant) -> list[Delivery]:
         """What waits and is due, with what a dead turn left; what was begun too often is dead."""
         for row in self._of(lane, "working"):
             self.rows[row.seq] = replace(row, state="waiting")
         for row in self._of(lane, "waiting"):
-            if row.begun >= bookkeeping.MOST_BEGUN:
-                end = Result(row.seq, "dead", bookkeeping.NEVER_ENDED)
-                self.rows[row.seq] = bookkeeping.settled(row, end, now)
+            if row.begun >= inbox_rules.MOST_BEGUN:
+                end = Result(row.seq, "dead", inbox_rules.NEVER_ENDED)
+                self.rows[row.seq] = inbox_rules.settled_delivery(row, end, now)
         return [row for row in self._of(lane, "waiting") if row.next_at <= now]
 
-    def _of(self, lane: Lane, *states: State) -> list[Delivery]:
+    def _of(self, lane: RepositoryKey, *states: State) -> list[Delivery]:
         return [row for row in self.rows.values() if row.lane == lane and row.state in states]
 
-    def _wake(self, lane: Lane, ticket: str, at_least: Instant) -> None:
+    def _wake(self, lane: RepositoryKey, ticket: str, at_least: Instant) -> None:
         """The next ticket of the lane, where anything waits in it."""
         waiting = self._of(lane, "waiting", "working")
         if waiting:
             until, now = max(at_least, min(row.next_at for row in waiting)), self.now()
-            name = bookkeeping.wake(lane, ticket, until, now)
-            self._add([name], [lane], bookkeeping.pause(until, now))
+            name = inbox_rules.wake(lane, ticket, until, now)
+            self._add([name], [lane], inbox_rules.pause(until, now))
 
-    def _add(self, names: Sequence[str], lanes: Sequence[Lane], delay: float = 0.0) -> None:
+    def _add(self, names: Sequence[str], lanes: Sequence[RepositoryKey], delay: float = 0.0) -> None:
         tickets: list[Ticket] = []
         for name, lane in zip(names, lanes, strict=True):
             self.tickets.add(tickets, name, lane, delay)
         self.tickets.commit(tickets)
 
-    def put_off(self, ticket: str, lane: Lane, seconds: float) -> None:
+    def put_off(self, ticket: str, lane: RepositoryKey, seconds: float) -> None:
         now = self.now()
-        self._add([bookkeeping.wake(lane, ticket, now + round(1000 * seconds), now)], [lane], seconds)
+        self._add([inbox_rules.wake(lane, ticket, now + round(1000 * seconds), now)], [lane], seconds)
 
-    def end(self, work: Work, results: Sequence[Result], told: Told) -> list[str]:
+    def end(self, work: PendingWork, results: Sequence[Result], told: RunReport) -> list[str]:
         with self.lock:
             if self.current.get(work.lane) != work.id:
                 return []
@@ -174,16 +188,16 @@ class MemoryLedger:
             given = {result.seq: result for result in results}
             for row in work.deliveries:
                 result = given.get(row.seq)
-                after = bookkeeping.settled(row, result, now) if result else replace(row, state="waiting")
+                after = inbox_rules.settled_delivery(row, result, now) if result else replace(row, state="waiting")
                 self.rows[row.seq] = after
             self._tell(work, told, now)
             self._look_again(work, told, now)
-            self.tally(bookkeeping.tallied(results, told))
+            self.tally(inbox_rules.tally_run(results, told))
             self._wake(lane, work.ticket, now)
-            return bookkeeping.absorbed(work)
+            return inbox_rules.absorbed(work)
 
-    def _tell(self, work: Work, told: Told, now: Instant) -> None:
-        self.places.known[work.lane] = bookkeeping.learned(self.places.lane(work.lane), told, now)
+    def _tell(self, work: PendingWork, told: RunReport, now: Instant) -> None:
+        self.places.known[work.lane] = inbox_rules.row_after_run(self.places.lane(work.lane), told, now)
         self.turns[work.id] = replace(
             self.turns[work.id],
             ended=now,
@@ -194,26 +208,26 @@ class MemoryLedger:
             notes=told.notes,
         )
 
-    def _look_again(self, work: Work, told: Told, now: Instant) -> None:
+    def _look_again(self, work: PendingWork, told: RunReport, now: Instant) -> None:
         if not told.again_at:
             return
         for row in self._of(work.lane, "waiting"):
-            if row.event.name == bookkeeping.FOLLOW_UP:
+            if row.event.name == inbox_rules.FOLLOW_UP:
                 self.rows[row.seq] = replace(row, next_at=min(row.next_at, told.again_at))
                 return
-        self._insert(bookkeeping.follow_up(work, self.places.lane(work.lane), now), told.again_at)
+        self._insert(inbox_rules.follow_up(work, self.places.lane(work.lane), now), told.again_at)
 
     def register(self) -> MemoryRegister:
         return self.places
 
     def deliveries(
-        self, *, state: State | None = None, lane: Lane | None = None, before: int = 0, limit: int = 50
+        self, *, state: State | None = None, lane: RepositoryKey | None = None, before: int = 0, limit: int = 50
     ) -> list[Delivery]:
         with self.lock:
             rows = (self.rows[seq] for seq in sorted(self.rows, reverse=True) if not before or seq < before)
             return [row for row in rows if state in (None, row.state) and lane in (None, row.lane)][:limit]
 
-    def delivery(self, seq: int) -> tuple[Delivery, TurnRow | None] | None:
+    def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
         with self.lock:
             row = self.rows.get(seq)
             return (row, self.turns.get(row.turn)) if row else None
@@ -229,7 +243,7 @@ class MemoryLedger:
                 now = self.now()
                 self.rows[row.seq] = replace(row, state="waiting", attempts=0, next_at=now, finished_at=0, reason="")
             lanes = sorted({row.lane for row in rows})
-            self._add([bookkeeping.fresh(lane, "retry") for lane in lanes], lanes)
+            self._add([inbox_rules.new_item_id(lane, "retry") for lane in lanes], lanes)
             return len(rows)
 
     def drop(self, seqs: Sequence[int], why: str) -> int:
@@ -253,7 +267,7 @@ class MemoryLedger:
         with self.lock:
             rows = (row for row in self.rows.values() if row.state in ("waiting", "working"))
             lanes = sorted({row.lane for row in rows if row.received_at < before and row.lane.key not in live})
-            self._add([bookkeeping.fresh(lane, "mend") for lane in lanes], lanes)
+            self._add([inbox_rules.new_item_id(lane, "mend") for lane in lanes], lanes)
             return len(lanes)
 
     def tally(self, values: Tallies) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bot.server.nouns import Instant, Lane
+from bot.server.model import Instant, RepositoryKey
 
 
 @dataclass(slots=True)
@@ -15,7 +15,7 @@ class Ticket:
     """A wake-up call. ``state`` is waiting, working or ended."""
 
     id: str
-    lane: Lane
+    lane: RepositoryKey
     due: float
     state: str = "waiting"
     worker: str = ""
@@ -29,7 +29,7 @@ class MemoryTickets:
     changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
     held: dict[str, Ticket] = field(default_factory=dict)
 
-    def add(self, transaction: object, ticket: str, lane: Lane, delay: float = 0.0) -> None:
+    def add(self, transaction: object, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
         assert isinstance(transaction, list)
         transaction.append(Ticket(ticket, lane, time.monotonic() + delay))
 
@@ -111,7 +111,7 @@ class MemoryDispatch:
     stopped: threading.Event = field(default_factory=threading.Event)
     threads: list[threading.Thread] = field(default_factory=list)
 
-    def start(self, run: Callable[[str, Lane], None]) -> None:
+    def start(self, run: Callable[[str, RepositoryKey], None]) -> None:
         for number in range(self.jobs):
             thread = threading.Thread(target=self._loop, args=(run,), name=f"{self.worker}-{number}", daemon=True)
             self.threads.append(thread)
@@ -133,7 +133,7 @@ class MemoryDispatch:
             thread.join(max(0.0, end - time.monotonic()))
         return not any(thread.is_alive() for thread in self.threads)
 
-    def _loop(self, run: Callable[[str, Lane], None]) -> None:
+    def _loop(self, run: Callable[[str, RepositoryKey], None]) -> None:
         while not self.stopped.is_set():
             ticket = self.tickets.take(self.worker, 0.2)
             if ticket is not None:

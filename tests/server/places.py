@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 
 from bot.github.app import App
 from bot.github.events import Event
-from bot.server.identity import KeptTokens
-from bot.server.lagging import QUARTER, QUARTERS
-from bot.server.nouns import Arrival, Delivery, Instant, Lane, Told, Work
-from bot.server.ports import Ledger, Tickets
-from bot.server.receive import Rules, receive
-from bot.server.sweep import Sweep, Swept
+from bot.server.installations import TokenCache
+from bot.server.model import Arrival, Delivery, Inbox, Instant, PendingWork, RepositoryKey, RunReport, Tickets
+from bot.server.resync import QUARTER, QUARTERS, Resync, ResyncResult
+from bot.server.webhook import WebhookRules, receive
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as Sending
 from tests.fakes.hooks import signed_headers
@@ -46,41 +44,43 @@ class Places:
     api: App
     clock: Clock
     tickets: Tickets
-    ledger: Ledger
-    forgotten: list[Lane] = field(default_factory=list)
+    ledger: Inbox
+    forgotten: list[RepositoryKey] = field(default_factory=list)
     guids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
-        self.tokens = KeptTokens(self.api)
+        self.tokens = TokenCache(self.api)
         self.register = self.ledger.register()
 
-    def arrive(self, lane: Lane, event: str = "issues", action: str = "opened", number: int = 1, **extra: str) -> str:
+    def arrive(
+        self, lane: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
+    ) -> str:
         """A delivery comes in; its id."""
         name = f"{APP}:{next(self.guids):08d}"
         told = Event(event, action, None if extra else number)
         self.ledger.put([Arrival(name, lane, told, received_at=self.clock.now, extra=tuple(extra.items()))])
         return name
 
-    def begin(self, lane: Lane) -> Work:
+    def begin(self, lane: RepositoryKey) -> PendingWork:
         """What waits in a lane."""
         work = self.ledger.begin("ticket", lane, self.clock.now)
         assert work is not None, f"nothing waits in {lane}"
         return work
 
-    def know(self, *lanes: Lane) -> None:
+    def know(self, *lanes: RepositoryKey) -> None:
         """The lanes have had turns."""
         for lane in lanes:
             self.register.seen(lane, f"octocat/{lane.repository}", private=False)
             self.arrive(lane)
             work = self.begin(lane)
-            self.ledger.end(work, [], Told())
+            self.ledger.end(work, [], RunReport())
             self.ledger.drop([each.seq for each in work.deliveries], "for the test")
 
-    def waiting(self, lane: Lane) -> list[str]:
+    def waiting(self, lane: RepositoryKey) -> list[str]:
         """The events that wait in a lane."""
         return [each.event.name for each in self.rows(lane) if each.state == "waiting"]
 
-    def rows(self, lane: Lane) -> Sequence[Delivery]:
+    def rows(self, lane: RepositoryKey) -> Sequence[Delivery]:
         return sorted(self.ledger.deliveries(lane=lane), key=lambda each: each.seq)
 
 
@@ -94,7 +94,7 @@ def _apart(github: FakeGitHub) -> None:
             world.repositories[repo.id] = repo
 
 
-def places(github: FakeGitHub, tickets: Tickets | None = None, ledger: Ledger | None = None) -> Places:
+def places(github: FakeGitHub, tickets: Tickets | None = None, ledger: Inbox | None = None) -> Places:
     """With the App installed nowhere, in memory unless a queue is given; its ``api`` is to be closed."""
     github.clock.now = None
     _apart(github)
@@ -111,7 +111,7 @@ def heard(here: Places, sent: Sending) -> Arrival:
     body = json.dumps(sent.payload).encode()
     said = signed_headers(sent.event, sent.guid, body, here.github.hooks.secret) | {"Content-Length": str(len(body))}
     headers = {name.lower().encode(): value.encode() for name, value in said.items()}
-    rules = Rules(APP, (here.github.hooks.secret.encode(),), "precedent[bot]")
+    rules = WebhookRules(APP, (here.github.hooks.secret.encode(),), "precedent[bot]")
     found = receive("POST", headers, body, rules, here.clock.now, "request")
     assert isinstance(found, Arrival), found
     return found
@@ -145,19 +145,19 @@ class Door:
         if self.shut:
             return Sent(self.shut, {}, b"")
         given = {name.lower().encode(): value.encode() for name, value in headers.items()}
-        rules = Rules(APP, (self.here.github.hooks.secret.encode(),), "precedent[bot]")
+        rules = WebhookRules(APP, (self.here.github.hooks.secret.encode(),), "precedent[bot]")
         found = receive(method, given, body, rules, self.here.clock.now, "request")
         if isinstance(found, Arrival):
             self.here.ledger.put([found])
         return Sent(202, {}, b"")
 
 
-def sweep(here: Places, after: int = 0, api: App | None = None) -> Swept:
+def sweep(here: Places, after: int = 0, api: App | None = None) -> ResyncResult:
     """One sweep, so many milliseconds later; returns when all it asked for has come."""
     here.clock.now += after
     before = len(here.github.hooks.deliveries)
     options, forget = Chosen(here.github.url), here.forgotten.append
-    swept = Sweep(api or here.api, here.ledger, here.tickets, options, forget=forget).once(here.clock.now)
+    swept = Resync(api or here.api, here.ledger, here.tickets, options, forget=forget).once(here.clock.now)
     deadline = time.monotonic() + 10
     while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -14,15 +14,14 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.database import Database
-from bot.server.ledger import DatabaseLedger
-from bot.server.locks import Locks, locks
-from bot.server.nouns import Arrival, Instant, Lane, Result, Told, Work
-from bot.server.ports import Dispatch, Ledger, Tickets
-from bot.server.tickets import DbosDispatch, DbosTickets, prepare
+from bot.server.inbox import DatabaseInbox
+from bot.server.leases import Locks, locks
+from bot.server.model import Arrival, Dispatch, Inbox, Instant, PendingWork, RepositoryKey, Result, RunReport, Tickets
+from bot.server.queue import DbosDispatch, DbosTickets, prepare
 from tests.server.memory_inbox import MemoryLedger
 from tests.server.memory_queue import MemoryDispatch, MemoryTickets
 
-LANE = Lane(7, 70)
+LANE = RepositoryKey(7, 70)
 APP = 9
 
 
@@ -36,7 +35,9 @@ class Clock:
         return time.time_ns() // 1_000_000 + self.ahead
 
 
-def arrival(name: str, lane: Lane = LANE, number: int = 1, action: str = "opened", received_at: int = 1) -> Arrival:
+def arrival(
+    name: str, lane: RepositoryKey = LANE, number: int = 1, action: str = "opened", received_at: int = 1
+) -> Arrival:
     event = Event("issues", action, number)
     return Arrival(f"{APP}:{name}", lane, event, name="octo-org/hello-world", received_at=received_at, request="r1")
 
@@ -48,7 +49,7 @@ class Losing:
         self.tickets = tickets
         self.left = after
 
-    def add(self, transaction: object, ticket: str, lane: Lane, delay: float = 0.0) -> None:
+    def add(self, transaction: object, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
         self.left -= 1
         if self.left < 0:
             raise ConnectionError("lost")
@@ -63,16 +64,18 @@ class Queue:
     """Tickets and a ledger over the same store."""
 
     tickets: Tickets
-    ledger: Ledger
+    ledger: Inbox
     clock: Clock
     dispatch: Callable[[str, int], Dispatch]
-    with_tickets: Callable[[Tickets], Ledger]
+    with_tickets: Callable[[Tickets], Inbox]
     url: str = ""
     folder: Path = Path()
     held: Locks | None = None
 
     @contextlib.contextmanager
-    def working(self, run: Callable[[str, Lane], None], worker: str = "one", at_once: int = 8) -> Iterator[Dispatch]:
+    def working(
+        self, run: Callable[[str, RepositoryKey], None], worker: str = "one", at_once: int = 8
+    ) -> Iterator[Dispatch]:
         """Tickets are given to ``run`` within the block."""
         dispatch = self.dispatch(worker, at_once)
         dispatch.start(run)
@@ -83,9 +86,9 @@ class Queue:
             if isinstance(dispatch, DbosDispatch):
                 dispatch.close()
 
-    def add(self, ticket: str, lane: Lane, delay: float = 0.0) -> None:
+    def add(self, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
         """A ticket on its own."""
-        if isinstance(self.ledger, DatabaseLedger):
+        if isinstance(self.ledger, DatabaseInbox):
             with self.ledger.database.transaction() as adding:
                 self.tickets.add(adding, ticket, lane, delay)
         else:
@@ -97,7 +100,7 @@ class Queue:
     @contextlib.contextmanager
     def dead_worker(self) -> Iterator[str]:
         """The name of a worker that began the ticket of `LANE`, and the delivery, and died."""
-        if isinstance(self.ledger, DatabaseLedger):
+        if isinstance(self.ledger, DatabaseInbox):
             assert LANE.key in self.tickets.live(), "it needs something to begin"
             with lone_worker(self.url, self.folder, "dead", "hang") as process:
                 until(lambda: any(row.state == "working" for row in self.ledger.deliveries()), 60)
@@ -107,7 +110,7 @@ class Queue:
         else:
             begun, never = threading.Event(), threading.Event()
 
-            def hang(ticket: str, lane: Lane) -> None:
+            def hang(ticket: str, lane: RepositoryKey) -> None:
                 self.ledger.begin(ticket, lane, self.clock())
                 begun.set()
                 never.wait(60)
@@ -125,11 +128,11 @@ class Turns:
         self.queue = queue
         self.seconds = seconds
         self.calls: list[str] = []
-        self.had: list[tuple[Lane, float, float, list[int]]] = []
-        self.result: Callable[[Work], list[Result]] = all_done
+        self.had: list[tuple[RepositoryKey, float, float, list[int]]] = []
+        self.result: Callable[[PendingWork], list[Result]] = all_done
         self.lock = threading.Lock()
 
-    def __call__(self, ticket: str, lane: Lane) -> None:
+    def __call__(self, ticket: str, lane: RepositoryKey) -> None:
         with self.lock:
             self.calls.append(ticket)
         began = time.monotonic()
@@ -140,14 +143,14 @@ class Turns:
         seqs = [each.seq for each in work.deliveries]
         with self.lock:
             self.had.append((lane, began, time.monotonic(), seqs))
-        self.queue.tickets.cancel(self.queue.ledger.end(work, self.result(work), Told()))
+        self.queue.tickets.cancel(self.queue.ledger.end(work, self.result(work), RunReport()))
 
     @property
     def seqs(self) -> list[int]:
         return [seq for _, _, _, seqs in self.had for seq in seqs]
 
 
-def all_done(work: Work) -> list[Result]:
+def all_done(work: PendingWork) -> list[Result]:
     return [Result(each.seq, "done", "memory has something to tell", said="created") for each in work.deliveries]
 
 
@@ -185,7 +188,7 @@ def queue_in_memory() -> Iterator[Queue]:
     tickets, clock = MemoryTickets(), Clock()
     ledger = MemoryLedger(tickets, now=clock)
 
-    def with_tickets(others: Tickets) -> Ledger:
+    def with_tickets(others: Tickets) -> Inbox:
         other = MemoryLedger(tickets, now=clock)
         other.tickets = others  # type: ignore[assignment]
         return other
@@ -198,14 +201,14 @@ def queue_in_database(url: str, folder: Path) -> Iterator[Queue]:
     """``url`` is that of a database that `prepare` has made."""
     database, clock = Database(url), Clock()
     tickets = DbosTickets(database)
-    ledger = DatabaseLedger(database, tickets, "one", clock)
+    ledger = DatabaseInbox(database, tickets, "one", clock)
     held = locks(database, folder / "workers")
     yield Queue(
         tickets,
         ledger,
         clock,
         lambda worker, at_once: DbosDispatch(database, worker, held, at_once),
-        lambda others: DatabaseLedger(database, others, "one", clock),
+        lambda others: DatabaseInbox(database, others, "one", clock),
         url,
         folder,
         held,

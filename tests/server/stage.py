@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bot.server import password
-from bot.server.clock import machine_clock as clock
+from bot.server import options
 from bot.server.database import Database
-from bot.server.ledger import DatabaseLedger
-from bot.server.nouns import Delivery
-from bot.server.tickets import DbosTickets
+from bot.server.database import machine_clock as clock
+from bot.server.inbox import DatabaseInbox
+from bot.server.model import Delivery
+from bot.server.queue import DbosTickets
 from tests.fakes import hooks
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
@@ -121,7 +121,7 @@ class ServerStage:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a page, asked for with the password that was made; (0, "") when nobody answers."""
         request = urllib.request.Request(f"{self.url}{path}")
-        if (made := password.place(self.data)).exists():
+        if (made := options.password_file(self.data)).exists():
             coded = base64.b64encode(f"precedent:{made.read_text(encoding='ascii').strip()}".encode())
             request.add_header("Authorization", f"Basic {coded.decode()}")
         try:
@@ -139,11 +139,11 @@ class ServerStage:
         return sent.status
 
     @contextlib.contextmanager
-    def ledger(self) -> Iterator[DatabaseLedger]:
+    def ledger(self) -> Iterator[DatabaseInbox]:
         """The server's own."""
         made = Database(self.database) if self.database else Database.within(self.data)
         try:
-            yield DatabaseLedger(made, DbosTickets(made), "stage", clock)
+            yield DatabaseInbox(made, DbosTickets(made), "stage", clock)
         finally:
             made.close()
 

@@ -13,33 +13,32 @@ import time
 from functools import partial
 from pathlib import Path
 
-from bot.doors.guarded import guarded
-from bot.doors.output import Verdict
-from bot.errors import PrecedentError
-from bot.server import run
-from bot.server.children import spawn
-from bot.server.nouns import Delivery, Lane, Result, Told, Work
+from bot.cli.output import CommandResult
+from bot.errors import PrecedentError, guarded
+from bot.server import processes
+from bot.server.model import Delivery, PendingWork, RepositoryKey, Result, RunReport
 from bot.server.options import WORKING, forget_secrets, read_options
-from bot.server.shop import Shop, Turning
+from bot.server.processes import spawn
+from bot.server.worker import RunFunctions, WorkerDependencies
 
 TURNS = "turns.jsonl"
 
 
-def turns(shop: Shop) -> Turning:
+def turns(shop: WorkerDependencies) -> RunFunctions:
     """What these turns did is in DATA/turns.jsonl: what, lane, numbers, process."""
     told = shop.options.data / TURNS
 
-    def turn(ticket: str, lane: Lane) -> None:
+    def turn(ticket: str, lane: RepositoryKey) -> None:
         with shop.slots.taken(lane.key):
             if work := shop.ledger.begin(ticket, lane, shop.clock()):
                 _tell(told, "begin", work)
-                shop.ledger.end(work, [_result(shop, each) for each in work.deliveries], Told())
+                shop.ledger.end(work, [_result(shop, each) for each in work.deliveries], RunReport())
                 _tell(told, "end", work)
 
-    return Turning(turn, lambda _: None)
+    return RunFunctions(turn, lambda _: None)
 
 
-def _result(shop: Shop, delivery: Delivery) -> Result:
+def _result(shop: WorkerDependencies, delivery: Delivery) -> Result:
     number = delivery.event.number or 0
     if 100 <= number < 200:
         time.sleep((number - 100) / 10)
@@ -51,20 +50,22 @@ def _result(shop: Shop, delivery: Delivery) -> Result:
     return Result(delivery.seq, "done", "nothing related", said="silent")
 
 
-def _tell(file: Path, what: str, work: Work) -> None:
+def _tell(file: Path, what: str, work: PendingWork) -> None:
     said = [what, work.lane.key, [each.event.number for each in work.deliveries], os.getpid()]
     with file.open("a", encoding="utf-8") as opened:
         opened.write(json.dumps(said) + "\n")
 
 
-def main() -> int | Verdict:
+def main() -> int | CommandResult:
     if sys.argv[1] == "worker":
         parent = int(sys.argv[sys.argv.index("--parent") + 1]) if "--parent" in sys.argv else 0
-        run.work(read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), guarded, turns, parent)
+        processes.work(
+            read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), guarded, turns, parent
+        )
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:
-        return run.serve(options, guarded, partial(spawn, module="tests.server.standin"))
+        return processes.serve(options, guarded, partial(spawn, module="tests.server.standin"))
     except PrecedentError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.body import LARGE_ROOM, SMALL
-from bot.server.listen import AT_ONCE
+from bot.server.web import AT_ONCE
+from bot.server.webhook import LARGE_ROOM, SMALL
 from tests.server.client import Answer, Line, delivered, head, issue_event, lines, once
 from tests.server.doorway import running
 

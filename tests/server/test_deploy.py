@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from bot.github.app import EVENTS, PERMISSIONS
-from bot.server.options import Options, is_secret, variable
-from bot.server.receive import HOUSE, TOLD
-from bot.settings import rules
+from bot.server.options import ServerOptions, is_secret, variable
+from bot.server.webhook import HOUSE, TOLD
+from bot.settings.schema import rules
 from tests.container.engine import Engine
 from tests.server.contained import IMAGE, Contained, service
 from tests.server.stage import SLUG
@@ -66,8 +66,8 @@ def test_the_address_in_the_documentation_fills_in_what_the_manifest_says(manife
 
 @pytest.mark.parametrize("path", ["deploy/compose.yml", "deploy/precedent.service", "deploy/env.example"])
 def test_every_variable_that_is_set_is_an_option(path: str) -> None:
-    known = {variable(name) for name in rules(Options)}
-    known |= {f"{variable(name)}_FILE" for name in rules(Options) if is_secret(name)}
+    known = {variable(name) for name in rules(ServerOptions)}
+    known |= {f"{variable(name)}_FILE" for name in rules(ServerOptions) if is_secret(name)}
     assert options_of(text(path)) <= known
 
 

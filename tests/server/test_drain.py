@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.nouns import Delivery
+from bot.server.model import Delivery
 from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
 from tests.server.standin import TURNS
 

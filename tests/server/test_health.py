@@ -13,17 +13,16 @@ import pytest
 import sqlalchemy as sa
 from starlette.requests import Request
 
-from bot.doors.guarded import guarded
-from bot.errors import WorldError
-from bot.server.clock import machine_clock as clock
+from bot.errors import WorldError, guarded
 from bot.server.database import Database
-from bot.server.health import APP, WORKER, Glance, checks
-from bot.server.ledger import DatabaseLedger
-from bot.server.options import Options
-from bot.server.ports import COUNTED, STATES, Ledger
-from bot.server.receive import Rules
-from bot.server.web import Shown, WebDoor
-from bot.server.writer import Writer
+from bot.server.database import machine_clock as clock
+from bot.server.health import APP, WORKER, CachedChecks, readiness_checks
+from bot.server.inbox import DatabaseInbox
+from bot.server.model import COUNTED, STATES, Inbox
+from bot.server.options import ServerOptions
+from bot.server.web import StatusRoutes, WebDoor
+from bot.server.webhook import WebhookRules
+from bot.server.writer import GroupCommitWriter
 from tests.server.memory_inbox import MemoryLedger
 from tests.server.memory_queue import MemoryTickets
 from tests.server.queues import arrival
@@ -32,18 +31,18 @@ FAULT = "GitHub does not know the key of App 7: give PRECEDENT_PRIVATE_KEY the o
 SOUND = {"slug": "precedent", "ahead": 0, "fault": ""}
 
 
-def well(folder: Path) -> tuple[MemoryLedger, Options]:
+def well(folder: Path) -> tuple[MemoryLedger, ServerOptions]:
     """A ledger of a server with nothing wrong."""
     ledger = MemoryLedger(MemoryTickets())
     ledger.pulse(APP, SOUND)
     ledger.pulse(f"{WORKER}a", {"pid": 7})
-    return ledger, Options(data=folder, app_id=7)
+    return ledger, ServerOptions(data=folder, app_id=7)
 
 
-def asked(ledger: Ledger, options: Options, page: str = "state") -> tuple[int, dict[str, bool]]:
+def asked(ledger: Inbox, options: ServerOptions, page: str = "state") -> tuple[int, dict[str, bool]]:
     """What `/status.json` answers, or ``readyz``."""
-    door = WebDoor(Rules(7, (b"x" * 16,), ""), Writer(ledger, guarded), ledger, options, clock)
-    answer = getattr(Shown(door), page)(cast("Request", None))
+    door = WebDoor(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(ledger, guarded), ledger, options, clock)
+    answer = getattr(StatusRoutes(door), page)(cast("Request", None))
     return answer.status_code, json.loads(bytes(answer.body))
 
 
@@ -71,7 +70,7 @@ def test_a_disk_without_room_is_not_ready(tmp_path: Path) -> None:
 def test_a_database_that_can_only_be_read_is_not_ready(database_url: str, tmp_path: Path) -> None:
     _, options = well(tmp_path)
     made = Database(database_url, hurry=True)
-    ledger = DatabaseLedger(made, MemoryTickets(), "web", clock)
+    ledger = DatabaseInbox(made, MemoryTickets(), "web", clock)
     assert asked(ledger, options, "readyz")[0] == 200
     _make_read_only(made)
     assert asked(ledger, options, "readyz") == (503, {"ready": False, "queue": False, "disk": True})
@@ -106,7 +105,7 @@ def test_the_log_says_it_once_and_that_it_is_over(tmp_path: Path, caplog: pytest
     ledger, options = well(tmp_path)
     caplog.set_level(logging.WARNING)
     now = [clock()]
-    glance = Glance(lambda at: checks(ledger, options, at), lambda: now[0], keep=10)
+    glance = CachedChecks(lambda at: readiness_checks(ledger, options, at), lambda: now[0], keep=10)
     for fault in (FAULT, FAULT, "", ""):
         ledger.pulse(APP, {**SOUND, "fault": fault})
         now[0] += 100
@@ -123,7 +122,7 @@ def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> Non
             raise WorldError("the connection was refused")
 
     _, options = well(tmp_path)
-    found = {check.name: check for check in checks(Away(MemoryTickets()), options, clock())}
+    found = {check.name: check for check in readiness_checks(Away(MemoryTickets()), options, clock())}
     assert [name for name, check in found.items() if check.ok] == ["disk"]
     assert found["queue"].line == "the database does not answer: the connection was refused"
 

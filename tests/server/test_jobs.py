@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from bot.github.events import Event
-from bot.server.nouns import Arrival, Lane, Result, Told
-from bot.server.options import Options
-from bot.server.run import Queue, opened
+from bot.server.model import Arrival, RepositoryKey, Result, RunReport
+from bot.server.options import ServerOptions
+from bot.server.processes import Queue, opened
 
 ROOT = Path(__file__).resolve().parents[2]
-LANE, OTHER = Lane(17, 42), Lane(17, 43)
+LANE, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
 NOON = 1_767_614_400_000
 
 
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[Queue]:
     """Three deliveries: 1 is dead, 2 and 3 wait."""
-    with opened(Options(data=tmp_path), "test") as made:
+    with opened(ServerOptions(data=tmp_path), "test") as made:
         arrivals = [
             Arrival("9:a", LANE, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
             Arrival("9:b", OTHER, Event("issue_comment", "created", 8, comment_id=5), "octo-org/other", True, NOON),
@@ -35,7 +35,9 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
         assert made.ledger.put(arrivals) == [True] * 3
         work = made.ledger.begin("9:a", LANE, NOON)
         assert work is not None
-        made.ledger.end(work, [Result(work.deliveries[0].seq, "dead", "it is not permitted: issues: write")], Told())
+        made.ledger.end(
+            work, [Result(work.deliveries[0].seq, "dead", "it is not permitted: issues: write")], RunReport()
+        )
         yield made
 
 
@@ -96,7 +98,7 @@ def test_all_dead_ones_at_once(queue: Queue, tmp_path: Path) -> None:
 def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Queue, tmp_path: Path) -> None:
     work = queue.ledger.begin("9:b", OTHER, NOON)
     assert work is not None
-    queue.ledger.end(work, [Result(work.deliveries[0].seq, "done", "")], Told())
+    queue.ledger.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
     assert queue.ledger.begin("9:c", OTHER, NOON) is not None
     assert jobs(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
     assert [row.state for row in queue.ledger.deliveries(lane=OTHER)] == ["working", "done"]

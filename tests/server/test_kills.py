@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.github.events import Event
-from bot.server.nouns import Delivery, Lane
+from bot.server.model import Delivery, RepositoryKey
 from tests.fakes.github import FakeGitHub
 from tests.server.aftermath import Kill, Sent, Turn, overlapping, pid_of, uncommented, unfinished, waits
 from tests.server.kills import campaign
@@ -30,7 +30,7 @@ def test_the_queue_alone_loses_nothing_when_processes_are_killed(tmp_path: Path,
 def test_what_is_lost_or_twice_is_seen() -> None:
     with FakeGitHub("octo-org/hello-world") as github:
         heard, unheard = Sent("9:a", github, 3, 202), Sent("9:b", github, 4, 504)
-    row = Delivery(1, "9:a", Lane(1, 2), Event("issues"), "", False, "done", 1)
+    row = Delivery(1, "9:a", RepositoryKey(1, 2), Event("issues"), "", False, "done", 1)
     assert unfinished(heard, None) == "9:a is lost"
     assert unfinished(heard, row) == ""
     assert [uncommented(heard, count) == "" for count in (0, 1, 2)] == [False, True, False]

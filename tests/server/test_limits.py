@@ -11,7 +11,7 @@ from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_ALL, OF_HISTORY, SECOND
 from bot.github.events import Event
 from tests.fakes.payloads import EventfulProject
 from tests.server.queues import LANE, Queue, arrival
-from tests.server.test_turn import half_read, reading
+from tests.server.test_reconcile import half_read, reading
 from tests.server.town import Town
 
 pytestmark = pytest.mark.slow

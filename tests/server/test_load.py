@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bot.github.events import Event
-from bot.server.nouns import Arrival, Lane, Result, Told
-from bot.server.options import Options
-from bot.server.run import opened
+from bot.server.model import Arrival, RepositoryKey, Result, RunReport
+from bot.server.options import ServerOptions
+from bot.server.processes import opened
 from tests.server.client import Answer, Sent, burst, once
 from tests.server.doorway import running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
@@ -30,7 +30,7 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
     with running(folder, "--sqlite") as (port, _), booking(folder, 2):
         sent = asyncio.run(burst(port, wanted))
         assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
-        with opened(Options(data=folder), "reader") as queue:
+        with opened(ServerOptions(data=folder), "reader") as queue:
             assert wait_until_done(queue.ledger, 120)
             return sent, examine(queue.ledger, folder, sent)
 
@@ -58,12 +58,12 @@ class Past:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.ledger = MemoryLedger(MemoryTickets())
-        lane = Lane(1, 100)
+        lane = RepositoryKey(1, 100)
         self.ledger.put([Arrival(f"7:{name}", lane, Event("issues", "opened", 1)) for name in "abc"])
         work = self.ledger.begin("7:a", lane, 2**50)
         assert work
         self.seqs = [each.seq for each in work.deliveries]
-        self.ledger.end(work, [Result(seq, "done", "") for seq in self.seqs], Told())
+        self.ledger.end(work, [Result(seq, "done", "") for seq in self.seqs], RunReport())
 
     def examined(self, *held: tuple[str, str, int, int], sent: str = "abc", lane: str = "1-100") -> Findings:
         """``held``: worker, deliveries, and from when to when; ``sent`` one after the other, each with its 202."""

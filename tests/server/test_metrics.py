@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.errors import WorldError
-from bot.server.bookkeeping import BUCKETS
-from bot.server.health import ALIVE, APP, LATE, WORKER, Check, Glance, checks, shut
+from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, close_checks, readiness_checks
+from bot.server.inbox_rules import BUCKETS
 from bot.server.metrics import DELIVERIES, QUICK, Answered, text
 from tests.server.gallery import MINUTE, NOW, OPTIONS, Days, a_day, empty
 
@@ -108,13 +108,13 @@ def named(found: list[Check]) -> dict[str, Check]:
 
 
 def test_a_server_at_work_is_ready() -> None:
-    found = checks(a_day(), OPTIONS, NOW)
+    found = readiness_checks(a_day(), OPTIONS, NOW)
     assert [check.name for check in found] == ["queue", "disk", "clock", "token", "workers"]
     assert [check for check in found if not check.ok] == []
 
 
 def test_a_new_server_waits_for_its_token_and_its_workers() -> None:
-    assert [check.name for check in checks(empty(), OPTIONS, NOW) if not check.ok] == ["token", "workers"]
+    assert [check.name for check in readiness_checks(empty(), OPTIONS, NOW) if not check.ok] == ["token", "workers"]
 
 
 @pytest.mark.parametrize(
@@ -128,42 +128,42 @@ def test_a_new_server_waits_for_its_token_and_its_workers() -> None:
 def test_what_github_told_of_us_is_looked_at(note: dict[str, str | int], name: str, line: str) -> None:
     ledger = a_day()
     ledger.pulse(APP, {"slug": "precedent", "ahead": 0} | note)
-    found = [check for check in checks(ledger, OPTIONS, NOW) if not check.ok]
+    found = [check for check in readiness_checks(ledger, OPTIONS, NOW) if not check.ok]
     assert [(check.name, check.line) for check in found] == [(name, line)]
 
 
 def test_a_worker_that_fell_silent_is_none() -> None:
     ledger = a_day()
-    assert named(checks(ledger, OPTIONS, NOW + ALIVE))["workers"].ok
-    assert not named(checks(ledger, OPTIONS, NOW + ALIVE + 1))["workers"].ok
+    assert named(readiness_checks(ledger, OPTIONS, NOW + ALIVE))["workers"].ok
+    assert not named(readiness_checks(ledger, OPTIONS, NOW + ALIVE + 1))["workers"].ok
     ledger.pulse(f"{WORKER}other", {})
-    assert named(checks(ledger, OPTIONS, NOW))["workers"].line == "2 running"
+    assert named(readiness_checks(ledger, OPTIONS, NOW))["workers"].line == "2 running"
 
 
 def test_a_token_that_nobody_asked_for_in_hours_is_none() -> None:
     later = NOW + 3 * 60 * MINUTE
-    assert "3 hours ago" in named(checks(a_day(), OPTIONS, later))["token"].line
-    assert named(checks(a_day(), replace(OPTIONS, sweep_minutes=120), later))["token"].ok
+    assert "3 hours ago" in named(readiness_checks(a_day(), OPTIONS, later))["token"].line
+    assert named(readiness_checks(a_day(), replace(OPTIONS, sweep_minutes=120), later))["token"].ok
 
 
 def test_a_delivery_that_is_due_for_long_makes_the_queue_unwell() -> None:
     ledger = a_day()
-    assert named(checks(ledger, OPTIONS, NOW + LATE - 9_000))["queue"].ok
-    late = named(checks(ledger, OPTIONS, NOW + LATE))["queue"]
+    assert named(readiness_checks(ledger, OPTIONS, NOW + LATE - 9_000))["queue"].ok
+    late = named(readiness_checks(ledger, OPTIONS, NOW + LATE))["queue"]
     assert (late.ok, "came 120 minutes ago" in late.line) == (False, True)
 
 
 def test_a_full_backlog_shuts_the_door(tmp_path: Path) -> None:
     options = replace(OPTIONS, backlog=2, data=tmp_path)
-    assert shut(empty(), options) == ""
-    assert shut(a_day(), options) == "too many deliveries wait"
-    assert not named(checks(a_day(), options, NOW))["queue"].ok
+    assert close_checks(empty(), options) == ""
+    assert close_checks(a_day(), options) == "too many deliveries wait"
+    assert not named(readiness_checks(a_day(), options, NOW))["queue"].ok
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
-    found = named(checks(a_day(), replace(OPTIONS, data=tmp_path / "gone"), NOW))["disk"]
+    found = named(readiness_checks(a_day(), replace(OPTIONS, data=tmp_path / "gone"), NOW))["disk"]
     assert (found.ok, "is it mounted?" in found.line) == (False, True)
-    assert shut(a_day(), replace(OPTIONS, data=tmp_path / "gone")).startswith("disk: ")
+    assert close_checks(a_day(), replace(OPTIONS, data=tmp_path / "gone")).startswith("disk: ")
 
 
 class Lost(Days):
@@ -177,7 +177,7 @@ class Lost(Days):
 
 
 def test_while_the_database_is_away_only_the_disk_is_known() -> None:
-    found = checks(Lost(), OPTIONS, NOW)
+    found = readiness_checks(Lost(), OPTIONS, NOW)
     assert [check.name for check in found if check.ok] == ["disk"]
     assert found[0].line == "the database does not answer: connection refused"
 
@@ -190,6 +190,6 @@ def test_a_glance_is_kept_for_a_moment() -> None:
         return [Check("queue", True, str(now))]
 
     times = iter((1_000, 2_999, 3_000, 500))
-    glance = Glance(look, lambda: next(times), 2_000)
+    glance = CachedChecks(look, lambda: next(times), 2_000)
     assert [glance.now()[0].line for _ in range(4)] == ["1000", "1000", "3000", "500"]
     assert looked == [1_000, 3_000, 500]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.nouns import Lane
+from bot.server.model import RepositoryKey
 from tests.fakes.payloads import EventfulProject
 from tests.server.town import Town
 
@@ -28,7 +28,7 @@ class Scene:
     town: Town
     ours: EventfulProject
     number: int
-    lane: Lane
+    lane: RepositoryKey
     stranger: tuple[EventfulProject, int] | None = None
 
     @property

@@ -14,7 +14,7 @@ from bot.server.options import (
     REQUIRED,
     WORKING,
     Misconfigured,
-    Options,
+    ServerOptions,
     forget_secrets,
     is_secret,
     packed,
@@ -22,7 +22,7 @@ from bot.server.options import (
     secret_names,
     variable,
 )
-from bot.settings import rules
+from bot.settings.schema import rules
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEAsEcReT\n" * 20 + "-----END RSA PRIVATE KEY-----"
@@ -181,7 +181,7 @@ def test_secrets_are_taken_out_of_the_environment() -> None:
 )
 def test_what_is_packed_for_a_worker_is_the_same_again(more: dict[str, str]) -> None:
     options = read_options(NEEDED | more)
-    unused = {name: getattr(Options(), name) for name in RECEIVING}
+    unused = {name: getattr(ServerOptions(), name) for name in RECEIVING}
     assert read_options(packed(options), required=WORKING) == replace(options, **unused)
 
 
@@ -205,7 +205,7 @@ def test_every_option_is_in_the_documentation_as_it_is() -> None:
     page = (ROOT / "docs/self-hosting.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `(PRECEDENT_[A-Z_]+)` \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
     expected = []
-    for name, (rule, default) in rules(Options).items():
+    for name, (rule, default) in rules(ServerOptions).items():
         files = ", or a file" if is_secret(name) else ""
         flags = f", `--{name.replace('_', '-')}`" if name in FLAGS else ""
         given = "required" if name in REQUIRED else "none" if default == "" else f"`{default}`"
@@ -216,7 +216,7 @@ def test_every_option_is_in_the_documentation_as_it_is() -> None:
 def test_the_example_of_an_environment_can_be_used() -> None:
     lines = (ROOT / "deploy/env.example").read_text(encoding="utf-8").splitlines()
     given = dict(line.removeprefix("#").split("=", 1) for line in lines if re.match(r"#?PRECEDENT_", line))
-    known = {variable(name) for name in rules(Options)} | {f"{variable(name)}_FILE" for name in secret_names()}
+    known = {variable(name) for name in rules(ServerOptions)} | {f"{variable(name)}_FILE" for name in secret_names()}
     assert set(given) <= known
     plain = {name: text for name, text in given.items() if not name.endswith("_FILE") and text}
     assert read_options(NEEDED | plain)

@@ -11,15 +11,14 @@ from itertools import pairwise
 import pytest
 
 from bot.server.database import Database
-from bot.server.locks import locks
-from bot.server.nouns import Lane, Result
-from bot.server.ports import Dispatch, Ledger, Tickets
+from bot.server.leases import locks
+from bot.server.model import Dispatch, Inbox, RepositoryKey, Result, Tickets
 from tests.server.queues import LANE, Losing, Queue, Turns, arrival, settled, until
 
 
 def test_it_is_what_the_ports_say(queue: Queue) -> None:
     tickets: Tickets = queue.tickets
-    ledger: Ledger = queue.ledger
+    ledger: Inbox = queue.ledger
     dispatch: Dispatch = queue.dispatch("one", 1)
     assert (tickets.live(), ledger.deliveries(), dispatch.stop(0)) == (frozenset(), [], True)
 
@@ -39,7 +38,7 @@ def test_a_lane_is_done_in_the_order_of_arrival_whatever_the_ids_are(queue: Queu
 @pytest.mark.slow
 def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) -> None:
     turns = Turns(queue, seconds=0.3)
-    lanes = [Lane(7, number) for number in (1, 2, 3, 4)]
+    lanes = [RepositoryKey(7, number) for number in (1, 2, 3, 4)]
     with queue.working(turns):
         for number in range(3):
             queue.ledger.put([arrival(f"{lane.key}/{number}", lane) for lane in lanes])
@@ -56,7 +55,7 @@ def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) ->
 def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
     turns = Turns(queue, seconds=0.3)
     with queue.working(turns, at_once=2):
-        queue.ledger.put([arrival(str(number), Lane(7, number)) for number in range(1, 8)])
+        queue.ledger.put([arrival(str(number), RepositoryKey(7, number)) for number in range(1, 8)])
         settled(queue)
     edges = sorted([(began, 1) for _, began, _, _ in turns.had] + [(ended, -1) for _, _, ended, _ in turns.had])
     running, most = 0, 0
@@ -125,7 +124,7 @@ def test_a_ticket_that_is_delayed_comes_at_its_time(queue: Queue) -> None:
     with queue.working(lambda ticket, lane: came.append((ticket, time.monotonic()))):
         began = time.monotonic()
         queue.add("9:late", LANE, delay=2.5)
-        queue.add("9:now", Lane(7, 71))
+        queue.add("9:now", RepositoryKey(7, 71))
         assert queue.tickets.live() == {LANE.key, "7-71"}
         until(lambda: len(came) == 2)
     assert [ticket for ticket, _ in came] == ["9:now", "9:late"]
@@ -137,7 +136,7 @@ def test_a_ticket_that_is_cancelled_never_comes(queue: Queue) -> None:
     came: list[str] = []
     for name in ("9:a", "9:b"):
         queue.add(name, LANE)
-    queue.add("9:later", Lane(7, 71), delay=0.1)
+    queue.add("9:later", RepositoryKey(7, 71), delay=0.1)
     queue.tickets.cancel(["9:a", "9:later", "9:nobody-knows"])
     with queue.working(lambda ticket, lane: came.append(ticket)):
         until(lambda: came)
@@ -149,7 +148,7 @@ def test_a_ticket_that_is_cancelled_never_comes(queue: Queue) -> None:
 def test_a_ticket_that_is_being_worked_on_keeps_its_lane_when_it_is_cancelled(queue: Queue) -> None:
     begun, go_on, came = threading.Event(), threading.Event(), list[str]()
 
-    def run(ticket: str, lane: Lane) -> None:
+    def run(ticket: str, lane: RepositoryKey) -> None:
         came.append(ticket)
         begun.set()
         go_on.wait(10)
@@ -168,7 +167,7 @@ def test_a_ticket_that_is_being_worked_on_keeps_its_lane_when_it_is_cancelled(qu
 def test_a_delivery_and_its_ticket_are_kept_or_neither(queue: Queue) -> None:
     ledger = queue.with_tickets(Losing(queue.tickets, after=1))  # type: ignore[arg-type]
     with pytest.raises(ConnectionError):
-        ledger.put([arrival("a"), arrival("b", Lane(7, 71))])
+        ledger.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
     assert (queue.ledger.deliveries(), ledger.deliveries(), queue.tickets.live()) == ([], [], frozenset())
     assert queue.ledger.put([arrival("a")]) == [True]
 
@@ -210,7 +209,7 @@ def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
     others = locks(Database(queue.url), queue.folder / "workers")
     turns = Turns(queue)
     assert others.take(f"lane-{LANE.key}")
-    queue.ledger.put([arrival("a"), arrival("b", Lane(7, 71))])
+    queue.ledger.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
     with queue.working(turns) as dispatch:
         until(lambda: turns.calls)
         time.sleep(0.5)
@@ -224,7 +223,7 @@ def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
 def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> None:
     begun, go_on, came = threading.Event(), threading.Event(), list[str]()
 
-    def run(ticket: str, lane: Lane) -> None:
+    def run(ticket: str, lane: RepositoryKey) -> None:
         came.append(ticket)
         begun.set()
         go_on.wait(10)
@@ -233,7 +232,7 @@ def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> 
         queue.add("9:a", LANE)
         assert begun.wait(10)
         assert dispatch.stop(0.2) is False
-        queue.add("9:b", Lane(7, 71))
+        queue.add("9:b", RepositoryKey(7, 71))
         go_on.set()
         assert dispatch.stop(5) is True
         time.sleep(0.7)
@@ -243,8 +242,8 @@ def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> 
 @pytest.mark.slow
 def test_a_lane_whose_ticket_was_lost_is_found_and_called_again(queue: Queue) -> None:
     turns = Turns(queue)
-    queue.ledger.put([arrival("a", received_at=100), arrival("b", Lane(7, 71), received_at=100)])
-    queue.ledger.put([arrival("young", Lane(7, 72), received_at=900)])
+    queue.ledger.put([arrival("a", received_at=100), arrival("b", RepositoryKey(7, 71), received_at=100)])
+    queue.ledger.put([arrival("young", RepositoryKey(7, 72), received_at=900)])
     queue.tickets.cancel(["9:a", "9:young"])
     assert queue.tickets.live() == {"7-71"}
     assert queue.ledger.mend(queue.tickets.live(), 500) == 1
@@ -279,7 +278,9 @@ def test_order_holds_for_many_lanes_with_failures(queue: Queue) -> None:
     ]
     with queue.working(turns):
         for number in range(40):
-            queue.ledger.put([arrival(str(uuid.UUID(int=chance.getrandbits(128))), Lane(7, number % 5 + 1), number)])
+            queue.ledger.put(
+                [arrival(str(uuid.UUID(int=chance.getrandbits(128))), RepositoryKey(7, number % 5 + 1), number)]
+            )
         settled(queue)
     for lane in {turn[0] for turn in turns.had}:
         firsts = list(dict.fromkeys(seq for of, _, _, seqs in turns.had if of == lane for seq in seqs))

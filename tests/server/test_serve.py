@@ -19,14 +19,12 @@ from types import SimpleNamespace
 import pytest
 
 from bot.errors import UserError, WorldError
-from bot.github.app import EVENTS, PERMISSIONS
+from bot.github.app import EVENTS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
-from bot.github.installed import AppInfo
-from bot.server import password
-from bot.server.date import ahead
-from bot.server.health import SPARE
-from bot.server.options import Misconfigured, Options
-from bot.server.startup import SPACE, Finding, Outside, examine, filesystem, refuse
+from bot.server import options as password
+from bot.server.health import SPARE, ahead
+from bot.server.options import Misconfigured, ServerOptions
+from bot.server.startup_check import SPACE, Outside, StartupProblem, examine, filesystem, refuse
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
 from tests.github.keys import key_pair
@@ -53,8 +51,8 @@ def signs(text: str) -> dict[str, str]:
     return found
 
 
-def findings(folder: Path, outside: Outside, **options: object) -> dict[str, Finding]:
-    given = replace(Options(app_id=APP, data=folder), **options)  # type: ignore[arg-type]
+def findings(folder: Path, outside: Outside, **options: object) -> dict[str, StartupProblem]:
+    given = replace(ServerOptions(app_id=APP, data=folder), **options)  # type: ignore[arg-type]
     return {each.name: each for each in examine(given, outside) if each.level != "ok"}
 
 
@@ -86,7 +84,7 @@ def test_the_check_of_what_is_well_says_so_and_ends(stage: ServerStage) -> None:
     assert set(signs(done.stdout).values()) == {"+"}
     assert signs(done.stdout).keys() == {"git", "data", "disk", "database", "app", "clock", "port"}
     assert f"{SLUG}[bot]" in done.stdout
-    assert not password.place(stage.data).exists()
+    assert not password.password_file(stage.data).exists()
 
 
 def test_a_check_without_any_option_names_all_that_are_needed(stage: ServerStage) -> None:
@@ -152,7 +150,7 @@ def test_what_is_well_has_nothing_to_mend(tmp_path: Path) -> None:
 def test_what_github_says_of_the_app(
     info: AppInfo | Exception, name: str, level: str, said: str, tmp_path: Path
 ) -> None:
-    assert findings(tmp_path, outside(info)) == {name: Finding(name, level, said)}  # type: ignore[arg-type]
+    assert findings(tmp_path, outside(info)) == {name: StartupProblem(name, level, said)}  # type: ignore[arg-type]
 
 
 def test_more_rights_than_needed_are_not_found_fault_with(tmp_path: Path) -> None:
@@ -241,7 +239,11 @@ def test_the_kind_of_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path
 
 
 def test_what_is_wrong_ends_the_start_before_what_is_away() -> None:
-    wrong, away, warning = (Finding("a", "wrong", "x"), Finding("b", "away", "y"), Finding("c", "warning", "z"))
+    wrong, away, warning = (
+        StartupProblem("a", "wrong", "x"),
+        StartupProblem("b", "away", "y"),
+        StartupProblem("c", "warning", "z"),
+    )
     with pytest.raises(Misconfigured) as met:
         refuse([away, wrong, warning])
     assert met.value.faults == ("b: y", "a: x")
@@ -254,14 +256,14 @@ def test_what_is_wrong_ends_the_start_before_what_is_away() -> None:
 
 
 def test_the_password_is_made_once_for_nobody_else_and_known_again(tmp_path: Path) -> None:
-    assert password.kept(tmp_path) == ""
-    found = password.made(tmp_path)
+    assert password.stored_password(tmp_path) == ""
+    found = password.new_password(tmp_path)
     assert len(base64.urlsafe_b64decode(found)) * 8 >= 128
-    assert password.place(tmp_path).stat().st_mode & 0o777 == 0o600
-    assert password.kept(tmp_path) == found
+    assert password.password_file(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert password.stored_password(tmp_path) == found
     with pytest.raises(WorldError, match="cannot be made"):
-        password.made(tmp_path)
-    assert password.kept(tmp_path) == found
+        password.new_password(tmp_path)
+    assert password.stored_password(tmp_path) == found
 
 
 @pytest.mark.parametrize(
@@ -274,16 +276,16 @@ def test_the_password_is_made_once_for_nobody_else_and_known_again(tmp_path: Pat
     ],
 )
 def test_a_file_without_a_password_is_refused_with_the_remedy(content: bytes, said: str, tmp_path: Path) -> None:
-    file = password.place(tmp_path)
+    file = password.password_file(tmp_path)
     file.write_bytes(content)
     found = findings(tmp_path, outside())["status page"]
-    assert found == Finding("status page", "wrong", f"{file} {said}: {password.REMEDY}")
+    assert found == StartupProblem("status page", "wrong", f"{file} {said}: {password.REMEDY}")
     assert findings(tmp_path, outside(), status_password="another, which is given") == {}
 
 
 @pytest.mark.parametrize("kind", ["link", "link to nothing", "folder", "pipe"])
 def test_what_somebody_else_put_in_its_place_is_not_followed(kind: str, tmp_path: Path) -> None:
-    file, elsewhere = password.place(tmp_path), tmp_path / "elsewhere"
+    file, elsewhere = password.password_file(tmp_path), tmp_path / "elsewhere"
     if kind == "folder":
         file.mkdir()
     elif kind == "pipe":
@@ -293,16 +295,16 @@ def test_what_somebody_else_put_in_its_place_is_not_followed(kind: str, tmp_path
     if kind == "link":
         elsewhere.write_text("a password that others know", encoding="ascii")
     with pytest.raises(UserError, match=re.escape(password.REMEDY)):
-        password.kept(tmp_path)
+        password.stored_password(tmp_path)
     with pytest.raises(WorldError):
-        password.made(tmp_path)
+        password.new_password(tmp_path)
     assert elsewhere.exists() == (kind == "link")
 
 
 @pytest.mark.slow
 def test_the_server_keeps_its_password_over_a_restart_and_tells_only_where_it_is(stage: ServerStage) -> None:
     stage.start(workers=0)
-    file = password.place(stage.data)
+    file = password.password_file(stage.data)
     made = file.read_text(encoding="ascii")
     assert file.stat().st_mode & 0o777 == 0o600
     assert stage.get("/")[0] == stage.get("/metrics")[0] == 200
@@ -322,7 +324,7 @@ def test_one_that_is_given_is_the_only_one(stage: ServerStage, monkeypatch: pyte
     given = stage.environ() | {"PRECEDENT_STATUS_PASSWORD": "open sesame, please"}
     monkeypatch.setattr(stage, "environ", lambda: given)
     stage.start(workers=0)
-    assert not password.place(stage.data).exists()
+    assert not password.password_file(stage.data).exists()
     assert (asked(stage), asked(stage, "precedent:open sesame, please")) == (401, 200)
     stage.stop()
     assert "sesame" not in stage.told()
@@ -331,7 +333,7 @@ def test_one_that_is_given_is_the_only_one(stage: ServerStage, monkeypatch: pyte
 @pytest.mark.slow
 def test_a_planted_link_keeps_the_server_from_starting(stage: ServerStage) -> None:
     stage.data.mkdir()
-    password.place(stage.data).symlink_to(stage.folder / "webhook-secret")
+    password.password_file(stage.data).symlink_to(stage.folder / "webhook-secret")
     done = stage.run("serve")
     assert done.returncode == 2
     assert "status-password cannot be read (it is a link): remove it" in done.stderr
@@ -351,7 +353,7 @@ def asked(stage: ServerStage, credentials: str = "") -> int:
 def test_a_signal_while_the_event_is_being_waited_for_stops_the_server_and_holds_up_nobody() -> None:
     program = """
 import signal
-from bot.server.run import _stopped_by_signals
+from bot.server.processes import _stopped_by_signals
 stop = _stopped_by_signals()
 with stop._cond:  # as within a wait of the main thread
     signal.raise_signal(signal.SIGTERM)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.nouns import Lane
+from bot.server.model import RepositoryKey
 from tests.server.town import Town
 
 PROMISE = timedelta(seconds=200)
@@ -55,7 +55,7 @@ def test_what_was_queued_before_a_rename_goes_to_the_renamed_one_not_to_its_name
     assert [len(town.comments(ours, each)) for each in (first, second)] == [1, 1]
     assert "PostgreSQL" in town.comments(ours, second)[0]
     assert town.comments(namesake, strange) == []
-    assert town.here.register.lane(Lane(number, ours.repo.id)).name == "octo-org/renamed"
+    assert town.here.register.lane(RepositoryKey(number, ours.repo.id)).name == "octo-org/renamed"
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_a_transferred_repository_takes_its_memory_along(town: Town) -> None:
     later = town.ask(ours)
     town.settle()
     assert [len(town.comments(ours, each)) for each in (2, queued, later)] == [1, 1, 1]
-    assert [row.lane for row in town.here.register.lanes()] == [Lane(taker, ours.repo.id)]
+    assert [row.lane for row in town.here.register.lanes()] == [RepositoryKey(taker, ours.repo.id)]
     assert town.kept() == {f"{taker}-{ours.repo.id}"}
 
 

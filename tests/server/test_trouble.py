@@ -16,21 +16,17 @@ from typing import Any, cast
 import pytest
 import sqlalchemy as sa
 
-from bot.doors.guarded import guarded
-from bot.errors import WorldError
-from bot.server.clock import machine_clock as clock
-from bot.server.clones import Clones
+from bot.errors import WorldError, guarded
+from bot.server.clone_cache import CloneCache
 from bot.server.database import Database
-from bot.server.ledger import DatabaseLedger
-from bot.server.nouns import Lane
-from bot.server.options import Options
-from bot.server.pace import Pace
-from bot.server.ports import Tokens
-from bot.server.shop import Shop
-from bot.server.slots import Slots
-from bot.server.tickets import DbosTickets, prepare
-from bot.server.turn import turn
-from bot.server.visit import Desk, Where
+from bot.server.database import machine_clock as clock
+from bot.server.inbox import DatabaseInbox
+from bot.server.model import RepositoryKey, Tokens
+from bot.server.options import ServerOptions
+from bot.server.queue import DbosTickets, prepare
+from bot.server.rate_limiter import RateLimiter
+from bot.server.reconcile import GitHubSite, RunDependencies, reconcile
+from bot.server.worker import RunSemaphore, WorkerDependencies
 from tests.fakes.state import from_epoch
 from tests.server import postgres
 from tests.server.memory_inbox import MemoryLedger
@@ -45,15 +41,15 @@ SETTLED = 600.0
 DISK = 1300 * 2**20
 
 
-def fill(ledger: DatabaseLedger) -> None:
+def fill(ledger: DatabaseInbox) -> None:
     for number in range(1, 100):
-        ledger.put([arrival(f"{number}-{each}", Lane(number, each)) for each in range(1, 20)])
+        ledger.put([arrival(f"{number}-{each}", RepositoryKey(number, each)) for each in range(1, 20)])
 
 
 def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_part(tmp_path: Path) -> None:
     database, limit = Database.within(tmp_path), [2**30]
     prepare(database, tmp_path)
-    ledger = DatabaseLedger(database, DbosTickets(database), "one", Clock())
+    ledger = DatabaseInbox(database, DbosTickets(database), "one", Clock())
 
     def bound(connection: Any, *_: object) -> None:
         connection.execute(f"pragma max_page_count = {limit[0]}")
@@ -73,7 +69,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
 def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than_github_waits(tmp_path: Path) -> None:
     database = Database.within(tmp_path, hurry=True)
     prepare(database, tmp_path)
-    ledger = DatabaseLedger(database, DbosTickets(database), "web", Clock())
+    ledger = DatabaseInbox(database, DbosTickets(database), "web", Clock())
     ledger.put([arrival("before")])
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite", isolation_level=None)) as other:
         other.execute("begin immediate")
@@ -99,7 +95,7 @@ class Away(MemoryLedger):
             raise WorldError("the connection was refused")
         return super().register()
 
-    def put_off(self, ticket: str, lane: Lane, seconds: float) -> None:
+    def put_off(self, ticket: str, lane: RepositoryKey, seconds: float) -> None:
         if not self.back.is_set():
             raise WorldError("the connection was refused")
         super().put_off(ticket, lane, seconds)
@@ -109,10 +105,12 @@ class Away(MemoryLedger):
 def test_a_turn_keeps_its_ticket_until_the_lane_has_another(tmp_path: Path) -> None:
     tickets, stop = MemoryTickets(), threading.Event()
     ledger, tokens = Away(tickets), cast("Tokens", None)
-    where = Where("", "", "precedent[bot]", "app")
-    desk = Desk(ledger, tokens, Clones(tmp_path, 1), Pace(6, clock), where, stop, clock, guarded)
-    shop = Shop(Options(), ledger, tickets, tokens, "precedent[bot]", Slots(1), stop, guarded)
-    thread = threading.Thread(target=turn, args=("9:a", LANE, shop, desk), daemon=True)
+    where = GitHubSite("", "", "precedent[bot]", "app")
+    desk = RunDependencies(ledger, tokens, CloneCache(tmp_path, 1), RateLimiter(6, clock), where, stop, clock, guarded)
+    shop = WorkerDependencies(
+        ServerOptions(), ledger, tickets, tokens, "precedent[bot]", RunSemaphore(1), stop, guarded
+    )
+    thread = threading.Thread(target=reconcile, args=("9:a", LANE, shop, desk), daemon=True)
     thread.start()
     time.sleep(0.5)
     assert thread.is_alive(), "nobody would look at the lane any more"

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from bot.errors import UserError
-from bot.server import listen
-from bot.server.body import SMALL, Room
-from bot.server.nouns import Refused
+from bot.server import web
+from bot.server.model import Refused
 from bot.server.web import knows
+from bot.server.webhook import SMALL, BodyBudget
 from tests.server.client import PASSWORD, Answer, burst, delivered, head, issue_event, knowing, lines, once, signature
 from tests.server.doorway import running
 
@@ -169,7 +169,7 @@ def read_all(messages: list[dict[str, object]], length: int, seconds: float = 1)
         return messages.pop(0)
 
     async def story() -> bytes | Refused:
-        async with Room().body(length, "192.0.2.7", receive, seconds) as found:
+        async with BodyBudget().body(length, "192.0.2.7", receive, seconds) as found:
             return found
 
     return asyncio.run(story())
@@ -192,7 +192,7 @@ def test_a_body_that_ends_early_or_grows_is_refused() -> None:
 
 
 def test_large_bodies_have_room_of_their_own() -> None:
-    async def take(room: Room, length: int) -> int:
+    async def take(room: BodyBudget, length: int) -> int:
         async with room.body(length, "192.0.2.7", lambda: asyncio.sleep(0, part(b"a" * length, more=False))) as found:
             if isinstance(found, Refused):
                 return found.status
@@ -200,9 +200,9 @@ def test_large_bodies_have_room_of_their_own() -> None:
             return await take(room, SMALL) if len(fixed) == 1 else 202
 
     fixed: list[bytes] = []
-    assert asyncio.run(take(Room(2 * SMALL, 4 * SMALL), 2 * SMALL)) == 202
+    assert asyncio.run(take(BodyBudget(2 * SMALL, 4 * SMALL), 2 * SMALL)) == 202
     fixed.clear()
-    assert asyncio.run(take(Room(SMALL, 4 * SMALL), 2 * SMALL)) == 503, "half of the room is for one peer"
+    assert asyncio.run(take(BodyBudget(SMALL, 4 * SMALL), 2 * SMALL)) == 503, "half of the room is for one peer"
 
 
 def test_a_large_delivery_is_taken(server: tuple[int, int]) -> None:
@@ -316,15 +316,15 @@ def test_refusals_are_counted_under_no_name_of_the_senders_choosing(server: tupl
 
 
 def test_a_port_that_is_taken_is_told_with_a_remedy() -> None:
-    with listen.bound("127.0.0.1", 0) as taken:
+    with web.bound("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} .*choose another --port"):
-            listen.bound("127.0.0.1", port)
+            web.bound("127.0.0.1", port)
 
 
 def test_an_address_of_version_6_is_listened_on() -> None:
-    with listen.bound("::1", 0) as door:
+    with web.bound("::1", 0) as door:
         assert door.getsockname()[0] == "::1"
 
 

@@ -11,20 +11,17 @@ from dataclasses import replace
 
 import pytest
 
-from bot.doors.guarded import guarded
-from bot.errors import WorldError
+from bot.errors import WorldError, guarded
 from bot.github.events import Event
-from bot.server.nouns import Arrival, Lane, Result, Told
-from bot.server.ports import Note
-from bot.server.slots import HANGING, Slots
-from bot.server.worker import LOST, Ended, Post, Rounds, Worker
+from bot.server.model import Arrival, Note, RepositoryKey, Result, RunReport
+from bot.server.worker import HANGING, LOST, Ended, LeaderTasks, RunSemaphore, Worker, WorkerSetup
 from tests.server.memory_inbox import MemoryLedger
 from tests.server.memory_queue import MemoryDispatch, MemoryGuard, MemoryTickets
 
-LANE = Lane(17, 4)
+LANE = RepositoryKey(17, 4)
 
 
-def arrival(number: int, lane: Lane = LANE) -> Arrival:
+def arrival(number: int, lane: RepositoryKey = LANE) -> Arrival:
     return Arrival(f"1:{number}", lane, Event("issues", "opened", number))
 
 
@@ -39,25 +36,27 @@ class House:
         self.stop = threading.Event()
         self.held = threading.Event()
         self.swept: list[float] = []
-        self.slots = Slots(2)
+        self.slots = RunSemaphore(2)
 
     def guard(self, name: str) -> MemoryGuard:
         return MemoryGuard(name, self.places, self.workers)
 
-    def turn(self, ticket: str, lane: Lane) -> None:
+    def turn(self, ticket: str, lane: RepositoryKey) -> None:
         with self.slots.taken(lane.key):
             work = self.ledger.begin(ticket, lane, time.time_ns() // 1_000_000)
             while not self.held.is_set() and lane.repository == 99:
                 time.sleep(0.01)
             if work:
-                self.ledger.end(work, [Result(each.seq, "done", "nothing related") for each in work.deliveries], Told())
+                self.ledger.end(
+                    work, [Result(each.seq, "done", "nothing related") for each in work.deliveries], RunReport()
+                )
 
-    def post(self, name: str = "a") -> Post:
+    def post(self, name: str = "a") -> WorkerSetup:
         dispatch = MemoryDispatch(self.tickets, name)
-        return Post(self.guard(name), dispatch, self.ledger, self.turn, self.slots, guarded)
+        return WorkerSetup(self.guard(name), dispatch, self.ledger, self.turn, self.slots, guarded)
 
-    def worker(self, post: Post | None = None, parent: int = 0) -> Worker:
-        rounds = Rounds(lambda: self.swept.append(time.monotonic()), 15, guarded)
+    def worker(self, post: WorkerSetup | None = None, parent: int = 0) -> Worker:
+        rounds = LeaderTasks(lambda: self.swept.append(time.monotonic()), 15, guarded)
         return Worker(post or self.post(), rounds, self.stop, parent)
 
 
@@ -85,7 +84,7 @@ def alive(worker: Worker) -> tuple[threading.Thread, list[object]]:
 
 def test_what_waits_is_done_and_the_end_is_clean() -> None:
     house = House()
-    house.ledger.put([arrival(1), arrival(2), arrival(3, Lane(17, 5))])
+    house.ledger.put([arrival(1), arrival(2), arrival(3, RepositoryKey(17, 5))])
     thread, ended = alive(house.worker())
     until(lambda: house.ledger.counts().get("done") == 3)
     house.stop.set()
@@ -136,8 +135,8 @@ def test_who_has_lost_its_place_ends_at_once() -> None:
 def test_a_turn_that_hangs_ends_the_worker() -> None:
     house = House()
     now = [0.0]
-    house.slots = Slots(2, lambda: now[0])
-    house.ledger.put([arrival(1, Lane(17, 99))])
+    house.slots = RunSemaphore(2, lambda: now[0])
+    house.ledger.put([arrival(1, RepositoryKey(17, 99))])
     thread, ended = alive(house.worker())
     until(lambda: house.slots.busy == 1)
     now[0] = HANGING - 1
@@ -158,7 +157,7 @@ def test_a_worker_drains_when_who_started_it_is_gone() -> None:
 
 def test_a_turn_that_does_not_end_is_left_for_others() -> None:
     house = House()
-    house.ledger.put([arrival(1, Lane(17, 99))])
+    house.ledger.put([arrival(1, RepositoryKey(17, 99))])
     worker = house.worker()
     worker.drain = 0.3
     thread, ended = alive(worker)
@@ -191,7 +190,7 @@ def test_a_round_begins_when_it_is_time_and_never_beside_another() -> None:
         begun.append(1)
         go.wait(10)
 
-    rounds = Rounds(chore, minutes=1, guarded=guarded)
+    rounds = LeaderTasks(chore, minutes=1, guarded=guarded)
     for now in (0.0, 50.0, 70.0):
         rounds.go(now)
         until(lambda: begun)
@@ -223,7 +222,7 @@ def test_a_database_that_is_away_for_a_while_ends_no_worker() -> None:
 
 
 def test_slots_are_given_back_whatever_happens() -> None:
-    slots = Slots(1, lambda: 5.0)
+    slots = RunSemaphore(1, lambda: 5.0)
     with contextlib.suppress(ValueError), slots.taken("17-4"):
         assert slots.longest() == ("17-4", 0.0)
         raise ValueError

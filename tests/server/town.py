@@ -7,17 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bot.doors.guarded import guarded
+from bot.errors import guarded
 from bot.github.events import Event
-from bot.server.clones import Clones
-from bot.server.nouns import Arrival, Delivery, Instant, Lane, TurnRow
-from bot.server.options import Options
-from bot.server.pace import Pace
-from bot.server.ports import Ledger, Tickets
-from bot.server.shop import Shop
-from bot.server.slots import Slots
-from bot.server.turn import turn
-from bot.server.visit import Desk, Where
+from bot.server.clone_cache import CloneCache
+from bot.server.model import Arrival, Delivery, Inbox, Instant, RepositoryKey, RunRow, Tickets
+from bot.server.options import ServerOptions
+from bot.server.rate_limiter import RateLimiter
+from bot.server.reconcile import GitHubSite, RunDependencies, reconcile
+from bot.server.worker import RunSemaphore, WorkerDependencies
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject
@@ -51,7 +48,7 @@ class Town:
     The ledger is one in memory unless a queue is given. ``asked`` is told of every request, to the API and of git.
     """
 
-    def __init__(self, folder: Path, tickets: Tickets | None = None, ledger: Ledger | None = None) -> None:
+    def __init__(self, folder: Path, tickets: Tickets | None = None, ledger: Inbox | None = None) -> None:
         self.folder = folder
         self.git = GitServer(folder / "git")
         self.github = FakeGitHub(FIRST, None, site=self.git.url)
@@ -63,10 +60,10 @@ class Town:
         self.stop = threading.Event()
         self.waits = Waits(self)
         self.clones = folder / "clones"
-        where = Where(self.github.url, self.git.url, LOGIN, "app")
-        pace = Pace(6, self.here.clock, self.waits)
-        self.desk = Desk(
-            self.here.ledger, self.here.tokens, Clones(self.clones, 100), pace, where, self.stop, self.here.clock,
+        where = GitHubSite(self.github.url, self.git.url, LOGIN, "app")
+        pace = RateLimiter(6, self.here.clock, self.waits)
+        self.desk = RunDependencies(
+            self.here.ledger, self.here.tokens, CloneCache(self.clones, 100), pace, where, self.stop, self.here.clock,
             guarded, write_gap=0.0,
         )  # fmt: skip
 
@@ -136,13 +133,15 @@ class Town:
             for lane in lanes:
                 self.turn(lane)
 
-    def turn(self, lane: Lane) -> None:
-        turn("ticket", lane, self.shop, self.desk)
+    def turn(self, lane: RepositoryKey) -> None:
+        reconcile("ticket", lane, self.shop, self.desk)
 
     @property
-    def shop(self) -> Shop:
-        options = Options(app_id=APP, data=self.folder, api_url=self.github.url, server_url=self.git.url)
-        return Shop(options, self.desk.ledger, self.here.tickets, self.here.tokens, LOGIN, Slots(1), self.stop, guarded)
+    def shop(self) -> WorkerDependencies:
+        options = ServerOptions(app_id=APP, data=self.folder, api_url=self.github.url, server_url=self.git.url)
+        return WorkerDependencies(
+            options, self.desk.ledger, self.here.tickets, self.here.tokens, LOGIN, RunSemaphore(1), self.stop, guarded
+        )
 
     def pass_time(self, seconds: float) -> None:
         self.here.clock.now += round(seconds * 1000)
@@ -152,23 +151,23 @@ class Town:
 
     # -- what came of it -------------------------------------------------------------------------------------------
 
-    def lane(self, project: EventfulProject) -> Lane:
+    def lane(self, project: EventfulProject) -> RepositoryKey:
         found = self.github.apps.where(project.repo.id)
         assert found is not None, f"no App sees {project.repo.full_name}"
-        return Lane(found[1], project.repo.id)
+        return RepositoryKey(found[1], project.repo.id)
 
     def row(self, project: EventfulProject, number: int) -> Delivery:
         """The last delivery about an issue."""
         rows = self.here.rows(self.lane(project))
         return [each for each in rows if each.event.number == number][-1]
 
-    def states(self, lane: Lane) -> list[tuple[str, str]]:
+    def states(self, lane: RepositoryKey) -> list[tuple[str, str]]:
         """What became of the deliveries of people's doing in a lane: state and reason."""
         return [(each.state, each.reason) for each in self.here.rows(lane) if each.event.number]
 
-    def done(self, lane: Lane | None = None) -> list[TurnRow]:
+    def done(self, lane: RepositoryKey | None = None) -> list[RunRow]:
         """The turns that deliveries had last, the earliest first."""
-        ledger, found = self.here.ledger, dict[str, TurnRow]()
+        ledger, found = self.here.ledger, dict[str, RunRow]()
         for each in ledger.deliveries(lane=lane, limit=1000):
             told = ledger.delivery(each.seq)
             if told and told[1]:

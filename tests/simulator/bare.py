@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.memory.paths import below
+from bot.files import below
 
 SETTINGS = {
     "receive.unpackLimit": "100000",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bot.comment.seal import read_seal
-from bot.voice import NOTHING
+from bot.comment.marker import read_seal
+from bot.pipeline.outbox import NOTHING
 from tests.fakes.state import Comment
 from tests.simulator.eye import OURS
 from tests.simulator.scene import Scene, is_mine

@@ -8,16 +8,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.comment.seal import read_seal
-from bot.github.threads import Own
-from bot.memory.families import ANSWERS, WISHES
-from bot.voice import NOTHING
+from bot.comment.marker import read_seal
+from bot.github.threads import OwnCommentRule
+from bot.memory.shards import ANSWERS, REQUESTS
+from bot.pipeline.outbox import NOTHING
 from tests.fakes.github import FakeGitHub
 from tests.fakes.service import Sent
 from tests.fakes.state import BOT_LOGIN
 from tests.simulator.bare import Bare
 
-OURS = Own(BOT_LOGIN, "<!-- precedent:v1 id=action -->")
+OURS = OwnCommentRule(BOT_LOGIN, "<!-- precedent:v1 id=action -->")
 COMMENTS = re.compile(r"/repos/[^/]+/[^/]+/issues/(\d+)/(comments|timeline)", re.ASCII)
 ONE_COMMENT = re.compile(r"/repos/[^/]+/[^/]+/issues/comments/(\d+)", re.ASCII)
 ISSUES = re.compile(r"/(?:repos/[^/]+/[^/]+|repositories/\d+)/issues(?:/(\d+))?", re.ASCII)
@@ -102,7 +102,7 @@ class Watched(FakeGitHub):
             self.broken.append(f"(5) POST of {key} repeated without a look in between")
         number, reply = key
         if reply:
-            wish = next((wish for wish in self._held(WISHES, number) or () if wish.comment_id == reply), None)
+            wish = next((wish for wish in self._held(REQUESTS, number) or () if wish.comment_id == reply), None)
             if wish is None or wish.state != "pending" or wish.trying_since is None:
                 self.broken.append(f"(M) reply {key} before memory holds its promise: {wish}")
         else:

@@ -7,16 +7,15 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
-from bot.archive import parse_time
-from bot.comment.seal import read_seal
+from bot.comment.marker import read_seal
+from bot.domain.thread import Thread, Tombstone
+from bot.domain.thread_json import parse_time
 from bot.memory import manifest as manifests
-from bot.memory.families import DIGESTS
-from bot.memory.manifest import PATH, bytes_hash
+from bot.memory.manifest import MANIFEST_PATH, bytes_hash
 from bot.memory.memory import Memory
-from bot.memory.shards import read_lines
-from bot.model import Thread, Tombstone
+from bot.memory.shards import DIGESTS, read_lines
 from bot.reading.digest import digest
-from bot.recall.query import similar_query
+from bot.recall.library import similar_query
 from tests.simulator.bare import NONE, Bare, Move
 from tests.simulator.displays import stale
 from tests.simulator.eye import OURS
@@ -100,8 +99,8 @@ def _files(memory: Memory) -> Iterator[str]:
     files = {path[6:]: bytes_hash(data) for path, data in snapshot.read(snapshot.paths("index")).items()}
     if files != memory.draft.manifest.index:
         yield "(2) the index files are not those of the manifest"
-    data = snapshot.read([PATH]).get(PATH, b"")
-    if data and manifests.encode(manifests.decode(data)) != data:
+    data = snapshot.read([MANIFEST_PATH]).get(MANIFEST_PATH, b"")
+    if data and manifests.encode_manifest(manifests.decode_manifest(data)) != data:
         yield "(2) the manifest is not canonical"
 
 

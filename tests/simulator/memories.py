@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from bot.archive import archive_fields, parse_time, thread_from_archive
-from bot.github.catch_up import OVERLAP
+from bot.domain.thread import Record, Thread
+from bot.domain.thread_json import archive_fields, parse_time, thread_from_archive
+from bot.errors import StoreError
+from bot.github.updates import OVERLAP
 from bot.memory.memory import Memory
-from bot.memory.store import Edits, Snapshot, StoreError
-from bot.model import Record, Thread
+from bot.memory.store import Edits, Snapshot
 from tests.fakes.archive import export_thread
 from tests.fakes.state import Issue
 from tests.simulator.eye import OURS, Key

@@ -37,7 +37,7 @@ class Bug:
 BUGS = (
     Bug(
         "the comment comes before memory",
-        "bot/flow.py",
+        "bot/pipeline/handle.py",
         "    bot.memory.commit(_message(event))\n    if bot.memory.is_outdated:\n"
         "        replies, again.replies = [], []\n    if look.is_first:\n        _tell_beginning(bot)\n"
         f'    bot.watch("say")\n{SPEAKING}',
@@ -45,19 +45,19 @@ BUGS = (
     ),
     Bug(
         "a lost POST is repeated blindly",
-        "bot/github/wire.py",
+        "bot/github/transport.py",
         'pauses, need = PAUSES if verb == "GET" else (), ',
         "pauses, need = PAUSES, ",
     ),
     Bug(
         "the push is forced",
-        "bot/memory/git.py",
+        "bot/git/repository.py",
         'if lease else ()\n        move = ("origin", f"{oid}:{ref}")',
         'if lease else ()\n        move = ("origin", f"+{oid}:{ref}")',
     ),
     Bug(
         "the cursor moves first",
-        "bot/lookout.py",
+        "bot/pipeline/fetch.py",
         "    held, said = dict(memory.records(ids)), dict(memory.said(ids))\n",
         "    held, said = dict(memory.records(ids)), dict(memory.said(ids))\n"
         "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
@@ -83,13 +83,13 @@ BUGS = (
     ),
     Bug(
         "equal timestamps are taken for equal threads",
-        "bot/github/catch_up.py",
+        "bot/github/updates.py",
         "if updated != held.revised_at or not isinstance(held, Thread):",
         "if True:",
     ),
     Bug(
         "a deleted comment is written again",
-        "bot/plans.py",
+        "bot/pipeline/plan.py",
         'before.state == "removed":\n        return None, True\n',
         'before.state == "removed":\n        return None, False\n',
     ),
@@ -101,13 +101,13 @@ BUGS = (
     ),
     Bug(
         "a change is owed to no comment",
-        "bot/memory/changed.py",
+        "bot/memory/staged_changes.py",
         "            if is_visible(self._records[key], new[key], self.repo):\n",
         "            if False:\n",
     ),
     Bug(
         "a comment stands as it did though what it quotes was taken back",
-        "bot/shown.py",
+        "bot/domain/answer.py",
         "    return not there.issuperset(standing.quotes)\n",
         "    return False\n",
     ),

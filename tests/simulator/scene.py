@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from bot.doors.action import run
+from bot.action.main import run
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.simulator.bare import SETTINGS, Bare

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.kept import Changes
-from bot.memory.folder import FolderStore
-from bot.memory.head import Head, open_head
+from bot.domain.changes import Changes
+from bot.domain.thread import Record, Thread, ThreadId
+from bot.git.remote_files import Head, open_head
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Record, Thread, ThreadId
-from bot.settings import Pages
-from bot.sources.choice import page_sources
+from bot.pipeline.setup import page_sources
+from bot.settings.schema import PageSettings
 from bot.sources.pages import fresh_pages
 from tests.fakes.git_http import GitServer
 from tests.memory.remotes import commit, git
@@ -45,7 +45,7 @@ class Project:
         self.docs = server.create(REPO)
         self.releases = ReleaseList()
         self.memory = Memory(FolderStore(folder / "store")).open()
-        self.wanted = Pages()
+        self.wanted = PageSettings()
         self.notes: list[str] = []
         self.now = NOW
 

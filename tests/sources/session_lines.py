@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bot.sources.transcripts.files import File, find
+from bot.sources.session_files import SessionFile, find_sessions
 
 ISSUE_AGENT: list[dict[str, Any]] = [
     {"type": "session", "version": 3, "id": "5b1c", "timestamp": "2026-03-01T10:00:00.000Z", "cwd": "/work/app"},
@@ -196,7 +196,7 @@ def write(path: Path, *lines: bytes | dict[str, Any]) -> Path:
     return path
 
 
-def found(path: Path, top: Path | None = None) -> File:
+def found(path: Path, top: Path | None = None) -> SessionFile:
     """The file as the finder gives it."""
-    (file,) = find([str(path)], str(top or path.parent)).sessions
+    (file,) = find_sessions([str(path)], str(top or path.parent)).sessions
     return file

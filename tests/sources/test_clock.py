@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.archive import MAX_TEXT
-from bot.sources.transcripts.clock import TranscriptClock
-from bot.sources.transcripts.content import MAX_PARTS, content_of
-from bot.sources.transcripts.reader import sessions
-from bot.sources.transcripts.threads import thread_of
+from bot.domain.thread_json import MAX_TEXT
+from bot.sources.clock import TranscriptClock
+from bot.sources.session import MAX_PARTS, content_of, thread_of
+from bot.sources.session_reader import read_sessions
 from tests.sources.session_lines import found, response, write
 
 BERLIN, NEW_YORK = ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")
@@ -73,7 +72,7 @@ LONG = "It begins. " + "word " * 60_000 + "It ended well."
 def test_of_a_long_message_the_end_is_kept_and_where_it_was_cut_is_said(tmp_path: Path) -> None:
     files = [{"type": "tool_use", "input": {"path": f"{n}.py"}} for n in range(50)]
     for content in (LONG, [{"type": "text", "text": LONG}], [{"type": "text", "text": LONG}, *files]):
-        (session,) = sessions(found(write(tmp_path / "a.jsonl", response("before"), {"type": "user", "message": {
+        (session,) = read_sessions(found(write(tmp_path / "a.jsonl", response("before"), {"type": "user", "message": {
             "role": "user", "content": content}, "sessionId": "h-1"})))  # fmt: skip
         text = session.utterances[-1].text
         assert text.startswith("[…] word word")

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.kept import Changes
-from bot.model import Kind, Tombstone
+from bot.domain.changes import Changes
+from bot.domain.thread import Kind, Tombstone
 from bot.sources import branch_pages
 from tests.memory.remotes import git
 from tests.sources.projects import NOW, Project

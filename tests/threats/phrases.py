@@ -12,20 +12,17 @@ from types import ModuleType
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 
-from bot.reading import (
-    answers,
-    asked,
-    deciding,
-    doubts,
-    duplicates,
-    hedging,
-    intent,
-    phrases,
-    refusals,
-    remedies,
-    verdict,
-)
-from bot.reading.ways import Ways
+from bot.reading import requests as intent
+from bot.reading import versions as asked
+from bot.reading.endings import answer_phrases as answers
+from bot.reading.endings import answer_phrases as duplicates
+from bot.reading.endings import decisions as deciding
+from bot.reading.endings import decisions as hedging
+from bot.reading.endings import doubts, phrases
+from bot.reading.endings import engine as verdict
+from bot.reading.endings import phrases as remedies
+from bot.reading.endings import refusal_phrases as refusals
+from bot.reading.endings.phrases import PhraseSet
 
 TABLES: tuple[ModuleType, ...] = (
     answers, asked, deciding, doubts, duplicates, hedging, intent, phrases, refusals, remedies, verdict,
@@ -69,7 +66,7 @@ def _of(table: ModuleType) -> Iterator[Phrase]:
         place = f"{table.__name__.rpartition('.')[2]}.{name}"
         if isinstance(value, re.Pattern):
             yield Phrase(place, value)
-        elif isinstance(value, Ways):
+        elif isinstance(value, PhraseSet):
             for at, way in enumerate(value.phrases):
                 yield Phrase(f"{place}[{at}]", re.compile(way, re.IGNORECASE))
 

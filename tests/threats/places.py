@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
-from bot.answer import CondensedTurn, Context, Mention
+from bot.action.report import JobReport, ThreadReport, summarise
 from bot.comment.render import Renderer, shipped_words
-from bot.comment.summary import RunReport, Said, summarise
-from bot.config import load_settings, load_texts
+from bot.domain.answer import CondensedTurn, Context, Mention
+from bot.domain.changes import FixInfo
+from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError
-from bot.kept import Fix
-from bot.model import Decision, Kind, Outcome, OutcomeKind
-from bot.reading.intent import Command
-from bot.reading.page_keys import page_key, page_url
-from bot.replies.sentences import sentence
+from bot.pipeline.replies import sentence
+from bot.reading.pages import page_key, page_url
+from bot.reading.requests import Command
+from bot.settings.yaml_file import load_settings, load_texts
 from tests.comment.contexts import GITHUB, MENTION, NOW, OPEN, PAGE, day, ended, quoted, turn
 from tests.comment.detector import Findings, report
 
@@ -68,7 +68,7 @@ def fixed(**given: object) -> str:
 
 
 def with_fix(asked_on: str = "", **given: object) -> str:
-    fix = replace(Fix(7, "#30", NOW, True, "a" * 40, day(5, 1)), **given)  # type: ignore[arg-type]
+    fix = replace(FixInfo(7, "#30", NOW, True, "a" * 40, day(5, 1)), **given)  # type: ignore[arg-type]
     return before(Outcome(OutcomeKind.FIXED, fix=fix.ref), fix=fix, asked_on=asked_on)
 
 
@@ -91,11 +91,11 @@ def decided(text: str = "We go with PostgreSQL.", author: str = "hubot", role: s
 
 
 def summary(**given: object) -> str:
-    return summarise(RunReport(**given))  # type: ignore[arg-type]
+    return summarise(JobReport(**given))  # type: ignore[arg-type]
 
 
 def said(**given: object) -> str:
-    return summary(said=(replace(Said(7, "created", "Title", "asked for"), **given),))  # type: ignore[arg-type]
+    return summary(said=(replace(ThreadReport(7, "created", "Title", "asked for"), **given),))  # type: ignore[arg-type]
 
 
 def told(read: Callable[[str], object], text: str) -> str:

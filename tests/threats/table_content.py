@@ -15,7 +15,7 @@ SPEAKERS = "tests/threats/test_speakers.py::"
 DEFANG = "tests/comment/test_defang.py::"
 OWN_TEMPLATES = "tests/comment/test_templates.py::"
 RENDER = "tests/comment/test_render.py::"
-PACK = "tests/comment/test_pack.py::"
+PACK = "tests/comment/test_prompt.py::"
 ACTION = "tests/acceptance/test_action.py::"
 BAD = "tests/acceptance/test_bad_input.py::"
 POISON = "tests/recall/test_poison.py::"
@@ -43,7 +43,7 @@ ROWS = (
         (
             f"{PLACES}test_a_template_in_a_strangers_words_is_shown_as_it_was_written",
             f"{OWN_TEMPLATES}test_peoples_words_are_never_read_as_a_template",
-            "tests/comment/test_wording.py::test_a_value_is_never_read_as_a_placeholder",
+            "tests/comment/test_catalogue.py::test_a_value_is_never_read_as_a_placeholder",
         ),
     ),
     Threat(
@@ -54,8 +54,8 @@ ROWS = (
             f"{SETTINGS}test_nothing_hostile_is_taken_for_settings",
             f"{SETTINGS}test_no_file_takes_more_than_a_second_and_256_megabytes",
             f"{SETTINGS}test_an_error_names_file_line_and_the_nearest_name",
-            "tests/test_settings.py::test_what_is_wrong_is_said_in_one_line_with_its_place_and_remedy",
-            "tests/test_settings.py::test_any_text_gives_settings_or_one_printable_line",
+            "tests/settings/test_schema.py::test_what_is_wrong_is_said_in_one_line_with_its_place_and_remedy",
+            "tests/settings/test_schema.py::test_any_text_gives_settings_or_one_printable_line",
         ),
     ),
     Threat(
@@ -89,7 +89,7 @@ ROWS = (
             f"{MARKER}test_copies_that_stand_there_before_us_keep_us_from_nothing",
             f"{MARKER}test_a_copy_that_its_author_edits_changes_nothing",
             f"{ACTION}test_a_strangers_marker_is_not_taken_for_ours",
-            "tests/test_replies.py::test_who_writes_our_marker_is_not_taken_for_us",
+            "tests/pipeline/test_replies.py::test_who_writes_our_marker_is_not_taken_for_us",
         ),
     ),
     Threat(
@@ -122,7 +122,7 @@ ROWS = (
             f"{PLACES}test_no_line_says_for_a_person_that_it_is_a_duplicate_or_closes_anything",
             f"{RENDER}test_no_line_makes_github_act",
             f"{OWN_TEMPLATES}test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_line_says_so",
-            "tests/comment/test_wording.py::test_no_payload_gets_through_as_a_word",
+            "tests/comment/test_catalogue.py::test_no_payload_gets_through_as_a_word",
         ),
     ),
     Threat(
@@ -147,7 +147,7 @@ ROWS = (
             f"{PLACES}test_nothing_invisible_of_a_stranger_is_published",
             f"{CONTEXT}test_nothing_invisible_is_left_of_the_whole_corpus",
             f"{PACK}test_what_a_person_cannot_see_is_taken_out",
-            "tests/reading/test_words.py::test_compatibility_forms_and_invisible_characters_make_no_difference",
+            "tests/reading/test_analyzer.py::test_compatibility_forms_and_invisible_characters_make_no_difference",
         ),
     ),
     Threat(
@@ -171,7 +171,7 @@ ROWS = (
         (
             f"{MARKER}test_a_bot_that_repeats_whatever_we_say_gets_one_comment_at_most",
             f"{MARKER}test_our_own_comment_as_an_event_is_answered_by_silence",
-            "tests/test_replies.py::test_our_own_words_are_never_obeyed",
+            "tests/pipeline/test_replies.py::test_our_own_words_are_never_obeyed",
         ),
     ),
     Threat(

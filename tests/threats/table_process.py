@@ -11,14 +11,14 @@ PRIVATE = "tests/threats/test_private.py::"
 PROCESS = "tests/threats/test_process.py::"
 SUPPLY = "tests/threats/test_supply.py::"
 TOKEN = "tests/threats/test_token.py::"
-INDEX = "tests/memory/test_whoosh_attacks.py::"
+INDEX = "tests/index/test_whoosh_attacks.py::"
 COMMANDS = "tests/acceptance/test_commands.py::"
-REPLIES = "tests/test_replies.py::"
-CHECKOUT = "tests/doors/test_checkout_git.py::"
-BRANCH = "tests/memory/test_branch.py::"
-OWN_GIT = "tests/memory/test_git.py::"
+REPLIES = "tests/pipeline/test_replies.py::"
+CHECKOUT = "tests/git/test_checkout_git.py::"
+BRANCH = "tests/memory/test_branch_store.py::"
+OWN_GIT = "tests/git/test_repository.py::"
 BAD = "tests/acceptance/test_bad_input.py::"
-RECEIVE = "tests/server/test_receive.py::"
+RECEIVE = "tests/server/test_webhook.py::"
 WEB = "tests/server/test_web.py::"
 CROWDS = "tests/server/test_crowds.py::"
 TENANTS = "tests/server/test_tenants.py::"
@@ -69,7 +69,7 @@ ROWS = (
             f"{GIT}test_a_link_in_place_of_settings_or_a_template_is_never_followed",
             f"{GIT}test_a_bad_name_on_the_branch_leads_nowhere",
             f"{GIT}test_huge_settings_and_templates_are_refused_by_their_size",
-            "tests/memory/test_head.py::test_a_symlink_or_submodule_on_the_way_is_refused",
+            "tests/git/test_remote_files.py::test_a_symlink_or_submodule_on_the_way_is_refused",
             "tests/memory/test_store_contract.py::test_a_path_that_leaves_the_store_is_refused",
             f"{LOGS}test_no_file_is_left_through_a_link",
         ),

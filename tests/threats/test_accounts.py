@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.config import load_settings
-from bot.settings import SettingsError, describe
+from bot.settings.schema import SettingsError, describe
+from bot.settings.yaml_file import load_settings
 from tests.acceptance.stage import Stage
 
 INSIDE = "http://169.254.169.254/latest/meta-data"

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from bot.answer import CondensedTurn, Context, PageHit
-from bot.comment.pack import DATA_NOTICE, as_markdown, as_xml, visible
-from bot.kept import Fix
-from bot.model import Decision, OutcomeKind
+from bot.comment.prompt import DATA_NOTICE, as_markdown, as_xml, visible
+from bot.domain.answer import CondensedTurn, Context, PageHit
+from bot.domain.changes import FixInfo
+from bot.domain.thread import Decision, OutcomeKind
 from tests.comment.contexts import MENTION, NOW, OPEN, day, ended, quoted
 from tests.comment.detector import report
 from tests.threats.corpus import CORPUS, UNSEEN
@@ -38,7 +38,7 @@ def filled(text: str) -> Context:
     said = (CondensedTurn(text, text, day(3, 9), text),)
     decision = Decision(text, text, text, day(3, 9), 0, 76)
     ending = quoted(OutcomeKind.ANSWERED, text, author=text, role=text, fix=text, release=text)
-    fix = Fix(7, text, NOW, True, text, day(5, 1), (text,), text, day(5, 2))
+    fix = FixInfo(7, text, NOW, True, text, day(5, 1), (text,), text, day(5, 2))
     mention = replace(
         MENTION, title=text, state=text, state_reason=text, summary=text, decisions=(decision,), files=(text,),
         conversation=said, outcome=ending, fix=fix,

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.bounds import MAX_CHECKOUT, MAX_FILE
-from bot.memory.branch import BranchStore
-from bot.memory.git_errors import GitError
-from bot.memory.head import open_head, read_head
+from bot.errors import StoreError
+from bot.files import MAX_CHECKOUT, MAX_FILE
+from bot.git.errors import GitError
+from bot.git.remote_files import open_head, read_head
+from bot.git.trees import TooMany
+from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.memory.store import StoreError
-from bot.memory.trees import TooMany
 from tests.memory.remotes import Hosted, git
 from tests.threats.packed import FILE, FOLDER, LINK, SUBMODULE, blob, commit, nested, put, tree, unfolding, zeros
 
@@ -32,8 +32,8 @@ MEMORY = 700_000_000
 PROGRAM = """
 import resource, sys
 sys.path.insert(0, {root!r})
-from bot.memory.branch import BranchStore
-from bot.memory.head import open_head, read_head
+from bot.memory.branch_store import BranchStore
+from bot.git.remote_files import open_head, read_head
 from bot.memory.memory import Memory
 resource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))
 try:

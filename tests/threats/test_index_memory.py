@@ -15,8 +15,8 @@ import resource, shutil, sys
 from pathlib import Path
 from random import Random
 sys.path.insert(0, {root!r})
-from bot.memory.index import IndexCorrupt
-from tests.memory.test_whoosh_attacks import build, document, open_index, use
+from bot.index.protocol import IndexCorrupt
+from tests.index.test_whoosh_attacks import build, document, open_index, use
 honest, copy = Path(sys.argv[1]) / "honest", Path(sys.argv[1]) / "copy"
 build(honest, [document(number) for number in range(1, 40)])
 open_index(honest).update([document(99)])

@@ -13,31 +13,28 @@ from time import process_time
 
 import pytest
 
-from bot.answer import CondensedTurn, Context, Mention
 from bot.comment import defang
-from bot.comment.pack import as_markdown, as_xml, visible
-from bot.comment.seal import read_seal
-from bot.comment.summary import log_line
-from bot.model import Message, Thread
-from bot.reading.asked import asked_version
-from bot.reading.decisions import decisions
+from bot.comment.clean_text import log_line
+from bot.comment.marker import read_seal
+from bot.comment.prompt import as_markdown, as_xml, visible
+from bot.domain.answer import CondensedTurn, Context, Mention
+from bot.domain.thread import Message, Thread
+from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest
-from bot.reading.intent import commands, recall_question, without_commands
-from bot.reading.keywords import keywords
-from bot.reading.markdown import first_paragraph, read, readable, sentences
-from bot.reading.outcome import outcome
+from bot.reading.endings.decisions import decisions
+from bot.reading.endings.outcome import outcome
+from bot.reading.html import pieces
+from bot.reading.markdown import first_paragraph, read, readable, sentences, statements
+from bot.reading.pages import first_sentences, page_title, sections
 from bot.reading.references import find_references, find_title_references
-from bot.reading.sections import first_sentences, page_title, sections
-from bot.reading.signals import read_signals, strip_boilerplate
-from bot.reading.statements import statements
-from bot.reading.tags import pieces
-from bot.reading.versions import read_version
-from bot.reading.words import body_terms, terms
+from bot.reading.requests import commands, recall_question, without_commands
+from bot.reading.signals import keywords, read_signals, strip_boilerplate
+from bot.reading.versions import asked_version, read_version
+from bot.recall.comparison import read_lines, shared_runs, without_lines
 from bot.recall.condense import condense, condense_body
-from bot.recall.lines import read_lines, shared_runs, without_lines
-from bot.recall.query import similar_query, word_query
-from bot.recall.why import opening, reasons, shared_signals
-from bot.settings import RECALL_PHRASES
+from bot.recall.library import similar_query, word_query
+from bot.recall.reasons import opening, reasons, shared_signals
+from bot.settings.schema import RECALL_PHRASES
 from tests.threats.corpus import run_of
 
 SMALL, LARGE = 16_384, 65_536

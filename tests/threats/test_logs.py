@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.answer import CondensedTurn, Context, Match
-from bot.comment.summary import log_line
-from bot.doors.runner import append, context_file, leave, outputs, plain, surroundings
+from bot.action.environment import append, context_file, leave, outputs, read_environment
+from bot.comment.clean_text import log_line, plain_log_line
+from bot.domain.answer import CondensedTurn, Context, Match
 from bot.errors import WorldError
-from bot.github.meaning import meaning_of, meaning_of_errors
+from bot.git.errors import meaning
+from bot.github.errors import meaning_of, meaning_of_errors
 from bot.github.threads import OwnComment
-from bot.memory.git_errors import meaning
-from bot.voice import Spoken
+from bot.pipeline.publish import CommentResult
 from tests.threats.runner import ENDS, commands, hostile, runner_reads
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,11 @@ def test_the_parser_finds_what_a_runner_finds(printed: str, names: list[str]) ->
 
 def test_five_thousand_hostile_texts_in_every_line_make_no_command() -> None:
     for text in hostile(5_000):
-        for line in (plain(text), plain(f"Issue 7: silent ({text})"), plain(f"A permission is missing: {text}")):
+        for line in (
+            plain_log_line(text),
+            plain_log_line(f"Issue 7: silent ({text})"),
+            plain_log_line(f"A permission is missing: {text}"),
+        ):
             assert commands(line) == [], repr(text)
             assert "::" not in line
             assert "##[" not in line
@@ -64,14 +68,14 @@ def test_what_git_and_github_say_makes_no_command() -> None:
         graphql = str(meaning_of_errors([{"message": text}], {}))
         for line in (git, *github, graphql):
             assert commands(f"::error::{log_line(line)}") == ["error"], repr(text)
-            assert commands(plain(line)) == []
+            assert commands(plain_log_line(line)) == []
 
 
 def test_remarks_of_libraries_make_no_command(tmp_path: Path) -> None:
     script = (
         "import json, logging, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})\n"
-        "from bot.doors.runner import prepare_process\n"
+        "from bot.action.environment import prepare_process\n"
         "prepare_process()\n"
         "for text in json.load(open(sys.argv[1])): logging.getLogger('x').warning('not squashed: %s', text)\n"
         "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))\n"
@@ -88,11 +92,11 @@ def test_remarks_of_libraries_make_no_command(tmp_path: Path) -> None:
     assert logging.getLogger().getEffectiveLevel() <= logging.WARNING
 
 
-def spoken(text: str) -> Spoken:
+def spoken(text: str) -> CommentResult:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     match = Match(48, text, 0.5, text, at, why=(text,), conversation=(CondensedTurn(text, text, at, text),))
     context = Context(seen_before=(match,))
-    return Spoken(7, text, "created", text, context, text, OwnComment(5, text, "https://github.com/x"))
+    return CommentResult(7, text, "created", text, context, text, OwnComment(5, text, "https://github.com/x"))
 
 
 def test_outputs_hold_our_names_and_nothing_else() -> None:
@@ -121,7 +125,7 @@ def test_no_file_is_left_through_a_link(tmp_path: Path, which: str) -> None:
     else:
         (workspace / ".precedent").mkdir()
         (workspace / ".precedent" / "context-7.md").symlink_to(elsewhere / "profile")
-    around = surroundings(
+    around = read_environment(
         {
             "GITHUB_EVENT_NAME": "issues",
             "GITHUB_EVENT_PATH": "/x",

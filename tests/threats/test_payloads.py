@@ -20,7 +20,7 @@ from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Unreachable
 from bot.github.events import parse_event
 from bot.memory import manifest, records
-from bot.memory.formats import ForeignFormat
+from bot.memory.manifest import ForeignFormat
 from tests.acceptance.stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -109,21 +109,21 @@ def test_a_payload_of_25_megabytes_is_read_and_one_more_byte_is_not() -> None:
 
 def test_a_record_of_bombs_is_a_record_or_damaged() -> None:
     for data in (*bombs(RECORD), *DEEP, *BROKEN):
-        ends(lambda data=data: records.decode(data), records.CorruptRecord)  # type: ignore[misc]
+        ends(lambda data=data: records.decode_record(data), records.CorruptRecord)  # type: ignore[misc]
 
 
 def test_what_is_read_of_a_bomb_can_be_written_again() -> None:
     for data in bombs(RECORD):
         try:
-            record = records.decode(data)
+            record = records.decode_record(data)
         except records.CorruptRecord:
             continue
-        assert records.decode(records.encode(record)) == record
+        assert records.decode_record(records.encode_record(record)) == record
 
 
 def test_a_manifest_of_bombs_is_a_manifest_or_damaged() -> None:
     for data in (*bombs(MANIFEST), *DEEP, *BROKEN):
-        ends(lambda data=data: manifest.decode(data), ValueError, ForeignFormat)  # type: ignore[misc]
+        ends(lambda data=data: manifest.decode_manifest(data), ValueError, ForeignFormat)  # type: ignore[misc]
 
 
 # -- GitHub's answers ----------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_a_run_against_an_api_of_bombs_ends_in_one_line(
     with bomber() as server:
         server.answer = chosen if at % 2 else b"[" + chosen + b"]"
         stage.github.write_event(tmp_path / "event.json", "issues", "opened", 1)
-        from bot.doors.action import run
+        from bot.action.main import run
 
         environment = stage.environment("issues") | {"GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}"}
         code = run(environment, NOW, write_gap=0)

@@ -9,14 +9,14 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from time import process_time
 
 import pytest
 
 from bot import reading
+from bot.reading.endings.phrases import PhraseSet
 from bot.reading.markdown import MAX_SENTENCE, sentences
-from bot.reading.ways import Ways
 from tests.threats.phrases import RUNS, TABLES, Phrase, all_phrases, beginning
 
 SMALL, LARGE = 3_000, 12_000
@@ -59,8 +59,8 @@ def test_four_times_the_run_takes_a_phrase_four_times_as_long(table: str) -> Non
 
 
 def test_every_table_of_phrases_is_timed() -> None:
-    modules = [import_module(f"bot.reading.{found.name}") for found in iter_modules(reading.__path__)]
-    assert {each for each in modules if any(isinstance(value, Ways) for value in vars(each).values())} <= {*TABLES}
+    modules = [import_module(found.name) for found in walk_packages(reading.__path__, "bot.reading.")]
+    assert {each for each in modules if any(isinstance(value, PhraseSet) for value in vars(each).values())} <= {*TABLES}
 
 
 @pytest.mark.parametrize("run", ["-", "a ", "。a", "word, "])

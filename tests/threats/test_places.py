@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.answer import Context
-from bot.archive import MAX_NAME, MAX_TEXT
 from bot.comment.render import MAX_BYTES, MAX_CHARS
-from bot.model import OutcomeKind
+from bot.domain.answer import Context
+from bot.domain.thread import OutcomeKind
+from bot.domain.thread_json import MAX_NAME, MAX_TEXT
 from tests.comment.contexts import ended, quoted
 from tests.comment.detector import report
 from tests.examples import examples

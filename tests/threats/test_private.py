@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.doors.action import run
-from bot.memory.branch import BranchStore
+from bot.action.main import run
+from bot.memory.branch_store import BranchStore
 from tests.acceptance.stage import REPOSITORY, Stage
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.acceptance.stage import REPOSITORY
 from tests.threats.runner import commands, runner_reads
-from tests.threats.scene import DECISION, REPOSITORY, SECRETS, Ran, Scene, leaks, opened
+from tests.threats.scene import DECISION, SECRETS, Ran, Scene, leaks, opened
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,13 @@ from time import process_time
 
 import pytest
 
-from bot.kept import Changes
-from bot.memory.folder import FolderStore
-from bot.memory.levels import MAX_LOOKED_UP
+from bot.domain.changes import Changes
+from bot.domain.thread import Thread
+from bot.index.impacts import MAX_LOOKED_UP
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Thread
-from bot.reading.intent import commands
-from bot.recall.query import similar_query, word_query
+from bot.reading.requests import commands
+from bot.recall.library import similar_query, word_query
 from tests.threats.corpus import LONG, run_of
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)

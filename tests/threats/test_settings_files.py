@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.config import MAX_BYTES, load_settings
-from bot.settings import Settings, SettingsError
+from bot.settings.schema import Settings, SettingsError
+from bot.settings.yaml_file import MAX_BYTES, load_settings
 
 ROOT = Path(__file__).parents[2]
 MEGABYTE = 2**20
@@ -86,7 +86,7 @@ FILES: dict[str, str | bytes] = {
 READ = f"""
 import json, resource, sys, time
 sys.path.insert(0, {str(ROOT)!r})
-from bot.config import load_plain, load_settings, load_texts
+from bot.settings.yaml_file import load_plain, load_settings, load_texts
 from bot.errors import UserError
 resource.setrlimit(resource.RLIMIT_AS, ({256 * MEGABYTE}, {256 * MEGABYTE}))
 resource.setrlimit(resource.RLIMIT_CPU, ({CPU_SECONDS}, {CPU_SECONDS}))

@@ -12,25 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.answer import Context
-from bot.comment.history import FORMS, render
-from bot.comment.pack import as_markdown, as_xml
+from bot.cli.main import main
+from bot.comment.outcome_text import CommentPhrases
+from bot.comment.prompt import FORMS, as_markdown, as_xml, render
 from bot.comment.render import shipped_words
-from bot.comment.scene import Scene
-from bot.doors.agents.answering import answer
-from bot.doors.agents.desk import Desk, Told
-from bot.doors.agents.offered import CONVERSATION, ISSUE_CONTEXT, MAX_CHARS
-from bot.doors.cli import main
-from bot.doors.located import Where
-from bot.kept import Changes
-from bot.memory.folder import FolderStore
+from bot.domain.answer import Context
+from bot.domain.changes import Changes
+from bot.domain.thread import Message, RepositoryAddress, Thread
+from bot.local_cache.local_memory import MemoryOptions
+from bot.mcp.server import answer
+from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, MAX_CHARS, ToolAnswer, ToolContext
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import Message, Thread
-from bot.recall.answering import recall
-from bot.recall.conversation import past
-from bot.recall.mentioned import Place
-from bot.recall.tiers import history_of
-from bot.settings import Settings
+from bot.questions.context import history_of, recent_conversations
+from bot.recall.answer import recall
+from bot.settings.schema import Settings
 from tests.comment.contexts import GITHUB, NOW
 from tests.comment.detector import page, report
 from tests.examples import examples
@@ -102,7 +98,7 @@ def recalled(one: Thread, folder: Path) -> Context:
     with_memory = Memory(FolderStore(folder), repo="octocat/hello").open()
     with_memory.stage(Changes(records=(one, asking())))
     with_memory.commit("test")
-    found = recall(asking(), with_memory, Settings(), Place("octocat/hello"))
+    found = recall(asking(), with_memory, Settings(), RepositoryAddress("octocat/hello"))
     with_memory.close()
     return found
 
@@ -159,7 +155,7 @@ def in_markdown(context: Context) -> Words:
 
 
 def in_history(one: Thread, form: str) -> Words:
-    said = past([one], ("precedent",), THEN + timedelta(hours=1))
+    said = recent_conversations([one], ("precedent",), THEN + timedelta(hours=1))
     shape = FORMS[form](UTC)
     shown = render(history_of(said, shape, 100_000), shape)
     if form == "json":
@@ -168,7 +164,7 @@ def in_history(one: Thread, form: str) -> Words:
     return [(each[1], False) for line in lines if (each := re.match(r"\[(?:human|you) \d\d:\d\d\] (\w*)", line))]
 
 
-def told_by_mcp(told: Told) -> Words:
+def told_by_mcp(told: ToolAnswer) -> Words:
     lines = [line for line in told.text.splitlines() if line.startswith("[")]
     known = [re.fullmatch(r"\[(\S+?)(, member)?, \d{4}-\d\d-\d\d\]", line) for line in lines]
     return [(one[1], bool(one[2])) if one else (line, False) for one, line in zip(known, lines, strict=True)]
@@ -218,7 +214,7 @@ def test_no_door_shows_a_line_of_a_stranger_as_a_message_of_a_maintainer(
     lines = [WAYS[way].replace("{}", line) for line in LINES]
     one = thread("Which one?", *lines)
     recalled(one, tmp_path / "store")
-    desk = Desk(Where(tmp_path, store=tmp_path / "store"))
+    desk = ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store"))
     told = answer(desk, CONVERSATION, {"id": 1, "max_chars": MAX_CHARS})
     assert [(each["author"], each["role"] == "MEMBER") for each in told.data["conversation"]] == real(one)
     assert told_by_mcp(told) == real(one)
@@ -258,14 +254,14 @@ def test_no_name_of_an_account_makes_a_maintainer_of_it(name: str, tmp_path: Pat
     for shown in shown_by_the_core(one, context).values():
         assert [is_maintainer for _, is_maintainer in shown] == [False, False]
         assert not any(re.search(r"[\s,(:]", word) for word, _ in shown)
-    said = Scene(GITHUB, NOW, {}, shipped_words()).said(name, "NONE", None, "")
+    said = CommentPhrases(GITHUB, NOW, {}, shipped_words()).said(name, "NONE", None, "")
     assert not re.search(r"\(maintainer\b|[,:\n]", said)
-    told = told_by_mcp(answer(Desk(Where(tmp_path, store=tmp_path / "store")), CONVERSATION, {"id": 1}))
+    told = told_by_mcp(answer(ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store")), CONVERSATION, {"id": 1}))
     assert [is_maintainer for _, is_maintainer in told] == [False, False]
 
 
 def test_no_quote_ends_its_own_quotation() -> None:
     words = shipped_words()
-    shown = Scene(GITHUB, NOW, {}, words).quote("We were wrong.” (maintainer, 3 May 2025) “So it is.")
+    shown = CommentPhrases(GITHUB, NOW, {}, words).quote("We were wrong.” (maintainer, 3 May 2025) “So it is.")
     assert shown.count("“") == shown.count("”") == 1
     assert shown.endswith("”")

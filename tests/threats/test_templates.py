@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.comment.sandbox import Sandbox, TemplateFault
+from bot.comment.template_sandbox import Sandbox, TemplateFault
 from tests.comment.test_templates import BASE, SHIPPED_TEXT, render
 
 ROOT = Path(__file__).parents[2]

@@ -44,8 +44,8 @@ if __name__ == "__main__":
     if len(sys.argv) > 3:
         resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]),) * 2)
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from bot.doors.action import run
-    from bot.doors.runner import prepare_process
+    from bot.action.environment import prepare_process
+    from bot.action.main import run
 
     prepare_process()
     sys.exit(run(os.environ, datetime.fromisoformat(sys.argv[2]), write_gap=0))

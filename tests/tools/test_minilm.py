@@ -13,8 +13,8 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
-from bot.numeric.embedder import open_embedder
-from tests.numeric.tiny_model import VOCABULARY, tokenizer
+from bot.ranking.embedder import open_embedder
+from tests.ranking.tiny_model import VOCABULARY, tokenizer
 from tools import minilm
 
 Array = NDArray[np.float32]

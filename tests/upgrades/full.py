@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.doors.archives import read_archive
-from bot.kept import Changes, Fix, Reading, Renewal, Said, StandingComment, Wish
-from bot.memory.folder import FolderStore
-from bot.memory.layout import Sizes
-from bot.memory.learned import Lesson
+from bot.domain.changes import AnswerRecord, Changes, FixInfo, HistoryProgress, Renewal, Request, StandingComment
+from bot.domain.thread import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
+from bot.index.protocol import Sizes
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.model import FORGOTTEN, Kind, Message, Thread, TimelineEvent, Tombstone
-from bot.ranking import shipped
+from bot.memory.model_store import ModelUpdate
+from bot.ranking.weights import shipped
+from bot.sources.archive_file import read_archive
 
 SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
 AT = datetime(2026, 11, 20, tzinfo=UTC)
@@ -37,13 +37,16 @@ CLAIM = Thread(
 PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
 GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
 LEFT = Tombstone(904, AT, FORGOTTEN)
-SAID = (Said(900, "said", AT, "told", "f", 905, ((12, 0.5),), "q", AT, 1, 2), Said(902, "pending", AT, text_hash="f"))
-WISHES = (
-    Wish(900, 906, "wrong", "octocat", AT, (12,), "done", 907, AT),
-    Wish(900, 908, "context", "octocat", AT, (12, "docs/all.md"), "pending", None, AT),
+SAID = (
+    AnswerRecord(900, "said", AT, "told", "f", 905, ((12, 0.5),), "q", AT, 1, 2),
+    AnswerRecord(902, "pending", AT, text_hash="f"),
 )
-FIX = Fix(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True, True)
-AFTER = Fix(12, "b" * 40, AT)
+WISHES = (
+    Request(900, 906, "wrong", "octocat", AT, (12,), "done", 907, AT),
+    Request(900, 908, "context", "octocat", AT, (12, "docs/all.md"), "pending", None, AT),
+)
+FIX = FixInfo(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True, True)
+AFTER = FixInfo(12, "b" * 40, AT)
 
 STANDING = (
     StandingComment(900, AT, 0, "f", (12, "docs/all.md"), ("0a1b2c3d",)),
@@ -60,10 +63,10 @@ CHANGES = Changes(
     unseen=(Tombstone(903, AT, "unseen"),),
     pages=(("docs", "b" * 40),),
     cursor=AT,
-    reading=Reading(AT, AT, frozenset({1, 900})),
+    reading=HistoryProgress(AT, AT, frozenset({1, 900})),
     read_whole=datetime(2026, 11, 1, tzinfo=UTC),
 )
-LESSON = Lesson(None, shipped(), 70, {"threads": 70})
+LESSON = ModelUpdate(None, shipped(), 70, {"threads": 70})
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bot.comment.render import find_marker
-from bot.kept import Said, Wish
+from bot.comment.marker import find_marker
+from bot.domain.changes import AnswerRecord, Request
+from bot.domain.thread import Record, ThreadId
 from bot.memory import manifest as manifests
-from bot.memory.families import ANSWERS, WISHES
-from bot.memory.records import decode
-from bot.model import Record, ThreadId
+from bot.memory.records import decode_record
+from bot.memory.shards import ANSWERS, REQUESTS
 from tests.acceptance.stage import BOT, Stage
 from tests.upgrades.make import BRANCHES
 
@@ -64,25 +64,25 @@ def files(stage: Stage) -> dict[str, bytes]:
 
 def records(held: dict[str, bytes]) -> dict[ThreadId, Record]:
     """The records among these files."""
-    found = (decode(data) for path, data in held.items() if path.startswith("records/"))
+    found = (decode_record(data) for path, data in held.items() if path.startswith("records/"))
     return {record.id: record for record in found}
 
 
-def said(held: dict[str, bytes]) -> dict[ThreadId, Said]:
+def said(held: dict[str, bytes]) -> dict[ThreadId, AnswerRecord]:
     """What was said, among these files."""
     read = (ANSWERS.read(path, data, None)[0] for path, data in held.items() if path.startswith("answers/"))
     return {key: one for each in read for key, one in each.items()}
 
 
-def wishes(held: dict[str, bytes]) -> dict[int, Wish]:
+def wishes(held: dict[str, bytes]) -> dict[int, Request]:
     """What was asked for, by comment, among these files."""
-    read = (WISHES.read(path, data, None)[0] for path, data in held.items() if path.startswith("wishes/"))
+    read = (REQUESTS.read(path, data, None)[0] for path, data in held.items() if path.startswith("wishes/"))
     return {wish.comment_id: wish for each in read for told in each.values() for wish in told}
 
 
 def manifest(held: dict[str, bytes]) -> manifests.Manifest:
     """The manifest among these files."""
-    return manifests.decode(held[manifests.PATH])
+    return manifests.decode_manifest(held[manifests.MANIFEST_PATH])
 
 
 def ours(stage: Stage) -> Counter[tuple[int, str]]:

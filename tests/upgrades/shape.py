@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bot.memory.formats import FORMAT
+from bot.memory.manifest import FORMAT
 
 NOTED = Path(__file__).parent / "shape.json"
 _NAMES = (

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.families import DIGESTS
-from bot.memory.folder import FolderStore
+from bot.domain.thread import Thread, ThreadId, Tombstone
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.shards import read_lines
-from bot.model import Thread, ThreadId, Tombstone
+from bot.memory.shards import DIGESTS, read_lines
 from bot.reading.digest import digest
-from bot.recall.query import similar_query
+from bot.recall.library import similar_query
 from tests.acceptance.stage import REPOSITORY, Stage, summary
-from tests.doors.console import Run
+from tests.cli.console import Run
 from tests.simulator.memories import differences
 from tests.upgrades import past
 
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.slow
 PUSHES = "POST *git-receive-pack"
 OF_OLD = """\
 Digests that an earlier program wrote stay, though this one makes them otherwise. Raise LAYOUT in
-bot/memory/layout.py: then the index is made anew from the records, and the digests with it."""
+bot/index/protocol.py: then the index is made anew from the records, and the digests with it."""
 REMADE = "The index was made by"
 
 

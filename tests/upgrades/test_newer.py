@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.doors.agents.answering import answer
-from bot.doors.agents.desk import Desk
-from bot.doors.agents.offered import TOOLS
-from bot.doors.cli import parser
-from bot.doors.located import Where
-from bot.memory.formats import FORMAT, FORMATS
+from bot.cli.main import parser
+from bot.local_cache.local_memory import MemoryOptions
+from bot.mcp.server import answer
+from bot.mcp.tools import TOOLS, ToolContext
+from bot.memory.manifest import FORMAT, FORMATS
 from tests.acceptance.stage import Stage, with_past
-from tests.doors.console import Ended, Run
-from tests.doors.test_place import clone
+from tests.cli.console import Ended, Run
+from tests.local_cache.test_local_memory import clone
 from tests.server.town import Town
 from tests.upgrades import past
 
@@ -121,7 +120,7 @@ def test_a_format_that_is_no_number_of_ours_is_refused_too(number: object, store
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_each_tool_for_agents_answers_with_the_line_as_an_error(tool, store: Path) -> None:  # type: ignore[no-untyped-def]
     given = {name: {"id": "14", "number": 14}.get(name, "sessions") for name in tool.schema.get("required", ())}
-    told = answer(Desk(Where(store, store=store)), tool, given)
+    told = answer(ToolContext(MemoryOptions(store, store=store)), tool, given)
     assert (told.failed, told.text, told.data) == (True, LINE, {})
 
 

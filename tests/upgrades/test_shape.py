@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.memory.formats import FORMAT, FORMATS, ForeignFormat, checked
+from bot.memory.manifest import FORMAT, FORMATS, ForeignFormat, checked
 from tests.upgrades import full, shape
 from tests.upgrades.make import BRANCHES, LARGEST, ROOT, made
 
@@ -15,10 +15,10 @@ WHAT_TO_DO = """\
 What is written to the branch has another shape than tests/upgrades/shape.json:
 {differences}
 Does an older program that reads it lose something, or take it for something else? Then raise the format: add a line to
-FORMATS in bot/memory/formats.py, and have what reads the older one make it the newer one. Else nothing is to be raised:
-an older program drops what it does not know, and this one reads the absent as nothing. In both cases note the shape
-anew (python -m tests.upgrades.make --shape), say it in docs/upgrades.md, and see that tests/upgrades/test_branches.py
-passes."""
+FORMATS in bot/memory/manifest.py, and have what reads the older one make it the newer one. Else nothing is to be
+raised: an older program drops what it does not know, and this one reads the absent as nothing. In both cases note the
+shape anew (python -m tests.upgrades.make --shape), say it in docs/upgrades.md, and see that
+tests/upgrades/test_branches.py passes."""
 
 
 def compare(found: Mapping[str, list[str]], noted: Mapping[str, list[str]]) -> None:

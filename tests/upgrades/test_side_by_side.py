@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.doors.located import FETCHED, GLANCE
 from bot.errors import UserError
-from bot.glance import file as glances
-from bot.glance.logs import file as logs
-from bot.reading.words import ANALYSER_VERSION
-from bot.server.database import Database
-from bot.server.tables import SCHEMA, VERSION
-from tests.doors.test_place import checkout, clone, home, remote
+from bot.local_cache import database as glances
+from bot.local_cache import database as logs
+from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE
+from bot.reading.analyzer import ANALYSER_VERSION
+from bot.server.database import SCHEMA, VERSION, Database
+from tests.local_cache.test_local_memory import checkout, clone, home, remote
 
 __all__ = ["checkout", "clone", "home", "remote"]
 
@@ -33,7 +32,7 @@ def searched(checkout: Path) -> str:
 
 def test_the_names_of_local_files_tell_by_which_versions_they_are_read() -> None:
     mark = f"{glances.FORMAT}-{ANALYSER_VERSION}"
-    assert (mark in GLANCE, mark in FETCHED) == (True, True)
+    assert (mark in CACHE_FILE, mark in FETCHED_FILE) == (True, True)
 
 
 @pytest.mark.slow
@@ -43,8 +42,8 @@ def test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched(chec
     theirs = {cache / "glance-2-3.db": b"of another format", cache / "fetched-2-3": b""}
     for path, data in theirs.items():
         path.write_bytes(data)
-    (cache / GLANCE).unlink()
-    (cache / FETCHED).unlink()
+    (cache / CACHE_FILE).unlink()
+    (cache / FETCHED_FILE).unlink()
     assert searched(checkout) == ours
     assert {path: path.read_bytes() for path in theirs} == theirs
 
@@ -53,9 +52,9 @@ def test_what_another_version_left_a_moment_ago_is_neither_used_nor_touched(chec
 def test_a_file_of_another_format_under_our_name_is_made_anew(checkout: Path, home: Path) -> None:
     ours = searched(checkout)
     (cache,) = (home / "cache/precedent/repositories").iterdir()
-    with closing(glances.made(cache / GLANCE)) as database:
+    with closing(glances.made(cache / CACHE_FILE)) as database:
         glances.note(database, "format", "2")
-    (cache / FETCHED).unlink()
+    (cache / FETCHED_FILE).unlink()
     assert searched(checkout) == ours
 
 
@@ -69,7 +68,7 @@ def test_logs_of_another_version_lie_in_another_file(checkout: Path, home: Path)
     finished = subprocess.run(command, cwd=checkout, env=environ, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     (held,) = (home / "cache/precedent/logs").glob("*.db")
-    assert held.name.endswith(f".{logs.FORMAT.replace(' ', '-')}.db")
+    assert held.name.endswith(f".{logs.SESSION_FORMAT.replace(' ', '-')}.db")
 
 
 @pytest.mark.slow

@@ -7,22 +7,17 @@ from functools import cache
 
 import numpy as np
 
-from bot.config import load_plain, load_settings, load_texts
-from bot.errors import UserError
-from bot.memory.branch import Growth
-from bot.memory.families import FAMILIES
-from bot.memory.formats import ForeignFormat
-from bot.memory.learned import read_ranking, read_words
-from bot.memory.manifest import decode, encode
-from bot.memory.paths import checked, is_fit
-from bot.memory.remote import checked_branch
-from bot.memory.shards import Kept, edit_shards, read_lines
-from bot.memory.store import StoreError
-from bot.numeric.word_vectors import WordVectors
-from bot.numeric.word_vectors import encode as encode_words
-from bot.ranking import ranking_fields, shipped
-from bot.settings import SettingsError
-from bot.sources.globs import Globs
+from bot.errors import StoreError, UserError
+from bot.files import Globs, checked, is_fit
+from bot.git.remote import checked_branch
+from bot.memory.branch_store import Growth
+from bot.memory.manifest import ForeignFormat, decode_manifest, encode_manifest
+from bot.memory.model_store import read_ranking, read_words
+from bot.memory.shards import SCHEMAS, StoredShard, edit_shards, read_lines
+from bot.ranking.weights import ranking_fields, shipped
+from bot.ranking.word_vectors import WordVectors, encode_words
+from bot.settings.schema import SettingsError
+from bot.settings.yaml_file import load_plain, load_settings, load_texts
 from tests.fuzz import seeds
 from tests.fuzz.target import Target, require, storable
 
@@ -42,8 +37,8 @@ def _config_bytes(data: bytes) -> None:
 
 
 def _manifest(data: bytes) -> None:
-    found = decode(data)
-    again = decode(encode(found))
+    found = decode_manifest(data)
+    again = decode_manifest(encode_manifest(found))
     require(again == found, "a manifest is not what it is written as")
 
 
@@ -60,9 +55,9 @@ def _manifests() -> list[bytes]:
 
 def _shards(data: bytes) -> None:
     lines, _ = read_lines(data)
-    for family in FAMILIES:
+    for family in SCHEMAS:
         path = family.path(7)
-        if isinstance(family, Kept):
+        if isinstance(family, StoredShard):
             values, _ = family.read(path, data)
             storable(values)
             for key, value in values.items():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bot.archive import archive_fields, thread_from_archive
-from bot.comment.render import marker
+from bot.comment.marker import marker
+from bot.domain.thread import Thread
+from bot.domain.thread_json import archive_fields, thread_from_archive
 from bot.errors import UserError
 from bot.github.events import KNOWN, parse_event
-from bot.github.queries import issue_json
-from bot.github.threads import Own, split_own, thread_of
-from bot.memory.records import CorruptRecord, decode, encode
-from bot.model import Thread
+from bot.github.graphql_queries import issue_json
+from bot.github.threads import OwnCommentRule, split_own, thread_of
+from bot.memory.records import CorruptRecord, decode_record, encode_record
 from tests.fuzz import seeds
 from tests.fuzz.target import Target, require, storable
 
@@ -22,7 +22,7 @@ MALFORMED = (KeyError, TypeError, ValueError)
 API = (*MALFORMED, AttributeError, OverflowError)
 """What an answer of another shape may end in that is read as GitHub's own: it is told as a bug, in one line."""
 
-OWN = Own("github-actions[bot]", marker())
+OWN = OwnCommentRule("github-actions[bot]", marker())
 
 
 def _payload(data: bytes) -> None:
@@ -37,10 +37,10 @@ def _payload(data: bytes) -> None:
 def _whole(thread: Thread) -> None:
     """It comes back from its record as it is, byte for byte."""
     storable(thread)
-    data = encode(thread)
-    again = decode(data)
+    data = encode_record(thread)
+    again = decode_record(data)
     require(again == thread, "a record does not give the thread back")
-    require(encode(again) == data, "a record is written otherwise the second time")
+    require(encode_record(again) == data, "a record is written otherwise the second time")
 
 
 def _rest(given: Any) -> None:
@@ -60,9 +60,9 @@ def _archive(fields: Any) -> None:
 
 
 def _record(data: bytes) -> None:
-    record = decode(data)
+    record = decode_record(data)
     storable(record)
-    require(decode(encode(record)) == record, "a record is not what it is read as")
+    require(decode_record(encode_record(record)) == record, "a record is not what it is read as")
 
 
 def _records() -> list[bytes]:

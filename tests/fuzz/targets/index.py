@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bot.indexed import Entry
-from bot.memory.index import Blend, Document, IndexCorrupt, Query
-from bot.memory.whoosh import build, open_index
-from bot.model import Kind
+from bot.domain.digest import IndexEntry
+from bot.domain.thread import Kind
+from bot.index.protocol import CandidateWeights, IndexCorrupt, IndexDocument, Query
+from bot.index.whoosh.index import build, open_index
 from tests.fuzz.target import Target, require
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -22,16 +22,16 @@ LATER = START + timedelta(days=30)
 QUERY = Query(
     {"crash": 1.0, "login": 2.0, "absent": 1.0},
     vectors={"trained": b"\1\1\1"},
-    blend=Blend(2.0, {"trained": 1.0}, open=1.0, age=-0.3, closed=-0.2, length=0.1, duplicates=0.7),
+    blend=CandidateWeights(2.0, {"trained": 1.0}, open=1.0, age=-0.3, closed=-0.2, length=0.1, duplicates=0.7),
 )
 
 
-def _document(number: int) -> Document:
+def _document(number: int) -> IndexDocument:
     at = START + timedelta(days=number)
     closed = at if number % 3 else None
-    entry = Entry(number, Kind.ISSUE, f"Title {number}", "octocat", "closed" if closed else "open", at, at, closed)
+    entry = IndexEntry(number, Kind.ISSUE, f"Title {number}", "octocat", "closed" if closed else "open", at, at, closed)
     words = ["crash", "login", *(["cookie"] if number % 2 else ["proxy", "proxy"])]
-    return Document(entry, words, ["body"] * number, {"files": ["a.py"]}, {"trained": bytes([number, 1, 255])})
+    return IndexDocument(entry, words, ["body"] * number, {"files": ["a.py"]}, {"trained": bytes([number, 1, 255])})
 
 
 @cache

@@ -6,32 +6,31 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from bot.archive import thread_from_archive
-from bot.memory.families import DIGESTS
-from bot.model import Thread
-from bot.reading.asked import asked_version
-from bot.reading.decisions import decisions
+from bot.domain.thread import Thread
+from bot.domain.thread_json import thread_from_archive
+from bot.memory.shards import DIGESTS
+from bot.reading.analyzer import body_terms, terms, tokens
 from bot.reading.digest import digest
-from bot.reading.intent import MAX_COMMANDS, commands, recall_question, without_commands
-from bot.reading.keywords import keywords, quotations
-from bot.reading.markdown import first_paragraph, heading_lines, paragraphs, read, readable, sentences
-from bot.reading.outcome import outcome
+from bot.reading.endings.decisions import decisions
+from bot.reading.endings.outcome import outcome
+from bot.reading.markdown import first_paragraph, heading_lines, paragraphs, read, readable, sentences, statements
+from bot.reading.pages import anchor_of, first_sentences, page_title, sections
 from bot.reading.references import MAX_NUMBER, find_references, find_title_references
-from bot.reading.sections import anchor_of, first_sentences, page_title, sections
+from bot.reading.requests import MAX_COMMANDS, commands, recall_question, without_commands
 from bot.reading.signals import (
     find_errors,
     find_files,
     find_identifiers,
     find_versions,
+    keywords,
     normalise_error,
+    quotations,
     read_signals,
     strip_boilerplate,
     without_addresses,
 )
-from bot.reading.statements import statements
-from bot.reading.versions import read_day, read_version, stands
-from bot.reading.words import body_terms, terms, tokens
-from bot.settings import Settings
+from bot.reading.versions import asked_version, read_day, read_version, stands
+from bot.settings.schema import Settings
 from tests.fuzz import seeds
 from tests.fuzz.target import MAX_CHARS, Target, require
 

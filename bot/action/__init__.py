@@ -1,0 +1,1 @@
+"""The GitHub Action: one run, from its environment to its report."""

@@ -1,0 +1,139 @@
+"""What the runner tells a run, and what a run leaves for the runner: outputs, summary lines, files of the workspace."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.comment.clean_text import plain_log_line
+from bot.comment.prompt import Markdown, as_markdown, render
+from bot.errors import UserError, WorldError
+from bot.github.client import WRITE_GAP
+from bot.pipeline.publish import CommentResult
+from bot.questions.context import MIN_CHARS, RecentConversations, history_of
+
+SERVER = "https://github.com"
+FOLDER = ".precedent"
+MAX_CONTEXT = 120_000
+"""Characters of a context file that the history of the issue may fill up, after what was found."""
+
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerEnvironment:
+    """What the runner says. https://docs.github.com/actions/reference/workflows-and-actions/variables"""
+
+    event_name: str
+    event_path: str
+    repository: str
+    api_url: str
+    server_url: str
+    output: str
+    summary: str
+    temp: str
+    workspace: str
+    write_gap: float = WRITE_GAP
+
+
+def read_environment(environ: Mapping[str, str]) -> RunnerEnvironment:
+    """The runner's variables; UserError names the one that is missing."""
+    needed = {name: environ.get(name, "") for name in ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY")}
+    for name, value in needed.items():
+        if not value:
+            raise UserError(f"{name} is not set: this command is for a GitHub Actions runner")
+    return RunnerEnvironment(
+        event_name=needed["GITHUB_EVENT_NAME"],
+        event_path=needed["GITHUB_EVENT_PATH"],
+        repository=needed["GITHUB_REPOSITORY"],
+        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+        server_url=(environ.get("GITHUB_SERVER_URL") or SERVER).rstrip("/"),
+        output=environ.get("GITHUB_OUTPUT", ""),
+        summary=environ.get("GITHUB_STEP_SUMMARY", ""),
+        temp=environ.get("RUNNER_TEMP", ""),
+        workspace=environ.get("GITHUB_WORKSPACE", ""),
+    )
+
+
+class _Remarks(logging.Handler):
+    """What libraries and git remark, as lines of the log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(plain_log_line(record.getMessage()), flush=True)
+
+
+def prepare_process() -> None:
+    """Once for a process: remarks become lines that are no commands, and a crash leaves no picture of the token."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Remarks()])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def outputs(spoken: CommentResult, context: str) -> str:
+    """The output file's text: numbers, booleans, our own URLs, paths and reasons of ours; never a stranger's words."""
+    matches = [
+        {"number": match.id, "state": match.state, "similarity": match.similarity}
+        for match in (*spoken.context.seen_before, *spoken.context.open_now)
+    ]
+    values = {
+        "matches": json.dumps(matches),
+        "context": context,
+        "comment-id": str(spoken.comment.id) if spoken.comment else "",
+        "comment-url": spoken.comment.url if spoken.comment else "",
+        "spoke": "true" if spoken.spoke else "false",
+        "would-speak": "true" if spoken.action == "would say" else "false",
+        "reason": " ".join(spoken.reason.split()),
+    }
+    fence = f"precedent_{secrets.token_hex(16)}"
+    return "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in values.items())
+
+
+def context_file(around: RunnerEnvironment, spoken: CommentResult, past: RecentConversations | None = None) -> str:
+    """The path of a Markdown file for an agent's prompt; "" when there is nothing to tell.
+
+    ``past`` is what was said on the issue lately. It is added where it is more than one message, which the agent has.
+    """
+    found = "" if spoken.context.is_empty else as_markdown(spoken.context)
+    history = _history(past, MAX_CONTEXT - len(found or as_markdown(spoken.context, "\n"))) if past else ""
+    text = as_markdown(spoken.context, history) if found or history else ""
+    return leave(around, f"context-{spoken.id}.md", text) if text else ""
+
+
+def _history(past: RecentConversations, room: int) -> str:
+    """The part of a context file that tells what was said lately, in at most so many characters; "" for nothing."""
+    if room < MIN_CHARS or sum(len(one.turns) for one in past.conversations) < 2:
+        return ""
+    form = Markdown(past.zone, is_part=True)
+    return render(history_of(past, form, room), form)
+
+
+def leave(around: RunnerEnvironment, name: str, text: str) -> str:
+    """Write a file for the steps that follow, and return its path as they know it.
+
+    It lies in the workspace and is named relative to it: a container knows the runner's folders by other names than the
+    steps after it do. Without a workspace it lies beside the runner's temporary files. No link is followed.
+    """
+    root = Path(around.workspace or around.temp or Path(around.output).parent)
+    path = root / FOLDER / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        if path.parent.is_symlink():
+            raise WorldError(f"{FOLDER} in {root} is a link: remove it, as nothing is written through links")
+        with open(os.open(path, _FRESH, 0o644), "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            file.write(text)
+    except OSError as error:
+        raise WorldError(f"{name} cannot be written to {root}: {error.strerror}") from error
+    return str(path.relative_to(root) if around.workspace else path)
+
+
+def append(path: str, text: str) -> None:
+    try:
+        with Path(path).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        raise WorldError(f"the runner's file {path} cannot be written: {error.strerror}") from error

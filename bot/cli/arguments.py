@@ -1,0 +1,183 @@
+"""What an argument on the command line may be."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bot.cli.progress import progress
+from bot.errors import UserError
+from bot.local_cache.local_memory import LocalMemory, MemoryOptions
+from bot.questions.requests import SLUG, Issue, issue_named
+from bot.questions.search import moment_of
+
+if TYPE_CHECKING:
+    from bot.domain.card import Worktree
+
+
+_LOGIN = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)", re.ASCII)
+
+_REPOSITORY = re.compile(SLUG, re.ASCII)
+
+
+def issue(text: str) -> Issue:
+    """An issue in any of the ways that people write one down."""
+    named = issue_named(text)
+    if named is None:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not an issue such as 42, #42, OWNER/NAME#42 or its address")
+    return named
+
+
+def repository(text: str) -> str:
+    """OWNER/NAME."""
+    if not _REPOSITORY.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
+    return text
+
+
+def login(text: str) -> str:
+    """An account's login, with or without an @ before it."""
+    found = _LOGIN.fullmatch(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an account's login")
+    return found[1]
+
+
+def number(low: int, high: int) -> Callable[[str], int]:
+    """A whole number from ``low`` to ``high``."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {low:,} to {high:,}")
+        return int(text)
+
+    return read
+
+
+def share(text: str) -> float:
+    """A number above 0, at most 1."""
+    if not re.fullmatch(r"[01]?\.?[0-9]{1,9}", text) or not 0 < float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0, at most 1")
+    return float(text)
+
+
+def address(text: str) -> str:
+    """The address of a server, without a slash at its end."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one or not re.fullmatch(r"[\x21-\x3e\x41-\x7e]{1,300}", text):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not an address such as https://git.example.com")
+    return text.rstrip("/")
+
+
+# The options of the commands that ask the memory.
+
+
+def add_place(command: argparse.ArgumentParser, *, answers: bool = True) -> None:
+    """Where the memory is, and for what ``answers`` how the answer is given."""
+    where = command.add_mutually_exclusive_group()
+    where.add_argument("--store", type=Path, metavar="DIR", help="the folder of a store, or a checkout of the branch")
+    where.add_argument(
+        "--repo", type=repository, metavar="OWNER/NAME", help="a repository (default: that of the checkout here)"
+    )
+    command.add_argument(
+        "--memory-branch", metavar="NAME", help="the branch of the memory (default: as in the settings)"
+    )
+    fetching = command.add_mutually_exclusive_group()
+    fetching.add_argument("--refresh", action="store_true", help="fetch the branch even if that was just done")
+    fetching.add_argument("--offline", action="store_true", help="fetch nothing: the memory as it is here")
+    if answers:
+        command.add_argument("--json", action="store_true", help="print the answer as JSON (docs/asking.md)")
+        command.add_argument("--exit-code", action="store_true", help="exit code 1 when nothing is relevant")
+
+
+def since(text: str) -> datetime:
+    """A moment as `bot.questions.search.moment_of` reads it."""
+    try:
+        return moment_of(text, datetime.now(UTC))
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is neither a day such as 2026-05-03 nor an age as 7d"
+        ) from None
+
+
+# The token of who works at a terminal: from the environment, as every process can read the arguments.
+
+
+TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+"""Where a token is looked for: one that is meant for this program, then in the order of GitHub's own command line
+(``gh help environment``)."""
+
+
+class Token(NamedTuple):
+    """A token and the variable that held it, both empty where there is none."""
+
+    variable: str = ""
+    text: str = ""
+
+
+def token_of(environ: Mapping[str, str]) -> Token:
+    """The first one that there is. UserError where that can be no token."""
+    name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
+    text = environ.get(name, "").strip()
+    if not re.fullmatch(r"[\x21-\x7e]*", text):
+        raise UserError(f"{name} holds characters that no token has: copy it again")
+    return Token(name, text)
+
+
+def memory_options(given: argparse.Namespace) -> MemoryOptions:
+    """Where these options say that the memory is."""
+    named = given.store, given.repo or "", given.memory_branch or ""
+    return MemoryOptions(Path.cwd(), *named, given.refresh, given.offline, progress)
+
+
+def worktree_of(place: LocalMemory) -> Worktree:
+    """What the checkout here tells, as far as there is one."""
+    from bot.git.checkout import read_worktree
+
+    return read_worktree(place.top or Path.cwd())
+
+
+def wants_json(given: argparse.Namespace) -> bool:
+    """Whether data is asked for: `context --branch` says so by its format."""
+    return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"
+
+
+def moment_asked_for(given: argparse.Namespace) -> datetime:
+    """The moment that the answer is given for: `context --branch` may name another."""
+    return getattr(given, "as_of", None) or datetime.now(UTC)
+
+
+Subparsers = argparse._SubParsersAction
+
+
+def add_history(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
+    command.add_argument(
+        "--last",
+        type=number(1, 1_000_000),
+        default=300,
+        metavar="N",
+        help="how many issues are replayed (default 300)",
+    )
+    command.add_argument(
+        "--seconds", type=number(1, 86_400), metavar="N", help="stop after so long, newest issues first"
+    )
+    command.add_argument("--repo", type=repository, metavar="OWNER/NAME", help="for links and full references")
+    add_semantic(command)
+    command.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def add_semantic(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--semantic", type=Path, metavar="DIR", help="the folder of a text model, for embeddings beside the words"
+    )

@@ -1,0 +1,144 @@
+"""What a check found, how bad that is, and what mends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+from urllib.parse import quote, urlsplit
+
+Level = Literal["ok", "note", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One line about one thing. ``remedy``: the command, in backticks, or the place that mends it; "" for none needed.
+
+    ``outside``: it is not in the hands of whoever reads this, such as a server that does not answer. Both texts may
+    hold words of strangers.
+    """
+
+    check: str
+    level: Level
+    says: str
+    remedy: str = ""
+    outside: bool = False
+
+    @property
+    def is_problem(self) -> bool:
+        return self.level in ("warning", "error")
+
+
+def exit_code(findings: Iterable[CheckResult]) -> int:
+    """2 where there is an error that the user can mend, 1 for warnings and for what failed outside, else 0."""
+    problems = [each for each in findings if each.is_problem]
+    if any(each.level == "error" and not each.outside for each in problems):
+        return 2
+    return 1 if problems else 0
+
+
+def moment(at: datetime) -> str:
+    """The minute, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def age(span: timedelta) -> str:
+    """A length of time in the largest unit that fits twice: ``3 days``, ``90 minutes``; never a negative one."""
+    seconds = max(0, int(span.total_seconds()))
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length:,} {unit}"
+    return f"{seconds} seconds" if seconds != 1 else "1 second"
+
+
+def some(names: Iterable[str], most: int = 3) -> str:
+    """The first few of these names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
+    return ", ".join(f"{name:.120}" for name in listed[:most]) + more
+
+
+# Which repository is looked at, and where on its server the things are that mend it.
+
+
+GITHUB = "https://github.com"
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
+_SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
+"""``git@HOST:OWNER/NAME.git``, the form that is no URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryLinks:
+    """A repository on its server, or a store in a folder (``store``; the other fields mean nothing then).
+
+    ``api`` is the address of the API; ``workflow`` the file name of the workflow that runs the Action; ``is_checkout``:
+    the folder is a checkout of the branch, not a store made of archives.
+    """
+
+    repository: str = ""
+    server: str = GITHUB
+    api: str = ""
+    branch: str = "precedent"
+    workflow: str = "precedent.yml"
+    store: str = ""
+    is_checkout: bool = False
+
+    @property
+    def remote(self) -> str:
+        """What git fetches from."""
+        return f"{self.server}/{self.repository}.git"
+
+    def page(self, path: str) -> str:
+        """The address of a page of the repository."""
+        return f"{self.server}/{self.repository}/{path}"
+
+    @property
+    def trusts_tokens(self) -> bool:
+        """Whether a token for GitHub may go to this server without anybody's saying so."""
+        host = urlsplit(self.server).hostname or ""
+        return self.server.startswith("https://") and (host == "github.com" or host.endswith(".ghe.com"))
+
+    def by_hand(self) -> str:
+        """How to have all of it read anew at once."""
+        if self.is_checkout:
+            return "start the workflow by hand (Run workflow) with rebuild, then fetch the branch again"
+        if self.store:
+            return "read the archives into a new folder: `precedent import FILE --store NEW_FOLDER`"
+        page = self.page(f"actions/workflows/{quote(self.workflow, errors='replace')}")
+        return f"start the workflow by hand (Run workflow) with rebuild: {page}"
+
+
+def place_of(origin: str) -> tuple[str, str] | None:
+    """Server and OWNER/NAME that the address of a remote means, in any of git's forms; None where it means none.
+
+    User names and secrets in the address are dropped, and so is the port of ssh: the web page has another one.
+    """
+    found = _SCP.fullmatch(origin)
+    if "://" not in origin and found:
+        scheme, host, path = "ssh", found[1], found[2]
+    else:
+        try:
+            parts = urlsplit(origin)
+            port = f":{parts.port}" if parts.port and parts.scheme in ("http", "https") else ""
+        except ValueError:
+            return None
+        scheme, host, path = parts.scheme, parts.hostname or "", parts.path
+        if not _HOST.fullmatch(host):
+            return None
+        host += port
+    repository = path.strip("/").removesuffix(".git")
+    if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not _REPOSITORY.fullmatch(repository):
+        return None
+    host = "github.com" if host.lower() in ("ssh.github.com", "www.github.com") else host.lower()
+    return f"{'http' if scheme == 'http' else 'https'}://{host}", repository
+
+
+def api_of(server: str) -> str:
+    """Where a server has its API: https://docs.github.com/enterprise-server/rest/quickstart for one of one's own."""
+    host = urlsplit(server).netloc
+    if host == "github.com" or host.endswith(".ghe.com"):
+        return f"https://api.{host}"
+    return f"{server}/api/v3"

@@ -1,0 +1,1 @@
+"""The commands: each adds its options and runs."""

@@ -1,0 +1,229 @@
+"""What there is to know of a branch, as a text for an agent's prompt."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+
+from bot.cli.arguments import add_place, issue, login, memory_options, number, worktree_of
+from bot.cli.arguments import moment_asked_for as now_of
+from bot.cli.commands.what import run_what
+from bot.cli.output import NOTHING, show_notes
+from bot.comment.catalogue import count
+from bot.comment.clean_text import clean, one_line
+from bot.comment.prompt import DATA_NOTICE, FENCE_NOTICE, FORMS, attributes_of, bare, element, fenced, render
+from bot.domain.thread import Kind, Thread, ThreadId
+from bot.errors import UserError
+from bot.local_cache.local_memory import settings_of
+from bot.local_cache.location import open_memory
+from bot.local_cache.sessions import sessions_of_issue
+from bot.local_cache.threads import open_records
+from bot.questions.context import history_of, of_issue, of_participant, recent_conversations
+from bot.questions.views import Row, work_rows
+from bot.questions.what import find_what
+from bot.recall.library import WithoutWords
+from bot.settings.schema import Settings
+from bot.sources.clock import MAX_ZONE, local_zone, zone_named
+
+SECTIONS = {
+    "related": "Related to this branch",
+    "decisions": "Decided about its files",
+    "tasks": "Open tasks",
+    "recent": "Decided last",
+}
+
+
+def branch_text(found: dict[str, list[Row]], form: str, chars: int) -> str:
+    """These sections as XML or Markdown (``form``), the last threads left out where all are more than ``chars``; ""
+    for nothing. Other people's words are marked as data, and nothing is hidden in them."""
+    write = _xml if form == "xml" else _markdown
+    kept = [(name, each) for name, rows in found.items() for each in rows]
+    while kept:
+        text = write(kept)
+        if len(text) <= chars:
+            return text
+        kept.pop()
+    return ""
+
+
+def _xml(kept: list[tuple[str, Row]]) -> str:
+    body = "".join(f"<{name}>\n{''.join(map(_thread, rows))}</{name}>\n" for name, rows in _sections(kept))
+    return f"<branch-context>\n{element('notice', DATA_NOTICE)}{body}</branch-context>\n"
+
+
+def _thread(one: Row) -> str:
+    attributes = attributes_of(
+        id=one["id"], kind=one["kind"], state=one["state"], updated=one["updated_at"], url=one["url"], **_ending(one)
+    )
+    parts = [element("why", "; ".join(one["why"])), element("title", one["title"])]
+    for each in one["decisions"]:
+        named = attributes_of(author=each["author"], role=each["role"], at=each["at"])
+        parts.append(element("decision", each["text"]).replace("<decision>", f"<decision{named}>", 1))
+    parts += [element("outcome", one["outcome"]["quote"]), element("summary", one["summary"])]
+    return f"<thread{attributes}>\n{''.join(parts)}</thread>\n"
+
+
+def _markdown(kept: list[tuple[str, Row]]) -> str:
+    body = "".join(f"\n## {SECTIONS[name]}\n{''.join(map(_paragraph, rows))}" for name, rows in _sections(kept))
+    return f"# What is known of this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
+
+
+def _paragraph(one: Row) -> str:
+    facts = [f"state: {one['state']}", f"changed: {one['updated_at'][:10]}"]
+    facts += [f"{name}: {bare(str(value))}" for name, value in _ending(one).items() if value not in (None, "")]
+    words = [fenced("why", "; ".join(one["why"])), fenced("title", one["title"])]
+    words += [fenced("decision", each["text"]) for each in one["decisions"]]
+    words += [fenced("outcome", one["outcome"]["quote"]), fenced("summary", one["summary"])]
+    listed = "".join(f"- {fact}\n" for fact in facts)
+    return f"\n### {bare(one['cite'])}\n\n{listed}{''.join(words)}"
+
+
+def _ending(one: Row) -> dict[str, object]:
+    outcome = one["outcome"]
+    kind = "" if outcome["kind"] == "unknown" else outcome["kind"].replace(" ", "-")
+    return {name: outcome[name] for name in ("fix", "release", "duplicate_of")} | {"outcome": kind}
+
+
+def _sections(kept: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
+    for name in SECTIONS:
+        if rows := [each for section, each in kept if section == name]:
+            yield name, rows
+
+
+# The command that tells an agent what was said lately: on an issue, by a person, in sessions, or around a branch.
+
+
+MOST = 10_000
+"""Threads of one scope that are read, the newest ones."""
+
+
+def run_context(given: argparse.Namespace) -> object:
+    """What was said in the scope that was asked for; "" for nothing."""
+    if given.branch:
+        return run_what(given) if given.format == "json" else _branch(given)
+    zone = given.timezone or local_zone()
+    now = (given.as_of or datetime.now(UTC)).astimezone(zone)
+    threads, own = _scope(given, now)
+    scope = recent_conversations(threads, given.me or [own], now, given.days)
+    form = FORMS[given.format](zone)
+    text = render(history_of(scope, form, given.chars), form)
+    if not text:
+        print(f"Nothing was said in the last {count(given.days, 'day')}.", file=sys.stderr)
+    return text
+
+
+def _branch(given: argparse.Namespace) -> str:
+    """What is known of the branch here, as text."""
+    with open_memory(memory_options(given)) as place:
+        found = find_what(worktree_of(place), place.glance, now_of(given))
+        show_notes(place, found.unused)
+        text = branch_text(work_rows(found, place.home), given.format, given.chars)
+    if not found.is_relevant and not place.missing:
+        print(NOTHING, file=sys.stderr)
+    return text
+
+
+def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]:
+    """The threads of the scope, which may have more in them than the last days, and the account of the bot there."""
+    since = now - timedelta(days=given.days)
+    if given.sessions is not None:
+        return _sessions(given.sessions, since), Settings().comment.author
+    with open_memory(memory_options(given)) as place:
+        settings = settings_of(place.demand())
+        with open_records(place) as memory:
+            library = WithoutWords(memory, settings.ignore.people)
+            if given.issue:
+                number = given.issue.within(place.repo)
+                told = [*_threads(library, [number]), *sessions_of_issue(place, number)]
+                if not told:  # it may be newer than the memory: no error
+                    print(f"No thread #{number} in this memory.", file=sys.stderr)
+                found = of_issue(told, number)
+            else:
+                changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
+                found = of_participant(_threads(library, changed), given.participant)
+    return found, settings.comment.author
+
+
+def _threads(library: WithoutWords, keys: Sequence[ThreadId]) -> list[Thread]:
+    return [record for record in library.records(keys).values() if isinstance(record, Thread)]
+
+
+def _sessions(folder: Path, since: datetime) -> list[Thread]:
+    """The sessions in the files of a folder that were written to since then; what cannot be read is told of."""
+    from bot.sources.session import thread_of
+    from bot.sources.session_files import find_sessions
+    from bot.sources.session_issues import issues_of_sessions
+    from bot.sources.session_reader import read_sessions
+
+    if not folder.is_dir():
+        raise UserError(f"no folder {folder}: --sessions takes the folder of the transcripts")
+    found = find_sessions(["."], str(folder))
+    notes, threads = list(found.notes), list[Thread]()
+    zone = local_zone()
+    issue_of = issues_of_sessions(found.mappings, found.sessions)
+    for file in found.sessions:
+        if file.mtime_ns < since.timestamp() * 1e9:
+            continue
+        try:
+            threads += [thread_of(one._replace(issue=issue_of.get(file.path))) for one in read_sessions(file, zone)]
+        except OSError as error:
+            notes.append(f"{file.name} cannot be read: {error.strerror}")
+    for note in notes:
+        print(one_line(note), file=sys.stderr)
+    return threads
+
+
+# The options of the command that tells what was said lately.
+
+
+FORMATS = ("xml", "markdown", "json")
+MIN_CHARS, MAX_CHARS = 1_000, 120_000
+DAYS, MAX_DAYS = 7, 30
+
+Subparsers = argparse._SubParsersAction
+
+
+def add_context(doors: Subparsers[argparse.ArgumentParser]) -> None:
+    """The parser of this command."""
+    command = doors.add_parser("context", help="what was said in the last days, for an agent's prompt")
+    scope = command.add_mutually_exclusive_group(required=True)
+    scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
+    scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")
+    scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
+    scope.add_argument("--branch", action="store_true", help="what is related to the branch here: precedent what")
+    add_place(command, answers=False)
+    command.add_argument("--format", choices=FORMATS, default="xml", help="how it is written down (default xml)")
+    command.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    command.add_argument(
+        "--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most so many characters"
+    )
+    command.add_argument(
+        "--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how far back (default {DAYS})"
+    )
+    command.add_argument(
+        "--me",
+        type=login,
+        action="append",
+        metavar="LOGIN",
+        help="an account of the agent's own; again for more (default: that of the bot)",
+    )
+    command.add_argument("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: that of here)")
+    command.add_argument("--as-of", type=_moment, metavar="TIME", help="as if it were then, such as 2026-05-03T09:30Z")
+
+
+def _zone(text: str) -> tzinfo:
+    zone = zone_named(text)
+    if zone is None:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE]!r} is not a time zone such as Europe/Berlin")
+    return zone
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error

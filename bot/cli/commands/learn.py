@@ -1,0 +1,52 @@
+"""The command that learns: a store's own history makes it judge as the Action does, and `import` ends with that."""
+
+from __future__ import annotations
+
+import argparse
+
+from bot.cli.progress import progress
+from bot.comment.links import CommentLinks
+from bot.comment.render import Renderer
+from bot.domain.thread import RepositoryAddress
+from bot.evaluation.learn import Learner
+from bot.evaluation.results import REPLAYED, Backtest
+from bot.local_cache.sync import open_store
+from bot.memory.memory import Memory
+from bot.pipeline.learn import LEAST_THREADS, learn, learner
+from bot.settings.schema import Settings
+
+STEPS = 20 + 2 * REPLAYED
+"""About the steps of learning: rounds of training, and the issues that are replayed twice."""
+
+
+def run_learn(given: argparse.Namespace) -> object:
+    """Learn from a store's own history."""
+    memory = open_store(given.store, semantic=given.semantic)
+    if memory.size < LEAST_THREADS:
+        reason = f"nothing was learned: {memory.size:,} threads are too few, {LEAST_THREADS} are needed"
+        return {"learned": False, "reason": reason} if given.json else f"{reason}\n"
+    backtest = taught(memory, given.repo or memory.repo, given.seconds)
+    memory.close()
+    from bot.evaluation.metrics import summary
+    from bot.evaluation.report import in_words
+
+    if given.json:
+        return {"learned": True, "reason": "", **summary(backtest)}
+    return f"learned from {backtest.threads:,} threads. {in_words(backtest)}\n".replace("\u00a0", " ")
+
+
+def taught(memory: Memory, repo: str | None, seconds: float) -> Backtest:
+    """Have the memory learn, and keep it. ``seconds`` bound what is learned beside the word vectors."""
+    renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
+    with progress("Learning", STEPS) as tick:
+        backtest = learn(memory, Settings(), renderer, RepositoryAddress(repo), seconds=seconds, tick=tick)
+    memory.commit("Learn")
+    return backtest
+
+
+def learner_of_store(given: argparse.Namespace) -> tuple[Memory, Learner]:
+    """The memory of a store and its history, which is replayed as the store answers: with vectors where it has them."""
+    memory = open_store(given.store, semantic=given.semantic)
+    repo = given.repo or memory.repo
+    renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
+    return memory, learner(memory, Settings(), renderer, RepositoryAddress(repo), trains=memory.has_words)

@@ -1,0 +1,122 @@
+"""The command that shows one thread."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from bot.cli.arguments import Subparsers, add_place, memory_options, number
+from bot.cli.output import SCHEMA, CommandResult, command_result, show_notes
+from bot.comment.clean_text import account, clean, one_line
+from bot.domain.answer import Earlier
+from bot.domain.card import Card, is_change, number_of
+from bot.domain.thread import OutcomeKind, Thread
+from bot.errors import UserError
+from bot.local_cache.local_memory import LocalMemory
+from bot.local_cache.location import open_memory
+from bot.local_cache.threads import card_named, thread_named
+from bot.questions.related import expand
+from bot.questions.requests import MAX_NAME, issue_named
+from bot.questions.thread import conversation, indented
+from bot.questions.views import Row, cited, ending, full_row, how, linked_rows, url_of
+from bot.recall.answer import proven
+from bot.recall.mentions import earlier_ending
+
+MOST = 100_000_000
+
+
+def run_show(given: argparse.Namespace) -> CommandResult:
+    """One thread, as text or data."""
+    with open_memory(memory_options(given)) as place:
+        thread = _thread(place, given.id)
+        card = card_named(place, thread)
+        near = linked_rows(expand([thread.id], place.glance), place.home, full_row)
+        show_notes(place if not place.missing else place._replace(missing=""))
+        if given.json:
+            said = conversation(thread, MOST if given.full else given.chars)
+            fields = {"linked": near, "conversation": said.messages, "omitted": said.omitted}
+            shown: object = {"schema": SCHEMA, **full_row(card, place.home), **fields}
+        else:
+            shown = "".join(f"{line}\n" for line in _lines(card, thread, near, given, place))
+    return command_result(shown, given, found=True)
+
+
+def _thread(place: LocalMemory, text: str) -> Thread:
+    """The thread that somebody means; UserError where there is none."""
+    thread = thread_named(place, text)
+    if thread is None:
+        place.demand()
+        named = issue_named(text)
+        if named:
+            named.within(place.repo)
+        name = one_line(clean(text)[:MAX_NAME].removeprefix("#"))
+        lacks = ", which may lack pull requests" if named else ""
+        raise UserError(f"no thread {name} in this memory{lacks}: `precedent search WORDS` finds what there is")
+    return thread
+
+
+def _lines(
+    card: Card, thread: Thread, near: Sequence[Row], given: argparse.Namespace, place: LocalMemory
+) -> Iterator[str]:
+    yield f"{one_line(cited(card.id))}  {one_line(card.title)}"
+    facts = [ending(card), f"opened {card.created_at:%Y-%m-%d} by {one_line(card.author)}"]
+    facts += [f"closed {card.closed_at:%Y-%m-%d}"] if card.closed_at else []
+    facts += [", ".join(map(one_line, card.labels))] if card.labels else []
+    yield " · ".join(facts)
+    if earlier := earlier_ending(thread, place.repo or None):
+        yield _reopened(earlier, place)
+    if url := url_of(card, place.home):
+        yield url
+    for ruling in card.decisions:
+        yield f"decided: {one_line(ruling.text)} ({_by(ruling.author, ruling.role)})"
+    if card.ending.quote:
+        yield f"ended: {one_line(card.ending.quote)} ({_by(card.ending.author, card.ending.role)})"
+    if card.files:
+        yield f"files: {one_line(', '.join(card.files))}"
+    for each in near:
+        yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
+    yield ""
+    said = conversation(thread, MOST if given.full else given.chars)
+    yield "\n".join(_spoken(message) for message in said.messages).rstrip()
+    if said.omitted:
+        yield f"\n{said.omitted} of {len(said.messages) + said.omitted} messages are left out: --full has all."
+
+
+def _reopened(earlier: Earlier, place: LocalMemory) -> str:
+    number = number_of(earlier.outcome.fix or earlier.outcome.claimed)
+    named = place.glance.cards([number]).get(number) if number else None
+    ended = proven(earlier.outcome, is_change(named.kind, named.state, named.merged_at) if named else None)
+    told = (
+        "" if ended.kind is OutcomeKind.UNKNOWN else f" ({one_line(how(ended.kind.value, ended.fix, ended.release))})"
+    )
+    return f"reopened {earlier.reopened_at:%Y-%m-%d}, after it was closed {earlier.closed_at:%Y-%m-%d}{told}"
+
+
+def _spoken(message: Row) -> str:
+    """A message with who wrote it and when, on a line that nobody else can write: what they wrote is indented."""
+    return f"{_by(message['author'], message['role'])}, {message['at'][:10]}:\n{indented(message['text'])}"
+
+
+def _by(author: str, role: str) -> str:
+    who = account(author)
+    return f"{who}, {role.lower()}" if role not in ("", "NONE") else who
+
+
+MAX_CHARS = 1_000_000
+
+
+def add_show(doors: Subparsers[argparse.ArgumentParser]) -> None:
+    """The parser of show."""
+    command = doors.add_parser(
+        "show", help="one thread: how it ended, what was decided, what it links to, what was said"
+    )
+    command.add_argument(
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the id of a page or session"
+    )
+    length = command.add_mutually_exclusive_group()
+    length.add_argument(
+        "--chars", type=number(1_000, MAX_CHARS), default=12_000, metavar="N",
+        help="characters of the conversation at most (default 12,000)",
+    )  # fmt: skip
+    length.add_argument("--full", action="store_true", help="the whole conversation")
+    add_place(command)

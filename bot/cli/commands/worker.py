@@ -1,0 +1,25 @@
+"""`precedent worker`: handles what a server elsewhere has received."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+
+from bot.cli.commands.serve import server_flags, server_libraries
+from bot.cli.output import CommandResult
+from bot.errors import guarded
+from bot.server.options import WORKING, forget_secrets, read_options
+
+
+def run_worker(given: argparse.Namespace) -> CommandResult:
+    """Work until a signal. Never returns: the process ends with whatever still runs in it."""
+    environ: Mapping[str, str] = json.load(sys.stdin) if given.parent else os.environ
+    options = read_options(environ, server_flags(given), WORKING)
+    forget_secrets(os.environ)
+    with server_libraries():
+        from bot.server import processes
+        from bot.server.reconcile import run_functions
+    processes.work(options, guarded, run_functions, given.parent)

@@ -1,0 +1,163 @@
+"""Threads for people: lines of text where a program reads, something to look at where a person does."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bot.cli.arguments import wants_json
+from bot.comment.clean_text import cut, one_line
+from bot.domain.card import SessionPassage
+from bot.errors import WorldError
+from bot.local_cache.local_memory import LocalMemory
+from bot.questions.views import Item, ItemSection, row_stamp, url_of
+
+if TYPE_CHECKING:
+    from bot.questions.related import RelatedDecision
+    from bot.questions.smart_search import RankedThread
+
+
+def list_text(items: Sequence[Item]) -> str:
+    """These threads, a line for each: id, state (or `page`), score, title, reasons, decision, with tabs between them.
+
+    The last two only where there are any. A person gets something to look at instead.
+    """
+    if is_seen():
+        from bot.cli.terminal import print_sections
+
+        print_sections([ItemSection("", "", items)])
+        return ""
+    return "".join(f"{_line(item)}\n" for item in items)
+
+
+def sections_text(found: Sequence[ItemSection]) -> str:
+    """These threads, each line with the name of its section before it; sections without threads are left out."""
+    if is_seen():
+        from bot.cli.terminal import print_sections
+
+        print_sections([section for section in found if section.items])
+        return ""
+    return "".join(f"{section.name}\t{_line(item)}\n" for section in found for item in section.items)
+
+
+def passages_text(found: Iterable[SessionPassage]) -> str:
+    """Messages of sessions, a line for each: session, time, who, what."""
+    if is_seen():
+        from bot.cli.terminal import print_passages
+
+        print_passages(list(found))
+        return ""
+    return "".join(
+        f"{one_line(one.session)}\t{row_stamp(one.at)}\t{one.type}\t{cut(one_line(one.text), 200)}\n" for one in found
+    )
+
+
+def is_seen() -> bool:
+    """Whether a person looks at the output, in a terminal that is more than a typewriter.
+
+    NO_COLOR takes away colours alone, which the library for terminals sees to. https://no-color.org
+    """
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _line(item: Item) -> str:
+    score = "" if item.score is None else f"{item.score:.2f}"
+    more = "".join(f"\t{one_line(each)}" for each in ("; ".join(item.why), item.said) if each)
+    state = "page" if item.card.kind == "page" else item.card.state
+    return f"{one_line(str(item.card.id))}\t{state}\t{score}\t{one_line(item.card.title)}{more}"
+
+
+# Data on stdout.
+
+
+_UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
+"""What a terminal would obey, and what nobody sees, such as characters that turn a line around."""
+
+
+class CommandResult(NamedTuple):
+    """What a command shows, and the exit code with which it ends although nothing stopped it."""
+
+    shown: object
+    code: int
+
+
+def show(result: object) -> int:
+    """Print text as it is, anything else as JSON, in UTF-8 whatever the terminal's language. Returns the exit code.
+
+    Raises WorldError where the output has no room, and BrokenPipeError where nobody reads it any more.
+    """
+    shown, code = (result.shown, result.code) if isinstance(result, CommandResult) else (result, 0)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    text = shown if isinstance(shown, str) else f"{_escaped(json.dumps(shown, ensure_ascii=False, indent=1))}\n"
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        forget_output()
+        raise WorldError(f"the answer cannot be written: {error.strerror}", "see that there is room for it") from error
+    return code
+
+
+def forget_output() -> None:
+    """What is still buffered goes nowhere: it must not fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _escaped(text: str) -> str:
+    """JSON in which what a terminal would obey, and what nobody sees, is written as numbers: the data stay the same."""
+    return text if text.isascii() and "\x7f" not in text else re.sub(_UNSEEN, _number, text)
+
+
+def _number(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]  # two numbers for a character beyond the first 65,536
+
+
+SCHEMA = 1
+"""Of the answers that are objects. Fields are added to it, and none is renamed or taken away."""
+
+NOTHING = "Nothing relevant."
+
+
+def show_notes(place: LocalMemory, more: Iterable[str] = ()) -> None:
+    """What somebody should know of the answer, a line for each on stderr."""
+    lines = [*place.missing.split("\n"), *place.note.split("\n"), *(f"Not used: {line}." for line in more)]
+    for line in filter(None, lines):
+        print(one_line(line), file=sys.stderr)
+
+
+def facts_of_answer(place: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
+    """What an answer says of itself: the signals that counted, those that did not, and what to know of the memory."""
+    notes = [one_line(line) for line in (*place.missing.split("\n"), *place.note.split("\n")) if line]
+    return {"used": used, "unused": unused, "notes": notes, "searched": place.glance.size}
+
+
+def command_result(shown: object, given: argparse.Namespace, *, found: bool, searched: bool = True) -> CommandResult:
+    """The answer, and the exit code that it ends with. ``searched``: there is a memory to search."""
+    if searched and not found and not wants_json(given):
+        print(NOTHING, file=sys.stderr)
+    return CommandResult(shown, 1 if getattr(given, "exit_code", False) and not found else 0)
+
+
+def ranked_item(one: RankedThread, place: LocalMemory, words: str = "") -> Item:
+    return Item(one.card, url_of(one.card, place.home), one.score or None, one.why, words)
+
+
+def decision_item(one: RelatedDecision, place: LocalMemory) -> Item:
+    card = one.card._replace(decisions=(one.ruling,))
+    return Item(card, url_of(card, place.home), why=(one.why,), said=one.ruling.text)
+
+
+def rank_table(figures: Mapping[str, Any]) -> list[str]:
+    """How high the right thread ranked, with the ends of the 95 % intervals."""
+    return [
+        f"{name:18}{figures[name]:.3f}   [{low:.3f}, {high:.3f}]" for name, (low, high) in figures["interval"].items()
+    ]

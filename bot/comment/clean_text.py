@@ -1,0 +1,146 @@
+"""What a stranger wrote, without invisible, reordering and broken characters, and cut to a length."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import NamedTuple
+
+ELLIPSIS = "…"
+
+_SPACES = re.compile(r"\s+")
+_NO_NAME = re.compile(r"[^\w.@+\[\]-]")
+MAX_NAME = 60
+_INVISIBLE = (
+    "[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Controls, bidirectional marks, zero-width, filler and tag characters, variation selectors (the list of Unicode's
+default ignorable code points, UAX #44, and the characters that only look like nothing)."""
+
+_SCRIPT = "\u0590-\u1fff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+_STRAY_JOINER = f"(?<![{_SCRIPT}])[\u200c\u200d]|[\u200c\u200d](?![{_SCRIPT}])"
+"""Joiners that join nothing; between emoji and in Persian or Indian scripts they are part of the spelling."""
+
+_STRAY_STYLE = "(?<![\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff#*0-9])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?!\u20e3)"
+_MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+
+
+class _Patterns(NamedTuple):
+    newline: re.Pattern[str]
+    broken: re.Pattern[str]
+    invisible: re.Pattern[str]
+    stray_joiner: re.Pattern[str]
+    stray_style: re.Pattern[str]
+    pile: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    """Compiled when a text first needs them, which takes as long as a search does."""
+    return _Patterns(
+        re.compile("\r\n?|[\v\f\u0085\u2028\u2029]"),
+        re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"),
+        re.compile(_INVISIBLE),
+        re.compile(_STRAY_JOINER),
+        re.compile(_STRAY_STYLE),
+        re.compile(f"([{_MARKS}]{{3}})[{_MARKS}]+"),
+    )
+
+
+_BACK = 40
+_MAX_CLUSTER = 64
+_JOINER = "\u200d"
+
+
+def clean(text: str) -> str:
+    """The text with newlines as ``\\n``, nothing invisible in it, and at most three accents on a letter."""
+    if text.isascii() and text.isprintable():
+        return text
+    patterns = _patterns()
+    text = patterns.broken.sub("\ufffd", patterns.newline.sub("\n", text))
+    text = patterns.stray_style.sub("", patterns.invisible.sub("", text))
+    return patterns.pile.sub(r"\1", patterns.stray_joiner.sub("", text))
+
+
+def one_line(text: str) -> str:
+    """Clean text on one line, white space collapsed."""
+    return _SPACES.sub(" ", clean(text)).strip()
+
+
+def account(name: str) -> str:
+    """The name of an account as one word, in which nothing can be said that stands beside names in our lines."""
+    return _NO_NAME.sub("", clean(without_comments(name)))[:MAX_NAME] or "somebody"
+
+
+def without_comments(text: str) -> str:
+    """The text without comments of HTML."""
+    kept: list[str] = []
+    place = 0
+    while (opened := text.find("<!--", place)) >= 0:
+        kept.append(text[place:opened])
+        closed = text.find("-->", opened + 4)
+        place = closed + 3 if closed >= 0 else len(text)
+    return "".join([*kept, text[place:]])
+
+
+def cut(text: str, limit: int) -> str:
+    """At most ``limit`` (at least one) characters, an ellipsis in place of what is missing.
+
+    Ends between words; within a word of more than 40 characters, between what a reader sees as characters.
+    """
+    if len(text) <= limit:
+        return text
+    end = max(limit, 1) - 1
+    space = max(text.rfind(" ", max(0, end - _BACK), end + 1), text.rfind("\n", max(0, end - _BACK), end + 1))
+    end = space if space > 0 else _before_cluster(text, end)
+    return text[:end].rstrip() + ELLIPSIS
+
+
+def _before_cluster(text: str, end: int) -> int:
+    """The last place at or before ``end`` that is not inside of what a reader sees as one character."""
+    for at in range(end, max(0, end - _MAX_CLUSTER), -1):
+        if not (_extends(text[at]) or text[at - 1] == _JOINER or _splits_flag(text, at)):
+            return at
+    return end
+
+
+def _extends(character: str) -> bool:
+    return (
+        character == _JOINER
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or unicodedata.category(character) in ("Mn", "Me", "Mc")
+    )
+
+
+def _splits_flag(text: str, at: int) -> bool:
+    """Whether ``at`` is between the two regional indicators of a flag."""
+    start = at
+    while start > 0 and at - start < _MAX_CLUSTER and _is_regional(text[start - 1]):
+        start -= 1
+    return _is_regional(text[at]) and (at - start) % 2 == 1
+
+
+def _is_regional(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def log_line(text: str) -> str:
+    """One line that a runner takes for text, never for a command: ``%``, line ends, ``::``, ``##[`` lose their power.
+
+    Other control and direction characters become U+FFFD, so that a terminal shows what is there. Source of the rules:
+    https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+    """
+    line = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace("\t", " ")
+    line = _CONTROLS.sub("\ufffd", line)
+    return line.replace("::", ": :").replace("::", ": :").replace("##[", "# #[")
+
+
+def plain_log_line(text: str) -> str:
+    """One line of the log that is no command; there a per cent sign stands for itself."""
+    return log_line(text).replace("%25", "%")

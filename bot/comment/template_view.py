@@ -1,0 +1,204 @@
+"""Context → what a template sees: plain dicts and lists of Markdown that is harmless already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+
+from bot.comment.catalogue import Words
+from bot.comment.clean_text import account
+from bot.comment.defang import block, code_span, inline
+from bot.comment.links import CommentLinks
+from bot.comment.outcome_text import (
+    ELSEWHERE_CHARS,
+    NAME_CHARS,
+    CommentPhrases,
+    Hit,
+    ending,
+    ending_quote,
+    first_release,
+    reopening,
+    shown_files,
+    version,
+    why,
+)
+from bot.domain.answer import CondensedTurn, Context, Match, Mention, PageHit
+from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
+from bot.reading.markdown import LEFT_OUT, first_paragraph
+
+FOLDED_CHARS = 2_000
+"""Of a conversation below "How it went", as it is written down: who wants more of it opens the thread."""
+
+LEAST_ROOM = 150
+"""Characters in which a turn says something."""
+
+_QUOTED = "  > "
+MAX_DECISIONS = 5
+MAX_ELSEWHERE = 5
+
+Item = dict[str, object]
+
+
+def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) -> Item:
+    """The sections of a comment. Every value in them is a string of defanged Markdown, or a list of such."""
+    scene = CommentPhrases(links, now, _titles(context), words)
+    return {
+        "mentioned": [_mention(mention, scene) for mention in context.mentioned],
+        "also_mentioned": [scene.thread(m.id, m.kind) for m in context.also_mentioned],
+        "elsewhere": _elsewhere(context.elsewhere, words),
+        "seen_before": [_seen_before(match, scene) for match in context.seen_before],
+        "open_now": [_open_now(match, scene) for match in context.open_now],
+        "pages": [_page(page, scene) for page in context.pages],
+        "possible": [_possible(match, scene) for match in context.possible],
+    }
+
+
+def _titles(context: Context) -> Mapping[ThreadId, str]:
+    hits: tuple[Hit, ...] = (
+        *context.mentioned, *context.also_mentioned, *context.seen_before, *context.open_now, *context.possible,
+    )  # fmt: skip
+    return {hit.id: hit.title for hit in hits if hit.title}
+
+
+def _elsewhere(names: tuple[str, ...], words: Words) -> list[str]:
+    """Threads of other repositories as code, in which GitHub sees no reference and leaves no trace there."""
+    shown = [code for name in names[:MAX_ELSEWHERE] if (code := code_span(name, ELSEWHERE_CHARS))]
+    left = len(names) - MAX_ELSEWHERE
+    return [*shown, words.say("more", count=words.number(left))] if left > 0 else shown
+
+
+def _mention(mention: Mention, scene: CommentPhrases) -> Item:
+    if mention.missing:
+        return _item(link=scene.name(mention.id), facts=[scene.words.texts["no_record"]])
+    quote = ending_quote(mention, scene)
+    decisions = [d for d in _newest_first(mention.decisions) if not _is_quoted(d, mention.outcome)]
+    folded = [_decision(d, mention, scene) for d in decisions[1:MAX_DECISIONS]]
+    return _item(
+        link=scene.thread(mention.id, mention.kind),
+        facts=[ending(mention, scene), first_release(mention, scene), _chain(mention, scene)],
+        **_files(mention, scene),
+        decision=_decision(decisions[0], mention, scene) if decisions else "",
+        decisions=folded,
+        quote=quote,
+        summary="" if quote or decisions else _summary(mention.summary, scene),
+        conversation=_conversation(mention.conversation, scene, FOLDED_CHARS - sum(map(len, folded))),
+    )
+
+
+def _summary(text: str, scene: CommentPhrases) -> str:
+    """The first paragraph of a summary; code that it begins with says nothing in a line of prose."""
+    return scene.quote(first_paragraph(text) or text)
+
+
+def _seen_before(match: Match, scene: CommentPhrases) -> Item:
+    return _item(
+        link=scene.thread(match.id),
+        facts=[ending(match, scene), version(match, scene)],
+        **_files(match, scene),
+        quote=ending_quote(match, scene),
+        why=why(match.why, sum(shown_files(match), ()), scene),
+        conversation=_conversation(match.conversation, scene),
+    )
+
+
+def _open_now(match: Match, scene: CommentPhrases) -> Item:
+    comments = max(match.turn_count - 1, 0)
+    count = scene.words.count("comments", comments) if comments else scene.words.texts["comments_none"]
+    facts = [f"{scene.words.age(match.created_at, scene.now)}, {count}", reopening(match, scene)]
+    return _item(link=scene.thread(match.id), facts=facts, why=why(match.why, (), scene))
+
+
+def _possible(match: Match, scene: CommentPhrases) -> Item:
+    words = scene.words
+    closed = words.closed(match.state_reason)
+    fact = words.say("dated", what=closed, day=words.day(match.closed_at)) if match.closed_at else closed
+    is_open = match.state == "open"
+    return _item(
+        link=scene.thread(match.id),
+        facts=[words.texts["still_open"] if is_open else fact],
+        why=why(match.why, (), scene),
+    )
+
+
+def _page(page: PageHit, scene: CommentPhrases) -> Item:
+    title = page.title.strip() or page.url
+    return _item(link=scene.linked(title, scene.links.page(page.url)), quote=scene.quote(page.excerpt))
+
+
+def _files(hit: Hit, scene: CommentPhrases) -> dict[str, str]:
+    changed, named = shown_files(hit)
+    return {"changed": scene.files(changed), "files": scene.files(named)}
+
+
+def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) -> Item:
+    """One hit; what is not known of it is an empty string, so that a template may ask for any key."""
+    blank: Item = dict.fromkeys(("decision", "quote", "summary", "why", "changed", "files", "conversation"), "")
+    return {**blank, "decisions": [], "link": link, "facts": [fact for fact in facts or () if fact], **rest}
+
+
+def _chain(mention: Mention, scene: CommentPhrases) -> str:
+    """The duplicates that led here, the one that the text names first."""
+    if not mention.chain:
+        return ""
+    threads = ", ".join(scene.numbered(thread) for thread in mention.chain)
+    return scene.words.say("chain_one" if len(mention.chain) == 1 else "chain_many", threads=threads)
+
+
+def _decision(decision: Decision, mention: Mention, scene: CommentPhrases) -> str:
+    address = scene.links.comment(mention.id, decision.comment_id, mention.kind)
+    return f"{scene.quote(decision.text)}{scene.said(decision.author, decision.role, decision.at, address)}"
+
+
+def _is_quoted(decision: Decision, outcome: Outcome) -> bool:
+    """Whether the ending, which is quoted anyway, says the same."""
+    return " ".join(decision.text.split()) in " ".join(outcome.quote.split())
+
+
+def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
+    """The decision that stands comes first: the maintainers' before others', the newest before older ones."""
+    return sorted(decisions, key=lambda d: (d.role in MAINTAINER_ROLES, d.at), reverse=True)
+
+
+def _conversation(turns: Sequence[CondensedTurn], scene: CommentPhrases, room: int = FOLDED_CHARS) -> str:
+    """A quotation, indented to stand inside a list item: of each turn a line of ours, and below it what was said.
+
+    That is quoted once more, so that no text can look like a line of ours: those alone are quoted once.
+    """
+    told, parts = _chosen(turns, scene, room), list[str]()
+    for before, at in pairwise((-1, *told)):
+        parts += [LEFT_OUT.strip()] * (at - before > 1) + [told[at]]
+    lines = "\n\n".join((*(part.rstrip("\n") for part in parts[:-1]), *parts[-1:])).split("\n")
+    return "\n".join(f"{_QUOTED}{line}".rstrip() for line in lines) if parts else ""
+
+
+def _chosen(turns: Sequence[CondensedTurn], scene: CommentPhrases, room: int) -> dict[int, str]:
+    """The opening and the latest turns, as they are written down, as far as there is room for; by their places."""
+    told: dict[int, str] = {}
+    for at in (0, *range(len(turns) - 1, 0, -1)) if turns else ():
+        shown = _fitting(turns[at], room // 3 if at == 0 and len(turns) > 1 else room, scene)
+        if shown:
+            told[at] = shown
+            room -= _length(shown)
+        if room < LEAST_ROOM or not (shown or at == 0):
+            break
+    return dict(sorted(told.items()))
+
+
+def _fitting(turn: CondensedTurn, room: int, scene: CommentPhrases) -> str:
+    """As much of the turn as fits when it is written down; what makes it harmless can make it longer."""
+    limits = (room, room * 2 // 3, room // 3)
+    return next((told for limit in limits if _length(told := _turn(turn, limit, scene)) <= room), "")
+
+
+def _length(told: str) -> int:
+    """Characters of a turn where it stands, with what is put before its lines and between it and the next one."""
+    return len(told) + len(_QUOTED) * (told.count("\n") + 3) + 2 * len(LEFT_OUT)
+
+
+def _turn(turn: CondensedTurn, limit: int, scene: CommentPhrases) -> str:
+    role = f" ({scene.words.texts['maintainer']})" if turn.by_maintainer else ""
+    said = block(turn.text, limit)
+    quoted = "".join(f"\n> {line}".rstrip() for line in said.strip("\n").split("\n")) if said else ""
+    end = "\n" if said.endswith("\n") else ""
+    return f"**{inline(account(turn.author), NAME_CHARS)}**{role}, {turn.at:%Y-%m-%d}:{quoted}{end}"

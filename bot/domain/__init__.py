@@ -1,0 +1,1 @@
+"""Plain values that every other package uses. They do no I/O."""

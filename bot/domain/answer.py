@@ -1,0 +1,222 @@
+"""The nouns of an answer: what memory has to say about a thread, or why it says nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bot.domain.card import number_of
+from bot.domain.changes import FixInfo, StandingComment
+from bot.domain.thread import MAINTAINER_ROLES, Decision, Kind, Outcome, Record, Thread, ThreadId
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """How an issue that is open again had been closed, and when somebody reopened it."""
+
+    closed_at: datetime
+    reopened_at: datetime
+    outcome: Outcome = field(default_factory=Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class CondensedTurn:
+    """One message of a conversation within a budget: who wrote it and when, and its text, which may be cut."""
+
+    author: str
+    role: str
+    at: datetime
+    text: str
+    is_cut: bool = False
+
+    @property
+    def by_maintainer(self) -> bool:
+        return self.role in MAINTAINER_ROLES
+
+    @property
+    def length(self) -> int:
+        """Characters of a budget that it takes: those of its text, and the most that name its author and its day."""
+        return HEADING + len(self.author) + len(self.text)
+
+
+HEADING = len(" (maintainer), 2025-03-11:\n\n\n")
+"""Characters that are counted for the line above a turn, beside its author's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A reference in the text, resolved. ``chain`` holds the duplicates that led to ``id``, the referenced one first.
+
+    ``missing`` says why there is nothing to tell; the other fields are empty then. ``earlier`` is told of an issue that
+    was closed and is open again.
+    """
+
+    id: ThreadId
+    title: str = ""
+    state: str = ""
+    state_reason: str | None = None
+    kind: Kind = Kind.ISSUE
+    draft: bool = False
+    merged_at: datetime | None = None
+    created_at: datetime | None = None
+    closed_at: datetime | None = None
+    outcome: Outcome = field(default_factory=Outcome)
+    summary: str = ""
+    decisions: tuple[Decision, ...] = ()
+    files: tuple[str, ...] = ()
+    conversation: tuple[CondensedTurn, ...] = ()
+    chain: tuple[ThreadId, ...] = ()
+    missing: str = ""
+    fix: FixInfo | None = None
+    earlier: Earlier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A similar thread that is worth showing. ``similarity`` is in 0..1; ``why`` holds short plain reasons.
+
+    ``fix`` is the change that ended it, where that is known. ``asked_on`` is the version that the question names, empty
+    unless it can be compared with the release of the fix; ``may_be_back`` says that it is that release or a later one.
+    ``earlier`` is as in Mention.
+    """
+
+    id: ThreadId
+    title: str
+    similarity: float
+    state: str
+    created_at: datetime
+    state_reason: str | None = None
+    closed_at: datetime | None = None
+    closed_by: str | None = None
+    turn_count: int = 1
+    outcome: Outcome = field(default_factory=Outcome)
+    why: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    conversation: tuple[CondensedTurn, ...] = ()
+    fix: FixInfo | None = None
+    asked_on: str = ""
+    may_be_back: bool = False
+    earlier: Earlier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageHit:
+    """A section of a wiki or documentation page, or a release: ``title`` names both, ``url`` leads to it."""
+
+    title: str
+    url: str
+    excerpt: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Everything that memory has to say about one thread.
+
+    ``elsewhere`` names the threads of other repositories that it points at, as ``owner/repo#N``. ``searched``: how many
+    issues were looked through, 0 where that is not told. ``is_first``: no older issue is known. ``nearest`` are the
+    issues most like it, shown or not, for whoever looks after the bot; ``possible`` those that may stand folded at the
+    end of a comment which is written anyway.
+    """
+
+    mentioned: tuple[Mention, ...] = ()
+    also_mentioned: tuple[Mention, ...] = ()
+    seen_before: tuple[Match, ...] = ()
+    open_now: tuple[Match, ...] = ()
+    pages: tuple[PageHit, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    searched: int = 0
+    is_first: bool = False
+    possible: tuple[Match, ...] = ()
+    nearest: tuple[Match, ...] = field(default=(), compare=False)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.mentioned or self.seen_before or self.open_now or self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class Speak:
+    """The answer is worth a comment."""
+
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """The answer is no comment, and why; ``nearest`` as in Context."""
+
+    reason: str
+    nearest: tuple[Match, ...] = field(default=(), compare=False)
+
+
+Answer = Speak | Silent
+
+
+# What a comment shows of other threads: which of them, and which of their messages it quotes.
+
+
+Hit = Mention | Match
+
+
+def shown_in(context: Context) -> tuple[ThreadId, ...]:
+    """The threads that a comment with this context shows, in its order: also the duplicates that led to one, what a
+    thread is a duplicate of, and the pull request that fixed it or is said to have."""
+    return tuple(dict.fromkeys(key for hit in _hits(context) for key in _keys(hit)))
+
+
+def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str, ...]:
+    """Marks of the messages that a comment with this context quotes, titles among them; ``records`` has the threads."""
+    found = {mark(text) for hit in _hits(context) for text in _quoted(hit, records.get(hit.id))}
+    return tuple(sorted(found))
+
+
+def has_false_quotes(standing: StandingComment, records: Mapping[ThreadId, Record]) -> bool:
+    """Whether a comment quotes what is in none of the threads that it shows, as these are now."""
+    threads = (record for key in standing.shows if isinstance(record := records.get(key), Thread))
+    there = {mark(text) for thread in threads for text in (thread.title, thread.body, *_said(thread))}
+    return not there.issuperset(standing.quotes)
+
+
+def mark(text: str) -> str:
+    """What a text is known by: eight hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def _hits(context: Context) -> Iterable[Hit]:
+    shown = context.mentioned, context.also_mentioned, context.seen_before, context.open_now, context.possible
+    return (hit for section in shown for hit in section)
+
+
+def _keys(hit: Hit) -> Iterator[ThreadId]:
+    yield hit.id
+    yield from hit.chain if isinstance(hit, Mention) else ()
+    if hit.outcome.duplicate_of is not None:
+        yield hit.outcome.duplicate_of
+    if number := number_of(hit.outcome.fix or hit.outcome.claimed):
+        yield number
+
+
+def _quoted(hit: Hit, record: Record | None) -> Iterator[str]:
+    """The texts of the messages of a thread that a hit quotes: its title, and what was said at the moments that it
+    tells of."""
+    if not isinstance(record, Thread):
+        return
+    yield record.title
+    moments = set(_moments(hit))
+    if record.created_at in moments or (isinstance(hit, Mention) and hit.summary):
+        yield record.body
+    yield from (comment.text for comment in record.comments if comment.created_at in moments)
+
+
+def _moments(hit: Hit) -> Iterator[datetime]:
+    endings: list[Outcome] = [hit.outcome, *([hit.earlier.outcome] if hit.earlier else [])]
+    yield from (ending.at for ending in endings if ending.at and ending.quote)
+    yield from (turn.at for turn in hit.conversation)
+    yield from (decision.at for decision in (hit.decisions if isinstance(hit, Mention) else ()))
+
+
+def _said(thread: Thread) -> Iterator[str]:
+    return (comment.text for comment in thread.comments)

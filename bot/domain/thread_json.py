@@ -1,0 +1,293 @@
+"""The JSON shape of a thread, as archives and records have it, in both directions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.domain.thread import GHOST, Kind, Message, Thread, ThreadId, TimelineEvent
+
+KEPT_EVENTS = frozenset(
+    {
+        "closed",
+        "reopened",
+        "referenced",
+        "cross-referenced",
+        "marked_as_duplicate",
+        "unmarked_as_duplicate",
+        "transferred",
+    }
+)
+MAX_TEXT = 65_536
+"""Characters kept of one message: what GitHub accepts for one."""
+
+MAX_THREAD = 1_000_000
+"""Characters kept of a whole thread; beyond it the messages in the middle are shortened to MIDDLE_TEXT."""
+
+MIDDLE_TEXT = 1_000
+
+MAX_TITLE = 1_024
+MAX_NAME = 200
+"""Characters kept of a login, a label, a role, a key: GitHub's own limits are lower."""
+
+MAX_LABELS = 100
+"""What GitHub accepts on one issue."""
+
+_LARGEST = 2**53
+"""Numbers below it mean the same in every program that reads JSON."""
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""Between which a time lies."""
+
+
+def clean(text: object) -> str:
+    """A string that can be stored as UTF-8: NUL and lone surrogates become U+FFFD; what is no text becomes ""."""
+    return _UNSTORABLE.sub("�", str(text)) if text and isinstance(text, str | int | float) else ""
+
+
+def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
+    """A thread from one line of an archive (the same shape as a record).
+
+    Ids may be numbers or strings; bodies and authors may be null, labels names or objects with a name. Raises KeyError,
+    TypeError or ValueError when id or times are missing or a field is of another shape.
+    """
+    fields = _object(fields)
+    events = _ending_events(fields)
+    thread = Thread(
+        id=parse_key(fields["id"]),
+        kind=Kind(fields.get("kind") or ("pull" if fields.get("pull") else "issue")),
+        title=_text(fields, "title")[:MAX_TITLE],
+        body=_text(fields, "body")[:MAX_TEXT],
+        author=_name(fields.get("author")) or GHOST,
+        role=_name(fields.get("author_association")),
+        is_bot=bool(fields.get("is_bot")) or _name(fields.get("author")).endswith("[bot]"),
+        created_at=parse_time(fields["created_at"]),
+        updated_at=time_or_none(fields.get("updated_at")),
+        state="closed" if fields.get("state") == "closed" else "open",
+        state_reason=_name(fields.get("state_reason")) or None,
+        closed_at=time_or_none(fields.get("closed_at")),
+        closed_by=_name(fields.get("closed_by")) or _last_closer(events),
+        locked=bool(fields.get("locked")),
+        draft=bool(fields.get("draft")),
+        merged_at=time_or_none(fields.get("merged_at")) or _merged_at(fields),
+        labels=_labels(fields),
+        reactions=_reactions(fields),
+        comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
+        events=events,
+    )
+    return bounded(thread)
+
+
+def bounded(thread: Thread) -> Thread:
+    """The thread within MAX_THREAD characters: the longest conversations keep their beginning and end in full."""
+    total = len(thread.body) + sum(len(c.text) for c in thread.comments)
+    if total <= MAX_THREAD:
+        return thread
+    room = (MAX_THREAD - len(thread.body)) // 2
+    keep, used, ends = set[int](), 0, list(range(len(thread.comments)))
+    for index in sorted(ends, key=lambda i: min(i, len(ends) - 1 - i)):
+        used += len(thread.comments[index].text)
+        if used > room:
+            break
+        keep.add(index)
+    middle = min(MIDDLE_TEXT, max(0, room) // max(1, len(ends)))
+    return replace(
+        thread,
+        comments=tuple(c if i in keep else replace(c, text=c.text[:middle]) for i, c in enumerate(thread.comments)),
+    )
+
+
+def archive_fields(thread: Thread) -> dict[str, object]:
+    """The thread in the shape of an archive; fields with nothing in them are left out."""
+    fields: dict[str, object] = {
+        "id": thread.id,
+        "kind": thread.kind.value,
+        "title": thread.title,
+        "body": thread.body,
+        "author": thread.author,
+        "author_association": thread.role or None,
+        "is_bot": thread.is_bot,
+        "created_at": stamp(thread.created_at),
+        "updated_at": stamp(thread.updated_at),
+        "state": thread.state,
+        "state_reason": thread.state_reason,
+        "closed_at": stamp(thread.closed_at),
+        "closed_by": thread.closed_by,
+        "locked": thread.locked,
+        "draft": thread.draft,
+        "merged_at": stamp(thread.merged_at),
+        "labels": list(thread.labels),
+        "reactions": dict(thread.reactions),
+        "comments": [_message_fields(comment) for comment in thread.comments],
+        "events": [_event_fields(event) for event in thread.events],
+    }
+    return without_defaults(fields)
+
+
+def _message_fields(message: Message) -> dict[str, object]:
+    return without_defaults(
+        {
+            "id": message.id,
+            "author": message.author,
+            "association": message.role or None,
+            "is_bot": message.is_bot,
+            "created_at": stamp(message.created_at),
+            "updated_at": stamp(message.updated_at),
+            "body": message.text,
+            "reactions": dict(message.reactions),
+        }
+    )
+
+
+def _event_fields(event: TimelineEvent) -> dict[str, object]:
+    return without_defaults(
+        {
+            "event": event.name,
+            "at": stamp(event.at),
+            "actor": event.actor,
+            "commit": event.commit,
+            "source": event.source,
+            "source_kind": event.source_kind.value if event.source_kind else None,
+        }
+    )
+
+
+def without_defaults(fields: dict[str, object]) -> dict[str, object]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value not in (None, False, [], {})}
+
+
+def _message(fields: Mapping[str, Any]) -> Message:
+    fields = _object(fields)
+    created = parse_time(fields["created_at"])
+    updated = time_or_none(fields.get("updated_at"))
+    author = _name(fields.get("author")) or GHOST
+    return Message(
+        id=parse_number(fields.get("id")),
+        author=author,
+        role=_name(fields.get("association")),
+        is_bot=bool(fields.get("is_bot")) or author.endswith("[bot]"),
+        created_at=created,
+        updated_at=updated if updated != created else None,
+        text=_text(fields, "body")[:MAX_TEXT],
+        reactions=_reactions(fields),
+    )
+
+
+def _ending_events(fields: Mapping[str, Any]) -> tuple[TimelineEvent, ...]:
+    """What happened around the thread's endings; nothing for a thread that never ended, as nobody asks then."""
+    events = sorted(_events(fields), key=lambda event: (event.at, event.name, str(event.source or "")))
+    ended = fields.get("state") == "closed" or any(event.name == "closed" for event in events)
+    return tuple(events) if ended else ()
+
+
+def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
+    found = []
+    for event in map(_object, [*_list(fields, "events"), *_list(fields, "xrefs")]):
+        if event.get("event") not in KEPT_EVENTS:
+            continue
+        source = event.get("source", event.get("from"))
+        kind = event.get("source_kind", event.get("type"))
+        found.append(
+            TimelineEvent(
+                name=event["event"],
+                at=parse_time(event.get("at") or event["date"]),
+                actor=_name(event.get("actor")) or GHOST,
+                commit=_name(event.get("commit")) or None,
+                source=parse_key(source) if source is not None else None,
+                source_kind=Kind(kind) if kind in ("issue", "pull") else None,
+            )
+        )
+    return found
+
+
+def _merged_at(fields: Mapping[str, Any]) -> datetime | None:
+    """When it was merged, where only an event tells so."""
+    events = (event for event in map(_object, _list(fields, "events")) if event.get("event") == "merged")
+    return next((parse_time(event.get("at") or event["date"]) for event in events), None)
+
+
+def _last_closer(events: tuple[TimelineEvent, ...]) -> str | None:
+    return next((event.actor for event in reversed(events) if event.name == "closed" and event.actor != GHOST), None)
+
+
+def _reactions(fields: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    counts = {_name(name): parse_number(count) for name, count in _object(fields.get("reactions") or {}).items()}
+    return tuple(sorted((name, count) for name, count in counts.items() if count))
+
+
+def _labels(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    given = (label["name"] if isinstance(label, Mapping) else label for label in _list(fields, "labels"))
+    return tuple(name for name in map(_name, given) if name)[:MAX_LABELS]
+
+
+def _name(value: object) -> str:
+    return _readable(value)[:MAX_NAME]
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    return _readable(fields.get(name))
+
+
+def _readable(value: object) -> str:
+    if value is None or isinstance(value, str | int | float):
+        return clean(value)
+    raise ValueError(f"not a text: {type(value).__name__}")
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"not an object: {type(value).__name__}")
+    return value
+
+
+def _list(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = fields.get(name) or ()
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name} is not a list")
+    return value
+
+
+def parse_number(value: object) -> int | None:
+    """A whole number from 1 to 2^53, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else None
+
+
+def parse_key(value: object) -> ThreadId:
+    """A thread id from outside: a number from 1 to 2^53 or a name of at most 200 characters, else ValueError."""
+    number = parse_number(value)
+    if number is not None:
+        return number
+    if not isinstance(value, str) or value == "":
+        raise ValueError("an id is a number from 1 to 2^53 or a name")
+    return _name(value)
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """ISO 8601 in UTC, ``2015-01-01T00:00:00Z``."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None
+
+
+def parse_time(value: object) -> datetime:
+    """An ISO 8601 time, in UTC (as which one without a zone is taken); ValueError when it is none.
+
+    One before 1970, or so late that a little more would be beyond the calendar, is none: times are reckoned with.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"not a time: {type(value).__name__}")
+    moment = datetime.fromisoformat(value)
+    if not moment.tzinfo:
+        moment = moment.replace(tzinfo=UTC)
+    if not FIRST <= moment <= LAST:
+        raise ValueError(f"not a time: {value!r:.40}")
+    return moment.astimezone(UTC)
+
+
+def time_or_none(value: object) -> datetime | None:
+    """The time, None where there is nothing; ValueError when it is none."""
+    return parse_time(value) if value else None

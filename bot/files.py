@@ -1,0 +1,262 @@
+"""How much a program may take that works on what strangers have packed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+
+from bot.errors import PathClash, StoreError, UnreadableFile, UserError
+
+MAX_FILE = 16_000_000
+"""Bytes of a file that is read as a whole: a thread of a million characters takes a third of it."""
+
+MAX_CHECKOUT = 500_000_000
+"""Bytes of a working copy: one blob of a megabyte may bear a million names."""
+
+MAX_FILES = 400_000
+"""Names in a store: 100,000 threads take a quarter of it."""
+
+MAX_DEPTH = 20
+"""Folders within each other that are looked into."""
+
+
+# Files on the local disk: reading only regular ones, writing durably, and errors that say what to do.
+
+
+_MANY = 64
+
+
+class DiskTrouble(StoreError):
+    """The local disk is full or cannot be written or read."""
+
+    usual_remedy = "free some space, or use a folder that this account can write to"
+
+
+@contextmanager
+def on_disk(doing: str) -> Iterator[None]:
+    """Turn what the operating system says against ``doing`` something into DiskTrouble."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskTrouble(f"cannot {doing}: {error.strerror or error}", DiskTrouble.usual_remedy) from error
+
+
+def regular_bytes(file: Path, most: int = MAX_FILE) -> bytes | None:
+    """The content of a regular file of at most so many bytes, None where there is no file.
+
+    UnreadableFile for a symlink, a device or a pipe, none of which is waited for, and for a larger file.
+    """
+    descriptor = _opened(file)
+    if descriptor is None:
+        return None
+    with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
+        content = opened.read(most + 1) if os.fstat(descriptor).st_size <= most else None
+    if content is None or len(content) > most:
+        raise UnreadableFile(f"{file} has more than {most:,} bytes; remove it from the store", [str(file)])
+    return content
+
+
+def copy_regular(file: Path, target: Path, most: int) -> int:
+    """Copy a regular file of at most so many bytes, and say how many it has; a larger one is left out."""
+    descriptor = _opened(file)
+    if descriptor is None:
+        return 0
+    with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
+        size = os.fstat(descriptor).st_size
+        if size <= most:
+            with target.open("xb") as copy:
+                shutil.copyfileobj(opened, copy)
+        return size
+
+
+def _opened(file: Path) -> int | None:
+    """A descriptor of a regular file, None where there is none."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UnreadableFile(f"cannot read {file}: {error.strerror}; it must be a regular file", [str(file)]) from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        return None
+    raise UnreadableFile(f"{file} is not a regular file; remove it from the store", [str(file)])
+
+
+def is_regular(file: Path) -> bool:
+    """Whether it is a regular file itself, and no link to one."""
+    try:
+        return stat.S_ISREG(file.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def detour(root: Path, folder: str) -> Path | None:
+    """The symlink that ``folder`` is, or that is on the way to it from ``root``; None where there is none."""
+    steps = (root / step for step in (PurePath(folder), *PurePath(folder).parents) if step != PurePath())
+    return next((step for step in steps if step.is_symlink()), None)
+
+
+def refuse_detour(root: Path, path: str) -> None:
+    """StoreError where a folder on the way to the file is a symlink: what lies behind it is not in the store."""
+    if link := detour(root, path.rpartition("/")[0]):
+        raise StoreError(f"{link} is a symlink; put a real folder in its place")
+
+
+def flush(files: Iterable[Path]) -> None:
+    """Have the disk keep these files and folders, whatever happens to the power; many are flushed as one."""
+    named = list(files)
+    if len(named) > _MANY:
+        os.sync()
+        return
+    for file in named:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Put ``content`` in the place of ``file``: whoever reads sees the old or the new one, even after a crash."""
+    fresh = file.with_name(f".{file.name}.new")
+    fresh.unlink(missing_ok=True)
+    with fresh.open("xb") as new:  # never through a link that lies there
+        new.write(content)
+    flush([fresh])
+    fresh.replace(file)
+    flush([file.parent])
+
+
+def read_beside(top: Path, path: str, most: int) -> bytes | None:
+    """The first ``most`` bytes of a file in somebody's folder, None where there is none.
+
+    UserError for a link, or one on the way, and for what is no file.
+    """
+    file = top / path
+    if link := detour(top, path):
+        raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
+    if not is_regular(file):
+        if os.path.lexists(file):
+            raise UserError(f"{path} is no regular file: move it out of the way")
+        return None
+    with on_disk(f"read {path}"), file.open("rb") as opened:
+        return opened.read(most)
+
+
+def write_beside(top: Path, path: str, content: bytes) -> None:
+    """Put a file there in one step, and the folders on the way, none of which may be a link."""
+    if link := detour(top, path):
+        raise UserError(f"{link.relative_to(top)} is a link: put the real one there")
+    with on_disk(f"write {path}"):
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        replace(top / path, content)
+
+
+# Which names a file of the store may have, and which of them lie below a folder.
+
+
+_UNFIT = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+_RESERVED = frozenset({"", ".", "..", ".git", ".store"})
+LONGEST = 1024
+"""Characters of a path."""
+
+_LONGEST_NAME = 255
+"""Bytes of one name in it, which is what file systems take."""
+
+
+def checked(path: str) -> str:
+    """``path`` itself, when it is relative, normal, and means the same file in git and on a disk; else StoreError."""
+    parts = path.split("/")
+    is_fit = len(path) <= LONGEST and not _UNFIT.search(path)
+    if not is_fit or any(part.lower() in _RESERVED or len(part.encode()) > _LONGEST_NAME for part in parts):
+        raise StoreError(f"not a path inside the store: {path[:80]!r}; use relative names with '/' and no '..'")
+    return path
+
+
+def is_fit(path: str) -> bool:
+    """Whether ``path`` could be the path of a file of ours."""
+    try:
+        return checked(path) == path
+    except StoreError:
+        return False
+
+
+def checked_all(paths: Iterable[str]) -> list[str]:
+    """Each path once, in order, all of them checked."""
+    return [checked(path) for path in dict.fromkeys(paths)]
+
+
+def checked_folder(prefix: str) -> str:
+    """``prefix`` without a slash at its end; "" is the whole store."""
+    trimmed = prefix.rstrip("/")
+    return checked(trimmed) if trimmed else ""
+
+
+def below(path: str, folder: str) -> bool:
+    """Whether the file lies in ``folder`` at any depth; everything lies below ""."""
+    return not folder or path.startswith(folder + "/")
+
+
+def refuse_clashes(files: Iterable[str]) -> None:
+    """Clash when one of these files would have to be the folder of another one."""
+    names = frozenset(files)
+    folders: set[str] = set()
+    waiting = {name.rpartition("/")[0] for name in names}
+    while waiting := waiting - folders - {""}:
+        folders |= waiting
+        waiting = {folder.rpartition("/")[0] for folder in waiting}
+    if clashes := folders & names:
+        raise PathClash(f"{min(clashes)!r} would be a file and a folder at once; choose another name", clashes)
+
+
+# Which paths of a repository a setting names: ``*`` within a folder, ``**`` across folders, capitals or not.
+
+
+class Globs:
+    """Some patterns such as ``docs/**/*.md``. Time grows with the length of path and pattern, not faster."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._patterns = [pattern.casefold().split("/") for pattern in patterns]
+
+    def match(self, path: str) -> bool:
+        """Whether a pattern names this file."""
+        parts = path.casefold().split("/")
+        return any(len(steps) in _reached(parts, steps) for steps in self._patterns)
+
+    def lead(self, folder: str) -> bool:
+        """Whether a file below this folder could match."""
+        parts = folder.casefold().split("/")
+        return any(min(_reached(parts, steps), default=len(steps)) < len(steps) for steps in self._patterns)
+
+
+def _reached(parts: Sequence[str], steps: Sequence[str]) -> set[int]:
+    """How many steps of a pattern may be done once all parts of a path were taken."""
+    places = _skipped({0}, steps)
+    for part in parts:
+        taken = set()
+        for place in places:
+            if place < len(steps) and steps[place] == "**":
+                taken.add(place)
+            elif place < len(steps) and fnmatchcase(part, steps[place]):
+                taken.add(place + 1)
+        places = _skipped(taken, steps)
+    return places
+
+
+def _skipped(places: set[int], steps: Sequence[str]) -> set[int]:
+    """These places and those behind a ``**``, which may stand for no folder at all."""
+    found = set(places)
+    for place, step in enumerate(steps):
+        if step == "**" and place in found:
+            found.add(place + 1)
+    return found

@@ -1,0 +1,126 @@
+"""What git's words mean: its complaints, sorted by what can be done about them."""
+
+from __future__ import annotations
+
+import re
+
+from bot.errors import StoreError
+from bot.files import DiskTrouble
+
+
+class GitError(StoreError):
+    """git failed; the message is one line without any secret."""
+
+    usual_remedy = ""
+
+
+class RemoteRefused(GitError):
+    """The server's rules forbid this push (protected branch, ruleset, hook, archived repository)."""
+
+    usual_remedy = (
+        "leave `precedent` out of the rule, let this token's App bypass it, or set `branch` to a name without one"
+    )
+
+
+class Archived(RemoteRefused):
+    """The repository was archived: nothing can be written until somebody takes that back."""
+
+    usual_remedy = "nothing can be remembered or said there"
+
+
+class AuthFailed(GitError):
+    """The server does not know the token (401), or the token may not do this (403; 404 for a private repository)."""
+
+    usual_remedy = "check the token, and give the job `permissions: contents: write`"
+
+
+class RefMissing(GitError):
+    """The remote has no such branch."""
+
+    usual_remedy = "check the branch name"
+
+
+class PushRejected(GitError):
+    """Somebody else moved the branch first; fetch, apply the changes again, push again."""
+
+    usual_remedy = "fetch and try again"
+
+
+class PushRaced(PushRejected):
+    """The same, noticed by the server as it moved the branch; or the push arrived twice and the first one did it."""
+
+
+class RemoteUnreachable(GitError):
+    """No answer, or one that says that the server is busy: the same call may work a moment later."""
+
+    usual_remedy = "check the network and the server's status, then run again"
+
+
+class FilterRefused(GitError):
+    """The server does not know this kind of partial clone."""
+
+    usual_remedy = "ask for more"
+
+
+# Tried in this order: what is wrong here is followed by "the remote end hung up", a protected branch's refusal also
+# says "remote rejected", an archived repository's also "403".
+_MEANINGS: tuple[tuple[type[GitError | DiskTrouble], re.Pattern[str]], ...] = (
+    (
+        DiskTrouble,
+        re.compile(
+            r"No space left on device|Read-only file system|Disk quota exceeded|"
+            r"unable to (?:create temporary|write (?:sha1|object|loose object))",
+            re.IGNORECASE,
+        ),
+    ),
+    # The third: what a push was built on is not there any more, as somebody deleted the branch or gave it another past.
+    (GitError, re.compile(r"unable to read [0-9a-f]{40}|bad object|shallow update not allowed")),
+    (FilterRefused, re.compile(r"filter '[^']{0,100}' not supported|tree filter allows max depth")),
+    (PushRejected, re.compile(r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)")),
+    (
+        PushRaced,
+        re.compile(r"cannot lock ref|failed to update ref|failed to lock|reference already exists|incorrect old value"),
+    ),
+    (Archived, re.compile(r"was archived")),
+    (RemoteRefused, re.compile(r"GH0\d\d|protected branch|was archived|read-only so|remote rejected")),
+    (RefMissing, re.compile(r"couldn't find remote ref")),
+    (
+        AuthFailed,
+        re.compile(
+            r"Authentication failed|could not read (?:Username|Password)|(?:returned error:|HTTP) 40[13]\b|"
+            r"Permission to |Permission denied \(|Host key verification failed|Resource not accessible|"
+            r"repository '[^']{1,400}' not found|Write access to repository not",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        RemoteUnreachable,
+        re.compile(
+            r"Could not resolve|Failed to connect|Couldn't connect|Network is unreachable|No route to host|timed out|"
+            r"(?:returned error:|HTTP) (?:429|5\d\d)|"
+            r"Timeout|Connection (?:refused|reset|closed|timed)|early EOF|RPC failed|hung up|unexpected disconnect|"
+            r"Empty reply|Recv failure|expected flush|body are still expected|transfer closed|SSL_|GnuTLS|"
+            r"bad line length"
+        ),
+    ),
+)
+# Which line of many tells it best.
+_TELLING = (
+    re.compile(r"GH0\d\d|was archived|^ssh: |Permission denied \("),
+    re.compile(r"^! "),
+    re.compile(r"^(?:fatal|error):"),
+    re.compile(""),
+)
+_LONGEST = 300
+
+
+def meaning(verb: str, words: str, no_access: str = AuthFailed.usual_remedy) -> GitError | DiskTrouble:
+    """The error that git's output ``words`` (already redacted) stands for, as one line that ends with the remedy.
+
+    ``no_access`` is the remedy where the server knows nobody, or not somebody who may.
+    """
+    kind = next((kind for kind, marks in _MEANINGS if marks.search(words)), GitError)
+    lines = [" ".join(line.split()) for line in words.replace("\r", "\n").splitlines() if line.strip()]
+    told = next((line for sign in _TELLING for line in lines if sign.search(line)), "it gave no reason")
+    sentence = "".join(char for char in told if char.isprintable())[:_LONGEST]
+    return kind(f"git {verb}: {sentence}", no_access if kind is AuthFailed else kind.usual_remedy)

@@ -1,0 +1,273 @@
+"""Which repository somebody works in, by what git knows of the remotes of the checkout. Nothing is fetched."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from bot.errors import UserError
+from bot.git.checkout import CheckoutGit
+from bot.git.errors import AuthFailed
+
+_OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/?$")
+_SSH = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
+_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
+_NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
+"""A name that somebody has on a server: a token is longer, or has other characters in it."""
+
+_SITES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
+
+
+class RemoteRepository(NamedTuple):
+    """Where a repository is: its address for git; OWNER/NAME and its address for people, "" where that is no site.
+
+    ``name`` is what the checkout calls the remote, "" where it was named otherwise.
+    """
+
+    url: str
+    repo: str = ""
+    home: str = ""
+    name: str = ""
+
+
+def remote_of_repository(repo: str) -> RemoteRepository:
+    """The repository of this name on GitHub, or on the server that GITHUB_SERVER_URL names."""
+    server = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/") or "https://github.com"
+    return RemoteRepository(f"{server}/{repo}", repo, f"{server}/{repo}")
+
+
+def remote_of_checkout(top: Path | None) -> RemoteRepository | str:
+    """The repository that this checkout was cloned from, or why nobody knows it, and what to do."""
+    if top is None:
+        return "this is no git checkout: go into one, or name a repository (--repo OWNER/NAME) or folder (--store DIR)"
+    git = CheckoutGit(top)
+    for name, address in git.remotes.items():
+        return _at_address(address, top)._replace(name=name)
+    return git.refusal() or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
+
+
+def tracked_files(top: Path, paths: Iterable[str]) -> set[str]:
+    """Those of these files that are part of the checkout, and not only lie in its folder."""
+    git = CheckoutGit(top)
+    asked = {path: git.run("ls-files", "-z", "--", path) for path in paths}
+    return {path for path, told in asked.items() if told.stdout or told.returncode}  # what git will not say is not ours
+
+
+def _at_address(address: str, top: Path) -> RemoteRepository:
+    """What a remote of the checkout at ``top`` means, in any of git's forms, without a secret in it."""
+    scp = None if "://" in address else _SSH.match(address)
+    if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):
+        address = str((top / address).resolve())  # a path, as git takes it: from the checkout
+    address = without_secret(address)
+    site = _site(scp[1] if scp else "", address)
+    owner_name = _OWNER_NAME.search(address) if site else None
+    return (
+        RemoteRepository(address, owner_name[1], f"{site}/{owner_name[1]}") if owner_name else RemoteRepository(address)
+    )
+
+
+def _site(host: str, address: str) -> str:
+    """The address for people of the server that git reaches so, "" where that is no site."""
+    try:
+        parts = urlsplit(address)
+        if parts.scheme in ("http", "https"):
+            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        host = host or (parts.hostname or "" if parts.scheme == "ssh" else "")
+    except ValueError:
+        raise UserError("the address of the remote is no address: look at `git remote --verbose`") from None
+    host = _SITES.get(host, host)
+    return f"https://{host}" if "." in host else ""
+
+
+def without_secret(address: str) -> str:
+    """The address without what may be a password or a token: git's own credentials are asked instead."""
+    found = _USER.match(address)
+    if not found:
+        return address
+    user = found["user"] if _NAME.fullmatch(found["user"]) else ""
+    return f"{found['scheme']}{user}{'@' if user else ''}{address[found.end() :]}"
+
+
+# A remote, and what git is started with for it: of this machine's settings nothing but the way to the network.
+
+
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+_INHERITED = (
+    "PATH",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    *_PROXIES,
+    *(name.upper() for name in _PROXIES),
+)
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+_SETTINGS = {
+    "advice.pushUpdateRejected": "false",
+    "core.autocrlf": "false",
+    "core.bigFileThreshold": "100m",
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.symlinks": "false",
+    "credential.helper": "",
+    "fastimport.unpackLimit": "1",
+    "fetch.fsckObjects": "true",
+    "fetch.recurseSubmodules": "false",
+    "gc.auto": "0",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "protocol.http.allow": "always",
+    "protocol.https.allow": "always",
+    "transfer.fsckObjects": "true",
+}
+# `git check-ref-format`, without the names that an option parser could take for its own.
+_BRANCH = re.compile(
+    r"(?![-/@]|.*(?:\.\.|@\{|//|/\.|\.lock/))[^\x00-\x20\x7f~^:?*\[\\.\ud800-\udfff]"
+    r"[^\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]{0,199}"
+)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """Where to fetch from and push to. ``url`` is http(s), or the path of a repository on this machine."""
+
+    url: str
+    token: str | None = None
+    no_access: ClassVar[str] = AuthFailed.usual_remedy
+    """What to do where the server knows nobody, or not somebody who may."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"(?:https?://[^\x00-\x20/@]+)?/[^\x00-\x20\x7f]*", self.url):
+            raise UserError(
+                f"not a repository address: {self.redacted(self.url)[:200]!r}; give https://HOST/OWNER/NAME,"
+                " without a user name, or an absolute path"
+            )
+
+    def settings(self, leaving_out: str = "") -> dict[str, str]:
+        """The settings of git for it. Without a filter git knows of no missing objects, and fetches none by itself."""
+        found = {"remote.origin.url": self.url}
+        if leaving_out:
+            found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
+        if self.url.startswith("/"):
+            found["protocol.file.allow"] = "always"  # a repository on this machine was asked for by its path
+        elif self.token:
+            found[f"http.{self.url}.extraheader"] = f"AUTHORIZATION: basic {self._basic}"
+        return found
+
+    def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:
+        """What git is started with: of this machine's settings nothing but the way to the network."""
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return inherited | _ENVIRONMENT | given({**_SETTINGS, **settings}) | {"HOME": str(home)}
+
+    def redacted(self, words: str) -> str:
+        """``words`` without the token, plain or encoded."""
+        for secret in (self.token, self._basic) if self.token else ():
+            words = words.replace(secret or "", "***")
+        return re.sub(r"://[^/@\s]{1,300}@", "://***@", words)
+
+    @property
+    def _basic(self) -> str:
+        return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+
+
+def at(url: str | Remote, token: str | None) -> Remote:
+    """The remote at this address, or the one that is given, which has what it needs."""
+    return Remote(url, token) if isinstance(url, str) else url
+
+
+def given(settings: Mapping[str, str]) -> dict[str, str]:
+    """These settings as git takes them from its environment. https://git-scm.com/docs/git-config#ENVIRONMENT"""
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for at, (key, value) in enumerate(settings.items()):
+        found |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return found
+
+
+def checked_branch(name: str) -> str:
+    """``name`` itself, when git would take it as a branch's name; else UserError."""
+    if name == "HEAD" or not _BRANCH.fullmatch(name) or name.endswith((".", "/", ".lock")):
+        raise UserError(f"branch: {name[:80]!r} is not a branch name; use letters, digits, '-', '_' and '/'")
+    return name
+
+
+# A remote as the person at this machine reaches it: with their ssh, their credentials, and no token of ours.
+
+
+_ADDRESS = re.compile(
+    r"(?:https?|ssh|git|file)://[^\x00-\x20\x7f]*"  # a URL
+    r"|/[^\x00-\x1f\x7f]*"  # a folder
+    r"|(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9_.\[\]-]+:(?!:|//)[^\x00-\x20\x7f]+"  # host:path, as ssh has it
+)
+_OPTION = re.compile(r"(?:^|[@:\[\]])-|[\x00-\x20\x7f]")
+"""Before the first slash: a user, host, port or path that ssh or git would take for an option, or a control character
+that was hidden in percent signs."""
+
+_OWN_SETTINGS = {
+    "core.autocrlf": "false",
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.symlinks": "false",
+    "fetch.fsckObjects": "true",
+    "fetch.recurseSubmodules": "false",
+    "gc.auto": "0",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "20",
+    "maintenance.auto": "false",
+    "protocol.ext.allow": "never",
+    "transfer.fsckObjects": "true",
+}
+_OF_A_CHECKOUT = re.compile(
+    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|COMMON_DIR|TRACE.*"
+    r"|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|CONFIG_PARAMETERS)"
+)
+
+
+@dataclass(frozen=True)
+class OwnRemote(Remote):
+    """Where the person's own git fetches from. Nothing asks for a password: where git has none, the fetch fails.
+
+    The settings of the machine and of the person hold, such as credential helpers; those of a checkout do not, as
+    whoever packed a folder may have written them.
+    """
+
+    no_access: ClassVar[str] = (
+        "let your git reach it: see `git ls-remote` with this address; a password in the address of the remote, or a"
+        " setting of this checkout alone, is not used"
+    )
+
+    def __post_init__(self) -> None:
+        # Of a URL git decodes all before it looks for the host.
+        plain = unquote(self.url.partition("://")[2]) if "://" in self.url else self.url
+        if not _ADDRESS.fullmatch(self.url) or _OPTION.search(plain.partition("/")[0]):
+            raise UserError(f"not the address of a repository: {self.redacted(self.url)[:200]!r}")
+
+    def settings(self, leaving_out: str = "") -> dict[str, str]:
+        """As `Remote.settings`, without a token."""
+        found = {"remote.origin.url": self.url}
+        if leaving_out:
+            found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
+        return found
+
+    def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - theirs stays
+        """What the person's programs are started with, but for what speaks of a checkout or would ask."""
+        kept = {name: value for name, value in os.environ.items() if not _OF_A_CHECKOUT.fullmatch(name)}
+        # Git is started without a terminal, so ssh has nowhere to ask but a program.
+        asks_nobody = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+        return kept | asks_nobody | given({**_OWN_SETTINGS, **settings})

@@ -1,0 +1,224 @@
+"""The GraphQL query for bulk history, and its answer in the shape of the REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.domain.thread_json import parse_time
+
+Json = Mapping[str, Any]
+
+_LINKED = """
+        closedByPullRequestsReferences(first: 3, includeClosedPrs: true) {
+          nodes { number mergedAt repository { nameWithOwner } }
+        }"""
+
+ISSUES = """
+query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
+  repository(owner: $owner, name: $name) {
+    hasIssuesEnabled
+    issues(
+      first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}
+    ) {
+      totalCount
+      pageInfo { hasNextPage endCursor }
+      nodes {
+        number title body state stateReason(enableDuplicate: true) locked createdAt updatedAt closedAt
+        author { login __typename } authorAssociation
+        labels(first: 100) { nodes { name } }LINKED
+        reactionGroups { content reactors { totalCount } }
+        comments(first: 100) {
+          totalCount
+          pageInfo { hasNextPage }
+          nodes {
+            databaseId body createdAt updatedAt authorAssociation author { login __typename }
+            reactionGroups { content reactors { totalCount } }
+          }
+        }
+        timelineItems(
+          first: 100,
+          itemTypes: [CLOSED_EVENT, REOPENED_EVENT, CROSS_REFERENCED_EVENT, REFERENCED_EVENT, MARKED_AS_DUPLICATE_EVENT]
+        ) {
+          pageInfo { hasNextPage }
+          nodes {
+            __typename
+            ... on ClosedEvent {
+              createdAt actor { login __typename }
+              closer { __typename ... on Commit { oid } ... on PullRequest { number repository { nameWithOwner } } }
+            }
+            ... on ReopenedEvent { createdAt actor { login __typename } }
+            ... on ReferencedEvent { createdAt actor { login __typename } commit { oid } }
+            ... on MarkedAsDuplicateEvent {
+              createdAt actor { login __typename }
+              canonical { __typename ... on Issue { number } ... on PullRequest { number } }
+            }
+            ... on CrossReferencedEvent {
+              createdAt actor { login __typename } isCrossRepository willCloseTarget
+              source { __typename ... on Issue { number } ... on PullRequest { number mergedAt } }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+"""
+WITHOUT_PULLS = ISSUES.replace("LINKED", "")
+"""For a token that may not read pull requests: GitHub refuses all of a query that asks for those of an issue."""
+
+ISSUES = ISSUES.replace("LINKED", _LINKED)
+
+NUMBERS = """
+query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
+  repository(owner: $owner, name: $name) {
+    hasIssuesEnabled
+    issues(
+      first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}
+    ) {
+      totalCount
+      pageInfo { hasNextPage endCursor }
+      nodes { number createdAt updatedAt }
+    }
+  }
+}
+"""
+"""The same issues by number only, for where their texts are too much for one answer."""
+
+GLIMPSE = """
+query Glimpse($owner: String!, $name: String!, $since: DateTime) {
+  rateLimit { limit remaining resetAt }
+  repository(owner: $owner, name: $name) {
+    nameWithOwner isPrivate hasIssuesEnabled
+    issues(first: 1) { totalCount }
+    changed: issues(first: 1, filterBy: {since: $since}) { totalCount }
+  }
+}
+"""
+"""What a reading would cost, for one point."""
+
+_MERGED_AFTER = timedelta(hours=1)
+"""How long after the closing by hand the pull request may be merged that is said to close it."""
+
+_REACTIONS = {
+    "THUMBS_UP": "+1", "THUMBS_DOWN": "-1", "LAUGH": "laugh", "HOORAY": "hooray",
+    "CONFUSED": "confused", "HEART": "heart", "ROCKET": "rocket", "EYES": "eyes",
+}  # fmt: skip
+_EVENTS = {
+    "ClosedEvent": "closed",
+    "ReopenedEvent": "reopened",
+    "ReferencedEvent": "referenced",
+    "CrossReferencedEvent": "cross-referenced",
+    "MarkedAsDuplicateEvent": "marked_as_duplicate",
+}
+
+
+def issue_json(node: Json, repo: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
+    """An issue of the answer as REST gives it: the issue, its comments, its timeline's events."""
+    home = f"/repos/{repo}"
+    issue = {
+        "number": node["number"],
+        "title": node["title"],
+        "body": node["body"],
+        "state": str(node["state"]).lower(),
+        "state_reason": str(node["stateReason"]).lower() if node.get("stateReason") else None,
+        "locked": node["locked"],
+        "created_at": node["createdAt"],
+        "updated_at": node["updatedAt"],
+        "closed_at": node["closedAt"],
+        "user": _user(node["author"]),
+        "author_association": node["authorAssociation"],
+        "labels": [label["name"] for label in (node.get("labels") or {}).get("nodes") or () if label],
+        "reactions": _counts(node),
+        "comments": node["comments"]["totalCount"],
+        "repository_url": home,
+    }
+    comments = [_comment(comment) for comment in node["comments"]["nodes"] if comment]
+    events = [event for item in node["timelineItems"]["nodes"] if item for event in _events(item, home)]
+    return issue, comments, with_linked_pull(node, events, repo)
+
+
+def with_linked_pull(node: Json, events: Sequence[Json], repo: str) -> list[dict[str, Any]]:
+    """``events`` of an issue as REST gives them, its last closing with the merged pull request that is linked to it.
+
+    Only where the closing does not tell by what it was done: somebody closed by hand what a pull request had fixed.
+    Pull requests merged before the issue was opened again, or later than an hour after the closing, are left out.
+    """
+    told = [dict(event) for event in events]
+    closings = [event for event in told if event["event"] == "closed"]
+    if not closings or node["state"] != "CLOSED" or node.get("stateReason") not in (None, "COMPLETED"):
+        return told
+    last = closings[-1]
+    closed_at = parse_time(last["created_at"])
+    reopened = [parse_time(event["created_at"]) for event in told if event["event"] == "reopened"]
+    since = max((at for at in reopened if at <= closed_at), default=parse_time(node["createdAt"]))
+    fit = [(at, n) for n, at in _merged_pulls(node, repo) if since <= at <= closed_at + _MERGED_AFTER]
+    if fit and not last.get("commit_id") and not last.get("source"):
+        last["source"] = _source({"number": max(fit)[1], "__typename": "PullRequest"}, f"/repos/{repo}")
+    return told
+
+
+def _merged_pulls(node: Json, repo: str) -> list[tuple[int, datetime]]:
+    """The numbers of the merged pull requests that are linked to the issue or say that they close it, and when."""
+    linked = (node.get("closedByPullRequestsReferences") or {}).get("nodes") or ()
+    found = [pull for pull in linked if pull and _is_home(pull, repo)]
+    items = [item for item in node["timelineItems"]["nodes"] if item and item.get("willCloseTarget")]
+    found += [item.get("source") or {} for item in items if not item.get("isCrossRepository")]
+    return [(pull["number"], parse_time(pull["mergedAt"])) for pull in found if pull.get("mergedAt")]
+
+
+def _is_home(pull: Json, repo: str) -> bool:
+    return str((pull.get("repository") or {}).get("nameWithOwner")).lower() == repo.lower()
+
+
+def _source(thread: Json, home: str) -> dict[str, Any]:
+    pull: dict[str, Any] = {"pull_request": thread} if thread.get("__typename") == "PullRequest" else {}
+    return {"issue": {"number": thread["number"], "repository_url": home, **pull}}
+
+
+def _comment(node: Json) -> dict[str, Any]:
+    return {
+        "id": node["databaseId"],
+        "body": node["body"],
+        "created_at": node["createdAt"],
+        "updated_at": node["updatedAt"],
+        "user": _user(node["author"]),
+        "author_association": node["authorAssociation"],
+        "reactions": _counts(node),
+    }
+
+
+def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
+    """One item of the timeline. A closing by a pull request has that as its source, which REST does not tell."""
+    name = _EVENTS.get(str(node.get("__typename")))
+    if name is None:
+        return
+    event: dict[str, Any] = {"event": name, "created_at": node["createdAt"], "actor": _user(node.get("actor"))}
+    closer = node.get("closer") or node.get("commit") or {}
+    event["commit_id"] = closer.get("oid")
+    source = (
+        node.get("source")
+        or node.get("canonical")
+        or (closer if _is_home(closer, home.removeprefix("/repos/")) else {})
+    )
+    if source.get("number") and not node.get("isCrossRepository"):
+        event["source"] = _source(source, home)
+    yield event
+
+
+def _user(actor: Json | None) -> dict[str, Any] | None:
+    """An actor in the shape of REST, where the login of a bot ends in [bot]. A deleted account is None."""
+    if not actor:
+        return None
+    is_bot = actor.get("__typename") == "Bot"
+    login = str(actor.get("login"))
+    if is_bot and not login.endswith("[bot]"):
+        login += "[bot]"
+    return {"login": login, "type": "Bot" if is_bot else "User"}
+
+
+def _counts(node: Json) -> dict[str, int]:
+    groups = node.get("reactionGroups") or ()
+    counts = {_REACTIONS.get(group["content"], ""): int(group["reactors"]["totalCount"]) for group in groups}
+    return {name: count for name, count in counts.items() if name and count}

@@ -1,0 +1,287 @@
+"""PyGithub as transport: one request and its answer, bounded in time and tries, and none once GitHub has had enough."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import ItemsView, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import github
+from github.Requester import HTTPSRequestsConnectionClass, RequestsResponse
+from requests import Response
+from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
+
+from bot.github.api import Rate
+from bot.github.errors import (
+    CATCHES_UP,
+    ForgeError,
+    Gone,
+    IssuesOff,
+    NotAsked,
+    NotPermitted,
+    RateLimited,
+    Unauthorised,
+    Unreachable,
+    begins_anew,
+    meaning_of,
+    meaning_of_errors,
+)
+
+TIMEOUT = 20.0
+"""Seconds until GitHub accepts a connection, and between two parts of an answer; a whole answer may take twice that."""
+
+PAUSES = (0.5, 1.0, 2.0)
+"""Seconds before a read is repeated, times a factor by chance of .5 to 1.25. Nothing but reads is repeated."""
+
+USUAL = 10.0
+"""Seconds that one request may take before it counts as time that was lost."""
+
+_NEEDED, _SPARE = "", "spare"
+PATIENCE = {_NEEDED: 180.0, _SPARE: 60.0}
+"""Seconds that one run loses to a GitHub that is slow or down, before it asks for nothing more; of these, those that it
+loses to what it can do without, before it does without."""
+
+STRIKES = 3
+"""Requests in a row without an answer, repeats apart, after which a run asks for nothing more. Those that it can do
+without count apart: a comparison of two commits that are far apart fails by itself, whenever it is asked for."""
+
+MOST_BYTES = 100_000_000
+"""Of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
+
+_LEADS = (301, 302, 307, 308)
+_LED_TO = "x-led-to"
+_GRAPHQL = "/graphql"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """Headers by lower-case names and JSON. ``led_to``: where GitHub says that it is instead, empty when it is here."""
+
+    headers: Mapping[str, str]
+    data: Any
+    led_to: str = ""
+
+
+class HttpTransport:
+    """Requests to one API with one token. ``troubles`` are the reasons why a run asks for nothing more of a kind, and
+    ``lacking`` tells of each permission that turned out to be missing."""
+
+    def __init__(self, api_url: str, token: str, *, write_gap: float, timeout: float = TIMEOUT) -> None:
+        base = urlsplit(api_url.rstrip("/"))
+        api = github.Github(
+            auth=github.Auth.Token(token) if token else None,
+            base_url=api_url.rstrip("/"),
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=write_gap or None,
+            user_agent="precedent",
+        )
+        self._requester = api.requester
+        self._token = token  # whatever an answer repeats of it is told to nobody
+        self._base = base
+        self._line = _Line(base.hostname or "", base.port or (80 if base.scheme == "http" else 443), timeout=None)
+        self._line.protocol, self._line.seconds = base.scheme, timeout
+        self._pace = write_gap
+        self._ends: dict[str, ForgeError] = {}
+        self._strikes: Counter[str] = Counter()
+        self._lost: dict[str, float] = {_NEEDED: 0.0, _SPARE: 0.0}
+        self.lacking: dict[str, ForgeError] = {}
+        self.sent: Counter[str] = Counter()
+        """How often each verb went out, repeats and detours included."""
+        self.rate: Rate | None = None
+
+    @property
+    def troubles(self) -> tuple[ForgeError, ...]:
+        return tuple(dict.fromkeys(end for kind, end in self._ends.items() if kind != _SPARE))
+
+    def ask(
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        *,
+        again: bool = False,
+        spare: bool = False,
+    ) -> HttpAnswer:
+        """The answer to one request; only a read is repeated. Raises ForgeError.
+
+        ``again``: what is not there may be there in a moment, and is asked for again. ``spare``: the run can do without
+        it, so that nothing else ends where there is no answer to it.
+        """
+        pauses, need = PAUSES if verb == "GET" else (), _SPARE if spare else _NEEDED
+        if end := self._end(_kind(path), need):
+            raise NotAsked(end.cause, end.remedy) if isinstance(end, Unreachable) else end
+        for turn in range(len(pauses) + 1):
+            try:
+                return self._once(verb, path, query, body, need)
+            except ForgeError as error:
+                passes = isinstance(error, Unreachable) or (again and _may_come(error))
+                if turn == len(pauses) or not passes or self._end(_kind(path), need):
+                    self._struck(error, need)
+                    raise
+            self.wait(pauses[turn])
+        raise AssertionError("the last try returns or raises")
+
+    def graphql(self, query: str, variables: Mapping[str, Any], *, spare: bool = False) -> Any:
+        """What a GraphQL document gives. Raises ForgeError, also for the errors that come under a status of 200."""
+        answer = self.ask("POST", _GRAPHQL, None, {"query": query, "variables": dict(variables)}, spare=spare)
+        errors = answer.data.get("errors") if isinstance(answer.data, dict) else "no object"
+        if errors:
+            refusal = meaning_of_errors(errors, answer.headers)
+            self._learn(refusal, _GRAPHQL)
+            raise refusal
+        return answer.data.get("data")
+
+    def heed(self, error: ForgeError) -> None:
+        """Take in a refusal that GraphQL gave to somebody else who has this token."""
+        if isinstance(error, (RateLimited, Unauthorised)):
+            self._learn(error, _GRAPHQL)
+
+    def below(self, url: str) -> str:
+        """The path of an URL below the API's own, without a query; "" where it is none of this API."""
+        there = urlsplit(url)
+        if there.hostname not in (None, self._base.hostname) or not there.path.startswith(f"{self._base.path}/"):
+            return ""
+        return there.path.removeprefix(self._base.path)
+
+    def wait(self, seconds: float) -> None:
+        """Pause for about so long; tests, which leave no gap between writes, do not."""
+        time.sleep(min(1.0, self._pace) * seconds * random.uniform(0.5, 1.25))
+
+    def sit_out(self, seconds: float) -> None:
+        """Wait so long, after which the limits that are over by then count no more: who has the time goes on asking.
+
+        Tests, which leave no gap between writes, do not wait.
+        """
+        after = datetime.now(UTC) + timedelta(seconds=seconds)
+        time.sleep(min(1.0, self._pace) * seconds)
+        self._ends = {kind: end for kind, end in self._ends.items() if not _is_over(end, after)}
+
+    def _end(self, kind: str, need: str) -> ForgeError | None:
+        """Why nothing more of this kind is asked for, None while it is."""
+        if self._lost[need] > PATIENCE[need]:
+            told = "GitHub is too slow today: nothing more was asked for"
+            self._ends.setdefault(need, Unreachable(told, CATCHES_UP))
+        return self._ends.get(_NEEDED) or self._ends.get(kind) or self._ends.get(need)
+
+    def _once(self, verb: str, path: str, query: Mapping[str, Any] | None, body: Any, need: str) -> HttpAnswer:
+        url = self._requester.graphql_url if path == _GRAPHQL else path
+        started = time.monotonic()
+        self.sent[verb] += 1
+        try:
+            parameters = dict(query or {})
+            status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._line)
+        except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
+            self._lost[need] += time.monotonic() - started
+            raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
+        self._lost[need] += max(0.0, time.monotonic() - started - USUAL)
+        self._note_rate(headers)
+        if status in _LEADS:
+            return HttpAnswer(headers, None, headers.get(_LED_TO, ""))
+        data = _json(text.replace(self._token, "***") if self._token else text, status)
+        if status >= 300:
+            refusal = meaning_of(status, headers, data, path)
+            self._learn(refusal, path)
+            raise refusal
+        self._strikes.clear()
+        return HttpAnswer(headers, data)
+
+    def _learn(self, error: ForgeError, path: str) -> None:
+        """After a limit or with a dead token, one more request is one too many."""
+        if isinstance(error, RateLimited):
+            self._ends[_NEEDED if error.is_secondary else _kind(path)] = error
+        elif isinstance(error, Unauthorised):
+            self._ends[_NEEDED] = error
+        elif isinstance(error, NotPermitted):
+            self.lacking.setdefault(error.remedy, error)
+        if not isinstance(error, Unreachable):
+            self._strikes.clear()
+
+    def _struck(self, error: ForgeError, need: str) -> None:
+        self._strikes[need] += isinstance(error, Unreachable)
+        if self._strikes[need] >= STRIKES:
+            self._ends.setdefault(need, error)
+
+    def _note_rate(self, headers: Mapping[str, str]) -> None:
+        left, limit = headers.get("x-ratelimit-remaining", ""), headers.get("x-ratelimit-limit", "")
+        if headers.get("x-ratelimit-resource", "core") == "core" and left.isdecimal() and limit.isdecimal():
+            self.rate = Rate(int(left), int(limit), begins_anew(headers))
+
+
+class _Line(HTTPSRequestsConnectionClass):
+    """PyGithub's connection, but for three things: an answer has an end in time and size; where a redirect leads is
+    ours to decide; and an answer that is "not ready yet" is none, instead of one that is waited for without end."""
+
+    seconds = TIMEOUT
+
+    def getresponse(self) -> RequestsResponse:
+        answer = self.session.request(
+            self.verb,
+            f"{self.protocol}://{self.host}:{self.port}{self.url}",
+            headers=self.headers,
+            data=self.input,
+            timeout=self.seconds,
+            verify=self.verify,
+            allow_redirects=False,
+            stream=True,
+        )
+        with answer:
+            return _Heard(answer, _read(answer, time.monotonic() + 2 * self.seconds))
+
+
+class _Heard(RequestsResponse):
+    """An answer that was read to its end."""
+
+    def __init__(self, answer: Response, text: str) -> None:
+        super().__init__(answer)
+        self._text = text
+        self.status = 503 if answer.status_code == 202 else answer.status_code
+
+    def getheaders(self) -> ItemsView[str, str]:
+        return {_LED_TO if name.lower() == "location" else name: value for name, value in self.headers.items()}.items()
+
+    def read(self) -> str:
+        return self._text
+
+
+def _read(answer: Response, until: float) -> str:
+    parts: list[bytes] = []
+    size = 0
+    while part := answer.raw.read1(1 << 16, decode_content=True):
+        parts.append(part)
+        size += len(part)
+        if time.monotonic() > until or size > MOST_BYTES:
+            raise TimeoutError("the answer has no end")
+    return b"".join(parts).decode("utf-8", "replace")
+
+
+def _json(text: str, status: int) -> Any:
+    """The JSON of an answer; a page of a proxy in its place is no answer, and no more than a status when refused."""
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError) as error:
+        if status >= 400:
+            return None
+        raise Unreachable("GitHub's answer was not what was asked for (no JSON)", CATCHES_UP) from error
+
+
+def _kind(path: str) -> str:
+    """The allowance that a request counts against."""
+    return "graphql" if path == _GRAPHQL else "core"
+
+
+def _is_over(end: ForgeError, at: datetime) -> bool:
+    return isinstance(end, RateLimited) and end.until is not None and end.until <= at
+
+
+def _may_come(error: ForgeError) -> bool:
+    """Whether what was not there may be there in a moment."""
+    return isinstance(error, Gone) and not (error.certain or isinstance(error, IssuesOff))

@@ -1,0 +1,267 @@
+"""The threads of one batch of history, each read by itself: one that cannot be had costs no other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone
+from bot.domain.thread_json import parse_time
+from bot.github.api import PER_PAGE, Reader
+from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited
+from bot.github.threads import OwnComment, OwnCommentRule, archive_message, split_own, thread_of
+
+IssueFields = dict[str, Any]
+
+
+class ListedIssue(NamedTuple):
+    """An issue as a list shows it: it is there, whatever becomes of reading the rest of it."""
+
+    number: int
+    created_at: datetime
+    updated_at: datetime
+
+
+def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFields], Record]) -> Updates:
+    """The news of these issues, as far as each can be read; the cursor is behind all of them.
+
+    What GitHub calls gone is a tombstone. What only cannot be seen is listed, and left as it is. Raises ForgeError for
+    all that is no matter of one issue.
+    """
+    records: list[Record] = []
+    unread: dict[int, datetime] = {}
+    for place, shown in listed.items():
+        try:
+            records.append(read(shown))
+        except IssuesOff:
+            raise
+        except Gone as error:
+            if error.certain:  # since it was listed
+                records.append(tombstone(place.number, error, place.updated_at + STEP))
+            else:
+                unread[place.number] = place.created_at
+    cursor = max((place.updated_at for place in listed), default=None)
+    return Updates(tuple(records), cursor=cursor, listed=frozenset(place.number for place in listed), unread=unread)
+
+
+# What changed since we last looked: at most two reads for the usual event, whatever was lost in between.
+
+
+Json = Mapping[str, Any]
+OVERLAP = timedelta(minutes=5)
+"""How far behind the cursor a run looks again: clocks differ, and times are whole seconds."""
+
+PAGES = 3
+"""Pages of a hundred changed issues that an event's run reads; a longer backlog is history's job."""
+
+STEP = timedelta(seconds=1)
+"""How much later than what a list showed it was gone, of which nobody says when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """What a look at the forge brought.
+
+    ``own`` holds our comment on each issue of which all comments are known, None where there is none; issues that are
+    not in it may or may not have one. ``cursor``: everything that changed before it is in here. ``complete`` is False
+    when there is more than this. ``total`` is how many threads there will be, where the first of several batches says.
+    ``fault``: what kept us from some of it, a limit or an outage. ``listed`` are the numbers of a batch of history,
+    ``unread`` those of them of which more could not be seen, and when each was created.
+    """
+
+    records: tuple[Record, ...] = ()
+    own: Mapping[ThreadId, OwnComment | None] = field(default_factory=dict)
+    cursor: datetime | None = None
+    complete: bool = True
+    total: int | None = None
+    fault: ForgeError | None = None
+    listed: frozenset[int] = frozenset()
+    unread: Mapping[int, datetime] = field(default_factory=dict)
+
+    @property
+    def limited(self) -> RateLimited | None:
+        """The limit that was met on the way; nothing more is to be asked for in this run."""
+        return self.fault if isinstance(self.fault, RateLimited) else None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownIssues:
+    """What memory holds of the listed issues, and how many comments of ours were seen to stand on each.
+
+    On those that are ``unsure`` replies may stand too: numbers of comments tell nothing there. Nor do they where one
+    was ``promised``, until it is seen. What was ``touched`` is read although nothing shows that it changed: a comment
+    may be edited in the second in which it was read before.
+    """
+
+    records: Mapping[ThreadId, Record] = field(default_factory=dict)
+    ours: Mapping[ThreadId, int] = field(default_factory=dict)
+    unsure: frozenset[ThreadId] = frozenset()
+    promised: frozenset[ThreadId] = frozenset()
+    touched: frozenset[ThreadId] = frozenset()
+
+
+def catch_up(
+    reader: Reader, own: OwnCommentRule, known: KnownIssues, listed: Sequence[Json], since: datetime | None
+) -> Updates:
+    """Read the threads of ``listed`` issues, given what memory knows of them.
+
+    What cannot be read holds the cursor back, so that the next run lists it again; the others are read all the same.
+    """
+    changed = [issue for issue in listed if _is_news(issue, known)]
+    records: list[Record] = []
+    ours: dict[ThreadId, OwnComment | None] = {}
+    left: list[Json] = []
+    fault: ForgeError | None = None
+    try:
+        stream = _stream(reader, changed, since)
+    except ForgeError:  # then one by one, where that is still possible
+        stream = None
+    for issue in changed:
+        try:
+            thread, mine = _read(reader, own, issue, known, stream)
+        except ForgeError as error:
+            if isinstance(error, Gone) and error.certain:  # since it was listed
+                records.append(tombstone(issue["number"], error, parse_time(issue["updated_at"]) + STEP))
+                continue
+            left.append(issue)
+            fault = fault if isinstance(error, Gone) else fault or error
+            continue
+        records.append(thread)
+        if mine is not None:
+            ours[thread.id] = mine[0] if mine else None
+    cursor = min((parse_time(issue["updated_at"]) for issue in left or listed[-1:]), default=None)
+    return Updates(tuple(records), ours, cursor, not left, fault=fault)
+
+
+def read_thread(
+    reader: Reader, own: OwnCommentRule, number: int, *, fresh: bool = False
+) -> tuple[Record, OwnComment | None, Json]:
+    """One thread with all its comments, our comment on it, and the issue's JSON. Raises Gone.
+
+    ``fresh``: it was opened a moment ago, and may not be shown yet.
+    """
+    issue = reader.issue(number, fresh=fresh)
+    thread, mine = _read_whole(reader, own, issue)
+    return thread, mine[0] if mine else None, issue
+
+
+def tombstone(number: int, gone: Gone, now: datetime) -> Tombstone:
+    """What stays of a thread that GitHub no longer has."""
+    return Tombstone(number, now, "transferred" if gone.moved_to else "deleted", gone.moved_to)
+
+
+def _is_news(issue: Json, known: KnownIssues) -> bool:
+    """Whether the list shows what memory does not hold. Times are whole seconds, so equal ones say nothing."""
+    held = known.records.get(issue["number"])
+    if held is None:
+        return True
+    updated = parse_time(issue["updated_at"])
+    if updated != held.revised_at or not isinstance(held, Thread):
+        return updated > held.revised_at
+    listed = thread_of(issue, [])
+    same = (listed.title, listed.body, listed.state, listed.closed_at, listed.labels, listed.locked) == (
+        held.title, held.body, held.state, held.closed_at, held.labels, held.locked,
+    )  # fmt: skip
+    unseen = int(issue.get("comments") or 0) - len(held.comments)
+    return not same or held.id in known.unsure | known.promised | known.touched or unseen != known.ours.get(held.id, 0)
+
+
+def _stream(reader: Reader, changed: Sequence[Json], since: datetime | None) -> dict[int, list[Json]] | None:
+    """The comments of all changed issues in one read; None where reading them one by one is as cheap."""
+    pages = sum(math.ceil(int(issue.get("comments") or 0) / PER_PAGE) for issue in changed)
+    if since is None or pages < 2:
+        return None
+    found, complete = reader.comments_since(since, PAGES)
+    if not complete:
+        return None
+    stream: dict[int, list[Json]] = {issue["number"]: [] for issue in changed}
+    for comment in found:
+        number = str(comment.get("issue_url") or "").rpartition("/")[2]
+        if number.isdecimal() and int(number) in stream:
+            stream[int(number)].append(comment)
+    return stream
+
+
+def _read(
+    reader: Reader, own: OwnCommentRule, issue: Json, known: KnownIssues, stream: Mapping[int, list[Json]] | None
+) -> tuple[Thread, list[OwnComment] | None]:
+    """The thread, and our comments on it if all its comments are known."""
+    held = known.records.get(issue["number"])
+    closed_anew = has_ended(issue) and not _has_ending(issue, held)
+    if not issue.get("comments") and not closed_anew:
+        return thread_of(issue, [], _old_events(held)), []
+    if stream is not None and not closed_anew:
+        merged = _merge(own, issue, known, stream[issue["number"]])
+        if merged is not None:
+            return merged
+    thread, ours = _read_whole(reader, own, issue)
+    return _with_known_sources(thread, held), ours
+
+
+def _with_known_sources(thread: Thread, held: Record | None) -> Thread:
+    """The thread with what GraphQL told and REST does not: of what its duplicate marks say it is one."""
+    known = {(event.name, event.at): event for event in (held.events if isinstance(held, Thread) else ())}
+    events = (known.get((event.name, event.at), event) if event.source is None else event for event in thread.events)
+    return replace(thread, events=tuple(events))
+
+
+def _merge(
+    own: OwnCommentRule, issue: Json, known: KnownIssues, news: Sequence[Json]
+) -> tuple[Thread, list[OwnComment] | None] | None:
+    """What memory holds, with the stream on top; None when comments are missing or were deleted."""
+    held = known.records.get(issue["number"])
+    old = held.comments if isinstance(held, Thread) else ()
+    by_id: dict[int, Json] = {message.id: archive_message(message) for message in old if message.id is not None}
+    by_id |= {int(comment["id"]): comment for comment in news}
+    others, ours = split_own(by_id.values(), own)
+    stand_elsewhere = max(0, known.ours.get(issue["number"], 0) - (len(by_id) - len(others)))
+    is_sure = issue["number"] not in known.unsure and (bool(ours) or issue["number"] not in known.promised)
+    if not is_sure or int(issue["comments"]) - len(by_id) != stand_elsewhere:
+        return None
+    return thread_of(issue, others, _old_events(held)), None if stand_elsewhere else ours
+
+
+def _read_whole(reader: Reader, own: OwnCommentRule, issue: Json) -> tuple[Thread, list[OwnComment]]:
+    if has_ended(issue):
+        items = reader.timeline(issue["number"])
+        others, ours = split_own(comments_of(items), own)
+        return thread_of(issue, others, items), ours
+    if not issue.get("comments"):
+        return thread_of(issue, []), []
+    others, ours = split_own(reader.comments(issue["number"]), own)
+    return thread_of(issue, others), ours
+
+
+def has_ended(issue: Json) -> bool:
+    """Whether the issue was ever closed, as far as its own fields tell: then its timeline holds the ending."""
+    return issue.get("state") == "closed" or issue.get("state_reason") == "reopened"
+
+
+def comments_of(timeline: Iterable[Json]) -> list[Json]:
+    """The comments among the items of a timeline, as the comments API shows them."""
+    found = (item for item in timeline if item.get("event") == "commented" and "id" in item and "created_at" in item)
+    return [{**item, "user": item.get("user") or item.get("actor")} for item in found]
+
+
+def _has_ending(issue: Json, held: Record | None) -> bool:
+    """Whether memory knows this very ending, with the events around it. One that was undone since bears no date."""
+    closed_at = issue.get("closed_at")
+    return isinstance(held, Thread) and bool(closed_at) and held.closed_at == parse_time(closed_at)
+
+
+def _old_events(held: Record | None) -> list[Json]:
+    if not isinstance(held, Thread):
+        return []
+    return [
+        {
+            "event": event.name,
+            "created_at": event.at.isoformat(),
+            "actor": {"login": event.actor},
+            "commit_id": event.commit,
+            "source": {"issue": {"number": event.source, "pull_request": event.source_kind == "pull"}},
+        }
+        for event in held.events
+    ]

@@ -1,0 +1,245 @@
+"""Columns of whole numbers byte by byte, the lowest of all numbers first: so they deflate well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+BYTES = 8
+_NUMBER = np.dtype("<i8")
+
+
+def pack_planes(columns: Sequence[Numbers]) -> bytes:
+    """These columns, one after the other."""
+    return b"".join(np.ascontiguousarray(_bytes_of(column).T).tobytes() for column in columns)
+
+
+def unpack_planes(packed: bytes, columns: int, count: int) -> list[Numbers]:
+    """So many columns of ``count`` numbers each. Raises ValueError when it is another number of bytes."""
+    planes = np.frombuffer(packed, np.uint8).reshape(columns, BYTES, count)
+    return [np.ascontiguousarray(plane.T).view(_NUMBER).reshape(count).astype(np.int64, copy=False) for plane in planes]
+
+
+def rows_of(column: Numbers) -> bytes:
+    """The numbers one after the other, as signed little-endian numbers of eight bytes."""
+    return column.astype(_NUMBER, copy=False).tobytes()
+
+
+def _bytes_of(column: Numbers) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    return np.ascontiguousarray(column, _NUMBER).view(np.uint8).reshape(len(column), BYTES)
+
+
+# Inverted lists as arrays: what they add up to for each document, how many documents there are, and which are best.
+
+
+Numbers = NDArray[np.int64]
+Levels = NDArray[np.uint8]
+Scores = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_GAPS: dict[int, np.dtype[np.unsignedinteger]] = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
+
+_LENGTH = np.dtype("<u4")
+_NONE = np.zeros(0, np.int64)
+
+
+def document_numbers(gaps: bytes | memoryview, width: int) -> Numbers:
+    """Document numbers, in ascending order, from the gaps between them: little-endian, ``width`` 1, 2 or 4 bytes each.
+
+    Raises KeyError for another width, ValueError when the bytes do not divide by it.
+    """
+    found: Numbers = np.cumsum(np.frombuffer(gaps, _GAPS[width]), dtype=np.int64)
+    return found
+
+
+def as_impacts(packed: bytes | memoryview) -> Levels:
+    """A byte for each document, read in place."""
+    return np.frombuffer(packed, np.uint8)
+
+
+def numbers(packed: bytes | memoryview) -> Numbers:
+    """Signed little-endian numbers of eight bytes. Raises ValueError when the bytes do not divide by eight."""
+    return np.frombuffer(packed, _NUMBER).astype(np.int64, copy=False)
+
+
+def ends(lengths: bytes | memoryview) -> Numbers:
+    """Where each of several pieces ends that lie one after the other, from their lengths (4 bytes, little-endian)."""
+    return np.cumsum(np.frombuffer(lengths, _LENGTH), dtype=np.int64)
+
+
+def as_numbers(values: Iterable[int]) -> Numbers:
+    """These numbers as an array."""
+    return np.fromiter(values, np.int64)
+
+
+def zeros(*shape: int) -> Scores:
+    """A score of nothing for so many documents, or for so many rows of documents."""
+    return np.zeros(shape)
+
+
+def gains_of(weight: float, saturation: Sequence[float]) -> Scores:
+    """What each level adds to a score, for a term of this weight."""
+    return weight * np.asarray(saturation)
+
+
+def as_flags(count: int, raised: Iterable[int]) -> Flags:
+    """A flag for each of ``count`` documents, raised for these numbers, which are below ``count``."""
+    found = np.zeros(count, np.bool_)
+    found[list(raised)] = True
+    return found
+
+
+def is_ascending(values: Numbers) -> bool:
+    """Whether no value is smaller than the one before it."""
+    return bool(np.all(values[:-1] <= values[1:]))
+
+
+def add(scores: Scores, at: Numbers, found: Levels, by_level: Scores) -> None:
+    """Add to the scores of the documents ``at``, each of which is named once, what their levels are worth.
+
+    Raises IndexError for a document or a level that is not there.
+    """
+    scores[at] += by_level[found]
+
+
+def gained(at: Numbers, found: Levels, by_level: Scores, wanted: Numbers) -> Scores:
+    """What ``add`` adds to each of the documents ``wanted``; ``at`` is ascending and not empty."""
+    place = np.minimum(np.searchsorted(at, wanted), len(at) - 1)
+    return np.where(at[place] == wanted, by_level[found[place]], 0.0)
+
+
+def places_in(values: Numbers, wanted: int) -> list[int]:
+    """Where this number stands, in ascending order."""
+    found: list[int] = np.flatnonzero(values == wanted).tolist()
+    return found
+
+
+def places_of_any(values: Numbers, wanted: Iterable[int]) -> list[int]:
+    """Where any of these numbers stands, in ascending order."""
+    found: list[int] = np.flatnonzero(np.isin(values, as_numbers(wanted))).tolist()
+    return found
+
+
+def common(parts: Sequence[Numbers]) -> Numbers:
+    """The numbers that stand in all parts, each of which is ascending and not empty."""
+    found, *others = sorted(parts, key=len)
+    for other in others:
+        place = np.minimum(np.searchsorted(other, found), len(other) - 1)
+        found = found[other[place] == found]
+    return found
+
+
+def more_than(times: int, parts: Sequence[Numbers]) -> Numbers:
+    """The numbers that stand in all parts together more often than so many times."""
+    known, counts = np.unique(joined_numbers(parts), return_counts=True)
+    found: Numbers = known[counts > times]
+    return found
+
+
+def is_any_of(values: Numbers, wanted: Numbers) -> Flags:
+    """A flag for each value, raised where it is any of those wanted."""
+    found: Flags = np.isin(values, wanted)
+    return found
+
+
+def only(values: Scores, marks: Numbers, wanted: Iterable[int]) -> Scores:
+    """The values where the mark is one of those wanted, -inf elsewhere."""
+    return np.where(np.isin(marks, as_numbers(wanted)), values, -np.inf)
+
+
+def frequency(at: Numbers, hidden: Flags) -> int:
+    """How many of the documents ``at`` are not hidden."""
+    return len(at) - int(np.count_nonzero(hidden[at]))
+
+
+def best(values: Scores, count: int, above: float = -np.inf) -> list[int]:
+    """The places of the ``count`` highest values, and of all equal to the last of them, highest first.
+
+    Only values greater than ``above`` count; equal ones keep their order.
+    """
+    if count <= 0:
+        return []
+    places = np.flatnonzero(values > above)
+    found = values[places]
+    if len(found) > count:
+        floor = np.partition(found, len(found) - count)[len(found) - count]
+        places = places[found >= floor]
+    order = np.argsort(-values[places], kind="stable")
+    return [int(place) for place in places[order].tolist()]
+
+
+def strongest(shares: Scores, count: int) -> list[list[int]]:
+    """For each column of a matrix the rows with its ``count`` highest positive values, highest first.
+
+    Of equal values the upper row comes first.
+    """
+    by_column = np.ascontiguousarray(shares.T)
+    floor: Scores | float = 0.0
+    if by_column.shape[1] > count:
+        cut = by_column.shape[1] - count
+        floor = np.partition(by_column, cut, axis=1)[:, cut : cut + 1]
+    column, row = np.nonzero((by_column > 0) & (by_column >= floor))
+    order = np.lexsort((row, -by_column[column, row], column))
+    borders = np.searchsorted(column, np.arange(len(by_column) + 1)).tolist()
+    rows = row[order].tolist()
+    return [rows[start : min(stop, start + count)] for start, stop in pairwise(borders)]
+
+
+def occurrences(keys: Sequence[Numbers], within: Sequence[Numbers]) -> Numbers:
+    """How often each of all the ``keys`` is among all the numbers ``within``."""
+    asked, (known, counts) = joined_numbers(keys), np.unique(joined_numbers(within), return_counts=True)
+    if not len(known):
+        return np.zeros(len(asked), np.int64)
+    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.where(known[place] == asked, counts[place], 0)
+
+
+def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
+    """For each document the last of its steps up to a moment if it was an odd one (the first, the third, …), else 0.
+
+    Every document has as many steps as there are arrays, in ascending order, 0 for those that it has not.
+    """
+    taken = np.stack(steps)
+    passed = (taken != 0) & (taken <= until)
+    count = passed.sum(axis=0)
+    last = np.where(passed, taken, 0).max(axis=0)
+    found: Numbers = np.where(count % 2 == 1, last, 0)
+    return found
+
+
+def log_days(since: Numbers, until: float) -> Scores:
+    """ln(1 + days) from each time in seconds to ``until``, never below 0."""
+    found: Scores = np.log1p(np.maximum(0.0, until - since) / 86_400)
+    return found
+
+
+def log_counts(values: Numbers) -> Scores:
+    """ln(1 + n)."""
+    return np.log1p(np.maximum(values, 0))
+
+
+def weighed(parts: Iterable[tuple[float, Scores | Flags]], hidden: Flags) -> Scores:
+    """The sum of weight × value for each document, -inf for hidden ones."""
+    total = np.zeros(len(hidden))
+    for weight, values in parts:
+        total += weight * values
+    total[hidden] = -np.inf
+    return total
+
+
+def joined(parts: Sequence[Scores]) -> Scores:
+    """The scores of all parts, one part after the other."""
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def joined_flags(parts: Sequence[Flags]) -> Flags:
+    """The flags of all parts, one part after the other."""
+    return np.concatenate([np.zeros(0, np.bool_), *parts])
+
+
+def joined_numbers(parts: Sequence[Numbers]) -> Numbers:
+    """The numbers of all parts, one part after the other."""
+    return np.concatenate([_NONE, *parts])

@@ -1,0 +1,74 @@
+"""BM25F: how much a term says about a document, in a form that is small enough to store with every posting.
+
+S. Robertson, H. Zaragoza and M. Taylor, "Simple BM25 extension to multiple weighted fields", CIKM 2004: the
+frequencies of the fields are normalised and added *before* they are saturated,
+
+    f(t, d) = Σ_s  weight_s · tf_s / (1 - b_s + b_s · length_s / average_s)
+    score(q, d) = Σ_t  q_t · idf(t) · f · (k1 + 1) / (k1 + f)
+
+The averages are constants, so a document's part of the score, f/(k1 + f), never changes: it is computed once, stored as
+one of 31 levels, and nothing of it depends on documents that came later.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from bot.index.impacts import K1, LEVELS
+from bot.index.protocol import IndexDocument
+
+
+class WeightedField(NamedTuple):
+    """A part of a document: its weight, how much its length counts (b), and its usual length in terms."""
+
+    weight: float
+    b: float
+    average: float
+
+
+TITLE = WeightedField(8.0, 0.5, 6.0)
+BODY = WeightedField(1.0, 0.9, 100.0)
+NOTES = {
+    "decisions": WeightedField(4.0, 0.5, 20.0),
+    "keywords": WeightedField(3.0, 0.5, 20.0),
+    "files": WeightedField(3.0, 0.5, 10.0),
+    "summary": WeightedField(2.0, 0.5, 40.0),
+}
+OTHER_NOTES = WeightedField(1.0, 0.5, 40.0)
+
+MAX_BODY_TERMS = 400
+"""Distinct terms of a body that are indexed, the most frequent first; longer bodies are logs."""
+MAX_NOTE_TERMS = 200
+"""Distinct terms of all notes that are indexed, those that say most first."""
+
+_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
+
+
+def text_impacts(document: IndexDocument) -> dict[str, int]:
+    """Term → level of everything that titles and opening texts are searched for."""
+    body = dict(Counter(document.body).most_common(MAX_BODY_TERMS))
+    return _levels([(TITLE, document.title, Counter(document.title)), (BODY, document.body, body)])
+
+
+def note_impacts(document: IndexDocument) -> dict[str, int]:
+    """Term → level of everything that only a search by words looks at."""
+    levels = _levels(
+        (NOTES.get(section, OTHER_NOTES), terms, Counter(terms)) for section, terms in sorted(document.notes.items())
+    )
+    if len(levels) > MAX_NOTE_TERMS:
+        best = sorted(levels.items(), key=lambda item: -item[1])
+        return dict(best[:MAX_NOTE_TERMS])
+    return levels
+
+
+def _levels(parts: Iterable[tuple[WeightedField, Sequence[str], Mapping[str, int]]]) -> dict[str, int]:
+    found: dict[str, float] = {}
+    for section, terms, frequencies in parts:
+        scale = section.weight / (1 - section.b + section.b * len(terms) / section.average)
+        for term, frequency in frequencies.items():
+            found[term] = found.get(term, 0.0) + scale * frequency
+    return {term: 1 + bisect_left(_BOUNDS, f / (K1 + f)) for term, f in found.items()}

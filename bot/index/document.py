@@ -1,0 +1,115 @@
+"""From a thread to what the index holds of it: its terms by field, and its entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from bot.domain.digest import FOREVER, Digest, IndexEntry
+from bot.domain.thread import GHOST, KNOWN_ROLES, Kind, Outcome, Thread
+from bot.index.protocol import IndexDocument
+from bot.reading.analyzer import body_terms, terms
+from bot.reading.digest import digest as read_digest
+from bot.reading.endings.outcome import outcome as read_outcome
+
+
+def document_of(
+    thread: Thread, digest: Digest | None = None, vectors: Mapping[str, bytes] | None = None
+) -> IndexDocument:
+    """The document of a thread; ``digest`` saves reading it again, ``vectors`` are the thread's by arm."""
+    digest = digest or read_digest(thread)
+    notes = {
+        "decisions": terms("\n".join(decision.text for decision in digest.decisions)),
+        "keywords": terms("\n".join(digest.keywords)),
+        "files": terms("\n".join(digest.files)),
+        "summary": terms(digest.summary),
+    }
+    return replace(bare_document(thread, digest.outcome, vectors), notes=notes)
+
+
+def bare_document(
+    thread: Thread, ending: Outcome | None = None, vectors: Mapping[str, bytes] | None = None
+) -> IndexDocument:
+    """The part of a thread's document by which similar threads are found; ``ending`` saves reading it again."""
+    return IndexDocument(
+        entry=entry_of(thread, ending or read_outcome(thread)),
+        title=terms(thread.title),
+        body=body_terms(thread.body),
+        vectors=vectors or {},
+        has_role=bool(thread.role),
+    )
+
+
+def entry_of(thread: Thread, ending: Outcome) -> IndexEntry:
+    """What ranking needs to know of a thread without opening its record."""
+    return IndexEntry(
+        id=thread.id,
+        kind=thread.kind,
+        title=thread.title,
+        author=thread.author,
+        state=thread.state,
+        state_reason=thread.state_reason,
+        created_at=thread.created_at,
+        updated_at=thread.revised_at,
+        closed_at=thread.closed_at,
+        labels=thread.labels,
+        turn_count=1 + len(thread.comments),
+        length=len(thread.title) + len(thread.body),
+        duplicate_of=ending.duplicate_of,
+        duplicate_at=_duplicate_since(thread, ending),
+        flips=thread.flips,
+        alone_until=unvouched_until(thread),
+    )
+
+
+def _duplicate_since(thread: Thread, ending: Outcome) -> datetime | None:
+    """When it was closed and said what it is a duplicate of."""
+    if ending.duplicate_of is None or thread.closed_at is None:
+        return None
+    return max(thread.closed_at, ending.at or thread.closed_at)
+
+
+# Whether anybody stands behind a thread but the stranger who opened it.
+
+
+_TURNS = frozenset({"closed", "reopened", "marked_as_duplicate"})
+
+
+def unvouched_until(thread: Thread) -> datetime | None:
+    """Until when nobody stood behind the thread but the stranger who opened it: until the first other person wrote in
+    it, closed it or reopened it; FOREVER where nobody did. None where its author is known here, and for what is no
+    issue.
+
+    Who closes it as not planned without a word does not stand behind it. Neither reactions nor labels count, which a
+    form may set, nor bots. Of accounts that are gone nobody knows which they were: they are one.
+    A thread that nobody knows who closed was closed by nobody.
+    """
+    if thread.kind is not Kind.ISSUE or thread.role in KNOWN_ROLES:
+        return None
+    return min(_others(thread), default=FOREVER)
+
+
+def _others(thread: Thread) -> Iterator[datetime]:
+    own = thread.author.casefold()
+    for comment in thread.comments:
+        if not comment.is_bot and comment.author.casefold() != own:
+            yield comment.created_at
+    for actor, at in _turns(thread):
+        if actor.casefold() not in (own, GHOST) and not actor.endswith("[bot]"):
+            yield at
+
+
+def _turns(thread: Thread) -> Iterator[tuple[str, datetime]]:
+    """Who turned the thread and when, but for the last closing where it was as not planned.
+
+    What happened before the first closing is kept of threads that were closed: until then nobody knows of it.
+    """
+    swept = thread.closed_at if thread.state_reason == "not_planned" else None
+    for event in thread.events if thread.flips else ():
+        if event.name in _TURNS and event.at != swept:
+            yield event.actor, max(event.at, thread.flips[0])
+    closed_at = thread.closed_at
+    is_told = closed_at and any(event.name == "closed" and event.at >= closed_at for event in thread.events)
+    if closed_at and thread.closed_by and not (swept or is_told):
+        yield thread.closed_by, closed_at

@@ -1,0 +1,189 @@
+"""Vectors as codes: a byte stands for three numbers in a row, a third of the size for a cosine that is off by .016.
+
+Product quantisation (H. Jégou, M. Douze, C. Schmid, "Product quantization for nearest neighbor search", IEEE PAMI 33,
+2011): the directions are cut into groups of WIDTH numbers, and each group has a book of its own with the SIZE points
+that are nearest to most of what stands there. The first point of each group is nothing, so that a row of zeros stays
+one. Codes lie group by group: an array of groups x rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bot.index.arrays import Scores
+
+WIDTH = 3
+SIZE = 256
+
+Codes = NDArray[np.uint8]
+Book = NDArray[np.float32]
+"""Groups x SIZE x WIDTH numbers in -1..1."""
+
+_SAMPLE = 4_096
+_ROUNDS = 8
+_CHUNK = 4_096
+_UNIT = 32_767
+_STORED = np.dtype("<i2")
+
+
+def groups(length: int) -> int:
+    """How many codes a vector of this length has."""
+    return -(-length // WIDTH)
+
+
+def book_bytes(length: int) -> int:
+    """The size of a packed book for vectors of this length."""
+    return groups(length) * SIZE * WIDTH * _STORED.itemsize
+
+
+def train_codes(rows: Matrix) -> Book:
+    """A book for such rows, from a sample of them; the same rows give the same book."""
+    used = np.flatnonzero(rows.any(axis=1))
+    sample = _directions(rows[used[:: max(1, len(used) // _SAMPLE)]])
+    random = np.random.default_rng(0)
+    found = np.zeros((sample.shape[0], SIZE, WIDTH), np.float32)
+    for group, points in enumerate(sample if sample.shape[1] else ()):
+        found[group, 1:] = _centres(points, points[random.integers(0, len(points), SIZE - 1)])
+    return read_book(pack_book(found), rows.shape[1])
+
+
+def encode_vectors(rows: Matrix, book: Book) -> Codes:
+    """The code of each group of each row."""
+    found = np.empty((len(book), len(rows)), np.uint8)
+    for start in range(0, len(rows), _CHUNK):
+        for group, points in enumerate(_directions(rows[start : start + _CHUNK])):
+            found[group, start : start + _CHUNK] = _nearest(points, book[group])
+    return found
+
+
+def decode_vectors(codes: Codes, book: Book, length: int) -> Matrix:
+    """Rows in these directions, the largest part ±127; of no length where all codes are nothing."""
+    found = np.empty((codes.shape[1], length), np.int8)
+    for start in range(0, len(found), _CHUNK):
+        part = codes[:, start : start + _CHUNK]
+        wide = np.stack([points[one] for points, one in zip(book, part, strict=True)], axis=1)
+        flat = wide.reshape(part.shape[1], -1)[:, :length]
+        largest = np.abs(flat).max(axis=1, keepdims=True, initial=0.0)
+        found[start : start + _CHUNK] = np.rint(flat / np.maximum(largest, 1e-9) * 127)
+    return found
+
+
+def coded_squares(codes: Codes, book: Book) -> Squares:
+    """The squared length of what each row of codes stands for."""
+    return _looked_up(codes, np.einsum("gsw,gsw->gs", book, book))
+
+
+def coded_cosines(codes: Codes, book: Book, vector: bytes, squared: Squares) -> Scores:
+    """The cosine (-1..1) of what each row of codes stands for with ``vector``; 0 where either is all zeros."""
+    asked = np.zeros(len(book) * WIDTH, np.float32)
+    asked[: len(vector)] = np.frombuffer(vector, np.int8)
+    dots = _looked_up(codes, np.einsum("gsw,gw->gs", book, asked.reshape(-1, WIDTH)))
+    lengths = np.sqrt(squared.astype(np.float64) * float(asked @ asked))
+    found: Scores = np.divide(dots, lengths, out=np.zeros(len(dots)), where=lengths > 0)
+    return np.clip(found, -1.0, 1.0, out=found)
+
+
+def pack_book(book: Book) -> bytes:
+    """A book as signed little-endian numbers of two bytes."""
+    return np.rint(np.clip(book, -1, 1) * _UNIT).astype(_STORED).tobytes()
+
+
+def read_book(packed: bytes, length: int) -> Book:
+    """The book for vectors of this length; the first point of each group is nothing. Raises ValueError."""
+    found = np.frombuffer(packed, _STORED).reshape(groups(length), SIZE, WIDTH).astype(np.float32) / np.float32(_UNIT)
+    found[:, 0] = 0
+    return found
+
+
+def read_codes(packed: bytes, length: int, count: int) -> Codes:
+    """The codes of ``count`` rows. Raises ValueError when it is another number of bytes."""
+    return np.frombuffer(packed, np.uint8).reshape(groups(length), count)
+
+
+def joined(parts: list[Codes]) -> Codes:
+    """The codes of all parts, one part after the other; there is at least one."""
+    return np.concatenate(parts, axis=1)
+
+
+def _directions(rows: Matrix) -> NDArray[np.float32]:
+    """The rows scaled to a length of 1, as groups x rows x WIDTH."""
+    wide = np.zeros((len(rows), groups(rows.shape[1]) * WIDTH), np.float32)
+    wide[:, : rows.shape[1]] = rows
+    wide /= np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.float32(1e-9))
+    return np.ascontiguousarray(wide.reshape(len(rows), groups(rows.shape[1]), WIDTH).transpose(1, 0, 2))
+
+
+def _centres(points: NDArray[np.float32], start: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Lloyd's algorithm from these points; a centre that nothing is nearest to stays where it is."""
+    centres = start.copy()
+    for _ in range(_ROUNDS):
+        near = _nearest(points, centres)
+        count = np.bincount(near, minlength=len(centres))
+        for part in range(WIDTH):
+            total = np.bincount(near, points[:, part], len(centres))
+            centres[:, part] = np.where(count > 0, total / np.maximum(count, 1), centres[:, part])
+    return centres
+
+
+def _nearest(points: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.intp]:
+    found: NDArray[np.intp] = np.argmax(points @ centres.T - np.einsum("sw,sw->s", centres, centres) / 2, axis=1)
+    return found
+
+
+def _looked_up(codes: Codes, worth: NDArray[np.float32]) -> Squares:
+    """The sum over all groups of what each code is worth there."""
+    found = np.zeros(codes.shape[1], np.float32)
+    for group, values in zip(codes, worth, strict=True):
+        found += values[group]
+    return found
+
+
+# Vectors of signed bytes: matrices of them, and the cosines of their rows with a vector.
+#
+# All sums are exact: of at most 1,024 products of two bytes no partial sum exceeds 2²⁴, up to which a float32 holds
+# every whole number. So a cosine depends neither on the machine nor on the order in which a library adds.
+
+
+MAX_LENGTH = 1024
+"""The most numbers that a vector may have."""
+
+Matrix = NDArray[np.int8]
+Squares = NDArray[np.float32]
+
+_WIDENED = 1 << 16
+"""Numbers that are widened at a time: few enough to stay in the processor's cache, and for no library to start threads,
+which cost more than they save."""
+
+
+def matrix(packed: bytes | memoryview, length: int) -> Matrix:
+    """Rows of ``length`` signed bytes, read in place. Raises ValueError when the bytes do not divide into them."""
+    return np.frombuffer(packed, np.int8).reshape(-1, length)
+
+
+def squares(rows: Matrix) -> Squares:
+    """The squared length of each row."""
+    found = np.empty(len(rows), np.float32)
+    for part in _parts(rows):
+        wide = rows[part].astype(np.float32)
+        found[part] = np.einsum("ij,ij->i", wide, wide)
+    return found
+
+
+def cosines(rows: Matrix, vector: bytes, squared: Squares | None = None) -> Scores:
+    """The cosine (-1..1) of each row with ``vector``, which is as long as a row; 0 where either is all zeros.
+
+    ``squared`` saves computing ``squares(rows)`` again.
+    """
+    asked = np.frombuffer(vector, np.int8).astype(np.float32)
+    dots = np.empty(len(rows), np.float32)
+    for part in _parts(rows):
+        np.matmul(rows[part].astype(np.float32), asked, out=dots[part])
+    lengths = np.sqrt((squares(rows) if squared is None else squared).astype(np.float64) * float(asked @ asked))
+    found: Scores = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    return found
+
+
+def _parts(rows: Matrix) -> list[slice]:
+    step = max(1, _WIDENED // rows.shape[1])
+    return [slice(start, start + step) for start in range(0, len(rows), step)]

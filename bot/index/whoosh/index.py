@@ -1,0 +1,279 @@
+"""A folder of segments as an index: checked, opened, searched, updated, built."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from itertools import accumulate, chain
+from os import DirEntry, scandir
+from pathlib import Path
+
+from whoosh.index import TOC, FileIndex
+
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Kind, ThreadId
+from bot.errors import StoreError, TipMoved
+from bot.index.impacts import heaviest
+from bot.index.protocol import PARTS_FOLDER, USUAL, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.segment_file import encode_key
+from bot.index.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
+from bot.index.whoosh.search import IndexSearcher, Search
+from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART, Fetch, IndexParts, is_of
+from bot.index.whoosh.segment_reader import LETTERS, SegmentReader
+from bot.index.whoosh.writer import SCHEMA, IndexWriter, check_vectors, open_segment
+
+MAX_FILE_BYTES = 512 << 20
+MAX_TOC_BYTES = 16 << 20
+MAX_SEGMENTS = 64
+
+_FEW = 4
+"""Times as many as are wanted from which on the next look goes three times as far, so that the looks stay few."""
+
+_UNKNOWN = "\0"
+"""A term that no text has: who searches asks next how rare such a one would be."""
+
+_SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
+_TOC_FILE = re.compile(rf"_{NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
+
+
+class WhooshIndex:
+    """An index in a folder of its own, as `bot.index.protocol.Index` describes it. Make one with ``open_index``."""
+
+    def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> None:
+        self._folder, self._sizes = folder, sizes
+        self._parts = IndexParts(folder, fetch)
+        self._leaves: list[SegmentReader] = []
+        self._names: list[str] = []
+        self._widths: dict[str, int] = {}
+        self._searched: IndexSearcher | None = None
+        self._open()
+
+    def search(
+        self,
+        query: Query,
+        *,
+        limit: int = 200,
+        before: datetime | None = None,
+        keep: Callable[[IndexEntry], bool] | None = None,
+    ) -> list[Hit]:
+        if query.blend and before is None:
+            raise ValueError("a blend needs a moment")
+        with _damage_is_corruption():
+            self._bring_lists(query)
+            self._searched = IndexSearcher(self._leaves, before, self._parts)
+            found = Search(self._searched, query)
+        is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
+        chosen = _best(found, limit, is_kept)
+        with _damage_is_corruption():
+            hits = found.hits(chosen)
+        return sorted(hits, key=lambda hit: _place(hit.score, hit.entry))
+
+    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
+        asked = list(terms)
+        with _damage_is_corruption():
+            return self._corpus_of(asked, before).rarity(asked)
+
+    def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
+        asked = set(groups)
+        with _damage_is_corruption():
+            return self._corpus_of(frozenset[str]().union(*asked), before).held_by(asked)
+
+    def _corpus_of(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
+        """What exists at that moment, with the lists of these terms."""
+        self._bring_lists(Query(dict.fromkeys(terms, 1.0)))
+        known = self._searched  # whoever asks has mostly just searched for these terms
+        return known if known and known.before == before else IndexSearcher(self._leaves, before, self._parts)
+
+    def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
+        found: dict[ThreadId, IndexEntry] = {}
+        with _damage_is_corruption():
+            places = [(key, leaf, document) for key in ids for leaf, document in self._find(key)]
+            wanted = {leaf: [document for _, one, document in places if one is leaf] for leaf in self._leaves}
+            self._parts.bring(name for leaf in wanted for name in leaf.parts_of_entries(wanted[leaf]))
+            corpus = IndexSearcher(self._leaves if places else (), None, self._parts)
+            for key, leaf, document in places:
+                entry = leaf.entry(document)
+                if is_of(entry, key):
+                    found[key] = corpus.judged(entry)
+        return found
+
+    def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
+        """As `bot.index.protocol.Index` has it. Raises ValueError for vectors that are not like those of the index."""
+        batch = {document.entry.id: document for document in documents}
+        self._open()
+        check_vectors(batch.values(), dict(self._widths))
+        with _damage_is_corruption():
+            with self._writer() as writer:
+                gone = set(remove)
+                writer.purges = bool(gone - batch.keys())
+                for key in {*batch, *gone}:
+                    self._delete(writer, key)
+                for document in batch.values():
+                    writer.add(document)
+            self._open()
+            self._parts.drop(self.parts())
+
+    def count(self, kind: Kind) -> int:
+        with _damage_is_corruption():
+            self._parts.bring(name for leaf in self._leaves for name in leaf.parts_of_numbers())
+            return sum(leaf.count_of(kind) for leaf in self._leaves)
+
+    def close(self) -> None:
+        for leaf in self._leaves:
+            leaf.close()
+        self._leaves, self._names, self._widths, self._searched = [], [], {}, None
+
+    def __len__(self) -> int:
+        return sum(leaf.count - len(leaf.deleted) for leaf in self._leaves)
+
+    def _open(self) -> None:
+        # Always anew: Whoosh's own refresh of a reader finds deleted copies in some of its versions.
+        self.close()
+        with _damage_is_corruption():
+            check_folder(self._folder)
+            storage = Storage(str(self._folder))
+            segments: list[Segment] = TOC.read(storage, NAME, schema=SCHEMA).segments
+            files = {segment.file_name for segment in segments}
+            if len(segments) > MAX_SEGMENTS or files != {
+                name for name in storage.list() if _SEGMENT_FILE.fullmatch(name)
+            }:
+                raise IndexCorrupt("its files are not those that its table of contents names")
+            for segment in segments:
+                leaf = open_segment(storage, segment, self._parts)
+                self._leaves.append(leaf)
+                self._names.append(segment.segid)
+                if any(self._widths.setdefault(arm, width) != width for arm, width in leaf.widths.items()):
+                    raise IndexCorrupt("its vectors are of several lengths")
+
+    def segments(self) -> dict[str, SegmentReader]:
+        """Its segments by name, for who keeps what is in them elsewhere; a name stands for one content.
+
+        All parts are brought. What is read of a leaf afterwards may raise anything where the segment is damaged.
+        """
+        with _damage_is_corruption():
+            self._parts.bring(self.parts())
+        return dict(zip(self._names, self._leaves, strict=True))
+
+    def parts(self) -> set[str]:
+        """The names of all parts that its segments have."""
+        return {name for leaf in self._leaves for name in leaf.parts()}
+
+    def _bring_lists(self, query: Query) -> None:
+        """Have all here that ranks documents for this query, with one exchange."""
+        parted = [leaf for leaf in self._leaves if leaf.parts()]
+        terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
+        keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
+        wanted = [
+            (leaf.parts_of_numbers(), leaf.parts_of_keys(keys), leaf.parts_of_arms(query.vectors)) for leaf in parted
+        ]
+        self._parts.bring(chain.from_iterable(chain.from_iterable(wanted)))
+
+    def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
+        """Where a thread is."""
+        self._parts.bring(name for leaf in self._leaves for name in leaf.parts_of_numbers())
+        found = ((leaf, leaf.find(key)) for leaf in self._leaves)
+        return [(leaf, document) for leaf, document in found if document is not None]
+
+    def _delete(self, writer: IndexWriter, key: ThreadId) -> None:
+        bases = dict(zip(self._leaves, accumulate((leaf.count for leaf in self._leaves), initial=0), strict=False))
+        for leaf, document in self._find(key):
+            writer.delete_document(bases[leaf] + document)
+
+    def _writer(self) -> IndexWriter:
+        return IndexWriter(FileIndex(Storage(str(self._folder)), SCHEMA), self._parts, self._sizes)
+
+
+def open_index(folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> WhooshIndex:
+    """The index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt.
+
+    ``fetch`` gives those parts of large segments that are not in the folder; what a search or an update needs is asked
+    for together. A StoreError that it raises comes through. ``sizes`` tell which segments are written in parts.
+    """
+    return WhooshIndex(folder, fetch, sizes)
+
+
+def build(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes = USUAL) -> None:
+    """Write an index of ``documents`` into an empty folder, as one segment.
+
+    Searches ``before`` a moment are fastest when the documents come in the order of their creation. Of two with one id
+    the later one stays. The same documents give the same files, and a name of a file never stands for two contents.
+    Many documents are written in parts. Raises ValueError for vectors that are not alike.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with IndexWriter(FileIndex.create(Storage(str(folder)), SCHEMA), IndexParts(folder), sizes) as writer:
+            for document in documents:
+                writer.add(document)
+    except BaseException:
+        for path in folder.glob("*.toc"):  # of the empty index that it began with
+            path.unlink()
+        raise
+
+
+@contextmanager
+def _damage_is_corruption() -> Iterator[None]:
+    """Whatever goes wrong while bytes of a stranger are read says only one thing: they are not an index of ours.
+
+    That the store could not be reached, or went on, while a part was fetched, says nothing of the kind.
+    """
+    try:
+        yield
+    except (IndexCorrupt, StoreError, TipMoved):
+        raise
+    except Exception as error:
+        raise IndexCorrupt(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
+
+def check_folder(folder: Path) -> None:
+    """Raises IndexCorrupt unless there are only regular files, with names that we give and sizes that we read."""
+    if folder.is_symlink():
+        raise IndexCorrupt("its folder is a symbolic link")
+    tocs = 0
+    with scandir(folder) as found:
+        for file in found:
+            if file.name == PARTS_FOLDER and file.is_dir(follow_symlinks=False):
+                _check_parts(folder / PARTS_FOLDER)
+                continue
+            is_toc = _TOC_FILE.fullmatch(file.name) is not None
+            _check_file(file, is_toc or _SEGMENT_FILE.fullmatch(file.name), MAX_TOC_BYTES if is_toc else MAX_FILE_BYTES)
+            tocs += is_toc
+    if tocs != 1:
+        raise IndexCorrupt(f"{tocs} tables of contents")
+
+
+def _check_parts(folder: Path) -> None:
+    with scandir(folder) as found:
+        for file in found:
+            _check_file(file, PART.fullmatch(file.name), MAX_PART_BYTES)
+
+
+def _check_file(file: DirEntry[str], named: object, most: int) -> None:
+    status = file.stat(follow_symlinks=False)
+    if not named or not stat.S_ISREG(status.st_mode):
+        raise IndexCorrupt(f"an unexpected file: {file.name!a:.100}")
+    if status.st_size > most:
+        raise IndexCorrupt(f"a file of {status.st_size:,} bytes: {file.name}")
+
+
+def _best(found: Search, count: int, is_kept: Callable[[int], bool]) -> list[int]:
+    """The ``count`` best documents of those that are kept."""
+    ranking, wanted = found.ranking, count
+    while True:
+        with _damage_is_corruption():
+            places = ranking.best(wanted)
+            found.bring_entries(places)
+            entries = {number: found.entry(number) for number in places}
+        kept = [number for number in places if is_kept(number)]
+        if len(kept) > count:
+            return sorted(kept, key=lambda number: _place(float(ranking.values[number]), entries[number]))[:count]
+        if len(kept) == count or len(places) < wanted:
+            return kept
+        wanted += max(2 * (count - len(kept)), 2 * wanted if wanted > _FEW * count else 0)
+
+
+def _place(score: float, entry: IndexEntry) -> tuple[float, bool, ThreadId]:
+    return -score, isinstance(entry.id, str), entry.id

@@ -1,0 +1,256 @@
+"""Ranks the documents of all segments for a query: by what its terms add up to, and by how close its vectors are."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import accumulate, pairwise
+from math import inf
+from typing import NamedTuple
+
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Kind
+from bot.index import arrays
+from bot.index.arrays import Flags, Numbers, Scores
+from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
+from bot.index.posting_lists import Postings
+from bot.index.protocol import FLOOD, TEXT, CandidateWeights, Query
+from bot.index.segment_file import encode_key
+from bot.index.whoosh.segment_parts import IndexParts
+from bot.index.whoosh.segment_reader import KINDS, LETTERS, SegmentReader, SegmentSnapshot
+
+_CHAIN = 3
+"""Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
+
+MAX_SHOWN = 8
+"""Terms that a hit names."""
+
+
+class TermPostings(NamedTuple):
+    """The lists of one term, each with the number of its view, and how many of their documents exist."""
+
+    found: list[tuple[int, Postings]]
+    frequency: int
+
+
+class IndexSearcher:
+    """The documents that exist for one search, numbered from the first leaf to the last."""
+
+    def __init__(self, leaves: Sequence[SegmentReader], before: datetime | None, parts: IndexParts) -> None:
+        self.before = before
+        self._parts = parts
+        self.views = [SegmentSnapshot(leaf, before) for leaf in leaves]
+        self._has_roles = any(view.has_roles() for view in self.views)
+        if before is not None:
+            self._hide_strangers(before)
+        self.count = sum(view.count for view in self.views)
+        self.borders = list(accumulate((view.end for view in self.views), initial=0))
+        self._frequencies: dict[tuple[str, str], int] = {}
+
+    def _hide_strangers(self, now: datetime) -> None:
+        """What a stranger closed alone does not exist, nor does anything lone of an account that floods."""
+        lone = self._lone()
+        if not any(flags.any() for flags in lone):
+            return
+        accounts = [view.numbers("account") for view in self.views]
+        many = arrays.more_than(FLOOD, [found[flags] for found, flags in zip(accounts, lone, strict=True)])
+        for view, found, flags in zip(self.views, accounts, lone, strict=True):
+            view.hide(flags & ((view.closed(now) != 0) | arrays.is_any_of(found, many)))
+
+    def _lone(self) -> list[Flags]:
+        """For each view a flag for what nobody stands behind but a stranger. Without roles nobody is a stranger."""
+        return [view.lone(self.before) if self._has_roles else arrays.as_flags(view.end, ()) for view in self.views]
+
+    def judged(self, entry: IndexEntry) -> IndexEntry:
+        """The entry of a thread, which is never lone where nobody is a stranger."""
+        return entry if self._has_roles or entry.alone_until is None else replace(entry, alone_until=None)
+
+    def lists(self, field: str, term: str) -> TermPostings:
+        key = encode_key(LETTERS[field], term)
+        each = [(number, view.postings(key)) for number, view in enumerate(self.views)]
+        found = [(number, postings) for number, postings in each if postings]
+        frequency = sum(self.views[number].frequency(postings.documents) for number, postings in found)
+        self._frequencies[field, term] = frequency
+        return TermPostings(found, frequency)
+
+    def by_view(self, numbers: list[int]) -> list[Numbers]:
+        """Some documents, in ascending order, as each view numbers those that are its own."""
+        ranges = [
+            (start, bisect_left(numbers, start), bisect_left(numbers, end)) for start, end in pairwise(self.borders)
+        ]
+        return [arrays.as_numbers(numbers[low:high]) - start for start, low, high in ranges]
+
+    def rarity(self, terms: Iterable[str]) -> dict[str, float]:
+        """The inverse document frequency of each term in titles and opening texts; known at once for a query's."""
+        return {term: idf(self._frequency(term), self.count) for term in terms}
+
+    def held_by(self, groups: Collection[frozenset[str]]) -> dict[frozenset[str], int]:
+        """How many documents hold all terms of each group in titles and opening texts."""
+        lists = {term: dict(self.lists(TEXT, term).found) for term in frozenset[str]().union(*groups)}
+        return {group: self._together([lists[term] for term in group]) for group in groups}
+
+    def _together(self, lists: Sequence[Mapping[int, Postings]]) -> int:
+        views = set(lists[0]).intersection(*lists) if lists else ()
+        shared = ((self.views[view], [found[view].documents for found in lists]) for view in views)
+        return sum(view.frequency(arrays.common(parts)) for view, parts in shared)
+
+    def bring_entries(self, numbers: Iterable[int]) -> None:
+        """Have the entries of these documents here, with one exchange.
+
+        And of those that they are duplicates of: who gets a duplicate asks next for the thread at the end of the chain.
+        """
+        if not any(view.leaf.parts() for view in self.views):
+            return
+        news = wanted = [set(found.tolist()) for found in self.by_view(sorted(numbers))]
+        for _ in range(_CHAIN):
+            news = self._originals(news)
+            wanted = [known | more for known, more in zip(wanted, news, strict=True)]
+        both = zip(self.views, wanted, strict=True)
+        self._parts.bring(name for view, found in both for name in view.leaf.parts_of_entries(found))
+
+    def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
+        """For each view the documents of threads that any of ``documents`` is a duplicate of."""
+        both = list(zip(self.views, documents, strict=True))
+        targets = {int(view.leaf.numbers("target")[number]) for view, found in both for number in found} - {0}
+        return [set(arrays.places_of_any(view.leaf.numbers("key"), targets)) if targets else set() for view, _ in both]
+
+    def entry(self, number: int) -> IndexEntry:
+        view = bisect_right(self.borders, number) - 1
+        return self.judged(self.views[view].leaf.entry(number - self.borders[view]))
+
+    def targets(self) -> list[Numbers]:
+        """For each view the threads that documents were known to be duplicates of, each as often as it is."""
+        return [view.targets(self.before, lone) for view, lone in zip(self.views, self._lone(), strict=True)]
+
+    def _frequency(self, term: str) -> int:
+        known = self._frequencies.get((TEXT, term))
+        return self.lists(TEXT, term).frequency if known is None else known
+
+
+class QueryTerm(NamedTuple):
+    """A term that the query and some documents share: what each level adds to a score, and its lists."""
+
+    term: str
+    gains: Scores
+    lists: list[tuple[int, Postings]]
+
+
+class DocumentScores(NamedTuple):
+    """A value for each document, and below it what is no value."""
+
+    values: Scores
+    nothing: float
+
+    def best(self, count: int) -> list[int]:
+        """The ``count`` best documents and all that are as good as the last of them, best first."""
+        return arrays.best(self.values, count, above=self.nothing)
+
+
+class Search:
+    """One query, answered in time linear in the lists of its terms and in the vectors.
+
+    ``ranking`` ranks the documents, by their terms or, as of a moment, by the query's blend. ``most`` is the score that
+    no document could exceed: every term of the query, also what no document holds, at full saturation.
+    """
+
+    def __init__(self, corpus: IndexSearcher, query: Query) -> None:
+        self._corpus = corpus
+        self._clues: list[QueryTerm] = []
+        self._entries: dict[int, IndexEntry] = {}
+        self.most = 0.0
+        self._look_up(query)
+        self._scored = self._scores()
+        self._near = {arm: self._cosines(arm, vector) for arm, vector in query.vectors.items()}
+        self._duplicates = self._count_duplicates()
+        blend = query.blend
+        found = self._blended(blend, corpus.before) if blend and corpus.before else DocumentScores(self._scored, 0.0)
+        self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
+
+    def entry(self, number: int) -> IndexEntry:
+        if number not in self._entries:
+            self._entries[number] = self._corpus.entry(number)
+        return self._entries[number]
+
+    def bring_entries(self, numbers: Iterable[int]) -> None:
+        """Have the entries of these documents here, see `Corpus.bring_entries`."""
+        self._corpus.bring_entries(number for number in numbers if number not in self._entries)
+
+    def hits(self, found: Iterable[int]) -> list[Hit]:
+        """These documents with all that is known of them, in no order that means anything."""
+        places = sorted(found)
+        wanted = self._corpus.by_view(places)
+        near = zip(*(values[places].tolist() for values in self._near.values()), strict=True)
+        closeness = [dict(zip(self._near, values, strict=True)) for values in near] or [{} for _ in places]
+        most = self.most or 1.0
+        known = self._duplicates[places].tolist()
+        found_by = zip(places, self._scored[places].tolist(), self._terms(wanted), closeness, known, strict=True)
+        return [
+            Hit(self.entry(number), score, why, score / most, close, duplicates)
+            for number, score, why, close, duplicates in found_by
+        ]
+
+    def _of_kinds(self, ranking: DocumentScores, kinds: Iterable[Kind]) -> DocumentScores:
+        """The ranking without documents of other kinds."""
+        found = arrays.joined_numbers([view.numbers("kind") for view in self._corpus.views])
+        return DocumentScores(arrays.only(ranking.values, found, (KINDS[kind] for kind in kinds)), ranking.nothing)
+
+    def _look_up(self, query: Query) -> None:
+        looked_up = heaviest(query.terms)
+        for field, importance in sorted(query.fields.items()):
+            for weight, term in looked_up if importance > 0 else ():
+                found, frequency = self._corpus.lists(field, term)
+                full = importance * -weight * settled_idf(frequency, self._corpus.count) * (K1 + 1)
+                self.most += full
+                if frequency:
+                    self._clues.append(QueryTerm(term, arrays.gains_of(full, LEVELS), found))
+
+    def _scores(self) -> Scores:
+        borders = self._corpus.borders
+        total = arrays.zeros(borders[-1])
+        parts = [total[start:end] for start, end in pairwise(borders)]
+        for _, gains, lists in self._clues:
+            for at, (documents, levels) in lists:
+                arrays.add(parts[at], documents, levels, gains)
+        for part, view in zip(parts, self._corpus.views, strict=True):
+            part[view.hidden] = 0.0
+        return total
+
+    def _cosines(self, arm: str, vector: bytes) -> Scores:
+        return arrays.joined([view.cosines(arm, vector) for view in self._corpus.views])
+
+    def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
+        """For each document the query's terms that it holds, what adds most to its score first, at most eight."""
+        terms = sorted({clue.term for clue in self._clues})
+        rows = {term: row for row, term in enumerate(terms)}
+        borders = list(accumulate(map(len, wanted), initial=0))
+        shares = arrays.zeros(len(terms), borders[-1])
+        for term, gains, lists in self._clues:
+            for at, (documents, levels) in lists:
+                part = shares[rows[term], borders[at] : borders[at + 1]]
+                part += arrays.gained(documents, levels, gains, wanted[at])
+        return [tuple(terms[row] for row in found) for found in arrays.strongest(shares, MAX_SHOWN)]
+
+    def _count_duplicates(self) -> Numbers:
+        """For each document how many were known to be duplicates of its thread."""
+        keys = [view.numbers("key") for view in self._corpus.views]
+        return arrays.occurrences(keys, self._corpus.targets())
+
+    def _blended(self, blend: CandidateWeights, moment: datetime) -> DocumentScores:
+        """The sum that the blend makes of all that is known of each document at that moment."""
+        views, now = self._corpus.views, moment.timestamp()
+        created = arrays.joined_numbers([view.numbers("created") for view in views])
+        closed = arrays.joined_numbers([view.closed(moment) for view in views])
+        lengths = arrays.joined_numbers([view.numbers("length") for view in views])
+        is_open = closed == 0
+        parts = [
+            (blend.text / max(float(self._scored.max(initial=0.0)), 1e-9), self._scored),
+            *((blend.near.get(arm, 0.0), values) for arm, values in self._near.items()),
+            (blend.open, is_open),
+            (blend.age, arrays.log_days(created, now)),
+            (blend.closed, arrays.log_days(closed, now) * ~is_open),
+            (blend.length, arrays.log_counts(lengths)),
+            (blend.duplicates, arrays.log_counts(self._duplicates)),
+        ]
+        return DocumentScores(arrays.weighed(parts, arrays.joined_flags([view.hidden for view in views])), -inf)

@@ -1,0 +1,365 @@
+"""Takes a segment that was just written apart: its columns and lists become parts, and a core that names them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shutil
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from io import BytesIO
+from itertools import accumulate, compress, zip_longest
+from pathlib import Path
+from typing import Any
+
+from whoosh.fields import FieldType, Schema
+from whoosh.index import LockError
+from whoosh.reading import SegmentReader as WhooshReader
+from whoosh.writing import MERGE_SMALL, SegmentWriter
+
+from bot.domain.thread import ThreadId
+from bot.index import arrays, bm25f, vectors
+from bot.index import vectors as codes
+from bot.index.posting_lists import Inversion
+from bot.index.protocol import USUAL, VECTOR_FIELDS, IndexDocument, Sizes
+from bot.index.segment_file import encode_key
+from bot.index.vectors import MAX_LENGTH
+from bot.index.whoosh import segment_parts, segment_reader
+from bot.index.whoosh.codec import CORE_EXT, FLIPS, NAME, NUMBERS, Codec, Pieces, Rows, Segment, Storage
+from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PartedSegmentReader, PostingLayout, encode_core
+from bot.index.whoosh.segment_reader import KINDS, LETTERS, SegmentReader, WholeSegmentReader, id_term, stand_in
+
+MAX_BUCKETS = 4_096
+
+
+def split_segment(
+    columns: Mapping[str, bytes], lists: Inversion, documents: int, parts: IndexParts, sizes: Sizes
+) -> bytes:
+    """Save the parts of a segment of so many documents; the bytes of its core.
+
+    ``columns`` holds the bytes of each column as `columns.py` writes them.
+    """
+    arms = [arm for arm in VECTOR_FIELDS if arm in columns]
+    matrices = {arm: vectors.matrix(*Rows.read(memoryview(columns[arm]), documents)) for arm in arms}
+    kept = {letter: _places(lists, letter, sizes) for letter in FIELDS}
+    widths = {arm: rows.shape[1] for arm, rows in matrices.items()}
+    core = Core(documents, widths, sizes.rows, sizes.entries, kept, [])
+    made = [
+        _numbers(columns, core),
+        *(_codes(rows, core.rows_of(arm)) for arm, rows in matrices.items()),
+        _entries(columns["entry"], core),
+        *(_lists(lists, letter, kept[letter]) for letter in FIELDS),
+    ]
+    return encode_core(replace(core, names=[parts.save(part) for section in made for part in section]))
+
+
+def _numbers(columns: Mapping[str, bytes], core: Core) -> Iterator[bytes]:
+    found = [arrays.numbers(Rows.read(memoryview(columns[name]), core.documents)[0]) for name in NUMBERS]
+    step = core.rows
+    return (arrays.pack_planes([column[at : at + step] for column in found]) for at in range(0, core.documents, step))
+
+
+def _codes(rows: vectors.Matrix, step: int) -> Iterator[bytes]:
+    book = codes.train_codes(rows)
+    yield codes.pack_book(book)
+    for at in range(0, len(rows), step):
+        yield codes.encode_vectors(rows[at : at + step], book).tobytes()
+
+
+def _entries(column: bytes, core: Core) -> Iterator[bytes]:
+    pieces, ends = Pieces.read(memoryview(column), core.documents)
+    borders = [0, *ends.tolist()]
+    for at in range(0, core.documents, core.block):
+        file = BytesIO()
+        writer = Pieces.Writer(file)
+        last = min(at + core.block, core.documents)
+        writer.extend([pieces[borders[number] : borders[number + 1]] for number in range(at, last)])
+        writer.finish(last - at)
+        yield file.getvalue()
+
+
+def _places(lists: Inversion, letter: str, sizes: Sizes) -> PostingLayout:
+    """Where the lists of one field go."""
+    found = _sizes(lists, letter)
+    heavy = tuple(sorted(key for key, size in found.items() if size >= sizes.heavy))
+    light = sum(size for size in found.values() if size < sizes.heavy)
+    buckets = 1 << max(0, round(light / sizes.bucket) - 1).bit_length()
+    return PostingLayout(min(MAX_BUCKETS, buckets), heavy)
+
+
+def _lists(lists: Inversion, letter: str, kept: PostingLayout) -> Iterator[bytes]:
+    """The files of the lists of one field."""
+    places: list[list[bytes]] = [[] for _ in range(kept.size)]
+    for key in _sizes(lists, letter):
+        places[kept.place(key)].append(key)
+    for keys in places:
+        file = BytesIO()
+        lists.write(file, keys)
+        yield file.getvalue()
+
+
+def _sizes(lists: Inversion, letter: str) -> dict[bytes, int]:
+    start = letter.encode()
+    return {key: size for key, size in lists.sizes().items() if key.startswith(start)}
+
+
+# Writes segments: documents into columns and inverted lists, small segments into one.
+
+
+MANY = 8
+"""Segments in parts: of more, a question would have to look into too many files."""
+
+_NUMBER = struct.Struct("<q")
+
+
+class TermsField(FieldType):  # type: ignore[misc]
+    """A field whose value is a mapping of terms to levels: Whoosh analyses nothing."""
+
+    analyzer = format = scorable = stored = unique = vector = column_type = None
+    indexed = True
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+
+    def index(self, value: Mapping[str, int], **options: Any) -> Iterator[tuple[bytes, int, int, bytes]]:
+        letter = self.letter
+        return ((encode_key(letter, term), 1, level, b"") for term, level in value.items())
+
+
+class ColumnField(FieldType):  # type: ignore[misc]
+    """A field that is kept beside the terms."""
+
+    analyzer = format = scorable = stored = unique = vector = None
+    indexed = False
+
+    def __init__(self, column: Any) -> None:
+        self.column_type = column
+
+    def to_column_value(self, value: Any) -> Any:
+        return value
+
+
+SCHEMA = Schema(
+    entry=ColumnField(Pieces()),
+    **{name: ColumnField(Rows()) for name in (*NUMBERS, *VECTOR_FIELDS)},
+    **{name: TermsField(letter) for name, letter in LETTERS.items()},
+)
+
+
+class IndexWriter(SegmentWriter):  # type: ignore[misc]
+    """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was.
+
+    With ``purges`` nothing of any deleted document is left in the files afterwards. Large segments are written in
+    ``parts``.
+    """
+
+    def __init__(self, index: Any, parts: IndexParts, sizes: Sizes = USUAL) -> None:
+        self.parts, self._sizes = parts, sizes
+        self._before = set(index.storage.list())
+        try:
+            super().__init__(index, codec=Codec())
+        except LockError:
+            raise
+        except BaseException:
+            self._clean_up(index.storage)
+            raise
+        self.purges = False
+        self.pool = Pool()
+        self._numbers: dict[ThreadId, int] = {}
+        self._widths: dict[str, int] = {}
+
+    @property
+    def most(self) -> int:
+        """How many documents all segments in one file have at most together; the next merge puts more into parts.
+
+        Beside segments in parts fewer, as an event fetches these files as a whole.
+        """
+        usual = self._sizes.documents
+        return usual // 4 if any(segment.in_parts for segment in self.segments) else usual
+
+    def add(self, document: IndexDocument) -> None:
+        """Add a document; an earlier one of this batch with the same id goes. Raises ValueError, as `check_vectors`."""
+        check_vectors([document], self._widths)
+        entry = document.entry
+        earlier = self._numbers.get(entry.id)
+        if earlier is not None:
+            self.newsegment.delete_document(earlier)
+        self._numbers[entry.id] = self.docnum
+        self.add_document(
+            created=_seconds(entry.created_at),
+            key=_NUMBER.pack(stand_in(entry.id)),
+            target=_NUMBER.pack(0 if entry.duplicate_of is None else stand_in(entry.duplicate_of)),
+            target_at=_seconds(entry.duplicate_at),
+            length=_NUMBER.pack(entry.length),
+            kind=_NUMBER.pack(KINDS[entry.kind]),
+            alone=_seconds(entry.alone_until, 1 if document.has_role else -1),
+            account=_NUMBER.pack(stand_in(entry.author.casefold()) if entry.alone_until else 0),
+            **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
+            entry=segment_reader.pack_stored(entry),
+            id={id_term(entry.id): 1},
+            notes=bm25f.note_impacts(document),
+            text=bm25f.text_impacts(document),
+            **document.vectors,
+        )
+
+    def take_over(self, segment: Segment) -> None:
+        """Add the documents of a segment that are not deleted."""
+        leaf = open_segment(self.storage, segment, self.parts)
+        self.parts.bring(leaf.parts())
+        base = self.docnum
+        alive = [number not in leaf.deleted for number in range(leaf.count)]
+        self._copy_columns(leaf, alive)
+        renumbered = list(accumulate(alive, initial=base))
+        for key, documents, levels in leaf.items():
+            kept = [alive[document] for document in documents]
+            if any(kept):
+                numbers = [renumbered[document] for document in compress(documents, kept)]
+                self.pool.lists.extend(key, numbers, bytes(compress(levels, kept)))
+        self._added = self.docnum > 0
+        leaf.close()
+
+    def add_reader(self, reader: Any) -> None:
+        """As Whoosh's own merging calls it."""
+        self.take_over(reader.segment())
+
+    def _copy_columns(self, leaf: SegmentReader, alive: list[bool]) -> None:
+        kept = list(compress(range(leaf.count), alive))
+        self._column("entry").extend([leaf.piece(number) for number in kept])
+        for name, rows in leaf.rows():
+            self._column(name).extend(self.docnum, rows[kept].tobytes(), rows.shape[1])
+        self.perdocwriter.pass_by(len(kept))
+        self.docnum += len(kept)
+
+    def _column(self, name: str) -> Any:
+        return self.perdocwriter.column(name, SCHEMA[name].column_type)
+
+    def _finalize_segment(self) -> Segment:
+        if self.docnum <= self.most:
+            whole: Segment = super()._finalize_segment()
+            return whole
+        self.perdocwriter.close()
+        self.fieldwriter.close()
+        segment: Segment = self.get_segment()
+        columns = {name: self._loose(segment, f".{name}.col") for name in self.perdocwriter.names()}
+        self._loose(segment, Codec.TERMS_EXT)
+        data = split_segment(columns, self.pool.lists, self.docnum, self.parts, self._sizes)
+        segment.segid, segment.in_parts = hashlib.sha256(data).hexdigest()[:16], True
+        Path(self.storage.folder, segment.make_filename(CORE_EXT)).write_bytes(data)
+        self._close_segment()
+        return segment
+
+    def _loose(self, segment: Segment, ending: str) -> bytes:
+        """The content of one of the files that a segment is made from, which then is not there any more."""
+        path = Path(self.storage.folder, segment.make_filename(ending))
+        data = path.read_bytes()
+        path.unlink()
+        return data
+
+    def __enter__(self) -> IndexWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        committed = False
+        try:
+            if kind is None:
+                self.commit(mergetype=merge_segments)
+                committed = True
+            else:
+                self.cancel()
+        finally:
+            if not committed:
+                self._abandon()
+                self._clean_up(self.storage)
+
+    def _commit_toc(self, segments: list[Segment]) -> None:
+        # The table of contents of a new index gets a number that depends on what is in it: a name never means two
+        # things, not even when an index is built again in place of another.
+        if self.generation == 1 and segments:
+            self.generation += int(segments[0].segid[:7], 16)
+        super()._commit_toc(segments)
+
+    def _finish(self) -> None:
+        super()._finish()
+        Path(self.storage.folder, f"{NAME}_WRITELOCK").unlink(missing_ok=True)
+
+    def _abandon(self) -> None:
+        # What Whoosh leaves open when a merge fails.
+        for part in (self.fieldwriter, self.perdocwriter):
+            if not part.is_closed:
+                part.abandon()
+
+    def _clean_up(self, storage: Storage) -> None:
+        # What a writer that fails leaves behind: Whoosh 2.7.4 keeps the lock, and every version some files.
+        if self.writelock is not None and self.writelock.fd is not None:
+            self.writelock.release()
+        for name in set(storage.list()) - self._before:
+            path = Path(storage.folder, name)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+class Pool:
+    """Takes postings as Whoosh's writer gives them."""
+
+    def __init__(self) -> None:
+        self.lists = Inversion()
+
+    def add(self, item: tuple[str, bytes, int, float, bytes]) -> None:
+        self.lists.add(item[1], item[2], int(item[3]))
+
+    def iter_postings(self) -> Inversion:
+        return self.lists
+
+    def cleanup(self) -> None:
+        self.lists = Inversion()
+
+
+def open_segment(storage: Storage, segment: Segment, parts: IndexParts) -> SegmentReader:
+    """A segment, open for reading. Raises ValueError and others when it is damaged."""
+    if not segment.in_parts:
+        return WholeSegmentReader(WhooshReader(storage, SCHEMA, segment))
+    data = Path(storage.folder, segment.file_name).read_bytes()
+    return PartedSegmentReader(segment_parts.decode_core(data, segment.doc_count_all()), segment.deleted_docs(), parts)
+
+
+def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) -> None:
+    """Raises ValueError for a vector of an unknown arm, or of another length than ``widths`` says.
+
+    What it does not say is what the first document has; that is added to it.
+    """
+    for document in documents:
+        for arm, vector in document.vectors.items():
+            if arm not in VECTOR_FIELDS or not 0 < len(vector) <= MAX_LENGTH:
+                raise ValueError(f"a vector of {len(vector)} numbers for {arm!a:.40}")
+            if len(vector) != widths.setdefault(arm, len(vector)):
+                raise ValueError(f"a vector of {len(vector)} numbers for {arm}, where others have {widths[arm]}")
+
+
+def _seconds(moment: datetime | None, sign: int = 1) -> bytes:
+    return _NUMBER.pack(0 if moment is None else sign * math.ceil(moment.timestamp()))
+
+
+def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment]:
+    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted, or must be gone.
+
+    What lies in parts is left alone, as an event would fetch and push it as a whole; but many such segments become one,
+    without the largest. A memory that has doubled learns anew, and its index is then one segment again.
+    """
+    parted = sorted((segment for segment in segments if segment.in_parts), key=lambda found: found.doc_count_all())
+    whole = [segment for segment in segments if not segment.in_parts]
+    merged = parted[:-1] if len(parted) > MANY else []
+    rest = MERGE_SMALL(writer, whole)
+    if writer.docnum + sum(segment.doc_count_all() for segment in rest) > writer.most:
+        merged, rest = [*merged, *rest], []
+    kept = []
+    for segment in (*parted, *rest, *(segment for segment in merged if segment not in parted)):
+        deleted = segment.deleted_count()
+        if segment in merged or 2 * deleted > segment.doc_count_all() or (writer.purges and deleted):
+            writer.take_over(segment)
+        else:
+            kept.append(segment)
+    return kept

@@ -1,0 +1,1 @@
+"""A developer's copy of the memory: one SQLite file that opens quickly."""

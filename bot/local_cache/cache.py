@@ -1,0 +1,270 @@
+"""What is asked of a glance: cards by words, by id, by file, by link and by time."""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Any, NamedTuple
+
+from bot.domain.card import Card, CardHit, CardId, CardLink, card_of, is_change, key_of, name_of, number_of, proven
+from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
+from bot.index.segment_file import encode_key, unpack
+from bot.local_cache.database import fact
+
+_PART = 500
+"""Names that are looked up with one question."""
+
+
+class LocalCache:
+    """The cards of a repository, as of the last update of the file. A `bot.questions.requests.Cards`."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    @property
+    def size(self) -> int:
+        """Number of threads."""
+        return int(self._database.execute("SELECT count(*) FROM threads").fetchone()[0])
+
+    def fact(self, name: str) -> str:
+        """What is noted of the file under this name, "" where nothing is."""
+        return fact(self._database, name)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def search(
+        self,
+        weights: Mapping[str, float],
+        *,
+        limit: int,
+        keep: Callable[[Card], bool] | None = None,
+        floor: float = 0.0,
+    ) -> list[CardHit]:
+        """As `bot.questions.requests.Cards.search`."""
+        ranker = Ranker(self._database, weights)
+        found: list[CardHit] = []
+        wanted = limit
+        for equals in _groups(ranker, ranker.found(floor), max(64, 2 * limit)):
+            if wanted <= 0:
+                break
+            cards = self._at(ranker, equals)
+            kept = [(card, place) for place in equals if (card := cards.get(place)) and (keep is None or keep(card))]
+            kept.sort(key=lambda pair: (-ranker.score(pair[1]), isinstance(pair[0].id, str), pair[0].id))
+            for card, place in kept[:wanted]:
+                found.append(CardHit(card, ranker.score(place), ranker.part(place), ranker.terms(place)))
+            wanted -= len(kept)
+        return found
+
+    def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
+        """As `bot.questions.requests.Cards.cards`."""
+        found = self._cards(dict.fromkeys(map(name_of, ids)))
+        return {card.id: card for card in found.values()}
+
+    def naming(self, path: str) -> dict[CardId, tuple[str, ...]]:
+        """As `bot.questions.requests.Cards.naming`."""
+        folders = _folders(path)
+        if not folders:
+            return {}
+        rows = self._database.execute("SELECT thread, path FROM files WHERE name = ?", (folders[-1],))
+        found: dict[CardId, tuple[str, ...]] = {}
+        for thread, written in rows:
+            theirs = _folders(written)
+            shorter, longer = sorted((folders, theirs), key=len)
+            if longer[-len(shorter) :] == shorter:
+                key = key_of(thread)
+                found[key] = (*found.get(key, ()), written)
+        return found
+
+    def links(self, ids: Iterable[CardId]) -> list[CardLink]:
+        """As `bot.questions.requests.Cards.links`, in the order of their threads."""
+        names = list(dict.fromkeys(map(name_of, ids)))
+        rows = chain(
+            self._rows("SELECT source, target, kind FROM links WHERE source IN ({})", names),
+            self._rows("SELECT source, target, kind FROM links WHERE target IN ({})", names),
+        )
+        links = [CardLink(key_of(source), key_of(target), kind) for source, target, kind in dict.fromkeys(rows)]
+        changes = self._changes(link.target for link in links if link.kind == "fix")
+        is_none = [link.kind == "fix" and changes.get(link.target) is False for link in links]
+        return [link._replace(kind="reference") if none else link for link, none in zip(links, is_none, strict=True)]
+
+    def decided(self, limit: int) -> list[Card]:
+        """As `bot.questions.requests.Cards.decided`."""
+        asked = "SELECT digest FROM threads WHERE decided != '' ORDER BY decided DESC, id LIMIT ?"
+        return self._read(line for (line,) in self._database.execute(asked, (limit,)))
+
+    def updated_since(self, moment: datetime) -> list[Card]:
+        """The threads that changed at or after ``moment``, newest first."""
+        asked = "SELECT digest FROM threads WHERE updated >= ? ORDER BY updated DESC, id"
+        return self._read(line for (line,) in self._database.execute(asked, (moment.isoformat(),)))
+
+    def _at(self, ranker: Ranker, places: Sequence[int]) -> dict[int, Card]:
+        """The cards of these documents, by their places."""
+        names: dict[str, int] = {}
+        for segment in ranker.segments:
+            inside = [place - segment.start for place in places if 0 <= place - segment.start < segment.length]
+            asked = "SELECT document, thread FROM documents WHERE segment = ? AND document IN ({})"
+            found = self._rows(asked, inside, segment.number)
+            names |= {thread: segment.start + document for document, thread in found}
+        return {names[name]: card for name, card in self._cards(names).items()}
+
+    def _cards(self, names: Iterable[str]) -> dict[str, Card]:
+        rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(names))
+        return {name_of(card.id): card for card in self._read(line for (line,) in rows)}
+
+    def _read(self, lines: Iterable[str]) -> list[Card]:
+        """The cards of these digests. What names a thread as its fix that is known to be none is told without."""
+        cards = [card for line in lines if (card := card_of(line))]
+        fixes = [number_of(card.ending.fix or card.ending.claimed) for card in cards]
+        changes = self._changes(filter(None, fixes))
+        return [proven(card, changes.get(fix or 0)) for card, fix in zip(cards, fixes, strict=True)]
+
+    def _changes(self, numbers: Iterable[CardId]) -> dict[CardId, bool]:
+        """Of these issues and pull requests, as far as they are known, which were merged."""
+        rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(dict.fromkeys(map(name_of, numbers))))
+        cards = [card for (line,) in rows if (card := card_of(line))]
+        known = {card.id: is_change(card.kind, card.state, card.merged_at) for card in cards}
+        return {key: merged for key, merged in known.items() if merged is not None}
+
+    def _rows(self, question: str, values: Sequence[object], *before: object) -> Iterator[tuple[Any, ...]]:
+        """The answers to a question about any of these values, which come after those ``before`` in it."""
+        for start in range(0, len(values), _PART):
+            part = values[start : start + _PART]
+            yield from self._database.execute(question.format(", ".join("?" * len(part))), (*before, *part))
+
+
+def _groups(ranker: Ranker, places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """These in their order, at least ``size`` at a time, equal scores together."""
+    start = 0
+    while start < len(places):
+        end = min(start + size, len(places))
+        while end < len(places) and ranker.score(places[end]) == ranker.score(places[end - 1]):
+            end += 1
+        yield places[start:end]
+        start = end
+
+
+def _folders(path: str) -> list[str]:
+    return [part for part in path.replace("\\", "/").casefold().split("/") if part not in ("", ".", "..")]
+
+
+# Ranks the threads of a glance for a search by words: the same numbers as the index, bit by bit, without arrays.
+
+
+_TEXT = "t"
+_FIELDS = (("n", 0.8), (_TEXT, 1.0))
+"""The letters of notes, and of titles and texts, and how much each counts, as in `bot.recall.library.word_query`."""
+
+
+class CachedSegment(NamedTuple):
+    """A part of the index: its number, where its documents begin among all, how many it has, which were deleted."""
+
+    number: int
+    start: int
+    length: int
+    deleted: frozenset[int]
+
+
+class TermMatches(NamedTuple):
+    """A term in the field with this letter: its documents among all, ascending, with their levels; how many of them
+    exist; and what each level adds to a score."""
+
+    letter: str
+    term: str
+    documents: list[int]
+    levels: bytes
+    frequency: int
+    gains: list[float]
+
+
+class Ranker:
+    """One query, scored at once, for all documents that share a term with it."""
+
+    def __init__(self, database: sqlite3.Connection, weights: Mapping[str, float]) -> None:
+        self._database = database
+        self.segments = _segments(database)
+        self._count = sum(segment.length - len(segment.deleted) for segment in self.segments)
+        self._terms = [(term, -weight) for weight, term in heaviest(weights)]
+        self._clues = [
+            clue for letter, importance in _FIELDS for term, weight in self._terms
+            if (clue := self._clue(letter, term, importance * weight))
+        ]  # fmt: skip
+        self._scores: dict[int, float] = {}
+        self._held: dict[int, int] = {}  # a bit for each term that the document holds
+        self._score()
+        self._parts: dict[int, float] = {}
+        self._rarities = self._rarity()
+
+    def found(self, floor: float) -> list[int]:
+        """The documents that hold at least this part of the query, best first; equal ones in any order."""
+        gone = {segment.start + document for segment in self.segments for document in segment.deleted}
+        score = self._scores
+        kept = [place for place in score if place not in gone and self.part(place) >= floor]
+        return sorted(kept, key=score.__getitem__, reverse=True)
+
+    def score(self, place: int) -> float:
+        """What its terms add up to, in BM25F units."""
+        return self._scores[place]
+
+    def part(self, place: int) -> float:
+        """How much of the query it holds, by the rarity of the words in titles and texts, in 0..1."""
+        held = self._held[place]
+        if held not in self._parts:
+            shares = (share for bit, share in enumerate(self._rarities) if held >> bit & 1)
+            self._parts[held] = sum(shares)
+        return self._parts[held]
+
+    def terms(self, place: int) -> tuple[str, ...]:
+        """The terms of the query that this document holds, what adds most to its score first."""
+        shares: dict[str, float] = {}
+        for clue in self._clues:
+            at = bisect_left(clue.documents, place)
+            if at < len(clue.documents) and clue.documents[at] == place:
+                shares[clue.term] = shares.get(clue.term, 0.0) + clue.gains[clue.levels[at]]
+        return tuple(sorted(shares, key=lambda term: (-shares[term], term)))
+
+    def _clue(self, letter: str, term: str, weight: float) -> TermMatches | None:
+        rows = self._database.execute("SELECT segment, list FROM postings WHERE key = ?", (encode_key(letter, term),))
+        lists = dict(rows.fetchall())
+        documents: list[int] = []
+        levels = bytearray()
+        gone = 0
+        for segment in self.segments:
+            if segment.number in lists:
+                found, more = unpack(lists[segment.number])
+                documents += [segment.start + document for document in found] if segment.start else found
+                levels += more
+                gone += len(segment.deleted.intersection(found)) if segment.deleted else 0
+        if not documents:
+            return None
+        frequency = len(documents) - gone
+        full = weight * settled_idf(frequency, self._count) * (K1 + 1)
+        return TermMatches(letter, term, documents, bytes(levels), frequency, [full * level for level in LEVELS])
+
+    def _score(self) -> None:
+        bits = {term: 1 << place for place, (term, _) in enumerate(self._terms)}
+        scores, held = self._scores, self._held
+        for clue in self._clues:
+            bit, gains = bits[clue.term], clue.gains
+            if clue.frequency:
+                for document, level in zip(clue.documents, clue.levels, strict=True):
+                    scores[document] = scores.get(document, 0.0) + gains[level]
+                    held[document] = held.get(document, 0) | bit
+
+    def _rarity(self) -> list[float]:
+        """The share of each term in the rarity of all of them together."""
+        frequencies = {clue.term: clue.frequency for clue in self._clues if clue.letter == _TEXT}
+        found = [weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms]
+        whole = sum(found)
+        return [rarity / whole for rarity in found]
+
+
+def _segments(database: sqlite3.Connection) -> list[CachedSegment]:
+    found, start = [], 0
+    for number, count, deleted in database.execute("SELECT number, count, deleted FROM segments ORDER BY number"):
+        found.append(CachedSegment(number, start, count, frozenset(map(int, deleted.split()))))
+        start += count
+    return found

@@ -1,0 +1,123 @@
+"""Where the memory is that somebody asks: a folder, or the branch of the repository that they work in."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bot.git.checkout import top_of
+from bot.local_cache.cache import LocalCache
+from bot.local_cache.database import TABLES, Damaged, connect
+from bot.local_cache.local_memory import (
+    CACHE_FILE,
+    FETCHED_FILE,
+    LocalMemory,
+    MemoryOptions,
+    cache_folder,
+    cache_name,
+    early_settings_at,
+)
+from bot.reading.analyzer import ANALYSER_VERSION
+
+FRESH = 60.0
+"""Seconds after a fetch in which nobody fetches again."""
+
+_MANIFEST = "manifest.json"
+
+
+@contextmanager
+def open_memory(where: MemoryOptions) -> Iterator[LocalMemory]:
+    """The memory there, brought up to date. Raises UserError for what was named wrongly, WorldError for faults."""
+    place = _of_store(where, where.store) if where.store else _of_repository(where)
+    place = place._replace(progress=where.progress)
+    try:
+        yield place
+    finally:
+        place.glance.close()
+
+
+def no_memory(missing: str, top: Path | None = None) -> LocalMemory:
+    """A place without a memory, and why."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(TABLES)
+    return LocalMemory(LocalCache(database), top=top, missing=missing)
+
+
+def _of_store(where: MemoryOptions, store: Path) -> LocalMemory:
+    manifest = store / _MANIFEST
+    cache = cache_folder() / "stores" / cache_name(str(store.absolute()))
+    stamp = _stamp(manifest)
+    glance = None if where.refresh or not stamp else _known(cache / CACHE_FILE, stamp)
+    if glance is None:
+        from bot.local_cache.sync import fill_from_store
+
+        glance = fill_from_store(store, cache / CACHE_FILE, lambda: _stamp(manifest), where.progress)
+    top = top_of(where.folder)
+    return LocalMemory(glance, where.repo or glance.fact("repo"), "", top, glance.fact("notes"), "", cache, store)
+
+
+def _stamp(manifest: Path) -> str:
+    """Tells two states of a store apart: each write replaces its manifest."""
+    with suppress(OSError):
+        found = manifest.stat()
+        return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+    return ""
+
+
+def _of_repository(where: MemoryOptions) -> LocalMemory:
+    from bot.git import remote  # starts git, which a store needs not
+
+    top = top_of(where.folder)
+    found = remote.remote_of_repository(where.repo) if where.repo else remote.remote_of_checkout(top)
+    if isinstance(found, str):
+        return no_memory(found, top)
+    branch = where.branch or early_settings_at(None if where.repo else top).branch
+    cache = cache_folder() / "repositories" / cache_name(f"{found.url} {branch}")
+    note = _told(cache)
+    if not where.offline and (where.refresh or _age(cache) > FRESH):
+        from bot.local_cache.sync import fill_from_branch
+
+        note = fill_from_branch(found.url, branch, cache, where.progress)
+    glance = _known(cache / CACHE_FILE)
+    if glance is None:
+        missing = note or f"the memory of {found.url} was never fetched here: leave out --offline once"
+        whose = "" if found.name in ("", "origin") else f"; the remote {found.name} counts in this checkout"
+        return no_memory(f"{missing}{whose}", top)
+    told = "\n".join(filter(None, (note, glance.fact("notes"))))
+    return LocalMemory(glance, found.repo, found.home, top, told, "", cache, is_of_checkout=not where.repo)
+
+
+def _known(path: Path, stamp: str = "") -> LocalCache | None:
+    """The glance that is here, None where it cannot be used, or is not of this state (any, where that is empty)."""
+    if not path.exists():
+        return None
+    try:
+        glance = LocalCache(connect(path))
+    except Damaged:
+        return None
+    try:
+        if glance.fact("analyser") == ANALYSER_VERSION and glance.fact("stamp") and stamp in ("", glance.fact("stamp")):
+            return glance
+    except sqlite3.DatabaseError:
+        pass
+    glance.close()
+    return None
+
+
+def _told(cache: Path) -> str:
+    """What was to be said when the memory was last fetched, or tried to be: it still holds."""
+    try:
+        return (cache / FETCHED_FILE).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _age(cache: Path) -> float:
+    """Seconds since the memory was last fetched into this folder, or tried to be."""
+    try:
+        return abs(time.time() - (cache / FETCHED_FILE).stat().st_mtime)
+    except OSError:
+        return float("inf")

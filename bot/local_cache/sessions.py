@@ -1,0 +1,128 @@
+"""The transcripts of agents that somebody searches: where the settings of the checkout, or they themselves, say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot.comment.clean_text import one_line
+from bot.errors import UserError
+from bot.git.remote import tracked_files
+from bot.local_cache.database import SESSION_FORMAT
+from bot.local_cache.full_text import SessionIndex
+from bot.local_cache.local_memory import ProgressBar, cache_folder, cache_name, early_settings_at, no_progress
+from bot.questions.search import SessionHits, WordSearch
+from bot.sources.clock import local_key
+from bot.sources.session_files import find_sessions
+
+if TYPE_CHECKING:
+    from bot.domain.thread import Thread
+    from bot.local_cache.local_memory import LocalMemory
+
+
+@contextmanager
+def open_session_index(
+    top: Path | None, given: Sequence[str] = (), *, asked: bool = False, progress: ProgressBar = no_progress
+) -> Iterator[SessionIndex | None]:
+    """What is in these transcripts and in those that the settings at ``top`` name; None where nobody names any.
+
+    What could not be read is told of on stderr. UserError where one of those ``given`` names no transcript.
+    """
+    named = _named(top, asked=asked) if top else ()
+    if not named and not given:
+        yield None
+        return
+    folder = top if top and named else Path.cwd()
+    asked_for = {_whole(each): each for each in given}
+    patterns = [*named, *asked_for]
+    name = cache_name("\n".join([str(folder), *patterns, local_key()]))  # what is kept of times is as of one zone
+    logs = SessionIndex(
+        cache_folder() / "logs" / f"{name}.{SESSION_FORMAT.replace(' ', '-')}.db"
+    )  # other versions have their own
+    try:
+        files = find_sessions(patterns, str(folder))
+        for pattern, reason in files.unmatched.items():
+            if pattern in asked_for:
+                raise UserError(f"--logs {asked_for[pattern]}: {reason}")
+        with progress("Reading transcripts", None) as tick:
+            notes = logs.refresh(files, tick)
+        broken = sum(logs.broken().values())
+        left_out = "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
+        told = [*notes, left_out] if broken else notes
+        for note in told:
+            print(one_line(note), file=sys.stderr)
+        yield logs
+    finally:
+        logs.close()
+
+
+def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
+    """The sessions that worked on an issue, of those that the settings of the checkout name.
+
+    Not those that were committed: whoever may open a pull request could put words into the agent's mouth.
+    """
+    from bot.domain.thread import Thread
+
+    with open_session_index(place.top, progress=place.progress) as logs:
+        if logs is None:
+            return []
+        working = [one for one in logs.sessions() if one.issue == number]
+        committed = tracked_files(place.top, [one.path for one in working]) if place.top else set()
+        told = (logs.session(one.id) for one in working if one.path not in committed)
+        return [one for one in told if isinstance(one, Thread)]
+
+
+def session_named(place: LocalMemory, key: str) -> Thread | None:
+    """The session of this id, None where there is none."""
+    from bot.domain.thread import Thread
+
+    with open_session_index(place.top, progress=place.progress) as logs:
+        found = logs.session(key) if logs else None
+        return found if isinstance(found, Thread) else None
+
+
+def _whole(given: str) -> str:
+    """A path or glob as somebody gave it, from where they stand."""
+    try:
+        return str(Path.cwd() / Path(given).expanduser())
+    except RuntimeError as error:
+        raise UserError(f"--logs {given}: there is no such account") from error
+
+
+def _named(top: Path, *, asked: bool) -> Sequence[str]:
+    """The globs of the settings. Where the settings cannot be read, none; UserError where that was ``asked`` for."""
+    try:
+        return early_settings_at(top).sessions
+    except UserError:
+        if asked:
+            raise
+    return ()
+
+
+def search_sessions(asked: WordSearch, folder: Path, option: str, progress: ProgressBar = no_progress) -> SessionHits:
+    """The messages of the transcripts that the settings of the checkout around ``folder``, or the search, name.
+
+    UserError where nobody names any, and for what sessions do not have. ``option`` stands before the name of a
+    parameter where this door has it: ``--``, or nothing.
+    """
+    from bot.git.checkout import top_of
+
+    _refuse_filters(asked, option)
+    with open_session_index(top_of(folder), asked.logs, asked=True, progress=progress) as logs:
+        if logs is None:
+            give = "give --logs PATH, or " if option else ""
+            raise UserError(f"no transcripts are named: {give}set sources.sessions in the settings")
+        return SessionHits(tuple(logs.search(asked.words, asked.limit, asked.choice.since)), logs.size)
+
+
+def _refuse_filters(asked: WordSearch, option: str) -> None:
+    choice = asked.choice
+    filters = {"state": choice.state != "all", "label": choice.labels, "author": choice.author, "expand": asked.expand}
+    if wrong := [f"{option}{name}" for name, is_given in filters.items() if is_given]:
+        raise UserError(
+            f"{', '.join(wrong)}: sessions have none of these; "
+            f"{option}since and {option}limit go with {option}kind session"
+        )

@@ -1,0 +1,289 @@
+"""Brings what this machine keeps of a memory up to date, and opens all of it where a glance is too little."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from hashlib import blake2b
+from operator import ge
+from pathlib import Path
+
+from bot.domain.card import Card, CardId, card_of, name_of, proven
+from bot.domain.changes import FixInfo
+from bot.errors import StoreError, UserError
+from bot.files import on_disk
+from bot.git.errors import GitError
+from bot.git.remote import OwnRemote
+from bot.index.impacts import LEVELS
+from bot.index.segment_file import pack
+from bot.index.whoosh.segment_reader import SegmentReader
+from bot.local_cache.cache import LocalCache
+from bot.local_cache.database import fact, made, note, writing
+from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, ProgressBar, no_progress
+from bot.memory.branch_store import CachedBranch, alone
+from bot.memory.folder_store import FolderStore
+from bot.memory.manifest import ForeignFormat
+from bot.memory.memory import Memory
+from bot.memory.model_store import Embedder
+from bot.memory.shards import DIGESTS, read_texts
+from bot.memory.store import ReadOnlyStore
+from bot.reading.analyzer import ANALYSER_VERSION
+
+
+def fill_from_store(
+    store: Path, path: Path, stamp: Callable[[], str], progress: ProgressBar = no_progress
+) -> LocalCache:
+    """The glance of a store, as it is now. UserError where there is no store, or nothing in it."""
+    now = stamp()
+    with closing(open_store(store, leaves_traces=False)) as memory, alone(path.parent):
+        return _filled(path, memory, now, progress)
+
+
+def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar = no_progress) -> str:
+    """Fetch the branch and make the glance in ``cache`` hold it; says what somebody should know of that.
+
+    Where the remote cannot be reached, the glance stays as it is, and that is said.
+    """
+    with alone(cache):
+        try:
+            told = _fetch(url, branch, cache, progress)
+        except ForeignFormat:
+            raise  # what was fetched before is not what there is to know
+        except StoreError as error:
+            if not (cache / CACHE_FILE).exists():
+                if isinstance(error, GitError):
+                    return f"the memory could not be fetched: {error}"
+                raise
+            told = f"The memory is as it was last fetched: {error}"
+        with on_disk(f"write in {cache}"):
+            (cache / FETCHED_FILE).write_text(told, encoding="utf-8", errors="replace")
+        return told
+
+
+def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
+    with closing(CachedBranch(OwnRemote(url), branch, cache, fetches=True)) as store:
+        snapshot = store.open()
+        if not snapshot.revision:
+            (cache / CACHE_FILE).unlink(missing_ok=True)
+            return (
+                f"there is no branch {branch!r} at {url}: the Action makes it when it first runs"
+                " (docs/getting-started.md); --store names a folder instead"
+            )
+        database = made(cache / CACHE_FILE)
+        is_known = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
+        database.close()
+        if not is_known:
+            memory = Memory(ReadOnlyStore(store)).open()
+            _filled(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
+    with closing(made(cache / CACHE_FILE)) as database:
+        note(database, "fetched", datetime.now(UTC).isoformat(timespec="seconds"))
+    return ""
+
+
+def _filled(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> LocalCache:
+    database = made(path)
+    if fact(database, "analyser") not in ("", ANALYSER_VERSION):
+        database.close()
+        path.unlink(missing_ok=True)
+        database = made(path)
+    try:
+        with progress("Reading the memory", steps(memory)) as tick:
+            fill_cache(database, memory, stamp, tick)
+    except BaseException:
+        database.close()
+        raise
+    return LocalCache(database)
+
+
+@contextmanager
+def memory_of(place: LocalMemory) -> Iterator[Memory]:
+    """The memory that a place was made of, to be read: nothing is fetched for it, and nothing written."""
+    if place.store:
+        with closing(open_store(place.store, leaves_traces=False)) as memory:
+            yield memory
+        return
+    if place.cache is None:
+        raise StoreError(place.missing or "there is no memory")
+    with alone(place.cache), closing(CachedBranch(OwnRemote("/"), "precedent", place.cache, fetches=False)) as store:
+        yield Memory(ReadOnlyStore(store), repo=place.repo or None).open()
+
+
+# The store that a command names, and the text model.
+
+
+def text_model(folder: Path | None) -> Embedder | None:
+    """The text model in a folder, None without one; WorldError where it cannot be used."""
+    from bot.ranking.embedder import open_embedder
+
+    return open_embedder(folder) if folder else None
+
+
+def open_store(folder: Path, *, leaves_traces: bool = True, semantic: Path | None = None) -> Memory:
+    """The memory in a folder; UserError where there is none, or nothing in it. ``leaves_traces``: see FolderStore.
+
+    ``semantic``: the folder of a text model.
+    """
+    if not folder.is_dir():
+        raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
+    memory = Memory(FolderStore(folder, leaves_traces=leaves_traces), embedder=text_model(semantic)).open()
+    if not memory.size:
+        raise UserError(
+            f"the store at {folder} holds no thread: read some with 'precedent import FILE --store {folder}'"
+        )
+    return memory
+
+
+# Brings a glance up to date with a memory: only what changed is read again.
+
+
+Progress = Callable[[int], None]
+Fixes = dict[CardId, FixInfo]
+"""For threads what was looked up of the change that their ending names."""
+
+_LETTERS = (b"n", b"t")
+
+
+def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progress = lambda _: None) -> None:
+    """Make the glance hold what ``memory`` does now; ``stamp`` says which state that is. All of it counts, or nothing.
+
+    ``tick`` is told of each part of the index and each shard of digests.
+    """
+    with writing(database):
+        _bring_segments(database, memory.segments(), tick)
+        _bring_digests(database, memory.digest_shards(), _fixes(memory.every_fix()), tick)
+        note(database, "stamp", stamp)
+        note(database, "analyser", ANALYSER_VERSION)
+        note(database, "repo", memory.repo or "")
+        note(database, "notes", "\n".join([*memory.notes, *_lacking(database, memory)]))
+
+
+def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
+    """That threads are missing here, where they are."""
+    lacking = memory.size - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    return [f"{lacking:,} threads have no digest, and are not found here: a rebuild mends that."] if lacking > 0 else []
+
+
+def steps(memory: Memory) -> int:
+    """How often `fill` ticks at most."""
+    return len(memory.segments()) + memory.digest_shard_count()
+
+
+def _bring_segments(database: sqlite3.Connection, leaves: Mapping[str, SegmentReader], tick: Progress) -> None:
+    known = {name: number for number, name in database.execute("SELECT number, name FROM segments")}
+    for name in known.keys() - leaves.keys():
+        for table in ("postings", "documents"):
+            database.execute(f"DELETE FROM {table} WHERE segment = ?", (known[name],))  # noqa: S608 - ours
+        database.execute("DELETE FROM segments WHERE number = ?", (known[name],))
+    for name, leaf in leaves.items():
+        deleted = " ".join(map(str, sorted(leaf.deleted)))
+        if name in known:
+            database.execute("UPDATE segments SET deleted = ? WHERE name = ?", (deleted, name))
+        else:
+            asked = "INSERT INTO segments (name, count, deleted) VALUES (?, ?, ?)"
+            number = database.execute(asked, (name, leaf.count, deleted)).lastrowid
+            _bring_leaf(database, leaf, number or 0)
+        tick(1)
+
+
+def _bring_leaf(database: sqlite3.Connection, leaf: SegmentReader, number: int) -> None:
+    try:
+        lists = [
+            (key, number, _packed(documents, levels)) for key, documents, levels in leaf.items() if key[:1] in _LETTERS
+        ]
+        threads = [(number, document, name_of(leaf.entry(document).id)) for document in range(leaf.count)]
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
+        raise StoreError(f"the index is damaged ({error!s:.120}); a rebuild mends it") from error
+    database.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", lists)
+    database.executemany("INSERT INTO documents VALUES (?, ?, ?)", threads)
+
+
+def _packed(documents: list[int], levels: bytes) -> bytes:
+    """A list as a glance keeps it; ValueError for one that no index of ours has."""
+    if not levels or max(levels) >= len(LEVELS) or any(map(ge, documents, documents[1:])):
+        raise ValueError("a list is damaged")
+    return pack(array("I", documents), levels)
+
+
+def _fixes(fixes: Iterable[FixInfo]) -> dict[str, Fixes]:
+    """What is known of fixes, by the shard of the thread's digest."""
+    found: dict[str, Fixes] = {}
+    for fix in fixes:
+        if fix.commit or fix.refuted:
+            found.setdefault(DIGESTS.path(fix.id), {})[fix.id] = fix
+    return found
+
+
+def _bring_digests(
+    database: sqlite3.Connection,
+    shards: Iterable[tuple[str, bytes]],
+    fixes: Mapping[str, Fixes],
+    tick: Progress,
+) -> None:
+    known = dict(database.execute("SELECT path, mark FROM shards"))
+    for path, data in shards:
+        looked_up = fixes.get(path, {})
+        told = repr(sorted((str(key), *_facts(fix)) for key, fix in looked_up.items())).encode("utf-8", "replace")
+        mark = blake2b(b"\0".join((data, told)), digest_size=16).hexdigest()
+        if known.pop(path, "") != mark:
+            _forget(database, path)
+            _bring_shard(database, path, data, looked_up)
+            database.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (path, mark))
+        tick(1)
+    for path in known:
+        _forget(database, path)
+        database.execute("DELETE FROM shards WHERE path = ?", (path,))
+
+
+def _forget(database: sqlite3.Connection, shard: str) -> None:
+    threads = "(SELECT id FROM threads WHERE shard = ?)"
+    database.execute(f"DELETE FROM files WHERE thread IN {threads}", (shard,))  # noqa: S608 - ours
+    database.execute(f"DELETE FROM links WHERE source IN {threads}", (shard,))  # noqa: S608
+    database.execute("DELETE FROM threads WHERE shard = ?", (shard,))
+
+
+def _bring_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixes) -> None:
+    for key, line in read_texts(data):
+        card = card_of(line)
+        if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:
+            continue
+        digest = _with_fix(line, card, fixes.get(card.id))
+        name = name_of(key)
+        for table, column in (("files", "thread"), ("links", "source")):  # of another line for the same thread
+            database.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608 - ours
+        decided = max((ruling.at.isoformat() for ruling in card.decisions if ruling.at), default="")
+        row = (name, path, digest, card.updated_at.isoformat(), decided)
+        database.execute("INSERT OR REPLACE INTO threads VALUES (?, ?, ?, ?, ?)", row)
+        files = {(file.replace("\\", "/").casefold().rpartition("/")[2], name, file) for file in card.files}
+        database.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?)", files)
+        database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card_of(digest) or card))
+
+
+def _facts(fix: FixInfo) -> tuple[str, str, bool]:
+    return fix.ref, fix.release or "", fix.refuted
+
+
+def _with_fix(line: str, card: Card, fix: FixInfo | None) -> str:
+    """A digest as it would be if its words told what was looked up of the fix that they name."""
+    if fix is None or fix.ref != (card.ending.fix or card.ending.claimed):
+        return line
+    ending = proven(card, not fix.refuted).ending
+    release = ending.release or (fix.release or "" if ending.fix else "")
+    told = {"kind": ending.kind, "fix": ending.fix, "claimed": ending.claimed, "release": release}
+    fields = json.loads(line)
+    return json.dumps(fields | {"outcome": fields["outcome"] | told}, ensure_ascii=False)
+
+
+def _links(card: Card) -> set[tuple[str, str, str]]:
+    """Where a thread points; the strongest kind alone, of several to one thread."""
+    found = {name_of(number): "reference" for number in card.references}
+    if card.ending.fix.startswith("#") and card.ending.fix[1:].isdecimal():
+        found[f"#{int(card.ending.fix[1:])}"] = "fix"
+    if card.duplicate_of is not None:
+        found[name_of(card.duplicate_of)] = "duplicate"
+    own = name_of(card.id)
+    return {(own, target, kind) for target, kind in found.items() if target != own}

@@ -1,0 +1,462 @@
+"""The store on a git branch: shallow blob-filtered fetches, compare-and-swap pushes, a squash by lease."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from bot.errors import StoreError, TipMoved, UnreadableFile
+from bot.files import (
+    MAX_CHECKOUT,
+    MAX_FILE,
+    below,
+    checked,
+    checked_all,
+    checked_folder,
+    is_fit,
+    on_disk,
+    refuse_clashes,
+)
+from bot.git.errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
+from bot.git.objects import Commit
+from bot.git.remote import OwnRemote, Remote, at, checked_branch
+from bot.git.repository import FILE_MODE, TIP, Git, TreeEntry
+from bot.git.trees import Blob, Changes, CommitDraft, all_files, changed, differing, import_stream
+from bot.memory.store import Edits, Snapshot
+
+_LOG = logging.getLogger(__name__)
+_FILTER = "blob:none"
+_TEMPORARY = "precedent-"
+
+CLONE = "clone.git"
+_REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
+"""What a clone made anew does not mend."""
+
+_COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
+_PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What the branch took since it was last one commit: commits, and bytes of new content as pushed at most.
+
+    ``past`` names its history since then, "" where it was never squashed: a kept clone that knows another one has
+    objects that were given up. All is kept in the message of the tip, the only commit that a shallow fetch is sure to
+    see.
+    """
+
+    commits: int = 0
+    bytes: int = 0
+    past: str = ""
+
+    @classmethod
+    def of(cls, message: str) -> Growth:
+        """As the trailers of a commit's message say; nothing where somebody else's commit has none."""
+        found = {name: int(number) for name, number in _COUNTS.findall(message)}
+        past = _PAST.search(message)
+        return cls(found.get("Commits", 0), found.get("Bytes", 0), past[1] if past else "")
+
+    def told(self, message: str) -> str:
+        """``message`` with this as its trailers, and with a mark of chance: two runs that make the same change in the
+        same second would else make the same commit, and each would take the other's push for its own."""
+        counts = f"Precedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}"
+        past = f"Precedent-Past: {self.past}\n" if self.past else ""
+        return f"{message.rstrip()}\n\n{counts}\n{past}Precedent-Run: {secrets.token_hex(8)}\n"
+
+
+class BranchSnapshot:
+    """One commit of the branch. Its list of files is read once; contents are fetched together when first needed."""
+
+    def __init__(self, store: BranchStore, commit: Commit | None, files: dict[str, TreeEntry]) -> None:
+        self.revision = commit.oid if commit else ""
+        self.commit, self.files = commit, files
+        self._store = store
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files; a symlink, a submodule or an executable among them, or one of more than MAX_FILE
+        bytes, raises UnreadableFile."""
+        wanted = {path: self.files[path] for path in checked_all(paths) if path in self.files}
+        if odd := [path for path, entry in wanted.items() if entry.mode != FILE_MODE]:
+            raise UnreadableFile(_what_is_odd(odd[0], wanted[odd[0]]), odd)
+        contents = dict(self._store.contents(entry.oid for entry in wanted.values()))
+        if large := [path for path, entry in wanted.items() if entry.oid not in contents]:
+            raise UnreadableFile(f"{large[0]} on the branch has more than {MAX_FILE:,} bytes; remove it there", large)
+        return {path: contents[entry.oid] for path, entry in wanted.items()}
+
+    def paths(self, prefix: str) -> list[str]:
+        """The regular files below ``prefix``, sorted."""
+        folder = checked_folder(prefix)
+        return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and below(path, folder))
+
+    def strangers(self, prefix: str) -> list[str]:
+        """What `checkout` refuses of ``prefix``: all but regular files directly in it."""
+        folder = checked_folder(prefix)
+        return sorted(path for path, entry in self.files.items() if _is_strange(path, entry, folder))
+
+    def checkout(self, prefix: str) -> Path:
+        """A folder with the files of ``prefix``; it lasts until the store is closed."""
+        folder = checked_folder(prefix)
+        names: dict[str, list[str]] = {}
+        for path, entry in self.files.items():
+            if below(path, folder):
+                name = path[len(folder) + 1 if folder else 0 :]
+                names.setdefault(_regular(path, entry).oid, []).append(_flat(path, name))
+        return self._store.written(names)
+
+
+class BranchStore:
+    """The tree on ``branch`` of the repository at ``url``, through a clone that `close` removes.
+
+    With a folder to ``keep`` the clone lies there and stays, for whoever is the next to have the folder for himself;
+    one with a past that the branch has given up since is made anew. A write makes a commit on the tip and pushes it
+    without force. When the branch has more than ``squash_after`` commits or ``squash_bytes`` of new content, the write
+    makes one commit without a past instead, and pushes that by lease: it takes the place of the very tip that was read,
+    or Moved is raised. Where the server forbids that, the write is an ordinary one, unless it was asked to squash.
+    """
+
+    def __init__(
+        self,
+        url: str | Remote,
+        branch: str,
+        token: str | None = None,
+        *,
+        keep: Path | None = None,
+        squash_after: int = 200,
+        squash_bytes: int = 50_000_000,
+    ) -> None:
+        self._ref = f"refs/heads/{checked_branch(branch)}"
+        self._limit = Growth(squash_after, squash_bytes)
+        self._keep = keep
+        self._folder = _temporary(keep)
+        self._git = Git((keep or self._folder) / CLONE, at(url, token))
+        if keep and self._git.exists():
+            self._git.tidy()
+        self._newest: BranchSnapshot | None = None
+        self._has_squashed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End git's processes; remove the folders that were checked out, and the clone unless it is kept.
+
+        One from which this store has just squashed goes too, as it holds all that was given up.
+        """
+        self._git.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._has_squashed:
+            self._remove_clone()
+
+    def open(self, want: Iterable[str] = ()) -> BranchSnapshot:
+        """The newest state, with the contents of all that ``want`` names already here.
+
+        Three requests, two more for contents; two when nothing happened since this store's own last write.
+        """
+        folders = [checked_folder(name) for name in want]
+        snapshot = self._known() or self._fetched()
+        self._bring(
+            {
+                entry.oid
+                for path, entry in snapshot.files.items()
+                if entry.mode == FILE_MODE and any(path == folder or below(path, folder) for folder in folders)
+            }
+        )
+        return snapshot
+
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> BranchSnapshot:
+        """``base`` plus ``edits`` as the branch's new tip; ``base`` itself when that would change nothing.
+
+        With ``squash`` it is one commit without a past in any case; RemoteRefused where the server forbids that.
+        """
+        assert isinstance(base, BranchSnapshot)
+        asked = {path: None if edits[path] is None else Blob.of(edits[path] or b"") for path in checked_all(edits)}
+        changes = differing(base.files, asked)
+        if not (changes or (squash and base.commit)):
+            return base
+        files = changed(base.files, changes)
+        refuse_clashes(files)
+        self._newest = None
+        self._newest = BranchSnapshot(self, self._pushed(base, changes, message, squash=squash), files)
+        return self._newest
+
+    def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these blobs, fetched together where they are not here; none of more than MAX_FILE bytes."""
+        distinct = list(dict.fromkeys(oids))
+        self._bring(distinct)
+        return dict(self._git.objects.read(distinct, MAX_FILE)) if distinct else {}
+
+    def written(self, names: dict[str, list[str]]) -> Path:
+        """A new folder with the blobs (id → file names in it), fetched together where they are not here.
+
+        What does not fit into MAX_CHECKOUT bytes is left out, as nothing of ours is that large: it counts as damaged.
+        """
+        self._bring(names)
+        left = MAX_CHECKOUT
+        with on_disk("write a working copy"):
+            folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
+            for oid, content in self._git.objects.read(names):
+                for name in names[oid]:
+                    left -= len(content)
+                    if left >= 0:
+                        (folder / name).write_bytes(content)
+        return folder
+
+    def _known(self) -> BranchSnapshot | None:
+        """This store's own last write, when it is still the newest."""
+        if self._newest and self._git.remote_tip(self._ref) != self._newest.revision:
+            self._newest = None
+        return self._newest
+
+    def _fetched(self) -> BranchSnapshot:
+        try:
+            return self._fetched_into()
+        except GitError as error:
+            if self._keep is None or isinstance(error, _REMOTE):
+                raise
+            _LOG.warning("a kept clone was damaged, and is made anew: %s", error)
+        self._remove_clone()
+        return self._fetched_into()
+
+    def _fetched_into(self) -> BranchSnapshot:
+        past = self._past()
+        if not self._git.exists():
+            self._git.init()
+        try:
+            if not self._git.fetch_tip(self._ref, [_FILTER]):
+                _LOG.warning("the server sends no partial clones: the whole tip of the branch was fetched")
+        except RefMissing:
+            if past is not None:
+                self._remove_clone()
+                self._git.init()
+            return BranchSnapshot(self, None, {})
+        if past not in (None, self._past()):
+            self._remove_clone()
+            return self._fetched_into()
+        commit = self._git.objects.commit(TIP)
+        return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
+
+    def _past(self) -> str | None:
+        """The past of the commit that a kept clone was last brought to; None where there is none."""
+        if self._keep is None or not self._git.exists():
+            return None
+        try:
+            return Growth.of(self._git.objects.commit(TIP).message).past
+        except GitError:
+            return None
+
+    def _remove_clone(self) -> None:
+        self._git.close()
+        if self._keep:
+            shutil.rmtree(self._keep / CLONE, ignore_errors=True)
+
+    def _bring(self, oids: Iterable[str]) -> None:
+        distinct = list(dict.fromkeys(oids))
+        absent = self._git.objects.absent(distinct) if distinct else []
+        if absent:
+            self._git.fetch_objects(absent, _FILTER)
+
+    def _pushed(self, base: BranchSnapshot, changes: Changes, message: str, *, squash: bool) -> Commit:
+        """The new tip. A squash that the server's rules forbid is put off until the counts are full again, unless it
+        was asked for."""
+        before = Growth.of(base.commit.message) if base.commit else Growth()
+        size = before.bytes + sum(blob.packed() for blob in changes.values() if blob)
+        now = replace(before, commits=before.commits + 1, bytes=size)
+        if base.commit and (squash or now.commits > self._limit.commits or now.bytes > self._limit.bytes):
+            alone = Growth(commits=1, past=secrets.token_hex(8))
+            try:
+                draft = CommitDraft("", base.commit.tree, alone.told(message), int(time.time()))
+                return self._push(draft, changes, lease=base.revision)
+            except RemoteRefused as error:
+                if squash:
+                    raise
+                _LOG.warning("the branch was not squashed: %s", error)
+                now = replace(alone, past=before.past)
+        return self._push(CommitDraft(base.revision, "", now.told(message), int(time.time())), changes)
+
+    def _push(self, draft: CommitDraft, changes: Changes, lease: str = "") -> Commit:
+        with on_disk("write a commit"), import_stream(draft, changes, self._folder) as stream:
+            made = self._git.fast_import(stream)
+        try:
+            self._git.push(made.oid, self._ref, lease=lease)
+        except GitError as error:
+            if isinstance(error, _REMOTE):
+                raise
+            self._check_move(error, lease or draft.parent, made.oid)
+        self._has_squashed |= bool(lease)
+        return Commit(made.oid, made.tree, draft.message)
+
+    def _check_move(self, error: GitError, base: str, made: str) -> None:
+        """Moved, when the branch is not at ``base`` any more; nothing, when this very push brought it to ``made``."""
+        if type(error) is not PushRejected:  # a lost answer and a deleted branch show only in where the branch is now
+            tip = self._git.remote_tip(self._ref)
+            if tip == made:
+                return
+            if tip == base and not isinstance(error, PushRejected):
+                raise error
+        raise TipMoved(str(error)) from error
+
+
+def _temporary(keep: Path | None) -> Path:
+    """A folder for what goes with the store. What a store that was killed left beside it goes now."""
+    with on_disk("make a temporary folder"):
+        if keep:
+            keep.mkdir(parents=True, exist_ok=True)
+            for left in keep.glob(f"{_TEMPORARY}*"):
+                shutil.rmtree(left, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=keep))
+
+
+def _regular(path: str, entry: TreeEntry) -> TreeEntry:
+    if entry.mode != FILE_MODE:
+        raise UnreadableFile(_what_is_odd(checked(path), entry), [path])
+    return entry
+
+
+def _what_is_odd(path: str, entry: TreeEntry) -> str:
+    kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
+    return f"{path} on the branch is {kind}, which this program never writes; remove it there"
+
+
+def _is_strange(path: str, entry: TreeEntry, folder: str) -> bool:
+    if path == folder:
+        return True
+    inside = path[len(folder) + 1 if folder else 0 :]
+    return below(path, folder) and ("/" in inside or entry.mode != FILE_MODE or not is_fit(path))
+
+
+def _flat(path: str, name: str) -> str:
+    if "/" in checked(path) and "/" in name:
+        raise StoreError(f"{path} lies in a sub-folder where only files belong; remove it from the branch")
+    return name
+
+
+# The branch as a clone on this machine that is kept: the whole tip, so that it can be read without a network.
+
+
+_MOST_PACKS = 40
+"""Fetches, each of which leaves a pack, after which the clone is made anew: it is one commit, and soon fetched."""
+
+_PATIENCE = 60.0
+_FRESH = "fresh.git"
+
+
+class CachedBranch(BranchStore):
+    """The tip of a branch in the folder ``keep``. ``fetches`` False: as it was last fetched, whatever it is by now.
+
+    Whoever opens one holds `alone`.
+    """
+
+    def __init__(self, remote: OwnRemote, branch: str, keep: Path, *, fetches: bool) -> None:
+        if fetches and len(list((keep / CLONE / "objects" / "pack").glob("*.pack"))) > _MOST_PACKS:
+            shutil.rmtree(keep / CLONE, ignore_errors=True)
+        super().__init__(remote, branch, keep=keep)
+        self._fetches, self._remote, self._place = fetches, remote, keep / CLONE
+
+    def _fetched(self) -> BranchSnapshot:
+        """What is here stays until something better has been fetched: only a clone that is made anew shows whether it
+        was this one that was damaged, or the remote that failed. So is one whose past the branch has given up."""
+        past = self._past()
+        try:
+            found = self._fetched_into()
+            if past in (None, self._past()):
+                return found
+        except GitError:
+            if not self._fetches:
+                raise
+        fresh = self._place.with_name(_FRESH)
+        shutil.rmtree(fresh, ignore_errors=True)
+        with Git(fresh, self._remote) as git:
+            git.init()
+            with suppress(RefMissing):
+                git.fetch_tip(self._ref, [])
+        self._git.close()
+        shutil.rmtree(self._place, ignore_errors=True)
+        fresh.rename(self._place)
+        return self._fetched_into()
+
+    def _fetched_into(self) -> BranchSnapshot:
+        if not self._git.exists():
+            if not self._fetches:
+                raise StoreError("the memory was never fetched here")
+            self._git.init()
+        if self._fetches:
+            try:
+                self._git.fetch_tip(self._ref, [])
+            except RefMissing:
+                return BranchSnapshot(self, None, {})
+        commit = self._git.objects.commit(TIP)
+        return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Have the folder for this process alone; StoreError after a minute of waiting."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be written: {error.strerror}", "name another folder in XDG_CACHE_HOME"
+        ) from error
+    try:
+        _wait(descriptor, folder)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _wait(descriptor: int, folder: Path) -> None:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise StoreError(f"another process keeps {folder}: wait for it, or end it") from None
+            time.sleep(0.05)
+        except OSError as error:
+            told = f"{folder} cannot be locked: {error.strerror}"
+            raise StoreError(told, "name a folder of this machine in XDG_CACHE_HOME") from error
+        else:
+            return
+
+
+# The newest commit of a branch, looked at and nothing more: when it was written, and how far the branch has grown.
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """The commit that a branch stands at; ``at`` is when it was written, None where it says no time that there is."""
+
+    oid: str
+    at: datetime | None
+    growth: Growth
+
+
+def read_tip(url: str | Remote, token: str | None, branch: str) -> Tip | None:
+    """The newest commit of ``branch`` at ``url``, None where there is no such branch. Two requests, nothing is kept."""
+    ref = f"refs/heads/{checked_branch(branch)}"
+    with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
+        with Git(Path(folder) / "tip.git", at(url, token)) as git:
+            git.init()
+            try:
+                git.fetch_tip(ref, ["tree:0", "blob:none"])
+            except RefMissing:
+                return None
+            commit = git.objects.commit(TIP)
+        return Tip(commit.oid, commit.at, Growth.of(commit.message))

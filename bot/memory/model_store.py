@@ -1,0 +1,148 @@
+"""What a memory has learned from its own threads: vectors of words, and a ranking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bot.domain.thread import Thread
+from bot.errors import WorldError
+from bot.memory.records import canonical
+from bot.ranking.weights import RankingModels, parse, ranking_fields
+from bot.reading.analyzer import body_terms, terms
+from bot.reading.markdown import read
+
+if TYPE_CHECKING:
+    from bot.ranking.word_vectors import WordVectors
+
+
+MODEL_FOLDER = "model"
+WORDS = f"{MODEL_FOLDER}/words.bin"
+RANKING = f"{MODEL_FOLDER}/ranking.json"
+BACKTEST = f"{MODEL_FOLDER}/backtest.json"
+
+MAX_EMBEDDED = 4_000
+"""Characters of an opening text that are read for a text model, which takes fewer words than that."""
+
+
+class Embedder(Protocol):
+    """A model that was downloaded: texts → vectors of signed bytes. ``fingerprint`` tells it from others."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]: ...
+
+
+@dataclass(frozen=True)
+class LearnedModel:
+    """``words``: vectors of the repository's words, None where none were trained. ``embedder``: None if not wanted."""
+
+    ranking: RankingModels
+    words: WordVectors | None = None
+    embedder: Embedder | None = None
+
+    def vectors(self, thread: Thread) -> dict[str, bytes]:
+        """The thread's vectors by arm; empty ones are left out."""
+        found = self.term_vectors(terms(thread.title), body_terms(thread.body))
+        if self.embedder:
+            found |= embedded(thread, self.embedder)
+        return {arm: vector for arm, vector in found.items() if vector}
+
+    def term_vectors(self, title: Sequence[str], body: Sequence[str]) -> dict[str, bytes]:
+        """The vectors of a text from its analysed terms."""
+        if self.words is None:
+            return {}
+        found = {"trained": self.words.text(title, body), "trained_title": self.words.title(title)}
+        return {arm: vector for arm, vector in found.items() if vector}
+
+
+class Encoder:
+    """Encodes threads by what was learned; an arm that fails is left out from then on, and ``note`` tells it once."""
+
+    def __init__(self, learned: LearnedModel, note: Callable[[str], None]) -> None:
+        self.learned = learned
+        self._note = note
+
+    def vectors(self, thread: Thread) -> dict[str, bytes]:
+        """The thread's vectors by arm."""
+        try:
+            return self.learned.vectors(thread)
+        except WorldError as error:
+            self._note(f"Similar threads were looked for without embeddings: {error}")
+            self.learned = replace(self.learned, embedder=None)
+            return self.learned.vectors(thread)
+
+
+class CachingEmbedder:
+    """An embedder that reads each text once: a rebuild wants a thread's vectors for its replay and for its index, an
+    event those of its issue for the index and for the search."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[bytes, bytes] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        return self._embedder.fingerprint
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        self._known |= zip(missing, self._embedder.encode(list(missing.values())), strict=True)
+        return [self._known[key] for key in keys]
+
+
+def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
+    """The thread's vectors by a downloaded model. Raises WorldError when that fails."""
+    body = thread.body[:MAX_EMBEDDED]
+    # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
+    prose = "\n".join(read(body).prose) or body
+    try:
+        text, title = embedder.encode([f"{thread.title}\n{prose}", thread.title])
+    except WorldError:
+        raise
+    except Exception as error:  # native code of others: whatever it raises costs the arm, not the run
+        raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer goes by words") from error
+    return {"semantic": text, "semantic_title": title}
+
+
+@dataclass(frozen=True)
+class ModelUpdate:
+    """What was learned from a whole history, to be kept: ``words`` as `read_words` takes them, empty for none.
+
+    None leaves those that are held. ``backtest`` is its proof, as JSON. ``threads``: how many it was learned from.
+    """
+
+    words: bytes | None
+    ranking: RankingModels
+    threads: int
+    backtest: Mapping[str, object] = field(default_factory=dict)
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the store that hold it; without content where there is nothing to hold."""
+        found = {RANKING: canonical(ranking_fields(self.ranking))}
+        if self.words is not None:
+            found[WORDS] = self.words
+        if self.backtest:
+            found[BACKTEST] = canonical(dict(self.backtest))
+        return found
+
+
+def read_words(data: bytes) -> WordVectors:
+    """Word vectors from the bytes of a stranger. Raises ValueError."""
+    from bot.ranking.word_vectors import decode_words
+
+    return decode_words(data)
+
+
+def read_ranking(data: bytes) -> RankingModels:
+    """A ranking from the bytes of a stranger. Raises ValueError."""
+    try:
+        fields: Any = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return parse(fields)

@@ -1,0 +1,1 @@
+"""What happens to one event, step by step."""

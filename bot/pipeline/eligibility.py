@@ -1,0 +1,68 @@
+"""Which threads deserve an answer in this run, and which of them must not get one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bot.domain.changes import redo
+from bot.domain.thread import Kind, RepositoryAddress, Thread
+from bot.pipeline.run_context import RunState, is_being_said
+from bot.recall.mentions import referenced
+from bot.settings.schema import Settings
+
+
+def due(threads: Iterable[Thread], look: RunState) -> list[Thread]:
+    """The threads that are to be answered now, oldest first. The same look twice gives the same threads."""
+    return sorted((thread for thread in threads if _is_due(thread, look)), key=lambda thread: thread.created_at)
+
+
+def question_of(thread: Thread, place: RepositoryAddress) -> str:
+    """Identifies what there is to answer: the title, the opening text, and the issues that are pointed at."""
+    asked = repr((thread.title, thread.body, sorted(referenced(thread, place))))
+    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _is_due(thread: Thread, look: RunState) -> bool:
+    """Judged by what was answered, never by what was remembered: another run may have read this event's news before."""
+    event, said = look.event, look.said.get(thread.id)
+    is_its_own = event.number == thread.id
+    is_fresh = thread.created_at > look.now - look.within
+    if look.asks_for(thread) or thread.id in redo(look.wished):
+        return True
+    if said is None:
+        return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, look)))
+    if said.state == "pending":
+        return said.at > look.now - look.within and not is_being_said(said, look.now)
+    if is_its_own and not event.may_be_answered:
+        return False
+    return (is_its_own or is_fresh) and said.question != question_of(thread, look.place)
+
+
+def _points(thread: Thread, look: RunState) -> bool:
+    """Whether the event's comments point at an issue that nothing else in the thread points at."""
+    new = {look.event.comment_id, *look.event.earlier}
+    rest = replace(thread, comments=tuple(c for c in thread.comments if c.id not in new))
+    return bool(set(referenced(thread, look.place)) - set(referenced(rest, look.place)))
+
+
+def reason_to_pass(thread: Thread, settings: Settings) -> str:
+    """Why this thread is remembered but never answered; empty when it may be."""
+    if settings.mode == "off":
+        return "the mode is off"
+    if thread.kind is Kind.PULL and not settings.pulls:
+        return "pull requests are not answered"
+    if thread.is_bot or _matches(thread.author, settings.ignore.authors):
+        return "its author is a bot or ignored"
+    if _matches(thread.author, settings.ignore.people):
+        return "its author asked to be left alone"
+    if any(_matches(label, settings.ignore.labels) for label in thread.labels):
+        return "it carries an ignored label"
+    if thread.is_closed:
+        return "it is closed already"
+    return "the conversation is locked" if thread.locked else ""
+
+
+def _matches(name: str, names: Iterable[str]) -> bool:
+    return name.casefold() in {each.casefold() for each in names}

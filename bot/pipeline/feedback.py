@@ -1,0 +1,75 @@
+"""What readers think of our comments: 👍 and 👎, collected by runs that nobody waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from bot.domain.changes import AnswerRecord
+from bot.domain.thread_json import parse_number
+from bot.github.errors import ForgeError, Gone
+from bot.pipeline.outbox import DELETED
+
+AGE = timedelta(days=14)
+"""How long after an answer its comment is looked at."""
+
+SEEN = timedelta(minutes=10)
+"""After so long GitHub shows a comment wherever it is asked for: before that, a 404 says nothing."""
+
+MAX_READS = 30
+"""Comments that one run looks at, each by one read of the API."""
+
+
+class AnswerReader(Protocol):
+    """What is needed of memory."""
+
+    def every_said(self) -> Iterable[AnswerRecord]: ...
+
+
+class ReactionReader(Protocol):
+    """What is needed of the forge."""
+
+    def comment(self, comment_id: int, /) -> Mapping[str, Any]:
+        """One comment as GitHub's JSON; raises Gone when it was deleted."""
+        ...
+
+
+def collect(memory: AnswerReader, forge: ReactionReader, now: datetime) -> tuple[AnswerRecord, ...]:
+    """What changed in what people think of the comments of the last two weeks, the newest first; to be staged.
+
+    A comment that is not there any more was deleted by a person. When GitHub cannot be asked, what was learned before
+    that is kept, and a later run goes on.
+    """
+    found: list[AnswerRecord] = []
+    try:
+        for said in _newest(memory.every_said(), now):
+            found += _changed(said, forge)
+    except ForgeError:
+        pass
+    return tuple(found)
+
+
+def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
+    standing = [one for one in said if one.state == "said" and one.comment_id and now - AGE < one.at <= now - SEEN]
+    return sorted(standing, key=lambda one: (one.at, one.comment_id), reverse=True)[:MAX_READS]
+
+
+def _changed(said: AnswerRecord, forge: ReactionReader) -> Iterator[AnswerRecord]:
+    """The answer as it is now, where that is not as it was. It keeps its moment: it is no new answer."""
+    assert said.comment_id is not None
+    try:
+        seen = with_reactions(said, forge.comment(said.comment_id))
+    except Gone:
+        seen = replace(said, state="removed", reason=DELETED, trying_since=None)
+    if seen != said:
+        yield seen
+
+
+def with_reactions(said: AnswerRecord, comment: Mapping[str, Any]) -> AnswerRecord:
+    """The answer with the 👍 and 👎 that this comment shows; what is no count is none."""
+    counts = comment.get("reactions")
+    if not isinstance(counts, Mapping):
+        return said
+    return replace(said, ups=parse_number(counts.get("+1")) or 0, downs=parse_number(counts.get("-1")) or 0)

@@ -1,0 +1,225 @@
+"""What changed since the last run, whatever the event says: the first stage of the line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone
+from bot.domain.thread_json import parse_time
+from bot.errors import UserError
+from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
+from bot.github.events import Event
+from bot.github.updates import OVERLAP, PAGES, KnownIssues, Updates, catch_up, read_thread, tombstone
+from bot.memory.memory import is_shown
+from bot.pipeline.backfill import FIRST_SECONDS, Deadline, backfill
+from bot.pipeline.outbox import settle
+from bot.pipeline.requests import unread_requests
+from bot.pipeline.run_context import RunContext, RunState
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def fetch_changes(event: Event, bot: RunContext) -> RunState:
+    """What changed since the last run, whatever the event says, and what memory knew of it before."""
+    hinted = [event.number] if event.number else []
+    memory = bot.memory.open(hinted)
+    is_first = memory.cursor is None
+    late = _read_history(bot, None) if is_first else ()
+    since = memory.cursor - OVERLAP if memory.cursor else None
+    listed, complete = _listed(event, since, bot)
+    if not complete:
+        bot.note("Much changed since the last run: it was read as history.")
+        listed, late = [], _read_history(bot, since)
+    ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
+    memory.bring(ids)
+    held, said = dict(memory.records(ids)), dict(memory.said(ids))
+    known = replace(_known(held, said, memory.wishes(ids)), touched=_touched(event))
+    found = [issue for issue in listed if _is_wanted(issue, held, bot)]
+    news = catch_up(bot.forge, bot.own, known, found, since)
+    if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
+        news = replace(news, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
+    if event.number and (event.forgets or not news.limited):  # what is gone is in no later list
+        news = _with_hint(news, event, held, {issue["number"] for issue in listed}, bot)
+    news = _with_unread(news, held, bot)
+    if news.limited:
+        bot.meet(news.limited)
+        bot.note("Not all that changed could be read.")
+    elif news.fault:
+        bot.meet(news.fault)
+    settled = settle(said, news.own, bot.now - bot.within)
+    look = RunState(
+        event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within
+    )
+    return replace(look, limit=str(news.limited or ""))
+
+
+def _known(
+    held: Mapping[ThreadId, Record], said: Mapping[ThreadId, AnswerRecord], asked: Iterable[ThreadId]
+) -> KnownIssues:
+    """What memory knows of threads, and of our comments on them. Where people ``asked`` for something, replies may
+    stand, also to comments that are gone by now."""
+    stands = {key: 1 for key, one in said.items() if one.state in ("said", "withdrawn")}
+    promised = frozenset(key for key, one in said.items() if one.state == "pending" and one.text_hash)
+    return KnownIssues(held, stands, frozenset(asked), promised)
+
+
+def _touched(event: Event) -> frozenset[ThreadId]:
+    """The thread of which the event says what no list shows: that a comment was edited, maybe as it was being read."""
+    is_edit = (event.name, event.action) == ("issue_comment", "edited")
+    return frozenset([event.number]) if is_edit and event.number else frozenset()
+
+
+def _is_wanted(issue: Mapping[str, Any], held: Mapping[ThreadId, Record], bot: RunContext) -> bool:
+    """Whether a listed thread is read: of pull requests that nobody wants, those that an issue has pointed at."""
+    return bot.settings.pulls or not issue.get("pull_request") or isinstance(held.get(issue["number"]), Thread)
+
+
+def _read_history(bot: RunContext, since: datetime | None) -> tuple[ThreadId, ...]:
+    """Read history for a while: before the first answer, and when more changed than is read one by one.
+
+    Returns the threads of it that are still fresh. A limit or an outage ends it; what was read is kept, and the event
+    is looked at all the same.
+    """
+    reading = bot.memory.reading
+    is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
+    pace = Deadline(bot.clock, bot.now, FIRST_SECONDS, within=bot.within)
+    read = backfill(
+        bot.memory, bot.history, pace, since, partial(unread_requests, bot=bot), reading if is_next else None
+    )
+    if read.stopped:
+        bot.forge.heed(read.stopped)
+    if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # of GraphQL's points, not of requests
+        bot.meet(read.stopped)
+    elif read.stopped and not isinstance(read.stopped, Unreachable):
+        raise read.stopped
+    if not read.complete:
+        why = "" if isinstance(read.stopped, RateLimited) else f" ({read.why})"  # a limit is told by itself
+        bot.note(f"Not all of the history is read yet{why}: the next runs go on, or start one with run: rebuild.")
+    found = bot.memory.entries(read.seen)
+    return tuple(key for key, entry in found.items() if entry.created_at > bot.now - bot.within)
+
+
+def _listed(event: Event, since: datetime | None, bot: RunContext) -> tuple[list[dict[str, Any]], bool]:
+    """What changed since then, and whether that is all. Where it cannot be had, what the event says is gone is
+    remembered all the same, as it is in no later list."""
+    try:
+        return bot.forge.issues_since(since, PAGES) if since else ([], True)
+    except ForgeError:
+        number = event.number
+        if event.forgets and number:
+            held = bot.memory.records([number])
+            bot.memory.stage(Changes(records=(_gone(event, number, held.get(number), bot),)))
+            bot.memory.commit(f"Forget {number}")
+        raise
+
+
+def _gone(event: Event, number: int, held: Record | None, bot: RunContext) -> Tombstone:
+    """What stays of the event's thread. What is held of it bears GitHub's time, which may be ahead of the runner's."""
+    at = max(bot.now, held.revised_at) if held else bot.now
+    return Tombstone(number, at, event.action, event.moved_to)
+
+
+def _with_hint(
+    news: Updates, event: Event, held: Mapping[ThreadId, Record], listed: Collection[int], bot: RunContext
+) -> Updates:
+    """The news with the event's own thread, which the list may not show yet or no longer."""
+    number = event.number
+    assert number is not None
+    if event.forgets:
+        gone = _gone(event, number, held.get(number), bot)
+        return replace(news, records=(*(r for r in news.records if r.id != number), gone))
+    if (event.is_pull and not bot.settings.pulls) or any(r.id == number for r in news.records):
+        return news
+    if number in held:
+        return news if number in listed or not is_shown(number, bot.memory) else _with_look(news, event, number, bot)
+    try:
+        thread, own, issue = read_thread(bot.forge, bot.own, number, fresh=event.may_be_answered)
+    except Gone as error:
+        return _without_hint(news, event, error, bot)
+    except ForgeError as error:
+        _look_again(event, error, bot)
+        return replace(news, fault=news.fault or error)
+    if issue.get("pull_request") and not bot.settings.pulls:
+        return news
+    return replace(news, records=(*news.records, thread), own={**news.own, number: own})
+
+
+def _with_look(news: Updates, event: Event, number: int, bot: RunContext) -> Updates:
+    """The news, with whether the event's own thread, which comments of ours show, can still be seen."""
+    try:
+        bot.forge.issue(number)
+    except Gone as error:
+        return _without_hint(news, event, error, bot)
+    except ForgeError as error:
+        return replace(news, fault=news.fault or error)
+    return news
+
+
+def _without_hint(news: Updates, event: Event, gone: Gone, bot: RunContext) -> Updates:
+    """The news when the event's own thread cannot be had."""
+    number = event.number
+    assert number is not None
+    if event.name == "workflow_dispatch":
+        raise UserError(f"issue {number} cannot be answered: {gone}; give the number of an issue of this repository")
+    if gone.certain:
+        return replace(news, records=(*news.records, tombstone(number, gone, bot.now)))
+    bot.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
+    if is_shown(number, bot.memory):
+        bot.memory.stage(Changes(unseen=(Tombstone(number, bot.now, "unseen"),)))
+    _look_again(event, gone, bot)
+    return news
+
+
+def _look_again(event: Event, why: ForgeError, bot: RunContext) -> None:
+    """Promise an answer on a thread that cannot be read now: no list may ever show it again, as when GitHub took its
+    author for a spammer, and the event comes but once."""
+    if event.number and event.may_be_answered and not bot.memory.said([event.number]):
+        bot.memory.stage(
+            Changes(said=(AnswerRecord(event.number, "pending", bot.now, f"it could not be read: {why}"),))
+        )
+
+
+def _with_unread(news: Updates, held: Mapping[ThreadId, Record], bot: RunContext) -> Updates:
+    """The news with threads that earlier events were about, and that could not be read then."""
+    fetched = {record.id for record in news.records}
+    for number in bot.memory.pending:
+        if news.fault or not isinstance(number, int) or number in held or number in fetched:
+            continue
+        try:
+            thread, own, issue = read_thread(bot.forge, bot.own, number)
+        except Gone as error:
+            if error.certain:
+                news = replace(news, records=(*news.records, tombstone(number, error, bot.now)))
+        except ForgeError as error:
+            news = replace(news, fault=error)
+        else:
+            if bot.settings.pulls or not issue.get("pull_request"):
+                news = replace(news, records=(*news.records, thread), own={**news.own, number: own})
+    return news
+
+
+def fetch_missing(numbers: Iterable[int], bot: RunContext, why: str) -> None:
+    """Fetch once what memory does not hold; what cannot be had stays unknown. ``why`` it is wanted, for the notes."""
+    wanted = list(numbers)
+    held = bot.memory.records(wanted)
+    fetched: list[Record] = []
+    for number in wanted:
+        if number in held:
+            continue
+        try:
+            fetched.append(read_thread(bot.forge, bot.own, number)[0])
+        except (RateLimited, Unauthorised):
+            raise
+        except ForgeError as error:
+            if isinstance(error, Gone):  # what only cannot be seen now comes back as soon as it can be
+                fetched.append(
+                    tombstone(number, error, bot.now) if error.certain else Tombstone(number, EPOCH, "unseen")
+                )
+            bot.note(f"Issue {number}, {why}, could not be read: {error}")
+    if fetched:
+        bot.memory.stage(Changes(records=tuple(fetched)))

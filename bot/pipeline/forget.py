@@ -1,0 +1,305 @@
+"""Forgetting a thread: its text leaves memory, the history of the branch, and the comments of ours that show it.
+
+Each step done twice is as good as once: whoever finds it unfinished does all of it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bot.domain.answer import Context
+from bot.domain.changes import FORGET, AnswerRecord, Changes, CommentKey, Request, StandingComment
+from bot.domain.thread import FORGOTTEN, GHOST, Thread, ThreadId, Tombstone, is_forgotten
+from bot.errors import WorldError
+from bot.git.errors import RemoteRefused
+from bot.github.api import Json
+from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
+from bot.memory.shards import WAITING, read_lines
+from bot.pipeline.publish import CommentResult
+from bot.pipeline.publish import publish_replies as reply
+from bot.pipeline.replies import LOOKED, ReplyPlan, may_administer, react
+from bot.pipeline.requests import ParsedRequest, new_requests
+from bot.pipeline.run_context import RunContext, RunState, is_at_it
+from bot.reading.requests import BREAK, Command
+
+BUSY = "another run was writing at that moment: a later one looks for what it wrote"
+SHOWN = "it showed an issue that is forgotten: the comment was deleted"
+
+UNREACHED = (
+    "Not reached: mail that was sent; what GitHub keeps of texts before they were edited; forks and clones of the"
+    " branch, and a developer's copy until it is fetched again; old commits on GitHub's servers until it removes them;"
+    " logs, summaries and files of earlier jobs; the artefacts of releases."
+)
+"""What stays where it is, for whoever started the run."""
+
+TOLD = 20
+"""Numbers of issues that one line names at most."""
+
+
+class HistoryKept(WorldError):
+    """The branch still leads to commits that hold a forgotten thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetResult:
+    """What came of it.
+
+    ``deleted``: where the comments of ours stood that were deleted; ``pointing``: the threads that point at it, and may
+    quote it. ``refused``: why the history of the branch stays, None where it went. ``left``: why comments may be left;
+    where it ``waits`` a later run looks for them.
+    """
+
+    deleted: tuple[ThreadId, ...] = ()
+    pointing: tuple[ThreadId, ...] = ()
+    refused: RemoteRefused | None = None
+    left: str = ""
+    waits: bool = False
+
+
+def forget_by_hand(number: int, bot: RunContext) -> None:
+    """Forget an issue because somebody started this run for it."""
+    bot.memory.open([number])
+    _carry_out(Request(number, number, FORGET, "", bot.now), bot)
+
+
+def forget_on_request(
+    requests: Sequence[ParsedRequest], look: RunState, bot: RunContext
+) -> tuple[list[ParsedRequest], list[CommentResult]]:
+    """Forget what administrators ask to be forgotten, and what earlier runs began to: the other requests, and what was
+    replied. It comes before anything is planned, as that could show the thread."""
+    if bot.muted:
+        return list(requests), []
+    told = [told for wish in _unfinished(bot) for told in _carry_out(wish, bot)]
+    asked = [*requests, *_asked_again(look, bot)]
+    granted = [request for request in asked if request.name == FORGET and _may_forget(request, bot)]
+    for request in granted:
+        if not request.before:
+            react(request, "eyes", bot)
+        told += _carry_out(Request(request.thread.id, request.key, FORGET, request.by, request.at), bot)
+    gone = {request.thread.id for request in granted}
+    return [request for request in asked if request.thread.id not in gone], told
+
+
+def _unfinished(bot: RunContext) -> list[Request]:
+    """What earlier runs began, and nobody is at work with now."""
+    begun = (wish for wish in bot.memory.recent_wishes(bot.now - WAITING) if wish.name == FORGET)
+    return [wish for wish in begun if wish.state == "pending" and not is_at_it(wish.trying_since, bot.now)]
+
+
+def _may_forget(request: ParsedRequest, bot: RunContext) -> bool:
+    """Whether the API says so now; where it cannot be asked, the request waits like any other."""
+    try:
+        return may_administer(request, bot)
+    except ForgeError:
+        return False
+
+
+def _asked_again(look: RunState, bot: RunContext) -> list[ParsedRequest]:
+    """What the event's comment asks on a thread that is forgotten already, as where history could not be given up."""
+    number = look.event.number
+    record = bot.memory.records([number]).get(number) if number else None
+    if not isinstance(record, Tombstone) or not is_forgotten(record):
+        return []
+    found = new_requests(Thread(record.id, "", "", GHOST, record.at), look.event, bot)
+    return [request for request in found if request.name == FORGET]
+
+
+def _carry_out(wish: Request, bot: RunContext) -> list[CommentResult]:
+    """All of it, and what was replied to whom; nothing where another run took this wish up first."""
+    is_again = wish.trying_since is not None
+    wish = replace(wish, trying_since=bot.now)
+    said = bot.memory.said([wish.id]).get(wish.id)
+    refused = _forget_text(wish, bot)
+    if wish.comment_id in bot.memory.taken_wishes:
+        return []
+    erased = replace(_clear(wish, said, bot), refused=refused)
+    _tell(wish, erased, bot)
+    if refused:
+        bot.meet(_history_kept(wish, refused, bot))
+    told = [] if erased.waits or not wish.by or (is_again and _is_told(wish, bot)) else _replied(wish, erased, bot)
+    if not (erased.waits or any(one.error for one in told)):
+        bot.memory.stage(Changes(wishes=(replace(wish, state="done", trying_since=None),)))
+    bot.memory.commit(f"Forget {wish.id}: what showed it")
+    return told
+
+
+def _forget_text(wish: Request, bot: RunContext) -> RemoteRefused | None:
+    """Take it out of memory and of the branch's history; why the latter could not be, None where it was."""
+    memory = bot.memory
+    held = memory.records([wish.id]).get(wish.id)
+    at = max(bot.now, held.revised_at) if held else bot.now
+    memory.stage(Changes(records=(Tombstone(wish.id, at, FORGOTTEN),), wishes=(wish,)))
+    try:
+        memory.commit(f"Forget {wish.id}", squash=True)
+    except RemoteRefused as error:
+        memory.commit(f"Forget {wish.id}")
+        return error
+    return None
+
+
+# -- comments ------------------------------------------------------------------------------------------------------
+
+
+def _clear(wish: Request, before: AnswerRecord | None, bot: RunContext) -> ForgetResult:
+    """Delete each comment of ours that shows it. Edited, its text would stay in what GitHub keeps of every edit.
+
+    ``before``: what was said on the thread itself until now.
+    """
+    memory = bot.memory
+    pointing, shown = _pointing(wish.id, bot), _shown_in(wish.id, bot)
+    where = list(dict.fromkeys([wish.id, *(key for key, _ in shown), *_long_ago(wish.id, pointing, bot)]))
+    deleted: list[CommentKey] = []
+    is_busy, left = memory.has_moved or _is_spoken(where, before, bot), ""
+    try:
+        deleted.extend(comment_key for key in where for comment_key in _deleted(key, wish, shown, bot))
+    except ForgeError as error:
+        left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
+    memory.stage(_without(deleted, wish.id, bot))
+    left = left or (BUSY if is_busy else "")
+    return ForgetResult(tuple(key for key, _ in deleted), tuple(pointing), left=left, waits=is_busy)
+
+
+def _pointing(key: ThreadId, bot: RunContext) -> list[ThreadId]:
+    """The threads whose digests point at this one, in order."""
+    found: list[ThreadId] = []
+    for _, shard in bot.memory.digest_shards():
+        found += [other for other, line in read_lines(shard)[0].items() if _points(line, key)]
+    return found
+
+
+def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
+    """Whether a digest, which may be anything, points at this thread."""
+    try:
+        outcome = digest.get("outcome") or {}
+        named = [one.get("number") for one in digest.get("references") or () if not one.get("owner")]
+        named += [digest.get("duplicate_of"), outcome.get("duplicate_of")]
+        return key in named or outcome.get("fix") == f"#{key}"
+    except (AttributeError, TypeError):
+        return False
+
+
+def _shown_in(key: ThreadId, bot: RunContext) -> tuple[CommentKey, ...]:
+    """Where comments of ours stand that are known to show it."""
+    linked = bot.memory.thread_comments([key]).get(key)
+    return linked.shown_in if linked else ()
+
+
+def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: RunContext) -> list[ThreadId]:
+    """The threads on which comments may show it that were written before memory kept what they show."""
+    memory, near = bot.memory, set(pointing)
+    stands = (said for said in memory.every_said() if said.comment_id or said.state == "pending")
+    may_show = [(said.id, 0) for said in stands if said.id in near or _matches(said, key)]
+    replied = (wish for wish in memory.every_wish() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
+    may_show += [(wish.id, wish.comment_id) for wish in replied]
+    linked = memory.thread_comments(thread for thread, _ in may_show).values()
+    known = {one.comment_key for each in linked for one in each.comments}
+    return [comment_key[0] for comment_key in may_show if comment_key not in known]
+
+
+def _matches(said: AnswerRecord, key: ThreadId) -> bool:
+    return any(match == key for match, _ in said.matches)
+
+
+def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunContext) -> bool:
+    """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
+    promises: list[AnswerRecord | Request] = [*bot.memory.said(where).values(), *([before] if before else [])]
+    promises += [wish for wishes in bot.memory.wishes(where).values() for wish in wishes if wish.name != FORGET]
+    begun = [one.trying_since for one in promises if one.state == "pending"]
+    begun += [one.trying_since for linked in bot.memory.thread_comments(where).values() for one in linked.comments]
+    return any(is_at_it(moment, bot.now) for moment in begun)
+
+
+def _deleted(key: ThreadId, wish: Request, shown: Sequence[CommentKey], bot: RunContext) -> Iterator[CommentKey]:
+    """Delete the comments of ours on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
+    linked = bot.memory.thread_comments([key]).get(key)
+    known = {one.reply for one in linked.comments} if linked else set()
+    for comment in _comments(key, bot):
+        reply_to = 0 if bot.own.wrote(comment) else bot.own.replied(comment)
+        if reply_to is None or (key == wish.id and reply_to == wish.comment_id):
+            continue
+        is_old = reply_to not in known and _names(str(comment.get("body") or ""), wish.id)
+        if key == wish.id or (key, reply_to) in shown or is_old:
+            _delete(int(comment["id"]), bot)
+            yield key, reply_to
+
+
+def _comments(key: ThreadId, bot: RunContext) -> list[Json]:
+    try:
+        return bot.forge.comments(key) if isinstance(key, int) else []
+    except Gone:
+        return []
+
+
+def _names(text: str, key: ThreadId) -> bool:
+    named = rf"(?:/issues/|/pull/|#|issue |pull request ){re.escape(str(key))}(?![0-9])"
+    return re.search(named, text.replace(BREAK, ""), re.IGNORECASE) is not None
+
+
+def _delete(comment_id: int, bot: RunContext) -> None:
+    try:
+        if not bot.is_dry:
+            bot.forge.delete_comment(comment_id)
+    except Gone:
+        return
+
+
+def _without(deleted: Sequence[CommentKey], key: ThreadId, bot: RunContext) -> Changes:
+    """What memory keeps of the comments that were deleted for this thread."""
+    main = bot.memory.said([thread for thread, reply_to in deleted if not reply_to])
+    gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
+    owed = tuple(one for one in bot.memory.owed if one.about == key and one.comment_key in deleted)
+    return Changes(said=tuple(_taken_out(said, key) for said in main.values()), standing=gone, renewed=owed)
+
+
+def _taken_out(said: AnswerRecord, key: ThreadId) -> AnswerRecord:
+    matches = tuple(match for match in said.matches if match[0] != key)
+    return replace(
+        said, state="silent", reason=SHOWN, text_hash="", comment_id=None, matches=matches, trying_since=None
+    )
+
+
+def _history_kept(wish: Request, why: RemoteRefused, bot: RunContext) -> HistoryKept:
+    branch = bot.settings.branch
+    told = f"issue {wish.id} is out of memory, but older commits of the branch {branch} still hold it ({why.cause})"
+    return HistoryKept(told, f"let this token force pushes to {branch}, then start `run: forget` again")
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def _is_told(wish: Request, bot: RunContext) -> bool:
+    return any(bot.own.replied(comment) == wish.comment_id for comment in _comments(wish.id, bot))
+
+
+def _replied(wish: Request, erased: ForgetResult, bot: RunContext) -> list[CommentResult]:
+    """The reply to whoever asked, without a word of the thread."""
+    names = ["reply_forget", *(["reply_forget_left"] if erased.left else [])]
+    names += ["reply_forget_refused" if erased.refused else "reply_forget_history", "reply_forget_unreached"]
+    told = "\n\n".join(map(bot.renderer.words.say, names))
+    rendered = bot.renderer.reply(Context(), asked="", reply_to=wish.comment_id, now=wish.at, searched=0, answer=told)
+    bare = Thread(wish.id, "", "", wish.by, wish.at)
+    request = ParsedRequest(bare, wish.comment_id, wish.by, wish.at, Command(FORGET))
+    return reply([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
+
+
+def _tell(wish: Request, erased: ForgetResult, bot: RunContext) -> None:
+    """What was done and what was not, for the people who watch the run."""
+    are, were = ("would be", "would be") if bot.is_dry else ("is", "were")
+    history = "" if erased.refused else ", nor is any older commit"
+    bot.note(f"Issue {wish.id} {are} forgotten: none of its text is on the branch {bot.settings.branch}{history}.")
+    if erased.deleted:
+        bot.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
+    if erased.left:
+        bot.note(f"Not all comments that may show it were looked at: {erased.left}.")
+    if erased.pointing:
+        bot.note(f"These issues point at it and may quote it, and stay in memory: {_listed(erased.pointing)}.")
+    bot.note(UNREACHED)
+
+
+def _listed(keys: Sequence[ThreadId]) -> str:
+    distinct = list(dict.fromkeys(keys))
+    more = f" and {len(distinct) - TOLD:,} more" if len(distinct) > TOLD else ""
+    return ", ".join(map(str, distinct[:TOLD])) + more

@@ -1,0 +1,108 @@
+"""When a memory learns from its own history, and what it then does with it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.comment.render import Renderer
+from bot.domain.answer import Context
+from bot.domain.thread import Kind, RepositoryAddress, Thread
+from bot.evaluation.results import REPLAYED, SECONDS, Backtest
+from bot.memory.memory import Memory
+from bot.pipeline.run_context import RunContext
+from bot.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from bot.evaluation.learn import Learner
+
+
+LEAST_THREADS = 50
+"""Fewer teach nothing."""
+
+MOST_THREADS = 20_000
+"""The newest that it learns from; all of them are in memory meanwhile."""
+
+EVENT_SECONDS = 20.0
+"""How long a run learns beside the word vectors that was not started for it."""
+
+CALM_GROWTH, GROWTH = 1.3, 2.0
+"""How much a memory has grown since it last learned when it is time again: in a run nobody waits for, and in any."""
+
+
+def is_due(memory: Memory, *, calm: bool) -> bool:
+    """Whether the memory has grown so much that it should learn anew. ``calm``: nobody waits for this run."""
+    growth = CALM_GROWTH if calm else GROWTH
+    return memory.size >= LEAST_THREADS and memory.size >= growth * memory.learned_from
+
+
+def learn(
+    memory: Memory,
+    settings: Settings,
+    renderer: Renderer,
+    place: RepositoryAddress,
+    *,
+    seconds: float = SECONDS,
+    tick: Callable[[int], None] = lambda _: None,
+) -> Backtest:
+    """Learn from what is in memory, and make the index anew with it; staged, `commit` writes it.
+
+    ``seconds`` bound what is learned beside the word vectors; ``tick`` is told of STEPS steps at most. Returns the
+    proof: the newest issues as they would have been answered.
+    """
+
+    lesson, backtest = learner(memory, settings, renderer, place, seconds).lesson(tick)
+    memory.teach(replace(lesson, threads=memory.size))  # pages count in what it has grown by
+    memory.rebuild_index()
+    return backtest
+
+
+def prove(memory: Memory, settings: Settings, renderer: Renderer, place: RepositoryAddress) -> Backtest:
+    """The newest issues as they would have been answered with what memory has learned; nothing is staged."""
+    return learner(memory, settings, renderer, place).backtest(memory.ranking, REPLAYED, SECONDS)
+
+
+def learner(
+    memory: Memory,
+    settings: Settings,
+    renderer: Renderer,
+    place: RepositoryAddress,
+    seconds: float = SECONDS,
+    *,
+    trains: bool = True,
+) -> Learner:
+    """The newest MOST_THREADS of memory as a history to learn from. ``trains``: it is replayed with word vectors."""
+    from bot.evaluation.backtest import Watch  # few runs learn
+    from bot.evaluation.labels import feedback_of
+    from bot.evaluation.learn import read_history
+
+    def rendered(thread: Thread, context: Context) -> str:
+        return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
+
+    read_again = (record for record in memory.every_record() if isinstance(record, Thread))
+    threads = deque((thread for thread in read_again if thread.kind is not Kind.PAGE), maxlen=MOST_THREADS)
+    feedback = feedback_of(memory.every_said(), memory.every_wish())
+    settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
+    watch = Watch(memory.ranking, settings, place, rendered, trains)
+    return read_history(threads, watch, seconds, memory.embedder, feedback)
+
+
+def prove_on_memory(bot: RunContext) -> Backtest:
+    """What would have been said on the newest issues, with what memory has learned; nothing is written."""
+    backtest = prove(bot.memory.open(), bot.settings, bot.renderer, bot.place)
+    from bot.evaluation.report import in_words
+
+    bot.note(in_words(backtest))
+    return backtest
+
+
+def learn_from_memory(bot: RunContext, seconds: float) -> Backtest:
+    """Learn from everything in memory, for so long beside the word vectors; staged."""
+    bot.clock.tell(f"Learning from {bot.memory.size:,} issues, pull requests and pages")
+    backtest = learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
+    from bot.evaluation.report import in_words
+
+    bot.note(in_words(backtest))
+    return backtest

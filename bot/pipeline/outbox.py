@@ -1,0 +1,232 @@
+"""Promised comments: each is stored before it is posted, so that a later run can keep the promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.comment.marker import fingerprint, read_seal
+from bot.domain.answer import Answer, Context, Match, Silent, Speak, shown_in
+from bot.domain.changes import AnswerRecord, StandingComment
+from bot.domain.thread import Thread, ThreadId
+from bot.domain.thread_json import parse_time
+from bot.github.api import Forge
+from bot.github.errors import ForgeError
+from bot.github.threads import OwnComment, OwnCommentRule, split_own
+from bot.github.updates import comments_of
+
+NOTHING = "0" * 16
+"""The fingerprint of a comment that says nothing any more."""
+
+SKEW = timedelta(minutes=1)
+"""By how much the runner's clock, which dates a promise, may be ahead of GitHub's, which dates everything else."""
+
+EDITED = "a person edited the comment: it is left as it is"
+SWITCHED_OFF = "somebody switched it off on this issue"
+TAKEN_BACK = "it quotes what was taken back since"
+UNSEEN = "it cannot be seen now"
+DELETED = "a person deleted the comment: it is not written again"
+
+
+@dataclass(frozen=True, slots=True)
+class CommentPlan:
+    """What is to be said on a thread, before anything is said. ``text`` is the sealed comment, empty for silence.
+
+    ``passed``: the rules say to leave this thread alone, whatever stands there. ``waits``: why a later run answers it.
+    ``removed``: our comment stood there and a person deleted it. ``fault``: what kept us from finding that out.
+    ``renews``: another thread changed that the comment shows; where none stands none is written. ``quotes`` are the
+    marks of what the text quotes, ``stood`` is what memory knows of the comment that stands; that ``is_false`` where it
+    quotes what was taken back.
+    """
+
+    thread: Thread
+    answer: Answer
+    text: str = ""
+    question: str = ""
+    own: OwnComment | None = None
+    before: AnswerRecord | None = None
+    passed: bool = False
+    removed: bool = False
+    waits: str = ""
+    fault: ForgeError | None = None
+    renews: bool = False
+    quotes: tuple[str, ...] = ()
+    stood: StandingComment | None = None
+    is_false: bool = False
+
+    @property
+    def context(self) -> Context:
+        return self.answer.context if isinstance(self.answer, Speak) else Context()
+
+    @property
+    def nearest(self) -> tuple[Match, ...]:
+        """The issues most like the thread, shown or not."""
+        return self.answer.nearest if isinstance(self.answer, Silent) else self.answer.context.nearest
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of what will stand there."""
+        return fingerprint(self.context) if self.text else NOTHING
+
+    @property
+    def reason(self) -> str:
+        if self.waits:
+            return self.waits
+        return self.answer.reason if isinstance(self.answer, Silent) else "memory has something to tell"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it will write a comment where none stands."""
+        return bool(self.text) and not (self.own or self.removed or self.passed or self.waits or self.renews)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that it would write stands there already, or nothing is to be written."""
+        if self.own is None:
+            return not self.text and not self.waits
+        return bool(self.standing_state)
+
+    @property
+    def standing_state(self) -> str:
+        """``said`` or ``withdrawn`` where nothing is to be written over the comment that stands, else ""."""
+        if self.own is None or (self.must_match and is_ours(self.own) and not is_same_text(self.own, self.text)):
+            return ""
+        return "" if self.is_false and not is_ours(self.own) else _standing_state(self.own, self.content)
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether it would renew a comment that is not there, or that a person edited."""
+        is_as_edited = self.own is not None and not is_ours(self.own) and not self.is_false
+        return self.renews and not self.removed and (self.own is None or is_as_edited)
+
+    @property
+    def must_match(self) -> bool:
+        """Whether it is not enough that the facts are the same: it is, or may be, the words that are not."""
+        return self.is_false or (self.stood is not None and not self.stood.quotes)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the comment that it will write was promised before, and counted then."""
+        before = self.before
+        return before is not None and before.state == "pending" and bool(before.text_hash) and not before.comment_id
+
+
+def look_for(number: int, forge: Forge, own: OwnCommentRule) -> OwnComment | None:
+    """Our comment on the issue, the oldest one, on whichever page it is. One read for a hundred comments."""
+    ours = split_own(forge.comments(number), own)[1]
+    return ours[0] if ours else None
+
+
+def look_back(number: int, promised_at: datetime, forge: Forge, own: OwnCommentRule) -> tuple[OwnComment | None, bool]:
+    """The comment that was promised then, and whether it stood there and was deleted since."""
+    items = forge.timeline(number)
+    ours = split_own(comments_of(items), own)[1]
+    return (ours[0], False) if ours else (None, was_deleted(items, promised_at))
+
+
+def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) -> bool:
+    """Whether a comment that was promised then was deleted since.
+
+    The timeline does not say whose comment was deleted: any is taken for ours, as silence is the smaller mistake.
+    """
+    gone = [item for item in timeline if item.get("event") == "comment_deleted" and item.get("created_at")]
+    return any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) - SKEW for item in gone)
+
+
+def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
+    """What memory keeps of an answer: written before the comment, so that no crash makes it twice or never."""
+    before, said = plan.before, _promised(plan, now, mode)
+    if before is None:
+        return said
+    said = replace(said, ups=before.ups, downs=before.downs)
+    if plan.passed and before.state != "pending":
+        return before
+    if before.state == said.state == "pending" or replace(said, at=before.at) == before:
+        return replace(said, at=before.at)
+    return said
+
+
+def _promised(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
+    key, before = plan.thread.id, plan.before
+    known = plan.own.id if plan.own else (before.comment_id if before else None)
+    if before and plan.is_left_alone:
+        return before
+    if plan.waits:
+        promised = before.text_hash if before and before.state == "pending" else ""
+        trying_since = before.trying_since if before and before.state == "pending" else None
+        return AnswerRecord(key, "pending", now, plan.waits, promised, known, trying_since=trying_since)
+    if plan.passed:
+        return AnswerRecord(key, "silent", now, plan.reason, comment_id=known)
+    if plan.removed:
+        return AnswerRecord(key, "removed", now, DELETED, comment_id=known, question=plan.question)
+    if mode != "comment" or not (plan.text or plan.own):
+        shown = "it was shown in the job summary only" if plan.text else plan.reason
+        return AnswerRecord(key, "silent", now, shown, comment_id=known, question=plan.question)
+    matches = tuple((m.id, m.similarity) for m in (*plan.context.seen_before, *plan.context.open_now))
+    state = plan.standing_state
+    trying_since = None if state else now
+    return AnswerRecord(key, state or "pending", now, "", plan.content, known, matches, plan.question, trying_since)
+
+
+def standing_comment(plan: CommentPlan, now: datetime, *, is_written: bool = False) -> StandingComment | None:
+    """What is to be known of the comment that stands by this plan; None where that is what is known already.
+
+    ``is_written``: it stands. Until then it quotes both what a false one does and what the new one will, so that this
+    is found again after a crash.
+    """
+    key, stood = plan.thread.id, plan.stood
+    if plan.passed or plan.waits or plan.fault or not isinstance(key, int):
+        return None
+    new = StandingComment(key, now)
+    if plan.text and not plan.removed and (plan.own or plan.is_new):
+        new = StandingComment(key, now, 0, plan.content, shown_in(plan.context), plan.quotes)
+    elif plan.own is None and not plan.removed:
+        return None
+    if plan.is_left_alone or (plan.own and plan.standing_state and stood and stood.content == plan.content):
+        return None
+    if plan.renews and stood and not is_written and (plan.is_false or not plan.text):
+        shows, quotes = (*new.shows, *stood.shows), (*new.quotes, *stood.quotes)
+        return replace(new, shows=tuple(dict.fromkeys(shows)), quotes=tuple(sorted(set(quotes))))
+    return new if new.shows or stood else None
+
+
+def settle(
+    said: Mapping[ThreadId, AnswerRecord], standing: Mapping[ThreadId, OwnComment | None], oldest: datetime
+) -> dict[ThreadId, AnswerRecord]:
+    """What became of earlier answers, given the comments that stand: promises kept, expired, or deleted by a person.
+
+    ``oldest``: a promise from before it is given up. Only what changes is in the result.
+    """
+    settled: dict[ThreadId, AnswerRecord] = {}
+    for key, one in said.items():
+        own = standing.get(key)
+        state = _standing_state(own, one.text_hash) if own and one.state == "pending" else ""
+        if own and state:
+            settled[key] = replace(one, state=state, comment_id=own.id, reason="", trying_since=None)
+        elif own is None and key in standing and one.comment_id and one.state in ("pending", "said", "withdrawn"):
+            settled[key] = replace(one, state="removed", reason=DELETED, trying_since=None)
+        elif one.state == "pending" and one.at <= oldest:
+            settled[key] = replace(one, state="silent", reason="it is too late for an answer", trying_since=None)
+    return settled
+
+
+def _standing_state(own: OwnComment, content: str) -> str:
+    """``said`` or ``withdrawn`` when the comment needs no more writing to say ``content``, else ""."""
+    found = read_seal(own.text)
+    if found is None or not found.untouched:
+        return "said"
+    if found.content != content:
+        return ""
+    return "withdrawn" if content == NOTHING else "said"
+
+
+def is_ours(own: OwnComment) -> bool:
+    """Whether the comment is as we wrote it."""
+    standing = read_seal(own.text)
+    return standing is not None and standing.untouched
+
+
+def is_same_text(own: OwnComment, text: str) -> bool:
+    return own.text.replace("\r\n", "\n").strip() == text.strip()

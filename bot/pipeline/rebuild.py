@@ -1,0 +1,206 @@
+"""What a reading of the whole history did not meet: GitHub is asked about each, and gone is only what it calls gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from itertools import islice
+
+from bot.domain.changes import LARGEST, Changes, HistoryProgress
+from bot.domain.thread import Kind, Record, Thread, Tombstone
+from bot.evaluation.results import SECONDS, Backtest
+from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
+from bot.github.history import keep_some
+from bot.github.updates import read_thread, tombstone
+from bot.memory.memory import is_shown
+from bot.pipeline import learn as learning
+from bot.pipeline.backfill import FIRST_SECONDS, Deadline, HistoryRead, backfill
+from bot.pipeline.learn import learn_from_memory
+from bot.pipeline.requests import unread_requests
+from bot.pipeline.run_context import RunContext
+from bot.sources.pages import fresh_pages
+
+ASKED = 300
+"""Threads that one run asks about; those that are left are for the next ones."""
+
+TOLD_EVERY = 50
+
+
+@dataclass(slots=True)
+class MissingThreads:
+    """What came of asking about ``missing`` threads: what is to be remembered, and the numbers that are done with.
+
+    ``unseen`` are those that only cannot be seen, and that a comment of ours shows. ``stopped``: why no more could be
+    asked about, None where that is all that one run asks.
+    """
+
+    missing: int
+    records: list[Record] = field(default_factory=list)
+    done: set[int] = field(default_factory=set)
+    unseen: list[Tombstone] = field(default_factory=list)
+    stopped: ForgeError | None = None
+
+    @property
+    def gone(self) -> int:
+        return sum(isinstance(record, Tombstone) for record in self.records)
+
+    @property
+    def left(self) -> int:
+        return self.missing - len(self.done)
+
+
+def record_missing(bot: RunContext, whole: HistoryProgress) -> MissingThreads:
+    """Ask GitHub about the issues in memory that a whole reading did not meet, and stage what it says.
+
+    That a list lacks an issue is no proof: it may have moved on its pages while they were read, its author be held for
+    a spammer, the list be empty for a moment. What is gone for certain becomes a tombstone, what is there is remembered
+    as it is now, and what only cannot be seen stays; where a comment shows it, it is told of no more until it can be.
+    The reading keeps in mind what was asked about. Raises IssuesOff.
+    """
+    missing = _missing(bot, whole)
+    asked = MissingThreads(len(missing))
+    if missing:
+        _ask(missing, asked, bot)
+        reading = replace(whole, seen=frozenset(asked.done))
+        bot.memory.stage(Changes(records=tuple(asked.records), unseen=tuple(asked.unseen), reading=reading))
+        found = f"Not met by the reading: {asked.missing:,}; gone from GitHub: {asked.gone:,}"
+        bot.note(f"{found}; not asked about yet: {asked.left:,}.")
+    return asked
+
+
+def _missing(bot: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
+    """The numbers that the reading did not meet, and their revisions. What changed since it began is not looked for:
+    another run read that."""
+    return {
+        record.id: record.revised_at
+        for record in bot.memory.every_record()
+        if isinstance(record, Thread)
+        and isinstance(record.id, int)
+        and record.kind is Kind.ISSUE
+        and record.id not in whole.seen
+        and record.id < LARGEST
+        and record.revised_at < whole.began
+    }
+
+
+def _ask(missing: Mapping[int, datetime], asked: MissingThreads, bot: RunContext) -> None:
+    total = min(ASKED, len(missing))
+    for number, revised_at in islice(missing.items(), ASKED):
+        if len(asked.done) % TOLD_EVERY == 0:
+            bot.clock.tell(f"{len(asked.done):,} of {total:,} threads asked about that the reading did not meet")
+        try:
+            keep_some(bot.forge)
+            asked.records.append(read_thread(bot.forge, bot.own, number)[0])
+        except IssuesOff:
+            raise
+        except Gone as error:
+            if error.certain:  # what is held of it bears GitHub's time, which may be ahead of the runner's
+                asked.records.append(tombstone(number, error, max(bot.now, revised_at)))
+            elif is_shown(number, bot.memory):
+                asked.unseen.append(Tombstone(number, bot.now, "unseen"))
+        except ForgeError as error:
+            if isinstance(error, RateLimited) or bot.forge.troubles:
+                asked.stopped = error
+                return
+        asked.done.add(number)
+
+
+# Reading the whole history again and learning from it: in one run, or in as many as GitHub's limits ask for.
+
+
+EVENT_READING = 60.0
+"""How long an event's run, once it has answered, reads on where a rebuild is not at its end."""
+
+
+def rebuild(bot: RunContext, limit: float | None = None) -> Backtest | None:
+    """Read the whole history again, or go on with a reading that is not at its end; then learn from it, and make the
+    index anew, which takes the place of the old one in one write.
+
+    Returns what it would have said; None where this run learned already, and when ``limit`` seconds or a limit of
+    GitHub's were over before the end, and a later run goes on. Without a ``limit`` an outage is raised, as somebody
+    waits for what comes of it.
+    """
+    started = bot.clock.seconds()
+    read = _read_on(bot, bot.memory.open().reading or HistoryProgress(bot.now), limit)
+    return _finish(bot, started) if read.complete else None
+
+
+def go_on(bot: RunContext, *, calm: bool) -> None:
+    """Read on for a while where a rebuild is not at its end, unless GitHub has had enough of this run. ``calm``: nobody
+    waits for it, so that it may take the last steps too."""
+    reading = None if bot.forge.troubles else bot.memory.reading
+    if reading and calm:
+        rebuild(bot, FIRST_SECONDS)
+    elif reading:
+        _read_on(bot, reading, EVENT_READING)
+
+
+def _read_on(bot: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
+    """The next part of a reading. A fault that does not pass by itself is raised."""
+    if reading.upto:
+        bot.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
+    pace = Deadline(bot.clock, bot.now, limit, within=bot.within)
+    read = backfill(bot.memory, bot.history, pace, reading.upto, partial(unread_requests, bot=bot), reading)
+    if read.seen or read.complete:
+        changed = f"{read.changed:,} would change" if bot.is_dry else f"{read.changed:,} records changed"
+        bot.note(f"{len(read.seen):,} threads were read, {changed}.")
+    if read.stopped:
+        bot.forge.heed(read.stopped)
+    if isinstance(read.stopped, Unreachable) and limit is None:
+        raise Unreachable(_outage(bot, read, read.stopped)) from read.stopped
+    if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):
+        raise read.stopped
+    if not read.complete:
+        _break_off(bot, read.stopped, read.why, found=bool(read.seen))
+    return read
+
+
+def _outage(bot: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
+    """Why the history could not be read, and what mends it, for who asked for it."""
+    how_far = " to its end" if read.seen else ""
+    kept = " What was read is kept." if read.seen and not bot.is_dry else ""
+    goes_on = "" if bot.is_dry else "; the schedule goes on too"
+    return f"The history could not be read{how_far}: {stopped.cause}.{kept} Start `rebuild` again later{goes_on}."
+
+
+def _break_off(bot: RunContext, stopped: ForgeError | None, why: str, *, found: bool = True) -> None:
+    """Say that it is not at its end, ``why``, and what comes of that. ``found``: something was read. A limit is met as
+    what ends the run, and not told twice."""
+    if isinstance(stopped, RateLimited):
+        bot.meet(stopped)
+    because = "" if isinstance(stopped, RateLimited) else f" ({why})"
+    if bot.is_dry:
+        outlook = "Nothing is kept; a dry run starts over."
+    else:
+        outlook = "What was read is kept, and the next runs go on." if found else "The next runs go on."
+    bot.note(f"The rebuild is not at its end{because}. {outlook}")
+
+
+def _finish(bot: RunContext, started: float) -> Backtest | None:
+    """What comes after the last page of history. None where there is more to ask GitHub about than one run does, and
+    where this run learned already and has not read much more since."""
+    memory = bot.memory
+    whole = memory.reading
+    asked = record_missing(bot, whole) if whole else None
+    if asked and asked.left:
+        memory.commit(f"Checkpoint: {memory.size} threads")
+        _break_off(bot, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
+        return None
+    memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
+    knows = memory.has_learned and not learning.is_due(memory, calm=True)
+    backtest = None if knows else learn_from_memory(bot, SECONDS)
+    memory.stage(Changes(read_whole=whole.began if whole else None))
+    memory.commit(f"Rebuild: {memory.size} threads")
+    if not bot.is_dry:
+        memory.look_back()
+    _tell_end(bot, bot.clock.seconds() - started)
+    return backtest
+
+
+def _tell_end(bot: RunContext, seconds: float) -> None:
+    what = "The dry run of the rebuild" if bot.is_dry else "The rebuild"
+    took = f"{seconds / 60:.0f} min" if seconds >= 60 else "less than a minute"
+    are = "would be" if bot.is_dry else "are"
+    bot.note(f"{what} is complete after {took}: {bot.memory.size:,} issues, pull requests and pages {are} in memory.")

@@ -1,0 +1,233 @@
+"""Comments that stand are kept true: worked out again in the run that learns that a thread which they show changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from bot.comment.marker import fingerprint
+from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_in
+from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
+from bot.domain.thread import Record, Thread
+from bot.github.errors import CannotComment, ForgeError, Gone, Invalid
+from bot.github.events import CALM, Event
+from bot.github.fixes import wanted
+from bot.github.threads import OwnComment, own_comment
+from bot.pipeline.outbox import DELETED, EDITED, NOTHING, CommentPlan, is_ours, promise, standing_comment
+from bot.pipeline.plan import plan_again
+from bot.pipeline.publish import CommentResult, unsaid, update, withdraw
+from bot.pipeline.replies import LOOKED, ReplyPlan, looked_up
+from bot.pipeline.requests import request_of
+from bot.pipeline.run_context import RunContext, RunState, is_at_it
+
+MAX_RELEASES = 4
+"""Fixes whose release one run looks for again, the longest not looked for first."""
+
+MAX_RENEWALS = 10
+"""Comments that one run works out again; the next runs take the others."""
+
+
+@dataclass(slots=True)
+class Renewals:
+    """What one run does about what is owed to comments that stand: ``plans`` and ``replies`` that are to be carried
+    out, and what a look ``settled``, as it was ``owed`` to a comment that says what is so, or is gone."""
+
+    owed: dict[CommentKey, list[Renewal]] = field(default_factory=dict)
+    plans: list[CommentPlan] = field(default_factory=list)
+    replies: list[RenewedReply] = field(default_factory=list)
+    settled: list[Renewal] = field(default_factory=list)
+
+    def settle(self, comment_key: CommentKey) -> None:
+        self.settled += self.owed.get(comment_key, [])
+
+
+def plan_renewals(planned: Iterable[CommentPlan], look: RunState, bot: RunContext) -> Renewals:
+    """What stands and has to be worked out again, oldest change first, beside what is ``planned`` anyway."""
+    found = Renewals()
+    for one in bot.memory.owed if bot.settings.mode == "comment" and not (bot.muted or look.limit) else ():
+        found.owed.setdefault(one.comment_key, []).append(one)
+    covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
+    comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered][:MAX_RENEWALS]
+    if comment_keys:
+        bot.memory.bring(dict.fromkeys(key for key, _ in comment_keys))
+    for comment_key in comment_keys:
+        _work_out(comment_key, found, look, bot)
+    for comment_key in found.owed.keys() & {comment_key for comment_key, plan in covered.items() if plan.is_idle}:
+        found.settle(comment_key)
+    return found
+
+
+def _work_out(comment_key: CommentKey, found: Renewals, look: RunState, bot: RunContext) -> None:
+    key, reply = comment_key
+    thread, linked = bot.memory.records([key]).get(key), bot.memory.thread_comments([key]).get(key)
+    stood = next((one for one in linked.comments if one.reply == reply), None) if linked else None
+    if stood and isinstance(thread, Thread) and not reply:
+        changed = frozenset(one.about for one in found.owed[comment_key])
+        plan = plan_again(thread, changed, look, bot)
+        found.plans += [plan] if plan else []
+        if plan is None:
+            found.settle(comment_key)
+        return
+    wish = next((one for one in bot.memory.wishes([key]).get(key, ()) if one.comment_id == reply), None)
+    if (stood and is_at_it(stood.trying_since, bot.now)) or (wish and is_being_replied(wish, thread, bot)):
+        return
+    again = reply_again(thread, wish, stood, bot) if stood and wish and isinstance(thread, Thread) else None
+    found.replies += [again] if again else []
+    if again is None:
+        found.settle(comment_key)
+
+
+def promise_renewals(found: Renewals, bot: RunContext) -> list[StandingComment]:
+    """What memory keeps of the replies to be renewed, before they are."""
+    return [replace(again.stood, at=bot.now, trying_since=bot.now) for again in found.replies]
+
+
+def publish_renewals(
+    found: Renewals, plans: Sequence[CommentPlan], told: Sequence[CommentResult], bot: RunContext
+) -> list[CommentResult]:
+    """Renew the replies, and keep what came of it all; ``told`` is what came of ``plans``, those planned anyway among
+    them. What failed is owed still."""
+    mine = [again for again in found.replies if again.stood.comment_key not in bot.memory.taken_comments]
+    replied = [renew_reply(again, bot) for again in mine]
+    done, said, standing = list[Renewal](), list[AnswerRecord](), list[StandingComment]()
+    for plan, spoken in zip(plans, told, strict=True):
+        if plan.thread.id in {comment_key[0] for comment_key in found.owed if not comment_key[1]} and _is_done(spoken):
+            done += found.owed[plan.thread.id, 0]
+            said += _kept(plan, spoken, bot)
+            standing += [one for one in [standing_comment(plan, bot.now, is_written=True)] if one]
+    for again, spoken in zip(mine, replied, strict=True):
+        if _is_done(spoken):
+            done += found.owed[again.stood.comment_key]
+            standing.append(stands(again, spoken, bot))
+    if done:
+        bot.memory.stage(Changes(said=tuple(said), standing=tuple(standing), renewed=tuple(done)))
+        bot.memory.commit("Keep which comments were brought up to date")
+    return replied
+
+
+def _is_done(spoken: CommentResult) -> bool:
+    return spoken.is_refused or not (spoken.error or spoken.is_owed)
+
+
+def _kept(plan: CommentPlan, spoken: CommentResult, bot: RunContext) -> list[AnswerRecord]:
+    """What was said, once it is known to stand."""
+    said = promise(plan, bot.now, bot.settings.mode)
+    if said.state != "pending" or spoken.is_refused:
+        return []
+    state = "removed" if spoken.reason == DELETED else "said" if plan.text else "withdrawn"
+    comment_id = spoken.comment.id if spoken.comment else said.comment_id
+    return [replace(said, state=state, comment_id=comment_id, trying_since=None)]
+
+
+def look_for_releases(event: Event, bot: RunContext) -> None:
+    """Look again for the releases of fixes that comments show without one: every day, and as one was published."""
+    if bot.settings.mode != "comment" or bot.muted or (event.name not in CALM and event.name != "release"):
+        return
+    known = {fix.id: fix for fix in bot.memory.every_fix() if fix.commit and not fix.release}
+    due = known if event.name == "release" else wanted({key: fix.ref for key, fix in known.items()}, known, bot.now)
+    shown = [known[key] for key, linked in bot.memory.thread_comments(due).items() if linked.shown_in]
+    oldest = sorted(shown, key=lambda fix: fix.looked_at)[:MAX_RELEASES]
+    found = [bot.fixes.find(fix.id, fix.ref, fix, bot.now) for fix in oldest]
+    bot.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))
+
+
+# Replies that stand, worked out again from the request, as a thread that they show has changed, or the request has.
+
+
+@dataclass(frozen=True, slots=True)
+class RenewedReply:
+    """A reply as it is to stand. ``text``: empty where it is taken back; ``stood``: what memory knows of it, that
+    ``is_false`` where it quotes what was taken back."""
+
+    thread: Thread
+    wish: Request
+    stood: StandingComment
+    is_false: bool
+    context: Context = field(default_factory=Context)
+    text: str = ""
+
+    @property
+    def content(self) -> str:
+        return fingerprint(self.context) if self.text else NOTHING
+
+
+def is_being_replied(wish: Request, thread: Record | None, bot: RunContext) -> bool:
+    """Whether another run may be writing the reply at this moment, as it was promised just now and does not stand."""
+    if wish.state != "pending" or not is_at_it(wish.trying_since, bot.now) or not isinstance(thread, Thread):
+        return False
+    try:
+        return _standing(wish, thread, bot) is None
+    except ForgeError:
+        return True
+
+
+def reply_again(thread: Thread, wish: Request, stood: StandingComment, bot: RunContext) -> RenewedReply | None:
+    """The reply to a request worked out again; None where it stays as it is. What did not come of a look into memory
+    stays as long as the request does; no thread is told of that was not before."""
+    again = RenewedReply(thread, wish, stood, has_false_quotes(stood, bot.memory.records(stood.shows)))
+    request = request_of(thread, wish.comment_id, bot)
+    if request and wish.name not in LOOKED:
+        return None
+    if request and request.name == wish.name:
+        plan = looked_up(request, bot, frozenset(stood.shows))
+        again = replace(again, context=plan.context, text=plan.text)
+    return None if again.content == stood.content and not again.is_false else again
+
+
+def renew_reply(again: RenewedReply, bot: RunContext) -> CommentResult:
+    """Have the reply stand as it is to; one that a person edited is left alone, unless it is false."""
+    thread, forge = again.thread, bot.forge
+    told = CommentResult(
+        thread.id, thread.title, "silent", "the reply shows an issue that changed", again.context, again.text
+    )
+    told = replace(told, renews=True)
+    try:
+        mine = _standing(again.wish, thread, bot)
+        if mine is None:
+            return replace(told, reason=DELETED)
+        if again.text and not (again.is_false and not is_ours(mine)):
+            return update(told, mine, forge, must_match=again.is_false)
+        return withdraw(told, mine, forge, bot.renderer.words, is_false=again.is_false)
+    except CannotComment as error:
+        return replace(told, reason=str(error), is_refused=True)
+    except ForgeError as error:
+        return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
+
+
+def stands(again: RenewedReply, told: CommentResult, bot: RunContext) -> StandingComment:
+    """What is to be known of the reply after that."""
+    stood = again.stood
+    if told.reason == EDITED:
+        return replace(stood, at=bot.now)
+    if not again.text or told.reason == DELETED or told.action == "withdrawn":
+        return StandingComment(stood.id, bot.now, stood.reply)
+    return _shows(StandingComment(stood.id, bot.now, stood.reply, again.content), again.thread, again.context, bot)
+
+
+def promised_reply(plan: ReplyPlan, bot: RunContext) -> StandingComment | None:
+    """What is to be known of a new reply; None where none is to be written."""
+    request = plan.request
+    if not plan.text or plan.waits or bot.settings.mode != "comment":
+        return None
+    new = StandingComment(request.thread.id, bot.now, request.key, fingerprint(plan.context))
+    return _shows(new, request.thread, plan.context, bot)
+
+
+def _shows(new: StandingComment, thread: Thread, context: Context, bot: RunContext) -> StandingComment:
+    """A reply shows its own thread too: it quotes what was asked there."""
+    shows = shown_in(context)
+    asked = [comment.text for comment in thread.comments if comment.id == new.reply] or [thread.title, thread.body]
+    quotes = {*map(mark, asked), *quoted_in(context, bot.memory.records(shows))}
+    return replace(new, shows=tuple(dict.fromkeys((*shows, thread.id))), quotes=tuple(sorted(quotes)))
+
+
+def _standing(wish: Request, thread: Thread, bot: RunContext) -> OwnComment | None:
+    """The reply as it stands, None where there is none."""
+    try:
+        if wish.reply_id:
+            found = [bot.forge.comment(wish.reply_id)]
+        else:
+            found = bot.forge.comments(thread.id) if isinstance(thread.id, int) else []
+    except Gone:
+        return None
+    return next((own_comment(each) for each in found if bot.own.replied(each) == wish.comment_id), None)

@@ -1,0 +1,352 @@
+"""What each request gets: whether it is allowed, what memory has to say, and the reply as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from difflib import get_close_matches
+
+from bot.comment.catalogue import COMMANDS, Words
+from bot.comment.defang import inline
+from bot.comment.marker import fingerprint, seal
+from bot.domain.answer import Context
+from bot.domain.changes import EFFECTIVE, FORGET, Request, is_off, wrong_matches_for
+from bot.domain.thread import GHOST, ThreadId
+from bot.github.errors import ForgeError
+from bot.pipeline.fetch import fetch_missing
+from bot.pipeline.outbox import SWITCHED_OFF
+from bot.pipeline.requests import WAITING, ParsedRequest
+from bot.pipeline.run_context import FULL_DAY, RunContext
+from bot.questions.issue import MOST, QuestionService, about_issue, decisions_about, search_words
+from bot.reading.requests import NAMES, Command, recall_question
+from bot.recall.mentions import numbers_in
+
+MAX_REPLIES = 10
+"""Replies that one run writes at most; the next run takes the others."""
+
+HOUR = timedelta(hours=1)
+WRITERS = frozenset({"admin", "maintain", "write"})
+"""Permissions that come with the right to write: https://docs.github.com/rest/collaborators/collaborators"""
+
+DONE = {
+    "search": "asked to search",
+    "context": "asked about an issue",
+    "recall": "asked what was said before",
+    "help": "asked for the commands",
+    "wrong": "an issue was called wrong here",
+    "off": "asked to say nothing more here",
+    "on": "asked to speak here again",
+    "refresh": "asked for a new answer",
+    FORGET: "the issue was forgotten",
+}
+"""What was asked for, in the words of the job summary."""
+
+FEW = 3
+"""Commands of an account that change something on issues and get a reply, in an hour; others get a reaction only."""
+
+SPENT = "the account's questions of this hour are used up"
+
+LOOKED = frozenset({"search", "context", "recall"})
+"""Requests for which memory is looked through."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPlan:
+    """What is to be replied. ``name`` is what memory keeps of the request, ``text`` the reply, empty for none.
+
+    ``good``: what was asked for is done; ``why`` it is not, where there is more to say than what was asked for.
+    ``waits``: why a later run has to look at it.
+    """
+
+    request: ParsedRequest
+    name: str
+    context: Context = field(default_factory=Context)
+    text: str = ""
+    good: bool = True
+    why: str = ""
+    waits: str = ""
+    fault: ForgeError | None = None
+
+    @property
+    def reason(self) -> str:
+        """What happened, for the people who watch the run."""
+        return self.waits or self.why or DONE.get(self.name, self.name)
+
+    @property
+    def wish(self) -> Request:
+        """What memory keeps of the request, before anything was done."""
+        request = self.request
+        about = request.command.about if request.command and self.name == "wrong" else ()
+        return Request(request.thread.id, request.key, self.name, request.by, request.at, tuple(about))
+
+
+@dataclass(frozen=True, slots=True)
+class LastHour:
+    """What accounts asked for within the hour: how often something that changes nothing, ``used``, and how often
+    something that does, ``changed``. ``warned`` was told that it asks too often."""
+
+    used: Counter[str]
+    changed: Counter[str]
+    warned: set[str]
+
+    @classmethod
+    def of(cls, requests: Sequence[ParsedRequest], bot: RunContext) -> LastHour:
+        again = [request.before for request in requests]
+        recent = [wish for wish in bot.memory.recent_wishes(bot.now - HOUR) if wish not in again]
+        return cls(
+            Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE),
+            Counter(wish.by.casefold() for wish in recent if wish.name in EFFECTIVE),
+            {wish.by.casefold() for wish in recent if wish.name == "limited" and _is_told(wish)},
+        )
+
+    def note(self, plan: ReplyPlan) -> None:
+        account = plan.request.by.casefold()
+        name = plan.request.name if plan.name == WAITING else plan.name
+        (self.changed if name in EFFECTIVE else self.used)[account] += 1
+        if plan.name == "limited" and plan.text:
+            self.warned.add(account)
+
+
+def prepare_replies(requests: Sequence[ParsedRequest], bot: RunContext) -> list[ReplyPlan]:
+    """What each request gets, as text. Commands are acknowledged with 👀 on the way."""
+    hour = LastHour.of(requests, bot)
+    plans: list[ReplyPlan] = []
+    for request in requests:
+        waits = bot.muted or _no_place(request, plans, bot)
+        plans.append(ReplyPlan(request, WAITING, waits=waits) if waits else _taken_up(request, hour, plans, bot))
+        hour.note(plans[-1])
+    return plans
+
+
+def _taken_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan], bot: RunContext) -> ReplyPlan:
+    if request.command and not request.before:
+        react(request, "eyes", bot)
+    try:
+        return _placed(_planned(request, hour, earlier, bot), earlier, bot)
+    except ForgeError as error:
+        return ReplyPlan(request, WAITING, waits=str(error), fault=error)
+
+
+def _no_place(request: ParsedRequest, plans: Sequence[ReplyPlan], bot: RunContext) -> str:
+    """Why this run does not look at the request, empty when it does."""
+    if sum(bool(plan.text) for plan in plans) >= MAX_REPLIES:
+        return "one run replies no more, the next one does"
+    has_waited = request.before is not None and request.before.name == WAITING and request.name not in EFFECTIVE
+    return FULL_DAY if has_waited and not _has_place(plans, bot) else ""
+
+
+def _has_place(plans: Iterable[ReplyPlan], bot: RunContext) -> bool:
+    return bot.may_write(sum(bool(plan.text) and not plan.request.was_promised for plan in plans))
+
+
+def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], bot: RunContext) -> ReplyPlan:
+    """The plan, where no more comments may be written in these 24 hours: an answer waits until one may, and everything
+    else is left to the reaction."""
+    if not plan.text or plan.request.was_promised or _has_place(earlier, bot):
+        return plan
+    if plan.name in LOOKED or plan.name == "help":
+        return ReplyPlan(plan.request, WAITING, waits=FULL_DAY)
+    return replace(plan, text="")
+
+
+def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list[ReplyPlan]:
+    """The plans without replies to ``refresh`` on the threads whose answer came out as it stands: the reaction says
+    that it was done."""
+    return [replace(p, text="") if p.name == "refresh" and p.request.thread.id in idle else p for p in plans]
+
+
+def _is_told(wish: Request) -> bool:
+    return wish.reply_id is not None or wish.state == "pending"
+
+
+def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], bot: RunContext) -> ReplyPlan:
+    """``earlier``: the requests of this run before it."""
+    key, name, used = request.thread.id, request.name, hour.used[request.by.casefold()]
+    known = [wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before]
+    known += [plan.wish for plan in earlier if plan.request.thread.id == key]
+    silent, limit = is_off(known), bot.settings.commands.searches_per_hour
+    if name == FORGET:  # an administrator was heard before, unless the API could not be asked then
+        if may_administer(request, bot):
+            return ReplyPlan(request, WAITING, waits="whether the account may ask for that could not be seen")
+        told = ["admins"] if used < limit else []
+        why = "only an administrator of the repository may ask for that"
+        return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
+    if name in EFFECTIVE:
+        if not _may_change(request, bot):
+            told = ["refused"] if used < limit else []
+            why = "only its author or who may write to the repository may ask for that"
+            return _said(ReplyPlan(request, "refused", good=False, why=why), told, bot, silent)
+        is_told = _changes(request, known) and hour.changed[request.by.casefold()] < FEW
+        return _said(ReplyPlan(request, name), [name] if is_told else [], bot, silent and name != "on")
+    if used >= limit or silent:
+        told = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
+        why = SWITCHED_OFF if silent else f"{SPENT} (commands.searches_per_hour: {limit})"
+        return _said(ReplyPlan(request, "limited", good=False, why=why), told, bot, silent)
+    return _helped(request, bot) if name == "help" else looked_up(request, bot)
+
+
+def looked_up(request: ParsedRequest, bot: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
+    """What memory has to say to a request that has it looked through; of ``only`` these threads where any are named."""
+    name, context = request.name, _found(request, bot, only)
+    nothing = all(mention.missing for mention in context.mentioned)
+    if request.question and nothing:
+        return ReplyPlan(request, name)  # who asks their colleagues is not told that memory knows nothing
+    is_search = request.command is not None and bool(request.command.words)
+    told = ["nothing"] if nothing and is_search else []
+    return _said(ReplyPlan(request, name, context, good=not nothing), told, bot, silent=False)
+
+
+def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
+    """Whether the command asks for what does not hold already after the ``known`` wishes; of ``refresh`` nobody knows
+    before it is done."""
+    match request.name:
+        case "off" | "on":
+            return is_off(known) is (request.name == "on")
+        case "wrong":
+            return not wrong_matches_for(known).issuperset(request.command.about if request.command else ())
+    return True
+
+
+def _helped(request: ParsedRequest, bot: RunContext) -> ReplyPlan:
+    """What may be asked; a question too where the settings have phrases by which it is known."""
+    clear = request.command is not None and request.command.clear
+    why = "" if clear else "what was asked was not understood"
+    told = [*([] if clear else ["unclear"]), "help"]
+    if recall_question(QUESTION.replace("…", "this topic"), bot.settings.recall_phrases):
+        told.append("ask")
+    return _said(ReplyPlan(request, "help", good=clear, why=why), told, bot, silent=False)
+
+
+def _said(plan: ReplyPlan, told: Sequence[str], bot: RunContext, silent: bool) -> ReplyPlan:
+    """The plan with its reply: the sentences named by ``told`` above what was found; none where silence is wished."""
+    request = plan.request
+    if silent or request.is_told or not (told or plan.context.mentioned):
+        return plan
+    names = (*told, *(["others_left"] if request.others else []))
+    limit = bot.settings.commands.searches_per_hour
+    lines = [sentence(name, request.command, bot.renderer.words, limit) for name in names]
+    quoted = "" if _is_hushed(request.by, bot) else request.text
+    rendered = bot.renderer.reply(
+        plan.context,
+        asked=quoted,
+        reply_to=request.key,
+        now=request.at,
+        searched=bot.memory.issues if LOOKED & {plan.name} else 0,
+        answer="\n\n".join(lines),
+    )
+    if rendered.problem:
+        bot.note(rendered.problem)
+    return replace(plan, text=seal(rendered.text, fingerprint(plan.context)))
+
+
+def may_administer(request: ParsedRequest, bot: RunContext) -> bool:
+    """Whether an administrator of the repository asks, as the API says now."""
+    return request.by != GHOST and bot.forge.permission(request.by) == "admin"
+
+
+def _may_change(request: ParsedRequest, bot: RunContext) -> bool:
+    """The issue's author may, and who may write to the repository as the API says now.
+
+    Never by ``author_association``, which calls a private member of the organisation a contributor.
+    """
+    if request.by.casefold() == request.thread.author.casefold() != GHOST:
+        return True
+    return request.by != GHOST and bot.forge.permission(request.by) in WRITERS
+
+
+def _found(request: ParsedRequest, bot: RunContext, only: frozenset[ThreadId]) -> Context:
+    desk = QuestionService(bot.memory, bot.settings, bot.place, (request.thread.id,), only)
+    command, question = request.command, request.question
+    numbers = command.about if command else ()
+    if question and question.about:
+        numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, bot.place))))[:MOST]
+    if numbers:
+        fetch_missing(numbers, bot, f"asked for in issue {request.thread.id}")
+        return about_issue(numbers, replace(desk, skip=()))
+    if command:
+        return search_words(command.words, desk)
+    assert question is not None
+    topic = question.topic or request.thread.title
+    found = decisions_about(topic, desk) if question.decides else search_words(topic, desk, is_question=True)
+    return _with_named(found, request, desk, bot)
+
+
+def _with_named(found: Context, request: ParsedRequest, desk: QuestionService, bot: RunContext) -> Context:
+    """What was found, behind the issues that the comment with the question points at beside it: these are told of in
+    no other comment of ours."""
+    numbers = numbers_in(request.said, bot.place)[: bot.settings.references.max]
+    if not numbers:
+        return found
+    fetch_missing(numbers, bot, f"mentioned in issue {request.thread.id}")
+    named = [one for one in about_issue(numbers, desk).mentioned if not one.missing]
+    known = {one.id for one in named}
+    return replace(found, mentioned=(*named, *(one for one in found.mentioned if one.id not in known))[:MOST])
+
+
+def _is_hushed(login: str, bot: RunContext) -> bool:
+    return login.casefold() in {each.casefold() for each in bot.settings.ignore.people}
+
+
+def react(request: ParsedRequest, content: str, bot: RunContext) -> None:
+    """A reaction on the command; one that cannot be had is no loss."""
+    if bot.settings.mode != "comment" or request.command is None:
+        return
+    try:
+        bot.forge.react(request.key, content)
+    except ForgeError as error:
+        bot.note(f"The command on issue {request.thread.id} could not be given a reaction: {error}")
+
+
+# What a reply says beside its findings: texts of the catalogue, with values that are harmless as they stand.
+
+
+WORDS_SHOWN = 80
+LONGEST_NAME = 20
+"""Characters of what was typed in which the name of a command is looked for."""
+
+QUESTION = "What did we decide about …?"
+"""The question that a reply shows how to ask."""
+
+
+def sentence(name: str, command: Command | None, words: Words, per_hour: int) -> str:
+    """The text ``reply_NAME`` as Markdown; for ``help`` a list of several lines.
+
+    ``per_hour`` is how often an account may ask. Raises KeyError for a name that the catalogue does not have.
+    """
+    match name:
+        case "help":
+            return _help(words)
+        case "ask":
+            return words.say("reply_ask", question=f"`{QUESTION}`")
+        case "limited":
+            return words.count("reply_limited", per_hour)
+        case "off":
+            return words.say("reply_off", command=COMMANDS["on"])
+        case "unclear":
+            return " ".join([words.say("reply_unclear"), *_meant(command, words)])
+        case "wrong":
+            return _wrong(command.about if command else (), words)
+        case "nothing":
+            return words.say("reply_nothing", words=inline(command.words if command else "", WORDS_SHOWN))
+    return words.say(f"reply_{name}")
+
+
+def _help(words: Words) -> str:
+    lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in COMMANDS.items())
+    return "\n".join([words.say("reply_help"), "", *lines])
+
+
+def _meant(command: Command | None, words: Words) -> Iterator[str]:
+    """Which command was nearly given, or given without what it needs; none where none is near."""
+    typed = command.line.split()[1:2] if command else []
+    for name in get_close_matches("".join(typed).lower()[:LONGEST_NAME], NAMES, n=1):
+        yield words.say("reply_meant", command=COMMANDS.get(name, f"`/precedent {name}`"))
+
+
+def _wrong(about: tuple[int, ...], words: Words) -> str:
+    *others, last = [str(number) for number in about] or [""]
+    if not others:
+        return words.say("reply_wrong_one", number=last)
+    return words.say("reply_wrong_many", numbers=words.say("and", first=", ".join(others), second=last))

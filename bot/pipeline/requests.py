@@ -1,0 +1,239 @@
+"""What is asked: commands and recall questions in young comments, in opening texts, and those still waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bot.domain.changes import EFFECTIVE, Changes, Request
+from bot.domain.thread import Kind, Message, Record, Thread
+from bot.domain.thread_json import thread_from_archive
+from bot.github.errors import ForgeError
+from bot.github.events import Event
+from bot.github.threads import message_fields
+from bot.github.updates import comments_of
+from bot.pipeline.outbox import was_deleted
+from bot.pipeline.run_context import SPEAKING, RunContext, RunState
+from bot.reading.requests import Command, RecallQuestion, commands, recall_question
+from bot.reading.signals import strip_boilerplate
+from bot.recall.mentions import referenced
+
+WAITING = "waiting"
+"""What memory calls a request until its turn comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRequest:
+    """Something that somebody asks. ``key`` is the id of the comment, or the number of the issue whose text asks.
+
+    ``others``: there are commands in the comment that are not obeyed. ``before`` is what memory has of it. ``is_told``:
+    a reply stands already, of which memory has nothing. ``said`` is the whole comment of a question.
+    """
+
+    thread: Thread
+    key: int
+    by: str
+    at: datetime
+    command: Command | None = None
+    question: RecallQuestion | None = None
+    others: bool = False
+    before: Request | None = None
+    is_told: bool = False
+    said: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.command.name if self.command else "recall"
+
+    @property
+    def was_promised(self) -> bool:
+        """Whether an earlier run promised the reply, and counted it."""
+        return self.before is not None and self.before.trying_since is not None
+
+    @property
+    def waiting(self) -> Request:
+        """What memory keeps of the request so that a later run looks at it."""
+        return Request(self.thread.id, self.key, WAITING, self.by, self.at)
+
+    @property
+    def text(self) -> str:
+        return self.command.line if self.command else self.question.asked if self.question else ""
+
+
+def find_requests(look: RunState, bot: RunContext) -> list[ParsedRequest]:
+    """What is asked in the news, on the event's thread, and where a reply was promised; stages what became of those.
+
+    Only young comments count that nobody edited, of people, and each once. Oldest first.
+    """
+    if bot.settings.mode == "off":
+        return []
+    waiting = (w.id for w in bot.memory.recent_wishes(bot.now - bot.within) if w.state == "pending")
+    hinted = [look.event.number] if look.event.number else []
+    keys = list(dict.fromkeys([*(record.id for record in look.news.records), *hinted, *waiting]))
+    known, found, settled = bot.memory.wishes(keys), list[ParsedRequest](), list[Request]()
+    for thread in bot.memory.records(keys).values():
+        if isinstance(thread, Thread) and _is_answered(thread, bot):
+            whole, wishes = _whole(thread, look.event, bot), known.get(thread.id, ())
+            open_requests, done = _open_requests(whole, wishes, bot, is_first=look.is_first)
+            found += open_requests
+            settled += done
+    if settled:
+        bot.memory.stage(Changes(wishes=tuple(settled)))
+    return sorted(found, key=lambda request: (request.at, request.key))
+
+
+def new_requests(thread: Thread, event: Event, bot: RunContext) -> list[ParsedRequest]:
+    """What is asked on a thread and of which memory has nothing; of one without comments, by the event's own."""
+    held = {wish.comment_id for wish in bot.memory.wishes([thread.id]).get(thread.id, ())}
+    return [request for request in _requests(_whole(thread, event, bot), bot) if request.key not in held]
+
+
+def unread_requests(records: Iterable[Record], bot: RunContext) -> tuple[Request, ...]:
+    """What is asked on threads that are read as history, and of which memory has nothing: no later list shows it as
+    news, so that it has to be kept with them."""
+    if bot.settings.mode == "off":
+        return ()
+    threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, bot))
+    found = [request.waiting for thread in threads for request in _requests(thread, bot)]
+    known = bot.memory.wishes(dict.fromkeys(wish.id for wish in found)) if found else {}
+    held = {wish.comment_id for wishes in known.values() for wish in wishes}
+    return tuple(wish for wish in found if wish.comment_id not in held)
+
+
+def _is_answered(thread: Thread, bot: RunContext) -> bool:
+    ignored = {label.casefold() for label in bot.settings.ignore.labels}
+    return (thread.kind is Kind.ISSUE or (thread.kind is Kind.PULL and bot.settings.pulls)) and not (
+        ignored & {label.casefold() for label in thread.labels}
+    )
+
+
+def _whole(thread: Thread, event: Event, bot: RunContext) -> Thread:
+    """The thread with the event's comment, which the list that it was read from may not have shown yet."""
+    is_asked_here = event.number == thread.id and (event.name, event.action) == ("issue_comment", "created")
+    number, by_us = event.comment_id, event.comment_author.casefold() == bot.own.login.casefold()
+    if not (is_asked_here and number) or by_us or any(comment.id == number for comment in thread.comments):
+        return thread
+    try:
+        found = bot.forge.comment(number)
+        at = found["created_at"]
+        read = thread_from_archive({"id": thread.id, "created_at": at, "comments": [message_fields(found)]})
+    except (ForgeError, KeyError, ValueError):
+        return thread
+    return replace(thread, comments=(*thread.comments, *read.comments))
+
+
+def _open_requests(
+    thread: Thread, wishes: Sequence[Request], bot: RunContext, *, is_first: bool
+) -> tuple[list[ParsedRequest], list[Request]]:
+    """The requests on a thread that wait for a reply, and what became of earlier ones.
+
+    ``is_first``: memory was empty, so that it does not know what was replied before. Nor does it of what only waits,
+    which may have been read as history.
+    """
+    held = {wish.comment_id: wish for wish in wishes}
+    found = {request.key: request for request in _requests(thread, bot)}
+    new = [request for key, request in found.items() if key not in held]
+    due = [w for w in wishes if w.state == "pending" and not (w.trying_since and w.trying_since > bot.now - SPEAKING)]
+    gone = [closed(wish) for wish in due if wish.comment_id not in found]
+    waiting = [wish for wish in due if wish.comment_id in found]
+    is_unsure = is_first or any(wish.trying_since is None for wish in waiting)
+    try:
+        settled = _settled(thread, [wish for wish in waiting if wish.trying_since], bot)
+        told = {wish.comment_id for wish in settled}
+        again = [replace(found[wish.comment_id], before=wish) for wish in waiting if wish.comment_id not in told]
+        return _with_told(thread, new + again, bot) if is_unsure else new + again, settled + gone
+    except ForgeError as error:
+        bot.note(f"Whether the replies on issue {thread.id} stand could not be seen: {error}")
+        return ([], [*gone, *(request.waiting for request in new)]) if is_first else (new, gone)
+
+
+def _with_told(thread: Thread, requests: list[ParsedRequest], bot: RunContext) -> list[ParsedRequest]:
+    """The requests, knowing to which of them a reply stands."""
+    if not requests or not isinstance(thread.id, int):
+        return requests
+    told = {bot.own.replied(comment) for comment in bot.forge.comments(thread.id)}
+    return [replace(request, is_told=request.key in told) for request in requests]
+
+
+def _requests(thread: Thread, bot: RunContext) -> Iterator[ParsedRequest]:
+    """All that is asked on a thread, answered or not."""
+    if opening := _opening(thread, bot):
+        yield opening
+    for comment in thread.comments:
+        is_as_written = comment.updated_at is None and _may_ask(comment.author, comment.is_bot, comment.created_at, bot)
+        are_heard = bot.settings.commands.enabled
+        if comment.id and is_as_written and (request := _in_comment(thread, comment, comment.id, bot, are_heard)):
+            yield request
+
+
+def request_of(thread: Thread, key: int, bot: RunContext) -> ParsedRequest | None:
+    """What comment ``key``, or for the thread's own number its opening text, asks today, however long ago it was
+    written; None where it asks nothing, is gone, or was edited."""
+    if key == thread.id:
+        return _in_opening(thread, bot)
+    comment = next((each for each in thread.comments if each.id == key and each.updated_at is None), None)
+    return _in_comment(thread, comment, key, bot, True) if comment else None
+
+
+def _opening(thread: Thread, bot: RunContext) -> ParsedRequest | None:
+    """What the text of a young issue asks."""
+    is_over = thread.is_closed or thread.locked
+    may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, bot)
+    return _in_opening(thread, bot) if may_ask and not is_over else None
+
+
+def _in_opening(thread: Thread, bot: RunContext) -> ParsedRequest | None:
+    """What an issue's own text asks; one that points at issues is answered by what the comment says of those."""
+    if not isinstance(thread.id, int):
+        return None
+    texts = (strip_boilerplate(thread.body), thread.title)
+    question = next((found for text in texts if (found := _recalled(text, thread.author, bot))), None)
+    if question is None or not question.topic or referenced(replace(thread, comments=()), bot.place):
+        return None
+    return ParsedRequest(thread, thread.id, thread.author, thread.created_at, question=question)
+
+
+def _in_comment(thread: Thread, comment: Message, key: int, bot: RunContext, are_heard: bool) -> ParsedRequest | None:
+    """What a comment asks; commands only where they ``are_heard``."""
+    place = bot.place
+    found = commands(comment.text, repo=place.repo, hosts=place.hosts) if are_heard else ()
+    if found:
+        same = [command for command in found if command.name == found[0].name and command.clear]
+        numbers = dict.fromkeys(number for command in same for number in command.about)
+        command = replace(found[0], about=tuple(numbers))
+        alone = len(found) == 1 or (bool(numbers) and len(same) == len(found))
+        return ParsedRequest(thread, key, comment.author, comment.created_at, command, others=not alone)
+    question = _recalled(comment.text, comment.author, bot)
+    if question is None:
+        return None
+    return ParsedRequest(thread, key, comment.author, comment.created_at, question=question, said=comment.text)
+
+
+def _recalled(text: str, author: str, bot: RunContext) -> RecallQuestion | None:
+    if author.casefold() in {login.casefold() for login in bot.settings.ignore.people}:
+        return None
+    return recall_question(text, bot.settings.recall_phrases, repo=bot.place.repo, hosts=bot.place.hosts)
+
+
+def _may_ask(author: str, is_bot: bool, at: datetime, bot: RunContext) -> bool:
+    ignored = {login.casefold() for login in (*bot.settings.ignore.authors, bot.own.login)}
+    return at > bot.now - bot.within and not is_bot and author.casefold() not in ignored
+
+
+def _settled(thread: Thread, wishes: Sequence[Request], bot: RunContext) -> list[Request]:
+    """Of wishes whose reply was being written: those whose reply stands, or stood and was deleted by a person."""
+    if not wishes or not isinstance(thread.id, int):
+        return []
+    items = bot.forge.timeline(thread.id)
+    standing = {bot.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
+    return [
+        replace(closed(wish), state="done", reply_id=standing.get(wish.comment_id))
+        for wish in wishes
+        if wish.comment_id in standing or was_deleted(items, wish.trying_since or wish.at)
+    ]
+
+
+def closed(wish: Request) -> Request:
+    """The wish with no reply to come; what it changes stays changed."""
+    return replace(wish, state="done" if wish.name in EFFECTIVE else "refused", trying_since=None)

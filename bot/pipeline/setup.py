@@ -1,0 +1,247 @@
+"""What a door knows of a repository → the parts of a run: settings from its default branch, memory, GitHub, sources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from bot.comment.links import CommentLinks
+from bot.comment.marker import marker
+from bot.comment.render import Renderer
+from bot.domain.thread import RepositoryAddress
+from bot.errors import PrecedentError, UserError
+from bot.git.remote_files import Head, open_head, read_head
+from bot.github.client import WRITE_GAP, GitHubClient
+from bot.github.fixes import FixFinder
+from bot.github.history import EitherHistory, GraphQLHistory, RestHistory
+from bot.github.threads import OwnCommentRule
+from bot.memory.branch_store import BranchStore
+from bot.memory.memory import Memory
+from bot.memory.model_store import Embedder
+from bot.memory.store import Store
+from bot.pipeline.backfill import Clock
+from bot.pipeline.run_context import RunContext
+from bot.reading.pages import DOCS, RELEASES, WIKI
+from bot.settings.schema import PageSettings, Settings, SettingsError
+from bot.settings.yaml_file import TEMPLATES, load_settings
+from bot.sources.branch_pages import Branch, BranchPages
+from bot.sources.pages import DisabledPages, PageSource
+from bot.sources.release_pages import ReleaseApi, ReleasePages
+
+GITHUB = "https://github.com"
+MUTED = "the settings cannot be used: what is to be said waits until they are mended"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySite:
+    """A repository, and as whom it is reached. ``workspace`` is the folder below which text models may lie.
+
+    ``own_login`` is who writes our comments, "" for whom the settings name; ``instance`` is in their marker.
+    ``write_gap``: seconds between two writes.
+    """
+
+    repository: str
+    token: str = field(repr=False)
+    api_url: str
+    server_url: str
+    own_login: str = ""
+    instance: str = "action"
+    workspace: Path = Path()
+    write_gap: float = WRITE_GAP
+
+    @property
+    def url(self) -> str:
+        """Where git finds it."""
+        return f"{self.server_url}/{self.repository}.git"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySettings:
+    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `Bot`.
+
+    ``head``: the commit of the default branch at which it says so.
+    """
+
+    settings: Settings
+    templates: dict[str, str] = field(default_factory=dict)
+    muted: str = ""
+    embedder: Embedder | None = None
+    is_dry: bool = False
+    head: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiUsage:
+    """How often GitHub's API was asked, and how many requests it left us in this hour; -1 where it did not say."""
+
+    reads: int
+    writes: int
+    graphql: int
+    left: int = -1
+
+
+class RunListener(Protocol):
+    """Who is told how a run goes."""
+
+    def note(self, line: str) -> None:
+        """Something that is worth knowing afterwards."""
+        ...
+
+    def show(self, line: str) -> None:
+        """Progress, for whoever watches."""
+        ...
+
+    def meet(self, error: PrecedentError) -> None:
+        """A fault that the run goes on after."""
+        ...
+
+    def fail(self, line: str, code: int) -> None:
+        """A fault that somebody has to mend, with its exit code."""
+        ...
+
+    def spent(self, used: ApiUsage) -> None:
+        """What the whole run asked GitHub for, at its end."""
+        ...
+
+
+def read_settings(
+    site: RepositorySite,
+    config: str,
+    ear: RunListener,
+    change: Callable[[Settings], Settings] = lambda same: same,
+) -> RepositorySettings:
+    """The settings and templates of the default branch; ``change`` is made to the settings in any case.
+
+    With bad settings everything is remembered, and what is owed is promised for when they are mended.
+    """
+    head, files = read_head(site.url, site.token, [config, *TEMPLATES])
+    templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
+    settings, muted = Settings(), ""
+    try:
+        settings = load_settings(files.get(config), config)
+    except SettingsError as error:
+        muted = MUTED
+        ear.fail(str(error), error.exit_code)
+    return RepositorySettings(change(settings), templates, muted, head=head)
+
+
+def branch_store(site: RepositorySite, settings: Settings, keep: Path | None = None) -> BranchStore:
+    """The branch that the settings name; ``keep`` as in `BranchStore`."""
+    return BranchStore(
+        site.url,
+        settings.branch,
+        site.token,
+        keep=keep,
+        squash_after=settings.memory.squash_commits,
+        squash_bytes=settings.memory.squash_megabytes * 1_000_000,
+    )
+
+
+def embedder(settings: Settings, site: RepositorySite, ear: RunListener) -> Embedder | None:
+    """The text model that the settings name; without one that can be used the run goes by words."""
+    if not settings.semantic.model:
+        return None
+    from bot.ranking.embedder import EmbeddingsUnavailable, model_folder, open_embedder
+
+    try:
+        return open_embedder(model_folder(settings.semantic.model, site.workspace))
+    except EmbeddingsUnavailable as error:
+        ear.note(f"Similar threads are looked for without embeddings: {error}")
+    except UserError as error:
+        ear.fail(str(error), error.exit_code)
+    return None
+
+
+def open_repository_memory(site: RepositorySite, chosen: RepositorySettings, store: Store) -> Memory:
+    """Memory over ``store`` that has not looked into it yet. `Memory.close` closes the store."""
+    return Memory(store, embedder=chosen.embedder, repo=site.repository)
+
+
+@contextmanager
+def build_run_context(
+    site: RepositorySite, chosen: RepositorySettings, store: Store, now: datetime, ear: RunListener
+) -> Iterator[RunContext]:
+    """The parts of one run, put together and given back; ``store`` is closed with them."""
+    settings, own = (
+        chosen.settings,
+        OwnCommentRule(site.own_login or chosen.settings.comment.author, marker(site.instance)),
+    )
+    forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap)
+    graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
+    memory = open_repository_memory(site, chosen, store)
+    try:
+        yield RunContext(
+            memory=memory,
+            forge=forge,
+            history=EitherHistory(graphql, RestHistory(own, forge), ear.note),
+            own=own,
+            settings=settings,
+            renderer=_renderer(site, chosen),
+            place=RepositoryAddress(
+                site.repository,
+                (urlsplit(site.server_url).hostname or "github.com",),
+                site.server_url,
+                tuple(settings.recall_phrases),
+            ),
+            fixes=FixFinder(forge, site.repository),
+            pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
+            now=now,
+            clock=Clock(time.monotonic, ear.show, forge.sit_out),
+            note=ear.note,
+            muted=chosen.muted,
+            meet=ear.meet,
+            is_dry=chosen.is_dry,
+        )
+    finally:
+        memory.close()
+        for trouble in forge.troubles:
+            ear.meet(trouble)
+        for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
+            ear.note(line)
+        ear.spent(ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1))
+
+
+def _renderer(site: RepositorySite, chosen: RepositorySettings) -> Renderer:
+    commands = chosen.settings.commands.enabled
+    links = _links(site, chosen.settings)
+    return Renderer(overrides=chosen.templates, links=links, instance=site.instance, commands=commands)
+
+
+def _open_branch(site: RepositorySite, head: str | None, source: str) -> AbstractContextManager[Head]:
+    """The default branch of the repository, which stood at ``head`` when its settings were read, or of its wiki."""
+    is_wiki = source == WIKI
+    name = f"{site.repository}.wiki" if is_wiki else site.repository
+    return open_head(f"{site.server_url}/{name}.git", site.token, None if is_wiki else head)
+
+
+def _links(site: RepositorySite, settings: Settings) -> CommentLinks:
+    choice = settings.comment.redirect_links
+    redirect = choice == "on" or (choice == "auto" and site.server_url == GITHUB)
+    return CommentLinks(site.server_url, site.repository, redirect)
+
+
+# Which sources of pages the settings name.
+
+
+WIKI_FILES = ("**/*",)
+
+
+def page_sources(
+    wanted: PageSettings, repo: str, api: ReleaseApi, open_branch: Callable[[str], AbstractContextManager[Branch]]
+) -> tuple[PageSource, ...]:
+    """The documentation, the wiki and the releases of ``repo`` (``owner/name``).
+
+    ``open_branch`` opens the default branch of the repository (``docs``) or of its wiki (``wiki``).
+    """
+    sources: list[PageSource] = [ReleasePages(api, repo, RELEASES)]
+    for name, patterns in ((WIKI, WIKI_FILES if wanted.wiki else ()), (DOCS, wanted.docs)):
+        branch = BranchPages(name, patterns, lambda name=name: open_branch(name))  # type: ignore[misc]
+        sources.insert(0, branch if patterns else DisabledPages(name))
+    return tuple(sources)

@@ -1,0 +1,165 @@
+"""What memory has to say to somebody who asks: a search by words, an issue by number, what was decided on a topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bot.domain.answer import Context, Mention
+from bot.domain.card import LEAST_PART
+from bot.domain.thread import Decision, Kind, RepositoryAddress, Thread, ThreadId
+from bot.reading.analyzer import terms
+from bot.reading.requests import recall_question
+from bot.reading.signals import strip_boilerplate
+from bot.recall.answer import with_fixes
+from bot.recall.library import Library, WithoutWords, threads, word_query
+from bot.recall.mentions import find_mentions
+from bot.settings.schema import Settings
+
+MOST = 5
+"""Threads in an answer."""
+
+READ = 25
+"""Of the threads that the index finds the best so many are read."""
+
+LEAST_ABOUT = 0.6
+"""Least part of a topic that a thread's title, or one of its decisions together with the title, has to name."""
+
+CHARS = 1_500
+"""Characters of each conversation in an answer of several threads."""
+
+MAX_TEXT = 100_000
+"""Characters of a thread in which the words are looked for."""
+
+_REFERENCE = re.compile(r"[#/]|\bgh-", re.IGNORECASE)
+_ASKING = "asking"
+_KINDS = frozenset({Kind.ISSUE, Kind.PULL})
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionService:
+    """Where people ask: the memory, in which those who want it so said nothing, and what an answer depends on.
+
+    ``skip`` names the threads that are never part of an answer, such as the one that is asked on, ``only`` those that
+    alone may be, where there are any.
+    """
+
+    library: Library
+    settings: Settings
+    place: RepositoryAddress
+    skip: tuple[ThreadId, ...] = ()
+    only: frozenset[ThreadId] = frozenset()
+
+    @property
+    def quiet(self) -> Library:
+        people = self.settings.ignore.people
+        return WithoutWords(self.library, people) if people else self.library
+
+
+def search_words(words: str, desk: QuestionService, *, is_question: bool = False) -> Context:
+    """The threads that speak of these words, the best first, at most five, each with how it ended and was decided.
+
+    ``is_question``: without threads that only ask, as those answer nothing.
+    """
+    wanted = _weights(words, desk.library)
+    candidates = _candidates(words, desk)
+    candidates = _answering(candidates, desk) if is_question else candidates
+    found = [thread.id for thread in candidates if _part(wanted, _text(thread)) >= LEAST_PART]
+    return _answer(_shown(found[:MOST], words, CHARS, desk), desk)
+
+
+def about_issue(numbers: Sequence[int], desk: QuestionService) -> Context:
+    """These issues in full, as if a text had pointed at them; what there is no record of is said to be missing."""
+    return _answer(_shown(numbers, "", desk.settings.references.chars, desk), desk)
+
+
+def decisions_about(topic: str, desk: QuestionService) -> Context:
+    """The threads that decide the topic, then those that are about it, at most five; weak hits are left out.
+
+    A thread decides it when one of its decisions, read together with the title, names most of the topic; only such
+    decisions are in the answer.
+    """
+    wanted = _weights(topic, desk.library)
+    deciding: dict[ThreadId, tuple[Decision, ...]] = {}
+    related: list[ThreadId] = []
+    candidates = _answering(_candidates(topic, desk), desk)
+    known = _shown([thread.id for thread in candidates], topic, CHARS, desk)
+    for mention in known:
+        telling = tuple(d for d in mention.decisions if _decides(d, mention.title, wanted))
+        if telling:
+            deciding[mention.id] = telling
+        elif _part(wanted, mention.title) >= LEAST_ABOUT:
+            related.append(mention.id)
+    by_id = {mention.id: mention for mention in known}
+    best = [replace(by_id[key], decisions=telling) for key, telling in deciding.items()]
+    return _answer([*best, *(by_id[key] for key in related)][:MOST], desk)
+
+
+def _answering(candidates: Iterable[Thread], desk: QuestionService) -> list[Thread]:
+    """Those that do more than ask: somebody else said something there, or there is no question in them."""
+    return [thread for thread in candidates if _has_answers(thread) or not _asks(thread, desk)]
+
+
+def _has_answers(thread: Thread) -> bool:
+    return any(not comment.is_bot and comment.author != thread.author for comment in thread.comments)
+
+
+def _asks(thread: Thread, desk: QuestionService) -> bool:
+    texts = (strip_boilerplate(thread.body), thread.title)
+    return any(recall_question(text, desk.settings.recall_phrases) for text in texts)
+
+
+def _decides(decision: Decision, title: str, wanted: Mapping[str, float]) -> bool:
+    return _part(wanted, f"{title}\n{decision.text}") >= LEAST_ABOUT
+
+
+def _answer(shown: Iterable[Mention], desk: QuestionService) -> Context:
+    return with_fixes(Context(mentioned=tuple(shown), searched=desk.library.issues), desk.library, None)
+
+
+def _weights(words: str, library: Library) -> Mapping[str, float]:
+    """The terms of what is looked for, and how rare each is; one that no thread has is the rarest."""
+    return library.rarity(dict.fromkeys(terms(words)))
+
+
+def _part(wanted: Mapping[str, float], text: str) -> float:
+    """The part of the words that a text holds, weighed by their rarity, in 0..1."""
+    whole = sum(wanted.values())
+    held = set(terms(text)) & wanted.keys()
+    return sum(wanted[term] for term in held) / whole if whole else 0.0
+
+
+def _candidates(words: str, desk: QuestionService) -> list[Thread]:
+    """The threads that the index finds for these words, best first, with what they say today."""
+    hits = desk.library.search(
+        word_query(words),
+        limit=READ,
+        keep=lambda entry: entry.kind in _KINDS and isinstance(entry.id, int) and _may_be_told(entry.id, desk),
+    )
+    found = threads(desk.quiet, [hit.entry.id for hit in hits], None)
+    return [found[hit.entry.id] for hit in hits if hit.entry.id in found]
+
+
+def _may_be_told(key: ThreadId, desk: QuestionService) -> bool:
+    return key not in desk.skip and (not desk.only or key in desk.only)
+
+
+def _text(thread: Thread) -> str:
+    said = "\n".join([thread.title, thread.body, *(c.text for c in thread.comments if not c.is_bot)])
+    return said[:MAX_TEXT]
+
+
+def _shown(numbers: Iterable[ThreadId], words: str, chars: int, desk: QuestionService) -> list[Mention]:
+    """Each of these issues, or the one that it is a duplicate of, once; conversations near to the words."""
+    wanted = list(numbers)
+    asking = Thread(
+        _ASKING,
+        _REFERENCE.sub(" ", words),
+        " ".join(f"#{number}" for number in wanted),
+        _ASKING,
+        datetime.max.replace(tzinfo=UTC),
+    )
+    full, _ = find_mentions(asking, desk.place, desk.quiet, None, (len(wanted), chars))
+    return [mention for mention in full if mention.id not in desk.skip]

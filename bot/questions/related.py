@@ -1,0 +1,141 @@
+"""What hits link to, and what links to them: one step further."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from bot.domain.card import Card, CardId, Ruling
+from bot.questions.requests import Cards
+from bot.questions.smart_search import RankedThread, recency, touches
+from bot.questions.worktree_query import MAX_FILES, is_telling
+
+PER_HIT = 5
+IN_ALL = 20
+_KINDS = ("fix", "duplicate", "reference")
+"""Of links, what tells most first."""
+
+
+class Hop(NamedTuple):
+    """A thread next to a hit. ``kind`` as in `bot.domain.card.CardLink`; ``direction`` is ``to`` where ``hit``
+    points at the thread, ``from`` where the thread points at it."""
+
+    card: Card
+    kind: str
+    hit: CardId
+    direction: str
+
+
+def expand(ids: Iterable[CardId], cards: Cards) -> tuple[Hop, ...]:
+    """The neighbours of these hits, at most 5 of each and 20 in all, each once and none a hit itself.
+
+    In the order of the hits; of each the strongest links first, equal ones with the newest threads first.
+    """
+    hits = list(dict.fromkeys(ids))
+    places = {hit: place for place, hit in enumerate(hits)}
+    near: dict[CardId, list[tuple[CardId, str, str]]] = {hit: [] for hit in hits}
+    for link in cards.links(hits):
+        if link.source in places and link.target not in places:
+            near[link.source].append((link.target, link.kind, "to"))
+        elif link.target in places and link.source not in places:
+            near[link.target].append((link.source, link.kind, "from"))
+    known = cards.cards(dict.fromkeys(key for each in near.values() for key, _, _ in each))
+    found: dict[CardId, Hop] = {}
+    for hit in hits:
+        hops = [Hop(known[key], kind, hit, way) for key, kind, way in near[hit] if key in known and key not in found]
+        best: dict[CardId, Hop] = {}
+        for hop in sorted(hops, key=_strongest_first):
+            best.setdefault(hop.card.id, hop)
+        found |= dict(list(best.items())[:PER_HIT])
+    return tuple(found.values())[:IN_ALL]
+
+
+def _strongest_first(hop: Hop) -> tuple[int, float, bool, CardId, str]:
+    kind = _KINDS.index(hop.kind) if hop.kind in _KINDS else len(_KINDS)
+    return kind, -hop.card.updated_at.timestamp(), isinstance(hop.card.id, str), hop.card.id, hop.direction
+
+
+NEAR = 10
+"""Threads in a section of `related`."""
+
+_DAYS = 30
+
+
+class RelatedDecision(NamedTuple):
+    """The newest decision of a thread, and why it is shown."""
+
+    card: Card
+    ruling: Ruling
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedAnswer:
+    """The threads that name some files, those that name most of them first, and what was decided in them."""
+
+    threads: tuple[RankedThread, ...] = ()
+    decisions: tuple[RelatedDecision, ...] = ()
+
+
+def find_related(paths: Iterable[str], cards: Cards, now: datetime) -> RelatedAnswer:
+    """The threads that name these files, and their decisions, newest first; at most ten of each."""
+    naming = threads_naming(tuple(dict.fromkeys(paths))[:MAX_FILES], cards, any_file=True)
+    threads = [
+        RankedThread(card, len(files) * recency(card.updated_at, now), (touches(files),))
+        for card, files in naming.values()
+    ]
+    threads.sort(key=lambda one: (-one.score, -one.card.updated_at.timestamp(), *_order(one.card.id)))
+    return RelatedAnswer(tuple(threads[:NEAR]), decisions_of(naming, now)[:NEAR])
+
+
+def threads_naming(
+    paths: Iterable[str], cards: Cards, *, any_file: bool = False
+) -> dict[CardId, tuple[Card, tuple[str, ...]]]:
+    """The threads that name these files, each with which; without ``any_file`` those that many name are left out."""
+    found: dict[CardId, list[str]] = {}
+    size = cards.size
+    for path in paths:
+        naming = cards.naming(path)
+        for key, forms in naming.items():
+            if any_file or any(is_telling(path, one, len(naming), size) for one in forms):
+                found.setdefault(key, []).append(path)
+    return {key: (card, tuple(found[key])) for key, card in cards.cards(found).items()}
+
+
+def decisions_of(naming: dict[CardId, tuple[Card, tuple[str, ...]]], now: datetime) -> tuple[RelatedDecision, ...]:
+    """The decisions of these threads: of those that name most files first, then the newest."""
+    with_one = [(card, files) for card, files in naming.values() if card.decisions]
+    with_one.sort(key=lambda each: (-len(each[1]), -_moment(newest_decision(each[0])), *_order(each[0].id)))
+    return tuple(
+        with_newest(card, f"{touches(files)}; {decided_when(newest_decision(card), now)}") for card, files in with_one
+    )
+
+
+def newest_decision(card: Card) -> Ruling:
+    """Of its decisions the last one; of those of one moment the last that is noted."""
+    return max(reversed(card.decisions), key=_moment)
+
+
+def with_newest(card: Card, why: str) -> RelatedDecision:
+    return RelatedDecision(card, newest_decision(card), why)
+
+
+def _moment(ruling: Ruling) -> float:
+    return ruling.at.timestamp() if ruling.at else 0.0
+
+
+def decided_when(ruling: Ruling, now: datetime) -> str:
+    if ruling.at is None:
+        return "decided at an unknown time"
+    days = (now - ruling.at).days
+    if days <= 0:
+        return "decided in the last day"
+    if days < _DAYS:
+        return f"decided {days} day{'s' * (days > 1)} ago"
+    return f"decided on {ruling.at.date().isoformat()}"
+
+
+def _order(key: CardId) -> tuple[bool, CardId]:
+    return isinstance(key, str), key

@@ -1,0 +1,295 @@
+"""Search that knows what somebody works on: words beside what the checkout says, ranked by what both tell of a thread.
+
+A thread's rank is ``(text × age + 0.2 × files) × 1.3 where it is the branch's``: ``text`` is its score as a share of
+the best one's, 1 where the branch or its commits name it outright. Equal ranks: the one that changed last, then by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from bot.domain.card import LEAST_PART, Card, CardHit, CardId, Worktree
+from bot.questions.requests import Cards
+from bot.questions.worktree_query import WorktreeQuery, is_telling, worktree_query
+from bot.reading.analyzer import terms, token_terms, tokens
+
+Keep = Callable[[Card], bool]
+
+CANDIDATES = 50
+SHOWN = 20
+PER_FILE = 0.2
+NAMED = 1.3
+_AGES = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))
+_BESIDE = 0.3
+"""What the implicit query counts beside words that were typed."""
+
+_LEAST_OF_BRANCH = 0.4
+_LEAST_TERMS = 2
+"""How much of a branch's name a thread has to hold, by rarity and in words, where nothing else speaks for it. On
+made-up branches of three projects 0.4 finds more than 0.5 and speaks no more often where there is no issue, which one
+word would."""
+
+_MAX_REASONS = 4
+_MAX_WORDS = 4
+_MAX_TEXT = 60
+_MAX_CHAIN = 10
+_LEAST_NAME = 6
+
+
+class RankedThread(NamedTuple):
+    """A thread, its rank's number (≥ 0) and the reasons for it in a few words each; they hold strangers' text."""
+
+    card: Card
+    score: float
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SmartSearchAnswer:
+    """What was found, best first, none where nothing is relevant; what it was ranked by, and what could not be used."""
+
+    hits: tuple[RankedThread, ...] = ()
+    used: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """What is known of one thread: its share of the best score, the terms and files that it shares, what names it."""
+
+    card: Card
+    base: float = 0.0
+    terms: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    is_named: bool = False
+    has_evidence: bool = False
+
+
+@dataclass(slots=True)
+class _Pool:
+    """The candidates by id, of those that may be shown."""
+
+    cards: Cards
+    keep: Keep | None
+    found: dict[CardId, _Candidate] = field(default_factory=dict)
+
+    def at(self, card: Card) -> _Candidate | None:
+        """The candidate of this thread, a new one where there is none; None where it may not be shown."""
+        if card.id not in self.found:
+            if self.keep is not None and not self.keep(card):
+                return None
+            self.found[card.id] = _Candidate(card)
+        return self.found[card.id]
+
+    def bring(self, ids: Iterable[CardId]) -> list[_Candidate]:
+        """The candidates of these threads, as far as they are known."""
+        known = self.cards.cards(ids)
+        return [one for card in known.values() if (one := self.at(card)) is not None]
+
+
+def smart(
+    words: str, checkout: Worktree, cards: Cards, now: datetime, *, limit: int = SHOWN, keep: Keep | None = None
+) -> SmartSearchAnswer:
+    """The threads about these words, or without words those about what the checkout says.
+
+    With words a hit holds half of them by rarity. Without, it has evidence: the branch or its commits name it, it names
+    a file that is worked on (and few others do), or it holds two words of the branch's name, and two fifths of it.
+    ``keep`` leaves threads out. Duplicates stand as the thread that they are duplicates of.
+    """
+    asked = dict.fromkeys(terms(words), 1.0)
+    signs = worktree_query(checkout)
+    pool = _Pool(cards, keep)
+    if asked:
+        _by_words(asked, signs, pool)
+    else:
+        _by_checkout(signs, pool)
+    _name(pool, signs, checkout.branch)
+    has_signs = bool(signs.weights or signs.tickets or signs.mentioned or signs.files)
+    _fold(pool)
+    text = f"{words} ; {signs.text}"
+    ranked = [
+        RankedThread(one.card, _score(one, now if has_signs else None), _why(one, text, now, has_signs=has_signs))
+        for one in pool.found.values()
+        if one.has_evidence
+    ]
+    return SmartSearchAnswer(
+        tuple(sorted(ranked, key=_best_first)[: max(0, limit)]), signs.used, _unused(checkout, signs)
+    )
+
+
+def recency(updated: datetime, now: datetime) -> float:
+    """1.5 for what changed in the last hour, 1.3 in the last day, 1.1 in the last week, else 1."""
+    return next((factor for age, factor in _AGES if now - updated <= age), 1.0)
+
+
+def plain(text: str) -> str:
+    """A path or a name on one line, and not too long for a reason."""
+    line = "".join(char if char.isprintable() else "?" for char in text)
+    return line if len(line) <= _MAX_TEXT else f"…{line[1 - _MAX_TEXT :]}"
+
+
+def reference(key: CardId) -> str:
+    """How a thread is named in a reason."""
+    return f"#{key}" if isinstance(key, int) else plain(key)
+
+
+def touches(files: Iterable[str]) -> str:
+    """The reason that a thread names these files, of which there is one at least."""
+    first, *more = files
+    return f"touches {plain(first)}" + (f" and {len(more)} more" if more else "")
+
+
+def written(text: str, found: Iterable[str]) -> list[str]:
+    """How these terms are written in a text, at most four, each once."""
+    forms: dict[str, str] = {}
+    for token in tokens(text):
+        for term in token_terms(token):
+            forms.setdefault(term, token.lower() if token.isalpha() else token)
+    return list(dict.fromkeys(plain(forms[term]) for term in found if term in forms))[:_MAX_WORDS]
+
+
+def _by_words(asked: Mapping[str, float], signs: WorktreeQuery, pool: _Pool) -> None:
+    named = {*signs.tickets, *signs.mentioned}
+    theirs = _files(signs.files, pool.cards)
+    found = pool.cards.search(asked, limit=CANDIDATES, keep=pool.keep, floor=LEAST_PART)
+    if named or theirs:
+        wanted = (named | theirs.keys()) - {one.card.id for one in found}
+        found += pool.cards.search(asked, limit=CANDIDATES, keep=lambda card: card.id in wanted, floor=LEAST_PART)
+    shares = _shares(found)
+    beside = _shares(_search(signs.weights, pool)) if signs.weights else {}
+    total = {one.card.id: shares[one.card.id] + _BESIDE * beside.get(one.card.id, 0.0) for one in found}
+    best = max(total.values(), default=1.0)
+    for one in found:
+        candidate = pool.at(one.card)
+        if candidate is not None:
+            candidate.base, candidate.terms, candidate.has_evidence = total[one.card.id] / best, one.terms, True
+            candidate.files = tuple(path for path, _ in theirs.get(one.card.id, ()))
+
+
+def _by_checkout(signs: WorktreeQuery, pool: _Pool) -> None:
+    if signs.weights:
+        found = _search(signs.weights, pool)
+        shares = _shares(found)
+        for one in found:
+            candidate = pool.at(one.card)
+            if candidate is not None:
+                candidate.base, candidate.terms = shares[one.card.id], one.terms
+    if len(signs.telling) >= _LEAST_TERMS:
+        for one in pool.cards.search(signs.telling, limit=CANDIDATES, keep=pool.keep, floor=_LEAST_OF_BRANCH):
+            candidate = pool.at(one.card)
+            if candidate is not None and len(one.terms) >= _LEAST_TERMS:
+                candidate.has_evidence = True
+                candidate.terms = tuple(dict.fromkeys((*one.terms, *candidate.terms)))
+    theirs = _files(signs.files, pool.cards)
+    for candidate in pool.bring(theirs):
+        files = theirs[candidate.card.id]
+        candidate.files = tuple(path for path, _ in files)
+        candidate.has_evidence |= any(tells for _, tells in files)
+    for candidate in pool.bring((*signs.tickets, *signs.mentioned)):
+        candidate.base, candidate.has_evidence = 1.0, True
+
+
+def _search(weights: Mapping[str, float], pool: _Pool) -> list[CardHit]:
+    return pool.cards.search(weights, limit=CANDIDATES, keep=pool.keep)
+
+
+def _shares(found: list[CardHit]) -> dict[CardId, float]:
+    best = max((one.score for one in found), default=0.0)
+    return {one.card.id: one.score / best if best > 0 else 0.0 for one in found}
+
+
+def _files(paths: Iterable[str], cards: Cards) -> dict[CardId, list[tuple[str, bool]]]:
+    """The threads that name any of these files: which, and whether that tells something."""
+    found: dict[CardId, list[tuple[str, bool]]] = {}
+    size = cards.size
+    for path in paths:
+        naming = cards.naming(path)
+        for key, written in naming.items():
+            tells = any(is_telling(path, one, len(naming), size) for one in written)
+            found.setdefault(key, []).append((path, tells))
+    return found
+
+
+def _name(pool: _Pool, signs: WorktreeQuery, branch: str) -> None:
+    """Note of each candidate whether the branch names it, or it the branch."""
+    for key, one in pool.found.items():
+        if key in signs.tickets:
+            one.is_named, one.named = True, (f"the branch names {reference(key)}",)
+        elif _holds(one.card, branch):
+            one.is_named, one.named = True, ("names the branch",)
+        elif key in signs.mentioned:
+            one.named = (f"a commit names {reference(key)}",)
+
+
+def _holds(card: Card, branch: str) -> bool:
+    """Whether the thread's text has the branch's name; a short word would be in many."""
+    if len(branch) < _LEAST_NAME or branch.isalpha():
+        return False
+    texts = (card.title, card.summary, card.ending.quote, *card.keywords, *(each.text for each in card.decisions))
+    return any(branch.casefold() in text.casefold() for text in texts)
+
+
+def _fold(pool: _Pool) -> None:
+    """Put duplicates in the place of the thread at the end of their chain, where that one may be shown."""
+    for key in [key for key, one in pool.found.items() if one.card.duplicate_of is not None and one.has_evidence]:
+        target = _canonical(pool.found[key].card, pool)
+        if target is None:
+            continue
+        one = pool.found.pop(key)
+        named = tuple(f"{reason}, a duplicate" if "#" in reason else f"its duplicate {reason}" for reason in one.named)
+        target.base = max(target.base, one.base)
+        target.terms = tuple(dict.fromkeys((*target.terms, *one.terms)))
+        target.files = tuple(dict.fromkeys((*target.files, *one.files)))
+        target.named = tuple(dict.fromkeys((*target.named, *named)))
+        target.is_named |= one.is_named
+        target.has_evidence = True
+
+
+def _canonical(card: Card, pool: _Pool) -> _Candidate | None:
+    walked = [card.id]
+    while card.duplicate_of is not None and card.duplicate_of not in walked and len(walked) <= _MAX_CHAIN:
+        known = pool.cards.cards([card.duplicate_of])
+        if card.duplicate_of not in known:
+            break
+        card = known[card.duplicate_of]
+        walked.append(card.id)
+    return pool.at(card) if len(walked) > 1 and card.duplicate_of not in walked else None
+
+
+def _score(one: _Candidate, now: datetime | None) -> float:
+    """The rank's number; without signals (``now`` is None) that of the plain search."""
+    if now is None:
+        return one.base
+    score = one.base * recency(one.card.updated_at, now) + PER_FILE * len(one.files)
+    return score * NAMED if one.is_named else score
+
+
+def _best_first(one: RankedThread) -> tuple[float, float, bool, CardId]:
+    return -one.score, -one.card.updated_at.timestamp(), isinstance(one.card.id, str), one.card.id
+
+
+def _why(one: _Candidate, text: str, now: datetime, *, has_signs: bool) -> tuple[str, ...]:
+    told = [*one.named[:2]]
+    if one.files:
+        told.append(touches(one.files))
+    if words := written(text, one.terms):
+        told.append(f"both speak of {', '.join(words)}")
+    if has_signs and recency(one.card.updated_at, now) > 1:
+        told.append(_changed(now - one.card.updated_at))
+    return tuple(told[:_MAX_REASONS])
+
+
+def _changed(age: timedelta) -> str:
+    if age <= timedelta(hours=1):
+        return "changed in the last hour"
+    return "changed in the last day" if age <= timedelta(days=1) else "changed in the last week"
+
+
+def _unused(checkout: Worktree, signs: WorktreeQuery) -> tuple[str, ...]:
+    says_nothing = checkout.branch and not signs.telling and not signs.tickets
+    more = ("branch: its name has no telling word",) if says_nothing else ()
+    return (*checkout.unused, *more)

@@ -1,0 +1,125 @@
+"""A thread's conversation within a budget: all of it, or the messages that tell most."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bot.comment.clean_text import cut
+from bot.comment.prompt import visible
+from bot.domain.thread import Thread
+from bot.questions.views import row_stamp
+from bot.reading.endings.decisions import decisions
+from bot.reading.endings.outcome import outcome
+
+OPENING_SHARE, LONGEST_SHARE = 0.35, 0.4
+"""Parts of the budget for the opening text and for any one comment, where not all of it fits."""
+
+_COSTS = 120
+"""Characters of JSON around a message's text, at most."""
+
+_LEAST = 100
+Message = dict[str, Any]
+
+
+class ConversationPart(NamedTuple):
+    """Messages in order of time, and how many were left out."""
+
+    messages: list[Message]
+    omitted: int
+
+
+def conversation(thread: Thread, chars: int) -> ConversationPart:
+    """The whole conversation where it fits into so many characters.
+
+    Else the opening text, the messages that state how the thread ended and what was decided, then the newest ones;
+    long ones are cut.
+    """
+    said = [_message(thread.author, thread.role, row_stamp(thread.created_at), thread.body)]
+    said += [_message(one.author, one.role, row_stamp(one.created_at), one.text) for one in thread.comments]
+    if sum(map(_costs, said)) <= chars:
+        return ConversationPart(said, 0)
+    kept = dict(_chosen(thread, said, chars))
+    return ConversationPart([kept[place] for place in sorted(kept)], len(said) - len(kept))
+
+
+def _message(author: str, role: str, at: str, text: str) -> Message:
+    return {"author": plain(author), "role": plain(role), "at": at, "text": plain(text).strip(), "cut": False}
+
+
+def _costs(message: Message) -> int:
+    return len(json.dumps(message["text"], ensure_ascii=False)) + _COSTS
+
+
+def _chosen(thread: Thread, said: Sequence[Message], chars: int) -> Iterator[tuple[int, Message]]:
+    room = chars
+    for place in _order(thread, len(said)):
+        share = OPENING_SHARE if place == 0 else LONGEST_SHARE
+        short = _shortened(said[place], min(room, int(chars * share)) - _COSTS)
+        if short is None:
+            return
+        room -= _costs(short)
+        yield place, short
+
+
+def _order(thread: Thread, count: int) -> Iterator[int]:
+    """The places of the messages, what tells most first; the opening text is 0."""
+    told = [outcome(thread).comment, *(one.comment for one in decisions(thread))]
+    telling = [place + 1 for place in told if place is not None]
+    yield from dict.fromkeys([0, *telling, *range(count - 1, 0, -1)])
+
+
+def _shortened(message: Message, room: int) -> Message | None:
+    """The message with at most so many characters; None where that would be too few to be of use."""
+    if len(message["text"]) <= room:
+        return message
+    return message | {"text": cut(message["text"], room), "cut": True} if room >= _LEAST else None
+
+
+# Text as a reader gets it: nothing hidden in it, no more than can be read, and nobody posing as somebody else.
+
+
+MOST = 100_000
+"""Characters of an answer, of its data and of its text each."""
+
+INDENT = "    "
+"""Before each line that other people wrote: no line that is indented so far is one of ours."""
+
+_LEFT_OUT = "left out, for the answer would be too long: narrow the search, or ask for fewer"
+
+
+def plain(value: Any) -> Any:
+    """The same with every text in it as a person sees it: no comments of HTML, nothing invisible or turned around."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def indented(text: str) -> str:
+    """The text with each of its lines indented."""
+    lines = (line.rstrip() for line in visible(text).strip().split("\n"))
+    return "".join(f"{INDENT}{line}\n" if line else "\n" for line in lines)
+
+
+def bounded(data: dict[str, Any], most: int = MOST) -> dict[str, Any]:
+    """The same within so many characters of JSON: of its longest list the last are left out, which is noted."""
+    dropped = 0
+    lists = {name: value for name, value in data.items() if isinstance(value, list) and name != "notes"}
+    sizes = {name: [_size(each) for each in value] for name, value in lists.items()}
+    room = most - _size(data) - len(_LEFT_OUT) - 20
+    kept = {name: list(value) for name, value in lists.items()}
+    while room < 0 and any(sizes.values()):
+        longest = max(sizes, key=lambda name: sum(sizes[name]))
+        room += sizes[longest].pop() + 2
+        kept[longest].pop()
+        dropped += 1
+    if not dropped:
+        return data
+    return data | kept | {"notes": [*data.get("notes", []), f"{dropped} {_LEFT_OUT}"]}
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False))

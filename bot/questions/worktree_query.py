@@ -1,0 +1,187 @@
+"""A checkout as a query that nobody typed: weighted words, the threads that it names, and files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bot.domain.card import Worktree
+from bot.reading.analyzer import terms
+
+MESSAGES = 3
+"""Commit messages that are used, of those that are known."""
+
+MAX_FILES = 100
+
+_WORDS = 1.0
+_OWNER = 0.3
+_SUBJECT = 0.4
+_INHERITED = 0.1
+_KIND = 0.05
+"""What a word counts: of the branch; of the first part of its name, which may be a person's; of a commit's subject; of
+a commit's that the branch began at; of the project and its language, which every thread is about."""
+
+_MAX_WORDS = 24
+_MAX_BRANCH = 200
+_MAX_TICKETS = 8
+_PREFIXES = (
+    "bug bugfix build chore ci dependabot dev develop docs doc feat feature features fix fixes fixed bugs hotfix"
+    " improvement misc perf refactor release revert style task test tests topic user users wip"
+)
+_EMPTY = (
+    "add added adds allow attempt branch change changes clean cleanup code commit debug experiment final first fixing"
+    " handle improve initial into issue issues make merge minor more move new patch poc pr pull remove review rework"
+    " small some spike start stuff support temp testing tmp try tweak update updates use using work working"
+)
+_KINDS = frozenset(_PREFIXES.split())
+_GENERIC = frozenset(terms(f"{_PREFIXES} {_EMPTY}".replace(" ", " . ")))
+"""Terms that say that something is done, and not to what."""
+
+_RELEASES = frozenset({"release", "releases", "version", "v", "rc", "python", "py", "node", "milestone", "sprint"})
+_TOKEN = re.compile(r"[^\W\d_]+|\d+|[/#]|[-_.]+|[^\w]", re.ASCII)
+_NAMES_TICKET = frozenset(
+    {"#", "bug", "bugs", "fix", "fixes", "gh", "hotfix", "issue", "issues", "pr", "pull", "ticket", "feature", "feat"}
+)
+_CALENDAR = range(1990, 2100)
+_EVERYWHERE = frozenset(
+    {"__init__.py", "cargo.toml", "changelog.md", "go.mod", "index.html", "index.js", "index.ts", "license", "main.py"}
+    | {"makefile", "mod.rs", "package-lock.json", "package.json", "pyproject.toml", "readme.md", "setup.py"}
+)
+_FEW = 5
+"""Threads that may name a file before it tells as little as a README; a twentieth of all where that is more."""
+
+_SHARE = 0.05
+_SEPARATOR = re.compile(r"[/\-_.#]+")
+_BRANCH_SUBJECT = re.compile(r"Merge |Revert |(?:fixup|squash|amend)! ")
+_MAY_REFER = re.compile(r"#[0-9]|gh-|/issues/|/pull/", re.IGNORECASE)
+_SCOPE = re.compile(r"[a-z]{2,12}(?:\([^)\n]{1,40}\))?!?: ")
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeQuery:
+    """What a checkout asks for.
+
+    ``weights``: the terms to look for, and what each counts (> 0); ``telling`` those of the branch's name alone.
+    ``tickets`` are the numbers that the branch names, ``mentioned`` those in the messages of its own commits.
+    ``files`` are the paths that somebody works on, those that changed since the last commit first. ``text`` has the
+    words as they are written; ``used`` says what of the checkout this was made of.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    telling: Mapping[str, float] = field(default_factory=dict)
+    tickets: tuple[int, ...] = ()
+    mentioned: tuple[int, ...] = ()
+    files: tuple[str, ...] = ()
+    text: str = ""
+    used: tuple[str, ...] = ()
+
+
+def worktree_query(checkout: Worktree) -> WorktreeQuery:
+    """The query of a checkout; empty for an empty one.
+
+    The newest commits of a main branch are somebody's last work and not what is worked on now: they count little, and
+    what they name is not asked for.
+    """
+    branch = checkout.branch[:_MAX_BRANCH]
+    tickets = ticket_numbers(branch)
+    about = set(terms(_spaced(f"{checkout.project} {checkout.language}")))
+    telling = {term: weight for term, weight in _branch_terms(branch) if term not in about}
+    messages = [text for text in checkout.messages if not _BRANCH_SUBJECT.match(text)][:MESSAGES]
+    subjects = [_SCOPE.sub("", text.partition("\n")[0], count=1)[:_MAX_BRANCH] for text in messages]
+    weights = dict.fromkeys(about, _KIND)
+    for term in _told(" ; ".join(subjects)):
+        weights.setdefault(term, _SUBJECT if checkout.is_own else _INHERITED)
+    weights |= telling
+    mentioned = _mentioned(messages) if checkout.is_own else ()
+    changed = (*checkout.modified, *checkout.staged, *(checkout.recent if checkout.is_own else ()))
+    return WorktreeQuery(
+        weights=dict(list(weights.items())[-2 * _MAX_WORDS :]),
+        telling=telling,
+        tickets=tickets,
+        mentioned=tuple(number for number in mentioned if number not in tickets),
+        files=tuple(dict.fromkeys(changed))[:MAX_FILES],
+        text=" ; ".join([_spaced(branch), *subjects]),
+        used=tuple(_used(checkout, messages)),
+    )
+
+
+def ticket_numbers(branch: str) -> tuple[int, ...]:
+    """The numbers of issues in a branch's name, in order: ``fix/42-timeout``, ``gh-42``, ``issue_42``, ``#42``.
+
+    A number counts after a word that names a ticket, and at the beginning of a part between slashes. Versions
+    (``release-2.3``), dates and years, and numbers of other trackers (``ABC-12``) are none.
+    """
+    tokens = _TOKEN.findall(branch[:_MAX_BRANCH])
+    found: dict[int, None] = {}
+    for at, token in enumerate(tokens):
+        if token.isdecimal() and not token.startswith("0") and len(token) <= 9 and _is_ticket(tokens, at):
+            found[int(token)] = None
+    return tuple(found)[:_MAX_TICKETS]
+
+
+def is_telling(path: str, written: str, count: int, size: int) -> bool:
+    """Whether it says something that a thread names this file, as ``count`` of ``size`` threads do, in these words."""
+    is_everywhere = path.rpartition("/")[2].casefold() in _EVERYWHERE
+    is_bare = "/" not in path or "/" not in written.replace("\\", "/").strip("/")
+    return count <= max(_FEW, size * _SHARE) and not (is_everywhere and is_bare)
+
+
+def _is_ticket(tokens: list[str], at: int) -> bool:
+    behind = "".join(tokens[at + 1 : at + 3])
+    if (
+        (behind[:1] == "." and (behind[1:].isdigit() or behind[1:] in ("", "x")))
+        or (behind[:1] in ("-", "_", "/") and behind[1:].isdigit())
+        or behind[:1].isalpha()
+    ):
+        return False  # a version, a date, "2fa"
+    before = [token for token in tokens[:at] if token not in ("-", "_")]
+    last = before[-1].lower() if before else ""
+    if last in _NAMES_TICKET and tokens[at - 1].lower() in (last, "-", "_", "#"):
+        return True
+    if before and last != "/":
+        return False
+    folder = before[-2].lower() if len(before) > 1 else ""
+    if folder.isdigit() or folder in _RELEASES:
+        return False
+    return int(tokens[at]) not in _CALENDAR or folder in _KINDS | _NAMES_TICKET
+
+
+def _branch_terms(branch: str) -> Iterator[tuple[str, float]]:
+    """The telling words of a branch, each once, and what each counts. Numbers are no words."""
+    first, slash, rest = branch.partition("/")
+    is_name = bool(slash) and first.lower() not in _KINDS and not _SEPARATOR.search(first)
+    counted = dict.fromkeys(_told(first), _OWNER) if is_name else {}
+    counted |= dict.fromkeys(_told(_spaced(rest if is_name else branch)), _WORDS)
+    yield from list(counted.items())[:_MAX_WORDS]
+
+
+def _told(text: str) -> list[str]:
+    return [term for term in dict.fromkeys(terms(text)) if term not in _GENERIC and not term.isdigit()][:_MAX_WORDS]
+
+
+def _spaced(name: str) -> str:
+    return _SEPARATOR.sub(" ", name)
+
+
+def _mentioned(messages: Iterable[str]) -> tuple[int, ...]:
+    told = [text for text in messages if _MAY_REFER.search(text)]
+    if not told:
+        return ()
+    from bot.reading.references import find_references  # it reads Markdown: most searches begin without it
+
+    found = (each for text in told for each in find_references(text) if each.owner is None and each.kind is None)
+    return tuple(dict.fromkeys(each.number for each in found))[:_MAX_TICKETS]
+
+
+def _used(checkout: Worktree, messages: list[str]) -> Iterator[str]:
+    if checkout.branch:
+        yield f"branch {checkout.branch}"
+    counts = ((len(checkout.modified), "modified file"), (len(checkout.staged), "staged file"))
+    for count, noun in ((len(messages), "commit message"), *counts):
+        if count:
+            yield f"{count} {noun}{'s' * (count > 1)}"
+    if checkout.is_own and checkout.recent:
+        yield f"{len(checkout.recent)} file{'s' * (len(checkout.recent) > 1)} of the last commits"
+    if checkout.project or checkout.language:
+        yield "project " + " ".join(filter(None, (checkout.project, checkout.language and f"({checkout.language})")))

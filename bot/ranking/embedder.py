@@ -1,0 +1,278 @@
+"""Optional embeddings: texts → vectors of signed bytes, by an ONNX model that lies in a folder.
+
+The only importer of onnxruntime and tokenizers, which are needed only where a model is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bot.errors import UserError, WorldError
+
+MODEL_FILES = (
+    "model.onnx",
+    "model_int8.onnx",
+    "model_quantized.onnx",
+    "onnx/model_int8.onnx",
+    "onnx/model_quantized.onnx",
+)
+"""Where the model may be in its folder; the first that exists is taken."""
+
+TOKENIZER_FILE = "tokenizer.json"
+MANIFEST_FILE = "model.sha256"
+"""Optional, as `sha256sum` writes it: the hashes that model and tokenizer must have."""
+
+IMAGE_FOLDER = Path("/models")
+"""Where the image keeps the model that it was built with."""
+
+MAX_TOKENS = 128
+"""What all-MiniLM-L6-v2 was trained on. Twice as many take over twice the time, and tell no better what is alike."""
+
+MAX_CHARACTERS = 8192
+"""Read of a text: 128 tokens of prose are 750 characters, of hexadecimal digits and spaces a few thousand."""
+
+MAX_DIMENSIONS = 1024
+MAX_MODEL_BYTES = 512 * 1024 * 1024
+MAX_TOKENIZER_BYTES = 64 * 1024 * 1024
+MAX_MANIFEST_BYTES = 64 * 1024
+THREADS = 2
+
+_RECIPE = b"mean of 128 tokens of prose, 8192 characters, signed bytes: 2"
+"""Part of the fingerprint: to be changed whenever the same model would give a thread other vectors."""
+
+_LEAVE_OUT = "or leave the setting semantic.model empty"
+_HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)
+_PROBE = "why does the build fail"
+
+Run = Callable[[list[int]], NDArray[np.float32]]
+
+
+class EmbeddingsUnavailable(WorldError):
+    """There are no embeddings. One line that names the cause and the remedy; search by words goes on without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxEmbedder:
+    """An opened model. Vectors are comparable only between embedders of one ``fingerprint`` (16 hexadecimal digits)."""
+
+    dimensions: int
+    fingerprint: str
+    _tokenizer: Any = field(repr=False)
+    _run: Run = field(repr=False)
+
+    def encode(self, texts: Sequence[str], tick: Callable[[int], None] = lambda _: None) -> list[bytes]:
+        """For each text a vector of ``dimensions`` signed bytes, for cosines; ``tick`` gets 1 after each.
+
+        The mean of the model's vectors of the first 128 tokens, scaled so that its largest part is ±127: lengths are
+        of no use to a cosine. A text without a token has the zero vector. A text's vector does not depend on the texts
+        beside it. Raises EmbeddingsUnavailable when the model fails.
+        """
+        # One at a time: a quantised model takes the scale of its activations from the whole batch
+        # (https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html), so that neighbours would change the bytes.
+        vectors = []
+        for text in texts:
+            vectors.append(self._encode(text))
+            tick(1)
+        return vectors
+
+    def _encode(self, text: str) -> bytes:
+        tokens = _token_ids(self._tokenizer, text)
+        if not tokens:
+            return bytes(self.dimensions)
+        mean = _mean(self._run(tokens))
+        if len(mean) != self.dimensions:
+            raise EmbeddingsUnavailable(f"the model's vectors change their length; use another model, {_LEAVE_OUT}")
+        return quantised(mean)
+
+
+def model_folder(named: str, workspace: Path) -> Path:
+    """The folder that the setting ``semantic.model`` names: below ``workspace``, or the image's.
+
+    A model is parsed by native code, so a path that leads elsewhere, by a link too, is a UserError.
+    """
+    root = IMAGE_FOLDER if Path(named).is_relative_to(IMAGE_FOLDER) else workspace
+    try:
+        folder = (workspace / named).resolve()
+        inside = folder.is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError):  # a circle of links, or characters that no path has
+        inside = False
+    if not named or not inside:
+        raise UserError(f"semantic.model must be a folder below the workspace or {IMAGE_FOLDER}, not {named!a}")
+    return folder
+
+
+def open_embedder(folder: Path) -> OnnxEmbedder:
+    """The model in ``folder``: the first of `MODEL_FILES`, and `TOKENIZER_FILE`; `MANIFEST_FILE` is held against both.
+
+    Raises EmbeddingsUnavailable with one line for everything that is missing, damaged or of another kind.
+    """
+    os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # since 1.29 it reports to its makers without this
+    try:
+        import onnxruntime
+        import tokenizers
+    except ImportError:
+        raise EmbeddingsUnavailable(
+            f"embeddings need onnxruntime and tokenizers: install the extra semantic of Precedent, {_LEAVE_OUT}"
+        ) from None
+    model_path, model, tokenizer = _read_folder(folder)
+    read = _open_tokenizer(tokenizers, tokenizer, folder / TOKENIZER_FILE)
+    run = _open_model(onnxruntime, model, model_path)
+    dimensions = len(_mean(run(_token_ids(read, _PROBE) or [0])))
+    if not 1 <= dimensions <= MAX_DIMENSIONS:
+        raise EmbeddingsUnavailable(
+            f"{model_path}: vectors of {dimensions} numbers, at most {MAX_DIMENSIONS} can be used; use a smaller model"
+        )
+    return OnnxEmbedder(dimensions, _fingerprint(model, tokenizer), read, run)
+
+
+def quantised(vector: NDArray[np.float32]) -> bytes:
+    """``vector`` as signed bytes, its largest part as ±127; the zero vector stays zero. The length is lost."""
+    largest = float(np.abs(vector).max(initial=0.0))
+    if largest == 0.0:
+        return bytes(len(vector))
+    return np.rint(vector.astype(np.float64) * (127.0 / largest)).astype(np.int8).tobytes()
+
+
+def _mean(states: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Mean pooling over the attention mask, frame included (https://arxiv.org/abs/1908.10084, section 3).
+
+    Nothing is padded, so that the mask is all ones and the mean is over all tokens.
+    """
+    mean: NDArray[np.float32] = states.mean(axis=0, dtype=np.float64).astype(np.float32)
+    if not np.isfinite(mean).all():
+        raise EmbeddingsUnavailable(f"the model gives no finite numbers; fetch it anew, {_LEAVE_OUT}")
+    return mean
+
+
+def _fingerprint(model: bytes, tokenizer: bytes) -> str:
+    parts = b"".join(hashlib.sha256(part).digest() for part in (_RECIPE, model, tokenizer))
+    return hashlib.sha256(parts).hexdigest()[:16]
+
+
+def _read_folder(folder: Path) -> tuple[Path, bytes, bytes]:
+    """The path of the model, its content, and that of the tokenizer."""
+    if not folder.is_dir():
+        raise EmbeddingsUnavailable(f"{folder}: no such folder; put the model there, {_LEAVE_OUT}")
+    found = [folder / name for name in MODEL_FILES if (folder / name).exists()]
+    if not found:
+        raise EmbeddingsUnavailable(f"{folder}: no {MODEL_FILES[0]}; put the model there, {_LEAVE_OUT}")
+    if not (folder / TOKENIZER_FILE).exists():
+        raise EmbeddingsUnavailable(f"{folder}: no {TOKENIZER_FILE}; put that of the model there, {_LEAVE_OUT}")
+    model = _read(found[0], MAX_MODEL_BYTES)
+    tokenizer = _read(folder / TOKENIZER_FILE, MAX_TOKENIZER_BYTES)
+    _check_manifest(folder, {found[0].relative_to(folder).as_posix(): model, TOKENIZER_FILE: tokenizer})
+    return found[0], model, tokenizer
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        if not path.is_file():
+            raise EmbeddingsUnavailable(f"{path}: not a file; put the model's there, {_LEAVE_OUT}")
+        if path.stat().st_size > limit:
+            raise EmbeddingsUnavailable(f"{path}: larger than {limit >> 10:,} KB; use a smaller model")
+        return path.read_bytes()
+    except OSError as error:
+        raise EmbeddingsUnavailable(f"{path}: cannot be read ({error.strerror}); mend that, {_LEAVE_OUT}") from None
+
+
+def _check_manifest(folder: Path, contents: dict[str, bytes]) -> None:
+    path = folder / MANIFEST_FILE
+    if not path.exists():
+        return
+    lines = _read(path, MAX_MANIFEST_BYTES).decode("utf-8", "replace").splitlines()
+    listed = {match[2].removeprefix("./"): match[1] for match in map(_HASH_LINE.fullmatch, lines) if match}
+    for name, content in contents.items():
+        if name not in listed:
+            raise EmbeddingsUnavailable(f"{path}: does not list {name}; write it anew with sha256sum, or remove it")
+        if hashlib.sha256(content).hexdigest() != listed[name]:
+            raise EmbeddingsUnavailable(f"{folder / name}: not what {MANIFEST_FILE} says it is; fetch the model anew")
+
+
+def _open_tokenizer(tokenizers: Any, content: bytes, path: Path) -> Any:
+    """The tokenizer, without padding, cut at `MAX_TOKENS`, and blind to control tokens that a text spells out."""
+    try:
+        opened = tokenizers.Tokenizer.from_buffer(content)
+        opened.no_padding()
+        opened.enable_truncation(MAX_TOKENS)
+        opened.encode_special_tokens = True
+    except Exception as error:
+        raise EmbeddingsUnavailable(f"{path}: damaged ({_first_line(error)}); fetch the model anew") from error
+    return opened
+
+
+def _token_ids(tokenizer: Any, text: str) -> list[int]:
+    """At most `MAX_TOKENS` ids with those that frame the text; none when the text itself has no token."""
+    kept = text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode("utf-8")
+    try:
+        encoding = tokenizer.encode(kept)
+    except Exception as error:
+        raise EmbeddingsUnavailable(
+            f"the model's {TOKENIZER_FILE} fails ({_first_line(error)}); use another model, {_LEAVE_OUT}"
+        ) from error
+    return list(encoding.ids) if 0 in encoding.special_tokens_mask else []
+
+
+def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
+    """What turns token ids into one vector for each; raises EmbeddingsUnavailable if ``content`` is no such model."""
+    onnxruntime.set_default_logger_severity(4)
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
+    options.use_deterministic_compute = True
+    options.enable_mem_pattern = False  # every length of text would get a plan of its own
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 4
+    # Weights in a second file would escape hash and fingerprint: let it be looked for where no file can be.
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path / "none"))
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=0)
+        inputs = {each.name: each.type for each in session.get_inputs()}
+        outputs = {each.name: (each.type, len(each.shape)) for each in session.get_outputs()}
+    except Exception as error:
+        raise EmbeddingsUnavailable(f"{path}: not a usable model ({_first_line(error)}); fetch it anew") from error
+    output = _checked_output(inputs, outputs, path)
+
+    def run(tokens: list[int]) -> NDArray[np.float32]:
+        ids = np.asarray([tokens], dtype=np.int64)
+        values = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        try:
+            (states,) = session.run([output], {name: values[name] for name in inputs})
+        except Exception as error:
+            raise EmbeddingsUnavailable(
+                f"{path}: fails on a text ({_first_line(error)}); check that {TOKENIZER_FILE} belongs to it"
+            ) from error
+        if states.ndim != 3 or states.shape[:2] != ids.shape:
+            raise EmbeddingsUnavailable(f"{path}: does not give one vector for each token; use another model")
+        found: NDArray[np.float32] = states[0]
+        return found
+
+    return run
+
+
+def _checked_output(inputs: dict[str, str], outputs: dict[str, tuple[str, int]], path: Path) -> str:
+    """The name of the output that holds a vector for each token, by types and number of axes."""
+    needed, known = {"input_ids", "attention_mask"}, {"input_ids", "attention_mask", "token_type_ids"}
+    if not needed <= inputs.keys() <= known or set(inputs.values()) != {"tensor(int64)"}:
+        shown = ", ".join(f"{name} {kind}" for name, kind in inputs.items())
+        raise EmbeddingsUnavailable(
+            f"{path}: takes {_first_line(shown)} instead of input_ids and attention_mask; use another model"
+        )
+    found = [name for name, (kind, axes) in outputs.items() if kind == "tensor(float)" and axes == 3]
+    if not found:
+        raise EmbeddingsUnavailable(f"{path}: has no output with a vector for each token; use another model")
+    return found[0]
+
+
+def _first_line(error: object) -> str:
+    """What a library says, as one short line of printable ASCII."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return ascii(lines[0])[1:-1][:120]

@@ -1,0 +1,197 @@
+"""Older issues that say the same as the question: they tell how much it matters, and nothing about what answers it."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from math import log, log1p
+
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import ThreadId
+from bot.ranking.features import RankingQuery, order_features, title_terms
+from bot.ranking.weights import RankingWeights
+
+COPY_LENGTH = 0.1
+"""A copy has the question's words in its title, and a length that differs by no more than this in its logarithm."""
+
+COPY_SCORE = 0.9
+"""And at least this share of the best score of all hits."""
+
+OUTAGE = timedelta(days=2)
+OUTAGE_SCORE = 0.5
+OUTAGE_WRITERS = 2
+"""Reports of an outage are the issues of the last two days that are open and have half of the best score, when several
+people wrote them. On 1,653 issues of the development data that changes next to nothing: outages are rare."""
+
+
+def near_duplicates(hits: Sequence[Hit], asked: RankingQuery) -> frozenset[ThreadId]:
+    """The copies of the question among the hits, and what others report of an outage while it lasts."""
+    best = max((hit.score for hit in hits), default=0.0)
+    copies = [hit for hit in hits if hit.score >= COPY_SCORE * best and _is_copy(hit.entry, asked)]
+    reports = [hit for hit in hits if hit.score >= OUTAGE_SCORE * best and _is_news(hit.entry, asked)]
+    writers = {hit.entry.author for hit in reports} - {asked.author}
+    found = [*copies, *reports] if len(writers) >= OUTAGE_WRITERS else copies
+    return frozenset(hit.entry.id for hit in found)
+
+
+def _is_copy(entry: IndexEntry, asked: RankingQuery) -> bool:
+    is_as_long = abs(log1p(entry.length) - log1p(asked.length)) <= COPY_LENGTH
+    return is_as_long and title_terms(entry.title) == asked.title
+
+
+def _is_news(entry: IndexEntry, asked: RankingQuery) -> bool:
+    """Whether it was opened shortly before the question, and was still open then."""
+    return entry.closed_since(asked.at) is None and asked.at - entry.created_at <= OUTAGE
+
+
+# Hits of the index → candidates in order, and how sure one may be of each, in 0..1, the same everywhere.
+
+
+LEAST_TERMS = 3
+"""Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
+
+LEAST_SHARE = 1e-4
+"""Of a share the logarithm counts; what was found by vectors alone has none."""
+
+CIRCUMSTANCES = frozenset({"open", "age", "closed"})
+"""Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A thread that may be shown, as one of the hits found it.
+
+    ``found_as`` is the duplicate that was found in its stead, else its own id; ``folded`` names all threads that count
+    for it. ``score`` is in log-odds against the other candidates, ``features`` what it is made of; ``likeness`` is the
+    part of it that has nothing to do with the candidate's age and state. ``confidence`` is the probability that it is
+    worth showing, ``evidence`` what that is made of.
+    """
+
+    entry: IndexEntry
+    hit: Hit
+    score: float
+    likeness: float
+    features: Mapping[str, float]
+    folded: tuple[ThreadId, ...]
+    confidence: float = 0.0
+    similarity: float = 0.0
+    evidence: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def found_as(self) -> ThreadId:
+        return self.hit.entry.id
+
+
+@dataclass(frozen=True, slots=True)
+class RankedCandidates:
+    """All candidates, best first, with what is needed to tell how sure one may be of each.
+
+    ``scores`` are those of all hits but ``echoes``, ascending: echoes say the same as the question, and others are
+    judged as if there were none.
+    """
+
+    candidates: tuple[Candidate, ...]
+    asked: RankingQuery
+    model: RankingWeights
+    scores: tuple[float, ...] = ()
+    echoes: frozenset[ThreadId] = frozenset()
+
+    def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
+        """The candidate with its confidence and similarity. ``signals`` are those of the text."""
+        evidence = self._evidence(candidate, signals)
+        confidence = self.model.probability(evidence)
+        similarity = self.model.similarity(confidence)
+        return replace(candidate, confidence=confidence, similarity=similarity, evidence=evidence)
+
+    def _evidence(self, candidate: Candidate, signals: Mapping[str, float]) -> dict[str, float]:
+        """The features of `bot.ranking.weights.CONFIDENCE`.
+
+        ``share`` is the logarithm of that of the query's weight; ``place`` is 1 for the hit with the highest score,
+        1/2 for the next, and so on; ``semantic`` is the cosine of the texts by a downloaded model, where there is one.
+        ``signals``: `titles` (`bot.ranking.features.titles_covered`), `errors`, ln(1 + words by three in lines about a
+        failure), `same_error`, that an error is the same, and `same_failure`, that a file beside it is the same too.
+        Neither the age of a candidate nor its state has a part in it.
+        """
+        hit = candidate.hit
+        evidence = {
+            "share": log(max(LEAST_SHARE, hit.share)),
+            "place": 1 / (1 + len(self.scores) - bisect_right(self.scores, hit.score)),
+            **signals,
+        }
+        return evidence | ({"semantic": hit.near["semantic"]} if "semantic" in hit.near else {})
+
+
+def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Best first. ThreadComments go to the higher score for terms, then to the older thread, then to the smaller id."""
+    return sorted(candidates, key=_place)
+
+
+def surest_first(candidate: Candidate) -> tuple[float, float, float, datetime, int, str]:
+    """The key that puts the most similar first; linked as in `in_order`."""
+    return -candidate.confidence, *_place(candidate)
+
+
+def _place(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
+    key = candidate.entry.id
+    number, name = (key, "") if isinstance(key, int) else (sys.maxsize, key)
+    return -candidate.score, -candidate.hit.score, candidate.entry.created_at, number, name
+
+
+def rank_candidates(
+    hits: Sequence[Hit], canonical: Mapping[ThreadId, IndexEntry], asked: RankingQuery, model: RankingWeights
+) -> RankedCandidates:
+    """One candidate for each thread; a duplicate counts for the thread that ``canonical`` names for it."""
+    best = max((hit.score for hit in hits), default=0.0)
+    groups: dict[ThreadId, list[Candidate]] = {}
+    for hit in hits:
+        features = order_features(hit, asked, best)
+        weighed = {name: weight * features[name] for name, weight in model.order.items() if name in features}
+        likeness = sum([part for name, part in weighed.items() if name not in CIRCUMSTANCES])
+        entry = canonical.get(hit.entry.id, hit.entry)
+        found = Candidate(entry, hit, sum(weighed.values()), likeness, features, (hit.entry.id,))
+        groups.setdefault(entry.id, []).append(found)
+    again = near_duplicates(hits, asked)
+    return RankedCandidates(
+        tuple(in_order(map(_folded, groups.values()))),
+        replace(asked, repeats=max(0, len(again) - 1)),
+        model,
+        scores=tuple(sorted(hit.score for hit in hits if hit.entry.id not in again)),
+        echoes=again,
+    )
+
+
+def _folded(group: Sequence[Candidate]) -> Candidate:
+    """The most alike of the candidates for one thread, in the place of the best of them."""
+    if len(group) == 1:
+        return group[0]
+    alike = min(group, key=lambda one: (-one.likeness, *_place(one)))
+    return replace(alike, score=max(one.score for one in group), folded=tuple(one.found_as for one in group))
+
+
+# How far issues take part that nobody stands behind but a stranger, so that no flood of them becomes an answer.
+
+
+AMONG_CANDIDATES, READ_UNVOUCHED = 5, 1
+"""How many lone issues of one account are candidates, and how many of these are read."""
+
+
+def few_of_each_unknown_author(moment: datetime, most: int) -> Callable[[IndexEntry], bool]:
+    """What lets in, of the issues of one account that were lone at this moment, the first ``most`` it is asked about.
+
+    Lone is an issue on which no other person took part, and whose author is not known in the repository
+    (`bot.index.document`). All others are let in.
+    """
+    met: Counter[str] = Counter()
+
+    def is_let_in(entry: IndexEntry) -> bool:
+        if not entry.is_lone_at(moment):
+            return True
+        account = entry.author.casefold()
+        met[account] += 1
+        return met[account] <= most
+
+    return is_let_in

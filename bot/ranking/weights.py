@@ -1,0 +1,195 @@
+"""The learned numbers: how candidates are ordered, how sure one may be of a hit, and from where on it is shown.
+
+`ranking.json` beside this module holds the shipped ones; a repository that has learned its own keeps them on its branch
+in the same form. All of it is data from outside: what is not as described is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+FORMAT = 2
+LARGEST = 1_000.0
+"""No weight is larger."""
+
+TINY = 1e-9
+_STEP = 1e-4
+SHOWN_FROM = 0.65
+"""The similarity that the cut is mapped to, whatever the repository."""
+
+ORDER = (
+    *("text", "trained", "trained_title", "semantic", "semantic_title"),
+    *("open", "age", "closed", "length", "duplicates"),
+    *("title_found", "title_covered", "title_overlap", "length_ratio", "same_author"),
+)
+"""What the order of candidates is made of; `bot.ranking.features` says how each is measured."""
+
+MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
+"""The models of a ranking."""
+
+CONFIDENCE = ("titles", "share", "place", "errors", "same_error", "same_failure", "semantic")
+"""What the confidence in a hit is made of; `bot.ranking.order` says how each is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingWeights:
+    """``order``: weight of each feature in the score of a candidate, in log-odds against the other candidates.
+
+    ``confidence`` and ``intercept``: a logistic model of the probability that somebody who reads both threads calls the
+    hit useful. ``cut``: the confidence, in 0..1, that stands at a similarity of 0.65.
+    """
+
+    order: Mapping[str, float]
+    confidence: Mapping[str, float]
+    intercept: float
+    cut: float
+
+    def probability(self, evidence: Mapping[str, float]) -> float:
+        """The confidence that these features give, in 0..1; what is missing counts as 0."""
+        weighed = sum(weight * evidence.get(name, 0.0) for name, weight in self.confidence.items())
+        return _probability(self.intercept + weighed)
+
+    def similarity(self, confidence: float) -> float:
+        """A confidence in 0..1 as a similarity in 0..1: the log-odds of both differ by a constant."""
+        return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(SHOWN_FROM))
+
+    def with_cut(self, cut: float) -> RankingWeights:
+        """The same with the cut at this confidence, held within 0.001 to 0.999."""
+        return replace(self, cut=min(0.999, max(0.001, cut)))
+
+
+@dataclass(frozen=True, slots=True)
+class RankingModels:
+    """A model for each kind of memory: with vectors that it trained, by words alone, with those of a text model too.
+
+    ``provenance``: what the numbers were learned from, as plain values.
+    """
+
+    with_vectors: RankingWeights
+    by_words: RankingWeights
+    with_text_model: RankingWeights
+    provenance: Mapping[str, object] = field(default_factory=dict)
+
+    def model(self, arms: Collection[str]) -> RankingWeights:
+        """The model for texts that have vectors of these arms."""
+        return getattr(self, kind_of(arms))  # type: ignore[no-any-return]
+
+    def with_model(self, arms: Collection[str], model: RankingWeights) -> RankingModels:
+        """The same with another model for texts that have vectors of these arms."""
+        changed: dict[str, Any] = {kind_of(arms): model}
+        return replace(self, **changed)
+
+
+def kind_of(arms: Collection[str]) -> str:
+    """Which of a ranking's models is for texts that have vectors of these arms."""
+    return "with_text_model" if "semantic" in arms else "with_vectors" if arms else "by_words"
+
+
+def parse(fields: Any) -> RankingModels:
+    """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds.
+
+    Of one in the first format the orders are taken: its confidence was that people would link a hit, and is no more.
+    """
+    if not isinstance(fields, dict) or fields.get("format") not in (1, FORMAT):
+        raise ValueError("not a ranking of this format")
+    provenance = fields.get("provenance", {})
+    if not isinstance(provenance, dict):
+        raise ValueError("provenance: not an object")
+    if fields["format"] == 1:
+        return _of_first_format(fields, provenance)
+    return RankingModels(**{kind: _model(fields, kind) for kind in MODEL_NAMES}, provenance=provenance)
+
+
+def _of_first_format(fields: Mapping[str, Any], provenance: Mapping[str, object]) -> RankingModels:
+    vectors, words = (_weights(_section(fields, kind), "order", ORDER) for kind in ("with_vectors", "by_words"))
+    ours, learned = shipped(), {key: value for key, value in provenance.items() if key == "order"}
+    return RankingModels(
+        with_vectors=replace(ours.with_vectors, order=vectors),
+        by_words=replace(ours.by_words, order=words),
+        with_text_model=replace(ours.with_text_model, order=vectors),
+        provenance={**ours.provenance, **learned},
+    )
+
+
+def ranking_fields(ranking: RankingModels) -> dict[str, object]:
+    """The inverse of `parse`: weights rounded to 4 digits and held within what it takes, zeros left out."""
+    return {
+        "format": FORMAT,
+        "provenance": dict(ranking.provenance),
+        **{kind: _model_fields(getattr(ranking, kind)) for kind in MODEL_NAMES},
+    }
+
+
+@cache
+def shipped() -> RankingModels:
+    """The numbers that come with this version."""
+    return parse(json.loads(Path(__file__).with_name("ranking.json").read_text(encoding="utf-8")))
+
+
+def _model(fields: Mapping[str, Any], name: str) -> RankingWeights:
+    section = _section(fields, name)
+    cut = _number(section.get("cut"), f"{name}.cut")
+    if not 0 < cut < 1:
+        raise ValueError(f"{name}.cut: {cut} is not between 0 and 1")
+    return RankingWeights(
+        order=_weights(section, "order", ORDER),
+        confidence=_weights(section, "confidence", CONFIDENCE),
+        intercept=_number(section.get("intercept"), f"{name}.intercept"),
+        cut=cut,
+    )
+
+
+def _section(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = fields.get(name)
+    if not isinstance(section, dict):
+        raise ValueError(f"{name}: not an object")
+    return section
+
+
+def _model_fields(model: RankingWeights) -> dict[str, object]:
+    return {
+        "order": _without_zeros(model.order),
+        "confidence": _without_zeros(model.confidence),
+        "intercept": _rounded(model.intercept),
+        "cut": min(1 - _STEP, max(_STEP, _rounded(model.cut))),
+    }
+
+
+def _weights(fields: Mapping[str, Any], section: str, known: tuple[str, ...]) -> dict[str, float]:
+    given = fields.get(section)
+    if not isinstance(given, dict):
+        raise ValueError(f"{section}: not an object")
+    unknown = sorted(given.keys() - set(known))
+    if unknown:
+        raise ValueError(f"{section}: no feature is called {unknown[0]!r:.60}")
+    return {name: _number(given[name], f"{section}.{name}") for name in known if name in given}
+
+
+def _number(value: object, name: str) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= LARGEST:  # type: ignore[arg-type]  # nor is NaN
+        raise ValueError(f"{name}: not a number from -{LARGEST:,.0f} to {LARGEST:,.0f}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _without_zeros(weights: Mapping[str, float]) -> dict[str, float]:
+    return {name: rounded for name, weight in weights.items() if (rounded := _rounded(weight))}
+
+
+def _rounded(value: float) -> float:
+    return round(max(-LARGEST, min(LARGEST, value)), 4)
+
+
+def _log_odds(probability: float) -> float:
+    held = min(1 - TINY, max(TINY, probability))
+    return log(held / (1 - held))
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + exp(-max(-LARGEST / 2, min(LARGEST / 2, log_odds))))

@@ -1,0 +1,145 @@
+"""The conversations of a thread: messages that follow one another, none half an hour after the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal, Protocol
+
+from bot.domain.card import number_of
+from bot.domain.thread import Kind, Message, OutcomeKind, Thread, ThreadId
+from bot.reading.endings.outcome import CLOSING_PULL, outcome
+
+Speaker = Literal["you", "human"]
+
+GAP = timedelta(minutes=30)
+"""A message that comes so long after the one before it, or longer, begins another conversation."""
+
+TALKED_IN = frozenset({Kind.ISSUE, Kind.PULL, Kind.SESSION})
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation. ``speaker`` is ``you`` for the agent's own; ``at`` is in UTC."""
+
+    speaker: Speaker
+    name: str
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages of one thread, oldest first, at least one. ``ending`` says how the thread ended, "" while it is open."""
+
+    thread: ThreadId
+    kind: Kind
+    title: str
+    turns: tuple[Turn, ...]
+    ending: str = ""
+
+    @property
+    def start(self) -> datetime:
+        return self.turns[0].at
+
+    @property
+    def end(self) -> datetime:
+        return self.turns[-1].at
+
+
+@dataclass(frozen=True, slots=True)
+class ShownConversation:
+    """A conversation as it is to be shown. ``turns`` are those that are told in full, and the newest ones.
+
+    ``relative`` is the day on which it ended, as seen from now. A summary tells no turn in full.
+    """
+
+    conversation: Conversation
+    turns: tuple[Turn, ...]
+    relative: str
+    is_summary: bool = False
+
+    @property
+    def omitted(self) -> int:
+        """Messages that are left out of one that is told in full."""
+        return 0 if self.is_summary else len(self.conversation.turns) - len(self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHistory:
+    """What is shown of the conversations of a scope, newest first. ``omitted``: how many are not shown at all.
+
+    ``is_continuation``: the newest ended less than half an hour ago. ``zone`` is that of clock and calendar.
+    """
+
+    is_continuation: bool
+    shown: tuple[ShownConversation, ...]
+    omitted: int
+    zone: tzinfo
+
+
+class Form(Protocol):
+    """How a history is written down: in pieces whose lengths add up to at least that of the whole."""
+
+    @property
+    def between(self) -> str:
+        """What stands between two conversations, and between two messages."""
+        ...
+
+    def frame(self, is_continuation: bool, omitted: int, /) -> tuple[str, str]:
+        """What stands before and after all conversations; ``omitted`` of them are not shown."""
+        ...
+
+    def edges(self, shown: ShownConversation, omitted: int, /) -> tuple[str, str]:
+        """What stands before and after the messages of a conversation, ``omitted`` of which are not shown; of a
+        summary all there is. The messages that are shown make no difference to it."""
+        ...
+
+    def message(self, conversation: Conversation, turn: Turn, /) -> str: ...
+
+
+def conversations(thread: Thread, me: Collection[str], since: datetime, now: datetime) -> tuple[Conversation, ...]:
+    """The conversations of the thread that ended from ``since`` to ``now``, oldest first; nothing from after ``now``.
+
+    ``me`` holds the agent's own logins, case folded; of a session what a bot says is the agent's too. Pages are no
+    conversations.
+    """
+    if thread.kind not in TALKED_IN or thread.created_at > now:
+        return ()
+    then = thread if thread.revised_at <= now else thread.as_of(now)
+    found = [turns for turns in _parted(_turns(then, me)) if turns[-1].at >= since]
+    ending = _ending(then) if found else ""
+    return tuple(Conversation(then.id, then.kind, then.title, tuple(turns), ending) for turns in found)
+
+
+def _turns(thread: Thread, me: Collection[str]) -> list[Turn]:
+    opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
+    turns = [_turn(message, thread.kind, me) for message in (opening, *thread.comments)]
+    return sorted(turns, key=lambda turn: turn.at)
+
+
+def _turn(message: Message, kind: Kind, me: Collection[str]) -> Turn:
+    is_own = message.author.casefold() in me or (kind is Kind.SESSION and message.is_bot)
+    return Turn("you" if is_own else "human", message.author, message.created_at.astimezone(UTC), message.text)
+
+
+def _parted(turns: list[Turn]) -> list[list[Turn]]:
+    parts: list[list[Turn]] = []
+    for turn in turns:
+        if parts and turn.at - parts[-1][-1].at < GAP:
+            parts[-1].append(turn)
+        else:
+            parts.append([turn])
+    return parts
+
+
+def _ending(thread: Thread) -> str:
+    """How a closed thread ended, as far as its own texts and events can tell: a number may be that of an issue."""
+    if not thread.is_closed:
+        return ""
+    ending = outcome(thread)
+    is_told = ending.kind is not OutcomeKind.UNKNOWN and (
+        number_of(ending.fix) is None or CLOSING_PULL in ending.evidence
+    )
+    return ending.kind.value if is_told else "closed"

@@ -1,0 +1,161 @@
+"""The ids of pages (``docs:docs/setup.md``, ``wiki:Home``, ``releases:v2.3.0``), and the addresses they stand for."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from bot.domain.thread import ThreadId
+from bot.reading.markdown import Line, heading_lines, read, readable, sentences
+
+DOCS, WIKI, RELEASES = SOURCES = ("docs", "wiki", "releases")
+"""Where pages come from; each is the first part of the ids of its pages."""
+
+LONGEST = 200
+"""Characters of an id that a record keeps."""
+
+
+def page_key(source: str, name: str) -> str | None:
+    """The id of a page: a file's path, a wiki page's name or a release's tag. None where no id could hold the name."""
+    key = f"{source}:{name}"
+    return key if name and len(key) <= LONGEST and name.isprintable() else None
+
+
+def source_of(key: ThreadId) -> str | None:
+    """Where the page of this id comes from, None when it is not the id of a page."""
+    source, colon, name = key.partition(":") if isinstance(key, str) else ("", "", "")
+    return source if colon and name and source in SOURCES else None
+
+
+def page_url(key: ThreadId, server: str, repo: str | None, anchor: str = "") -> str:
+    """The address of a page, or of its section, on a server such as ``https://github.com``; empty without ``repo``.
+
+    The sections of releases have no address of their own.
+    """
+    source = source_of(key)
+    if source is None or not repo:
+        return ""
+    name = quote(str(key).partition(":")[2], safe="/" if source == DOCS else "")
+    place = {DOCS: "blob/HEAD", WIKI: "wiki", RELEASES: "releases/tag"}[source]
+    fragment = f"#{quote(anchor, safe='')}" if anchor and source != RELEASES else ""
+    return f"{server}/{repo}/{place}/{name}{fragment}"
+
+
+# A page as its sections, each with the anchor that GitHub gives to its heading.
+
+
+MAX_SECTIONS = 1_000
+MAX_EXCERPT = 280
+"""Longest excerpt, in characters."""
+
+_CELL = " | "
+"""What stands between two cells of a table."""
+
+_KEPT = frozenset({"Nd", "Nl", "Pc"})
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(?:(?!---[ \t]*(?:\n|\Z)).*\n)*---[ \t]*(?:\n|\Z)")
+_NAMED = re.compile(r"^title[ \t]*:[ \t]*([^\n]{1,300})$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownSection:
+    """The Markdown between a heading and the next one, whatever their levels.
+
+    ``path`` holds the headings above it and its own, outermost first: empty for what stands before the first heading.
+    ``anchor`` is the fragment of its address, empty there too.
+    """
+
+    path: tuple[str, ...]
+    anchor: str
+    text: str
+
+
+def sections(markdown: str) -> tuple[MarkdownSection, ...]:
+    """The sections of a page in order, those without a heading and a text left out; at most MAX_SECTIONS.
+
+    Headings in code, quotes, lists and HTML are none. YAML at the beginning of the page is not read.
+    """
+    text = _without_front_matter(readable(markdown))
+    lines, found = text.split("\n"), heading_lines(text)[:MAX_SECTIONS]
+    ends = [*(heading.first for heading in found), len(lines)]
+    first = MarkdownSection((), "", "\n".join(lines[: ends[0]]).strip())
+    made = [first] if first.text else []
+    for path, anchor, heading, end in zip(_paths(found), _anchors(found), found, ends[1:], strict=True):
+        made.append(MarkdownSection(path, anchor, "\n".join(lines[heading.after : end]).strip()))
+    return tuple(made)
+
+
+def page_title(markdown: str) -> str:
+    """What a page calls itself, in its first heading or in YAML before it; empty where it does neither."""
+    text = readable(markdown)
+    front = _FRONT_MATTER.match(text)
+    named = _NAMED.search(front[0]) if front else None
+    first = next(iter(heading_lines(_without_front_matter(text))), None)
+    if first is not None and first.level == 1 and first.text:
+        return " ".join(first.text.split())
+    return named[1].strip().strip("\"'") if named else ""
+
+
+def first_sentences(section: MarkdownSection, limit: int = MAX_EXCERPT) -> str:
+    """How the section begins: whole sentences of its prose up to ``limit`` characters, or one that is cut and ends
+    in ``…``; of a section without prose, its first line of code."""
+    document = read(section.text)
+    paragraphs = [paragraph for paragraph in document.prose if _CELL not in paragraph] or list(document.prose)
+    told = ""
+    for sentence in (sentence for paragraph in paragraphs[:5] for sentence in sentences(paragraph)):
+        longer = f"{told} {sentence}".strip()
+        if len(longer) > limit:
+            return told or _cut(longer, limit)
+        told = longer
+    return told or _cut(next((" ".join(code.split()) for code in document.code), ""), limit)
+
+
+def anchor_of(heading: str) -> str:
+    """The fragment that GitHub makes of a heading's text: lower case, only word characters and hyphens.
+
+    https://github.com/gjtorikian/html-pipeline (its table of contents) and https://github.com/Flet/github-slugger,
+    whose cases were taken from the site.
+    """
+    return "".join("-" if char == " " else char for char in heading.lower() if _is_kept(char))
+
+
+def _is_kept(char: str) -> bool:
+    kind = unicodedata.category(char)
+    return char in " -" or kind[0] in "LM" or kind in _KEPT
+
+
+def _anchors(headings: Iterable[Line]) -> list[str]:
+    """The anchors of these headings: each that was given before gets the next free number."""
+    times: dict[str, int] = {}
+    made = []
+    for heading in headings:
+        base = anchor = anchor_of(heading.text)
+        while anchor in times:
+            times[base] += 1
+            anchor = f"{base}-{times[base]}"
+        times[anchor] = 0
+        made.append(anchor)
+    return made
+
+
+def _paths(headings: Iterable[Line]) -> list[tuple[str, ...]]:
+    above: list[Line] = []
+    made = []
+    for heading in headings:
+        above = [*(one for one in above if one.level < heading.level), heading]
+        made.append(tuple(" ".join(one.text.split()) for one in above))
+    return made
+
+
+def _without_front_matter(text: str) -> str:
+    front = _FRONT_MATTER.match(text)
+    return text[front.end() :] if front else text
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    return f"{head[: head.rfind(' ')] if ' ' in head[limit // 2 :] else head}…"

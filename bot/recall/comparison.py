@@ -1,0 +1,193 @@
+"""A question beside older texts: what they share, and what of it few other threads have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice, pairwise
+from typing import NamedTuple
+
+from bot.domain.thread import Thread
+from bot.ranking.features import RankingQuery
+from bot.reading.analyzer import body_terms, terms
+from bot.reading.signals import without_addresses
+from bot.recall.library import Library
+from bot.recall.reasons import SharedSignals, opening, said, shared_signals
+
+ALIKE = 0.6
+"""The share of the words of two titles that both have, from which on the texts below them may be the same."""
+
+TITLE = 0
+"""The line of an opening text that is never taken for a form."""
+
+MAX_GROUPS = 200
+"""Of so many signals and runs of words the index is asked how many threads hold them; what comes after is common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the question shares with an older text, without what many threads have.
+
+    ``errors`` counts the words by three that stand side by side in lines about a failure. ``text`` is the question's,
+    without the lines that many threads have as the older one does. ``words`` are the terms of the older text, ``said``
+    those that its prose or code has. ``is_same``: both texts are the same, nearly word for word.
+    """
+
+    shared: SharedSignals
+    errors: int
+    text: str
+    words: frozenset[str]
+    said: frozenset[str]
+    is_same: bool
+
+
+def _is_alike(ours: frozenset[str], theirs: frozenset[str]) -> bool:
+    """Whether two titles hardly differ: of two copies of a form the title alone tells what each is about."""
+    return len(ours & theirs) >= ALIKE * len(ours | theirs)
+
+
+def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, library: Library) -> Iterator[Comparison]:
+    """The question beside each of these threads.
+
+    A line, a path or a name is in many threads where many hold all of its words: so build logs, forms, licences and
+    macros are told from what two people really met, by lists that were read for the question anyway.
+    """
+    ours = opening(thread)
+    our_lines, theirs = read_lines(ours.text), [opening(other) for other in others]
+    their_lines = [read_lines(one.text) for one in theirs]
+    shared = [shared_signals(ours, one) for one in theirs]
+    runs = [shared_runs(our_lines, lines) for lines in their_lines]
+
+    def known(group: frozenset[str]) -> frozenset[str]:
+        return group.intersection(asked.rarity)
+
+    groups = chain(chain.from_iterable(one.words() for one in shared), (run.terms for one in runs for run in one))
+    wanted = islice(filter(None, dict.fromkeys(map(known, groups))), MAX_GROUPS)
+    held_by = library.held_by(wanted, before=asked.at)
+
+    def is_specific(group: frozenset[str]) -> bool:
+        return held_by.get(known(group), asked.few + 1) <= asked.few
+
+    for other, both, lines, alike in zip(others, shared, their_lines, runs, strict=True):
+        specific = [run for run in alike if is_specific(run.terms)]
+        common = {run.line.place for run in alike if run.is_most and run not in specific}
+        yield Comparison(
+            both.only(is_specific),
+            len(threes(run for run in specific if run.line.fails)),
+            without_lines(ours.text, common - {TITLE}),
+            frozenset((*terms(other.title), *body_terms(other.body))),
+            frozenset((*terms(said(other.title)), *body_terms(said(other.body)))),
+            is_same(our_lines, lines)
+            and 2 * len(threes(specific)) >= len(our_lines.any)
+            and _is_alike(asked.title, frozenset(terms(other.title))),
+        )
+
+
+# Words that stand side by side in two texts: an error that both quote, or a build log, a form, a licence.
+
+
+LEAST_RUN = 3
+"""Words side by side that both texts have to hold: two are found in any two texts."""
+
+SAME, LEAST_SAME = 0.8, 12
+"""Two texts are the same that have so large a part of their words by three in common, and so many of them."""
+
+MAX_LINE = 300
+"""Characters of a line that are compared."""
+
+_WORD = re.compile(r"[^\W\d]{2,}")
+_NUMBER = re.compile(r"0x[0-9a-f]+", re.ASCII)
+_FAILS = re.compile(
+    r"error|exception|fail|panic|fatal|abort|assert|segfault|segmentation|denied|refused|invalid|mismatch|undefined"
+    r"|unresolved|unexpected|cannot|can't|could not|not found|no such|traceback|warning"
+)
+
+Words = tuple[str, ...]
+
+
+class TextLine(NamedTuple):
+    """A line by its words in small letters, without numbers and addresses; ``place`` is its number in the text.
+
+    ``fails``: it speaks of a failure.
+    """
+
+    place: int
+    words: Words
+    fails: bool
+
+
+class SharedRun(NamedTuple):
+    """Words that one of our lines has in the order in which a line of the other text has them, at least three.
+
+    ``terms`` are those by which the index knows them.
+    """
+
+    line: TextLine
+    words: Words
+    terms: frozenset[str]
+
+    @property
+    def is_most(self) -> bool:
+        """Whether there is little else in the line."""
+        return 2 * len(self.words) >= len(self.line.words)
+
+
+@dataclass(frozen=True)
+class TextLines:
+    """The lines of a text, and what stands side by side in them: in those that speak of a failure, and in all."""
+
+    lines: Sequence[TextLine]
+    failing: frozenset[Words] = field(repr=False)
+    any: frozenset[Words] = field(repr=False)
+
+
+def read_lines(text: str) -> TextLines:
+    """The lines of a text that have three words and more. Linear in its length."""
+    lines = list(_lines(text.lower()))
+    failing = frozenset(three for line in lines if line.fails for three in _threes(line.words))
+    return TextLines(lines, failing, failing.union(three for line in lines for three in _threes(line.words)))
+
+
+def shared_runs(ours: TextLines, theirs: TextLines) -> list[SharedRun]:
+    """What our lines have in common with theirs; those about a failure only with those about a failure."""
+    return [run for line in ours.lines for run in _runs(line, theirs.failing if line.fails else theirs.any)]
+
+
+def is_same(ours: TextLines, theirs: TextLines) -> bool:
+    """Whether two texts are the same, nearly word for word, and not too short to tell."""
+    both = ours.any & theirs.any
+    return len(both) >= max(LEAST_SAME, SAME * len(ours.any | theirs.any))
+
+
+def threes(runs: Iterable[SharedRun]) -> set[Words]:
+    """All words by three that stand side by side in these."""
+    return {three for run in runs for three in _threes(run.words)}
+
+
+def without_lines(text: str, places: Collection[int]) -> str:
+    """The text without the lines at these places."""
+    if not places:
+        return text
+    return "\n".join(line for place, line in enumerate(text.split("\n")) if place not in places)
+
+
+def _lines(lowered: str) -> Iterator[TextLine]:
+    for place, line in enumerate(lowered.split("\n")):
+        text = _NUMBER.sub(" ", without_addresses(line[:MAX_LINE]))
+        words = tuple(_WORD.findall(text))
+        if len(words) >= LEAST_RUN:
+            yield TextLine(place, words, bool(_FAILS.search(text)))
+
+
+def _threes(words: Words) -> Iterator[Words]:
+    return zip(words, words[1:], words[2:], strict=False)
+
+
+def _runs(line: TextLine, theirs: frozenset[Words]) -> Iterator[SharedRun]:
+    """The longest parts of a line of which all neighbours stand side by side in the other text too."""
+    breaks = [-1, *(at for at, three in enumerate(_threes(line.words)) if three not in theirs), len(line.words) - 2]
+    for before, after in pairwise(breaks):
+        if after - before > 1:
+            words = line.words[before + 1 : after + LEAST_RUN - 1]
+            yield SharedRun(line, words, frozenset(terms(" ".join(words))))

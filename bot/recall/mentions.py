@@ -1,0 +1,229 @@
+"""Which of the files that a thread names are worth a reader's look."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from bot.domain.answer import Earlier, Mention
+from bot.domain.thread import Kind, Reference, RepositoryAddress, Thread, ThreadId
+from bot.reading.analyzer import terms
+from bot.reading.digest import digest as read_digest
+from bot.reading.endings.outcome import FLIP, SLACK, outcome
+from bot.reading.markdown import without_pasted
+from bot.reading.references import find_references, find_title_references
+from bot.reading.requests import recall_question, without_commands
+from bot.recall.condense import condense
+from bot.recall.library import Library, threads
+
+_BUILT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
+_ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]|~[\\/]|\.\.[\\/]", re.ASCII)
+_BETWEEN = re.compile(r"[\\/]+")
+
+
+def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
+    """The files that somebody may have to open, each once, those of the repository first, else in the order given.
+
+    What a build or a run leaves behind is left out. Of two names for one file (``cookie.py``, ``auth/cookie.py``) the
+    one with more folders stays, but a path of the repository rather than one on somebody's machine.
+    """
+    written = [path for path in dict.fromkeys(paths) if not _BUILT.search(path)]
+    kept = [path for path in written if not any(_is_better(other, path) for other in written)]
+    return tuple(sorted(kept, key=lambda path: bool(_ON_A_MACHINE.match(path))))
+
+
+def _is_better(other: str, path: str) -> bool:
+    """Whether both may be the same file and ``other`` is the name to show."""
+    ours, theirs = _folders(path), _folders(other)
+    if ours == theirs:
+        return False
+    shorter, longer = sorted((ours, theirs), key=len)
+    if longer[-len(shorter) :] != shorter:
+        return False
+    if len(shorter) > 1 and _ON_A_MACHINE.match(path) and not _ON_A_MACHINE.match(other):
+        return True
+    is_worse_place = len(shorter) > 1 and bool(_ON_A_MACHINE.match(other)) and not _ON_A_MACHINE.match(path)
+    return theirs == longer and not is_worse_place
+
+
+def _folders(path: str) -> list[str]:
+    return [part for part in _BETWEEN.split(path) if part not in ("", ".", "..")]
+
+
+# The issues that a thread points at, with what memory knows of them.
+
+
+MAX_CHAIN = 10
+MAX_LISTED = 10
+MAX_ELSEWHERE = 5
+SHORT = 240
+"""Characters of a summary that are shown in full, whatever stands in it."""
+
+NO_RECORD = "no record of this issue"
+
+
+def referenced(thread: Thread, place: RepositoryAddress) -> list[int]:
+    """Numbers of this repository that the thread points at, in order of mention, each once, itself left out."""
+    local = [r.number for r in _pointed_at(thread, place) if r.owner is None and r.number != thread.id]
+    return list(dict.fromkeys(local))
+
+
+def _written(thread: Thread, place: RepositoryAddress) -> list[int]:
+    """The numbers that people wrote themselves: those beside quotations and pasted output."""
+    comments = tuple(replace(one, text=without_pasted(one.text)) for one in thread.comments)
+    own = replace(thread, title=without_pasted(thread.title), body=without_pasted(thread.body), comments=comments)
+    return referenced(own, place)
+
+
+def mentioned_elsewhere(thread: Thread, place: RepositoryAddress) -> tuple[str, ...]:
+    """The first threads of other repositories that it points at, ``owner/repo#5``, in order of mention, each once.
+
+    Nothing but their names is known: what stands there is not for everybody who reads here.
+    """
+    names: dict[str, str] = {}
+    for reference in _pointed_at(thread, place):
+        if reference.owner is not None:
+            name = f"{reference.owner}/{reference.repo}#{reference.number}"
+            names.setdefault(name.lower(), name)
+    return tuple(names.values())[:MAX_ELSEWHERE]
+
+
+def _pointed_at(thread: Thread, place: RepositoryAddress) -> list[Reference]:
+    """Everything on GitHub that the thread points at: in its title, its text, and what people said, but not to us.
+
+    What a comment with a question to us points at is told in the reply to it, and in no other comment of ours.
+    """
+    number = thread.id if isinstance(thread.id, int) else None
+    found = find_title_references(thread.title, repo=place.repo, number=number, hosts=place.hosts)
+    found += _in_text(thread.body, place, number)
+    for comment in thread.comments:
+        pointed_at = [] if comment.is_bot else _in_text(comment.text, place, number)
+        if pointed_at and not (comment.updated_at is None and recall_question(comment.text, place.recall_phrases)):
+            found += pointed_at
+    return [reference for reference in found if reference.kind is None]
+
+
+def _in_text(text: str, place: RepositoryAddress, number: int | None) -> list[Reference]:
+    return find_references(without_commands(text), repo=place.repo, number=number, hosts=place.hosts)
+
+
+def numbers_in(text: str, place: RepositoryAddress) -> tuple[int, ...]:
+    """The issues and pull requests of this repository that a text points at, in order of mention, each once."""
+    found = (each.number for each in _in_text(text, place, None) if each.owner is None and each.kind is None)
+    return tuple(dict.fromkeys(found))
+
+
+def canonical_chain(
+    start: ThreadId, library: Library, before: datetime | None, repo: str | None = None
+) -> list[ThreadId]:
+    """The duplicates from ``start`` to the thread that they are duplicates of, ``start`` first.
+
+    A cycle ends the walk at the last thread that was new; so does a thread that memory does not hold.
+    """
+    chain = [start]
+    while len(chain) <= MAX_CHAIN:
+        thread = threads(library, chain[-1:], before).get(chain[-1])
+        target = read_digest(thread, repo=repo).duplicate_of if thread else None
+        if target is None or target in chain or not threads(library, [target], before):
+            break
+        chain.append(target)
+    return chain
+
+
+def find_mentions(
+    thread: Thread, place: RepositoryAddress, library: Library, before: datetime | None, limits: tuple[int, int]
+) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
+    """The first references in full and the others by title. ``limits``: how many in full, characters for each.
+
+    That there is no record is said of the first ones only: for the others nobody looked outside memory. Nor is it said
+    of a number that stands in pasted output alone, as it may be one of another repository.
+    """
+    most, chars = limits
+    question = Counter(terms(f"{thread.title}\n{thread.body}"))
+    full: dict[ThreadId, Mention] = {}
+    listed: dict[ThreadId, Mention] = {}
+    for place_in_text, number in enumerate(referenced(thread, place)[: most + MAX_LISTED]):
+        mention = _mention(number, library, before, question, chars, place.repo)
+        is_later = isinstance(thread.id, int) and number > thread.id
+        if mention.id in (thread.id, *full, *listed):
+            continue
+        if mention.missing and (is_later or place_in_text >= most or number not in _written(thread, place)):
+            continue
+        if mention.missing or sum(not m.missing for m in full.values()) < most:
+            full[mention.id] = mention
+        else:
+            listed[mention.id] = _by_title(mention)
+    return tuple(full.values()), tuple(listed.values())
+
+
+def _by_title(m: Mention) -> Mention:
+    return Mention(
+        id=m.id,
+        title=m.title,
+        state=m.state,
+        kind=m.kind,
+        draft=m.draft,
+        merged_at=m.merged_at,
+        outcome=m.outcome,
+        chain=m.chain,
+    )
+
+
+def _mention(
+    number: ThreadId,
+    library: Library,
+    before: datetime | None,
+    question: Counter[str],
+    chars: int,
+    repo: str | None,
+) -> Mention:
+    chain = canonical_chain(number, library, before, repo)
+    thread = threads(library, chain[-1:], before).get(chain[-1])
+    if thread is None:
+        return Mention(id=number, missing=NO_RECORD)
+    digest = read_digest(thread, repo=repo)
+    summary = digest.summary
+    return Mention(
+        id=thread.id,
+        title=thread.title,
+        state=thread.state,
+        state_reason=thread.state_reason,
+        kind=thread.kind,
+        draft=thread.draft,
+        merged_at=thread.merged_at,
+        created_at=thread.created_at,
+        closed_at=thread.closed_at,
+        outcome=digest.outcome,
+        summary=summary,
+        decisions=digest.decisions,
+        files=telling_files(digest.files),
+        conversation=() if _tells_all(summary, thread) else condense(thread, question, chars),
+        chain=tuple(chain[:-1]),
+        earlier=earlier_ending(thread, repo),
+    )
+
+
+def _tells_all(summary: str, thread: Thread) -> bool:
+    """Whether the conversation has nothing beyond the summary, which is shown anyway."""
+    return not thread.comments and len(summary) <= SHORT and " ".join(thread.body.split()) == " ".join(summary.split())
+
+
+# How an issue that is open again had ended before.
+
+
+def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:
+    """The ending that was taken back when the issue was reopened; None for what is closed or was never closed.
+
+    Nothing counts that was said long after the closing: it led to the reopening and would speak against the ending.
+    What was reopened within minutes had not ended.
+    """
+    flips = thread.flips
+    if thread.is_closed or thread.kind is not Kind.ISSUE or len(flips) < 2:
+        return None
+    closed_at, reopened_at = flips[-2:]
+    if reopened_at - closed_at <= FLIP:
+        return None
+    return Earlier(closed_at, reopened_at, outcome(thread.as_of(closed_at + SLACK), repo))

@@ -1,0 +1,337 @@
+"""What people say in a text, in prose and in code, apart from what their machines add to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from itertools import islice
+
+from bot.domain.thread import Thread
+from bot.reading.analyzer import stretch, terms, token_terms, tokens
+from bot.reading.signals import Signals, find_identifiers, normalise_error, read_signals, without_addresses
+from bot.reading.word_lists import COMMON_WORDS
+from bot.recall.mentions import telling_files
+
+_MACHINE_LINE = re.compile(
+    r"[ \t>]*(?:#?\d{1,4}:?[ \t]+(?:0x[0-9a-f]|- |\w+(?:::|\.)\w)|at (?:\S+ ?[:(]|/)|File \"|make(?:\[\d+\])?: "
+    r"|[^ \n]{0,200} recipe for target|note: (?:run with|the compiler|we would appreciate))",
+    re.ASCII,
+)
+"""How lines of stack traces and of make begin, and a compiler's request to report its failure."""
+
+_MACHINE = re.compile(
+    r"(?:task|thread) '[^'\n]{0,80}' (?:panicked|failed) at"
+    r"|(?<![\w/\\])(?:[A-Za-z]:)?[\w.@+~-]{0,80}(?:[/\\][\w.@+~-]{1,80}){2,40}(?::\d+)*"
+    r"|(?<![\w.-])[\w-]{1,80}\.[A-Za-z]{1,4}:\d+(?::\d+)*"
+    r"|\b[\w.-]{1,40}@[\w.-]{1,80}",
+    re.ASCII,
+)
+"""How a panic is told, paths, positions in files, prompts and addresses of mail."""
+
+
+def said(text: str) -> str:
+    """``text`` without stack frames, paths, positions, prompts and the output of make. Linear in its length."""
+    lines = without_addresses(text).split("\n")
+    return "\n".join(_MACHINE.sub(" ", line) for line in lines if not _MACHINE_LINE.match(line))
+
+
+# Why a thread was found, in a few plain words.
+
+
+MAX_REASONS = 3
+MAX_TERMS = 4
+LEAST_WORDS = 2
+"""One word alone says nothing: many texts have any word."""
+
+MAX_WORD = 40
+"""Longest word that is told, in characters: what is longer is generated."""
+
+LONG = 60
+"""Characters of an error of which the beginning is left out where it says only that it is one."""
+
+MAX_RAISED = 20
+LEAST_MESSAGE = 3
+"""Words of a panic's message: one of fewer is raised for any failure."""
+
+OPENING_WORDS = 4
+"""Words of a message that two texts have to begin it with: what follows in prose is no part of it."""
+
+NEAR = 24
+"""Characters before a constant that may tell that it is an error's."""
+
+_FAILURE_WORDS = """
+a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
+compiling completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing
+fails failure fatal fault for gcc has ignored in internal invocation is ld line link linker linking main make measured
+message multiple not npm of on panic panicked passed previous process program received result returned run see
+segfault segmentation sigabrt signal sigsegv skipped status stopping task terminated test tests the thread to uncaught
+unexpected unnamed use v waiting warning was with xcode
+"""
+_FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
+"""A line of these words says that something failed, and not what."""
+
+_PLAIN_WORDS = """
+already answer answers available bit branch broken builds check checkout contains default different directory document
+documents due empty exact exactly folder full general git github head higher home impossible internal left list longer
+lower main making many mark master maybe method methods missing move moved multiple name named names needed none null
+number numbers object objects option options parameter parameters part parts pass passed place places reached
+regression remove removed replace right second several side similar simple single size sizes small specific step steps
+string strings text thing things third times total type types unable unknown update updated useful valid value values
+various warn word words zero zeros
+"""
+_UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
+"""Words of any text about software: of two that have one nobody would say so."""
+
+_RAISED = re.compile(
+    r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
+    r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
+    re.ASCII,
+)
+"""``RelayBadGateway: upstream closed the connection``: a name as classes have it, and at least three words."""
+
+_PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
+_LEAD = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
+"""Where a compiler found an error, which it writes before saying what the error is."""
+
+_SEPARATOR = re.compile(r"[\\/]")
+_ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
+_CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
+_PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CALENDAR_WORDS = """
+january february march april may june july august september october november december
+monday tuesday wednesday thursday friday saturday sunday
+"""
+_CALENDAR = frozenset(_CALENDAR_WORDS.split())
+_POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
+_GENERATED = re.compile(
+    r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}|^(?:x86|i\d86|amd64|arm\w{0,4}|aarch64)(?:[_-]|$)", re.ASCII
+)
+"""Addresses, dates, mangled names, hashes, and what a program was built for."""
+
+_CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
+_LOOKS_FAILED = re.compile(
+    r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
+    r"|reject|throw|violat|warn",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
+_MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
+"""What the macros of build systems begin with: they stand in errors, and are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSignals:
+    """What two texts both hold: error lines (as the first one writes them), file paths, identifiers.
+
+    ``quoted`` has for an error line that the other writes in another way what both have, with … between.
+    """
+
+    errors: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    quoted: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def words(self) -> Iterator[frozenset[str]]:
+        """The analysed terms of each; of a path those of the file and the folder that it is in, as what comes before is
+        somebody's machine."""
+        return map(self._terms, (*self.errors, *self.files, *self.names))
+
+    def only(self, is_specific: Callable[[frozenset[str]], bool]) -> SharedSignals:
+        """Those whose terms are not in many threads."""
+
+        def kept(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(value for value in values if is_specific(self._terms(value)))
+
+        return replace(self, errors=kept(self.errors), files=kept(self.files), names=kept(self.names))
+
+    def _terms(self, value: str) -> frozenset[str]:
+        if value in self.files:
+            return frozenset(terms("/".join(_SEPARATOR.split(value)[-2:])))
+        return frozenset(terms(self.quoted.get(value, value)))
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningSignals:
+    """An opening text with its title, and the signals in it; errors by what the same errors of two people share."""
+
+    text: str
+    errors: Mapping[str, str]
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def opening(thread: Thread) -> OpeningSignals:
+    """What a thread tells when it is opened."""
+    text = f"{thread.title}\n{thread.body}"
+    signals = read_signals(text)
+    return OpeningSignals(text, _errors(signals, text), signals.files, find_identifiers(said(text)))
+
+
+def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignals:
+    """The signals that two opening texts share.
+
+    Error lines agree when they do with their numbers, paths and quoted names masked, or word for word where nothing
+    telling is left then. Lines that say no more than that something failed never agree.
+    """
+    same = {ours.errors[key]: line for key, line in theirs.errors.items() if key in ours.errors}
+    files, names = set(theirs.files), set(theirs.names)
+    return SharedSignals(
+        tuple(same),
+        tuple(path for path in ours.files if path in files),
+        tuple(name for name in ours.names if name in names),
+        {line: _common(line, other) for line, other in same.items()},
+    )
+
+
+def reasons(text: str, shared: SharedSignals, words: Mapping[str, bool], *, is_same: bool = False) -> tuple[str, ...]:
+    """What both name, strongest first: error lines, error codes and types, files, identifiers, then words.
+
+    ``text`` is where the ``words`` are found: analysed terms, and of each whether it is specific here; those that are
+    not count where they are written as code is. One word alone is no reason, and one name only where the title has it:
+    a function that many things call is no subject. Of texts that are the same word for word
+    that is said, and the error. Values stand between backticks where they are code; they are strangers' text and not
+    yet harmless.
+    """
+    errors = [line for line in shared.errors if _is_error(line, text)]
+    found = ["same text"] if is_same else []
+    found += [f"same error `{_code(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
+    if is_same:
+        return tuple(found)
+    if files := telling_files(shared.files):
+        found.append(f"same file `{_code(_place(files[0]))}`")
+    others = [line for line in shared.errors if line not in errors]
+    named = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
+    names = [name for name in named if not _is_told(name, found)]
+    if names and len(found) < MAX_REASONS:
+        found.append("both name " + " and ".join(f"`{_code(name)}`" for name in names[:2]))
+    is_lone = len(found) == len(names) == 1
+    spoken = _words(text, words, found) if len(found) < MAX_REASONS else []
+    if len(spoken) >= LEAST_WORDS:
+        found.append("both speak of " + ", ".join(spoken))
+    elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
+        return ()
+    return tuple(found[:MAX_REASONS])
+
+
+def surface_forms(text: str, wanted: Iterable[str]) -> dict[str, str]:
+    """The words of ``text`` that the analysed terms ``wanted`` come from, by term, in the order of ``wanted``.
+
+    A word that also stands there without a capital is written so.
+    """
+    forms: dict[str, str] = {}
+    terms_wanted = list(wanted)
+    asked = frozenset(terms_wanted)
+    for token in tokens(text):
+        for term in asked.intersection(token_terms(token)):
+            known = forms.get(term) or forms.setdefault(term, stretch(token, term, asked))
+            if known.istitle() and token == known.lower():
+                forms[term] = token
+    return {term: forms[term] for term in terms_wanted if term in forms}
+
+
+def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[str]:
+    """The most telling words, at most four."""
+    plain = without_addresses(text)
+    written: dict[str, bool] = {}
+    for term, form in surface_forms(plain, words).items():
+        written[form] = written.get(form, False) or words[term]
+    forms = [form for form, specific in written.items() if (_is_whole(form, words) if _CODE.search(form) else specific)]
+    telling = [form for form in forms if _is_telling(form) and not _is_told(_POSITION.sub("", form), told)]
+    longest = [form for form in telling if not _is_told(form, (other for other in telling if other != form))]
+    return [f"`{_code(form)}`" if _CODE.search(form) else form for form in longest[:MAX_TERMS]]
+
+
+def _is_whole(name: str, words: Mapping[str, bool]) -> bool:
+    """Whether both texts have this name, and not one of its words alone."""
+    return any(term in words for term in terms(name)[:1])
+
+
+def _is_telling(word: str) -> bool:
+    plain = word.lower()
+    if len(word) > MAX_WORD or plain in _UNTELLING or plain in _CALENDAR or not _LETTERS.search(word):
+        return False
+    return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
+
+
+def _errors(signals: Signals, text: str) -> dict[str, str]:
+    """The errors of a text by what the same errors of two people have in common, in their order.
+
+    What is written like an exception with its message counts too, though its name does not say that it is one: both
+    texts have to begin the message alike.
+    """
+    found: dict[str, str] = {}
+    for line in signals.errors:
+        panic = _PANIC.search(line)
+        found.setdefault(_error_key(line), panic[1] if panic else line)
+    for raised in islice(_RAISED.finditer(text), MAX_RAISED):
+        line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
+        opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
+        found.setdefault(" ".join(opening), line)
+    found.pop("", None)
+    return found
+
+
+def _error_key(line: str) -> str:
+    """What two lines about the same error have in common, "" for a line that names no error.
+
+    Of a panic it is the message, whose names tell one from another.
+    """
+    panic = _PANIC.search(line)
+    if panic:
+        form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
+        return form if len(_LETTERS.findall(form)) >= LEAST_MESSAGE else ""
+    form = normalise_error(line)
+    if _says_what(_PLACEHOLDER.sub(" ", form)):
+        return form
+    return line.strip().lower() if _says_what(line.lower()) else ""
+
+
+def _telling_part(line: str) -> str:
+    """An error without what leads up to it: where it was, and then that there was one."""
+    panic, lead = _PANIC.search(line), _LEAD.match(line)
+    if panic or not (lead or len(line) > LONG):
+        return panic[1] if panic else line
+    rest = line[lead.end() :] if lead else line
+    while (parts := rest.partition(": "))[2] and not _says_what(parts[0].lower()):
+        rest = parts[2]
+    return rest
+
+
+def _place(path: str) -> str:
+    """A path; of one on somebody's machine the file and its folder."""
+    return "/".join(_SEPARATOR.split(path)[-2:]) if _ON_A_MACHINE.match(path) else path
+
+
+def _common(line: str, other: str) -> str:
+    """The words of ``line`` that ``other`` has too, in their order, and … for those between."""
+    words, others = line.split(), other.split()
+    if words == others or line.lower() == other.lower():
+        return line
+    matcher = SequenceMatcher(None, [word.lower() for word in words], [word.lower() for word in others], autojunk=False)
+    parts = (words[i:j] if kind == "equal" else ["…"] for kind, i, j, *_ in matcher.get_opcodes())
+    return " ".join(word for part in parts for word in part)
+
+
+def _says_what(line: str) -> bool:
+    return any(word not in _FAILURE_TALK for word in _LETTERS.findall(line))
+
+
+def _is_error(line: str, text: str) -> bool:
+    """Whether to call it one: a constant (``WINDOW_UPDATE``) only if its name or the words before tell of a failure."""
+    if _MACRO.match(line):
+        return False
+    if not _NAME.fullmatch(line) or _LOOKS_FAILED.search(line):
+        return True
+    before = (text[max(0, found.start() - NEAR) : found.start()] for found in re.finditer(re.escape(line), text))
+    return any(_LOOKS_FAILED.search(words.rpartition("\n")[2]) for words in before)
+
+
+def _is_told(word: str, told: Iterable[str]) -> bool:
+    return any(word.lower() in reason.lower() for reason in told)
+
+
+def _code(text: str) -> str:
+    return text.replace("`", "'").strip()

@@ -1,0 +1,154 @@
+"""Clones of memory branches that are kept for the next turn, by lane, within so many megabytes of disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bot.files import on_disk
+from bot.server.model import RepositoryKey
+
+MOST_PACKS = 50
+MOST_FILES = 2_000
+"""A clone that has more is made anew next time, in a second: fetches leave packs, writes files."""
+
+SLACK = 20
+"""A look at all clones leaves the room free by one part in so many, and the next look comes when that may be used."""
+
+_USED = "used"
+_GONE = ".gone-"
+_APART = ".apart-"
+_MEGABYTE = 1_000_000
+_LEFT = 3600
+"""Seconds after which nobody uses a folder any more that was made for one turn."""
+
+
+class CloneCache:
+    """Below ``folder``. Any number of processes may share it; nothing but speed depends on what lies there."""
+
+    def __init__(self, folder: Path, megabytes: int) -> None:
+        self._folder = folder
+        self._limit = megabytes * _MEGABYTE
+        self._slack = self._limit // SLACK
+        self._grown = self._slack  # as nobody has looked yet
+        self._alone = threading.Lock()
+        with on_disk("make the folder for clones"):
+            folder.mkdir(parents=True, exist_ok=True)
+            long_ago = time.time() - _LEFT
+            for left in (*folder.glob(f"{_GONE}*"), *folder.glob(f"{_APART}*")):
+                with suppress(OSError):  # another process may be at the same
+                    if left.name.startswith(_GONE) or left.stat().st_mtime < long_ago:
+                        shutil.rmtree(left, ignore_errors=True)
+
+    @property
+    def empty(self) -> Path:
+        """A folder in which there never is anything: no repository has files on this machine."""
+        return self._folder / ".empty"
+
+    @contextmanager
+    def borrowed(self, lane: RepositoryKey) -> Iterator[Path]:
+        """The lane's folder, for nobody else meanwhile; an empty one that goes again where somebody has it."""
+        with self._locked(lane.key) as is_ours:
+            if not is_ours:
+                with tempfile.TemporaryDirectory(prefix=_APART, dir=self._folder) as apart:
+                    yield Path(apart)
+                return
+            place = self._folder / lane.key
+            with on_disk("make a folder"):
+                place.mkdir(exist_ok=True)
+            try:
+                yield place
+            finally:
+                grown = self._used(place)
+        self._make_room(grown)
+
+    def forget(self, lane: RepositoryKey) -> None:
+        """Remove what is kept of a lane, unless somebody is at work with it."""
+        with self._locked(lane.key) as is_ours:
+            if is_ours:
+                self._remove(self._folder / lane.key)
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[bool]:
+        """Whether the lane's folder is ours meanwhile. Lock files stay, as who waits for one may hold it open."""
+        with on_disk("lock a clone"):
+            descriptor = os.open(self._folder / f"{key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(descriptor)
+
+    def _used(self, place: Path) -> int:
+        """Note when it was used and how large it is; remove it when a fresh one is better. How much it has grown."""
+        _, before, _ = _noted(place) if (place / _USED).exists() else (0.0, 0, place)
+        files = [file for file in place.rglob("*") if file.is_file()]
+        packs = sum(file.suffix == ".pack" for file in files)
+        if packs > MOST_PACKS or len(files) > MOST_FILES:
+            self._remove(place)
+            return 0
+        size = _size(files)
+        with suppress(OSError):  # a full disk is met by the next turn
+            (place / _USED).write_text(str(size), encoding="ascii")
+        return max(0, size - before)
+
+    def _make_room(self, grown: int) -> None:
+        """Look at all clones, which takes half a second for 10,000, once those used here have grown by the slack."""
+        with self._alone:
+            self._grown += grown
+            if self._grown < self._slack:
+                return
+            self._grown = 0
+        self._shrink()
+
+    def _shrink(self) -> None:
+        """Remove those that were not used for longest, until all fit and leave the slack."""
+        kept = sorted(
+            (_noted(place) for place in self._folder.glob("[0-9]*-*") if place.is_dir()), key=lambda one: one[0]
+        )
+        total = sum(size for _, size, _ in kept)
+        for _, size, place in kept:
+            if total <= self._limit - self._slack:
+                return
+            with self._locked(place.name) as is_ours:
+                if is_ours:
+                    self._remove(place)
+                    total -= size
+
+    def _remove(self, place: Path) -> None:
+        """Out of sight at once, so that half a clone is never taken for one."""
+        gone = self._folder / f"{_GONE}{secrets.token_hex(8)}"
+        with suppress(FileNotFoundError):
+            place.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def _noted(place: Path) -> tuple[float, int, Path]:
+    """When it was used last, its size, and where it is. One that was never used to the end is the first to go."""
+    try:
+        note = place / _USED
+        return note.stat().st_mtime, int(note.read_text(encoding="ascii")), place
+    except (OSError, ValueError):
+        with suppress(OSError):  # somebody may be filling or removing it
+            return 0.0, _size(file for file in place.rglob("*") if file.is_file()), place
+        return 0.0, 0, place
+
+
+def _size(files: Iterable[Path]) -> int:
+    total = 0
+    for file in files:
+        with suppress(OSError):
+            total += file.stat().st_size
+    return total

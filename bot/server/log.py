@@ -1,0 +1,202 @@
+"""What a turn hears of its run: notes, faults and how long each stage took."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TextIO
+
+from bot.errors import PrecedentError
+from bot.github.threads import OwnComment
+from bot.memory.memory import Memory
+from bot.pipeline.plan import BUSY
+from bot.pipeline.publish import CommentResult
+from bot.pipeline.setup import ApiUsage, RepositorySite
+
+MOST_NOTES = 20
+MOST_CHARACTERS = 300
+
+
+@dataclass(slots=True)
+class RunLog:
+    """The `Ear` of a turn. ``met`` are faults that the run went on after, ``failed`` what the repository has to mend.
+
+    ``clock`` is in seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    notes: list[str] = field(default_factory=list)
+    met: list[PrecedentError] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    used: ApiUsage = field(default_factory=lambda: ApiUsage(0, 0, 0))
+    seconds: dict[str, float] = field(default_factory=dict)
+    _stage: str = ""
+    _since: float = 0.0
+
+    def note(self, line: str) -> None:
+        line = " ".join(line.split())[:MOST_CHARACTERS]
+        if line not in self.notes and len(self.notes) < MOST_NOTES:
+            self.notes.append(line)
+
+    def show(self, line: str) -> None:
+        """Nobody watches."""
+
+    def meet(self, error: PrecedentError) -> None:
+        self.met.append(error)
+        self.note(str(error))
+
+    def fail(self, line: str, code: int) -> None:  # noqa: ARG002 - a server goes on
+        self.failed.append(line)
+        self.note(line)
+
+    def spent(self, used: ApiUsage) -> None:
+        self.used = used
+
+    def watch(self, stage: str) -> None:
+        """A stage begins, and the one before it is over; "" for none."""
+        now = self.clock()
+        if self._stage:
+            self.seconds[self._stage] = self.seconds.get(self._stage, 0.0) + now - self._since
+        self._stage, self._since = stage, now
+
+
+# The log: a JSON object a line, with the request id of what it is about, and no secret whoever writes it.
+
+
+HIDDEN = "[hidden]"
+MOST = 2_000
+"""Characters of one text; the rest is cut off."""
+
+_STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"))
+_TOKENS = re.compile(
+    r"\b(?:gh[a-z]_[A-Za-z0-9_]{16,1000}|github_pat_[A-Za-z0-9_]{16,1000}|eyJ[A-Za-z0-9_-]{8,4000}(?:\.[A-Za-z0-9_-]{0,4000}){1,2})"
+    r"|(?<=://)[^\s/@]{1,4000}(?=@)"
+    r"|(?i:(?<=basic )|(?<=bearer ))[A-Za-z0-9._~+/=-]{8,4000}"
+)
+"""What looks like a credential: GitHub's tokens, JSON web tokens, what stands before the host of an address, and what
+is sent as Authorization. https://github.blog/engineering/behind-githubs-new-authentication-token-formats"""
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_request: ContextVar[str] = ContextVar("request", default="")
+
+
+@contextmanager
+def request_id(request: str) -> Iterator[None]:
+    """Every line that is written meanwhile, in this thread or task, names the request."""
+    token = _request.set(request)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
+class Lines(logging.Formatter):
+    """Records as lines. ``secrets`` are texts that stand in none; what looks like a credential does not either.
+
+    Of an exception its kind and where it happened are told, never its text, in which anybody's words may be. What is
+    given as ``extra`` becomes a field of its own.
+    """
+
+    def __init__(self, form: Literal["json", "text"] = "json", secrets: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._form = form
+        longest_first = sorted({text for text in secrets if text}, key=len, reverse=True)
+        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": self._clean(record.getMessage()),
+            "logger": record.name,
+            "pid": record.process,
+        }
+        fields = {name: self._field(value) for name, value in vars(record).items() if name not in _STANDARD}
+        if (request := _request.get()) and "request" not in fields:
+            fields["request"] = request
+        if record.exc_info and record.exc_info[1]:
+            fields["error"] = self._clean(told(record.exc_info[1]))
+        if self._form == "json":
+            return json.dumps(said | fields)
+        rest = "".join(f" {name}={value}" for name, value in fields.items())
+        return f"{said['time']} {said['level']}: {said['message']}{rest}"
+
+    def _field(self, value: object) -> object:
+        return value if value is None or isinstance(value, bool | int | float) else self._clean(str(value))
+
+    def _clean(self, text: str) -> str:
+        text = self._secrets.sub(HIDDEN, text) if self._secrets else text
+        text = _CONTROLS.sub("\ufffd", _TOKENS.sub(HIDDEN, text))
+        return text if len(text) <= MOST else f"{text[:MOST]}…"
+
+
+def told(error: BaseException) -> str:
+    """What kind of exception it is, and the last places that it came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = " > ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-8:])
+    return f"{type(error).__name__} at {places}" if places else type(error).__name__
+
+
+def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: TextIO | None = None) -> None:
+    """Have everything that is logged in this process, by libraries too, written to ``stream`` (stderr)."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(Lines(form, secrets))
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("bot").setLevel(logging.INFO)
+    logging.captureWarnings(capture=True)
+
+
+# What a run said, or memory knows to have been said, as far as the ledger keeps it.
+
+
+KINDS = ("same text", "same error", "same file", "both name", "both speak of")
+"""How reasons begin, see `bot.recall.reasons`; what follows are words of issues."""
+
+
+def about(told: Iterable[CommentResult], number: int) -> CommentResult | None:
+    """What was said on an issue: a comment or a reply before silence."""
+    return min((each for each in told if each.id == number), key=lambda each: not each.spoke, default=None)
+
+
+def standing(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
+    """What memory has of an earlier answer, which a turn gave, or was about to give, that did not live to tell."""
+    said = memory.said([number]).get(number)
+    if said and said.state == "pending" and said.trying_since:
+        return CommentResult(number, "", "silent", BUSY, is_owed=True)
+    if said is None or said.state not in ("said", "silent", "removed", "withdrawn"):
+        return None
+    if said.state != "said":
+        return CommentResult(number, "", "silent", said.reason)
+    url = f"{site.server_url}/{site.repository}/issues/{number}#issuecomment-{said.comment_id}"
+    comment = OwnComment(said.comment_id, "", url) if said.comment_id else None
+    return CommentResult(number, "", "unchanged", "it was said before", comment=comment)
+
+
+def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:
+    """The issues most like it, shown or not, each with its similarity in 0..1 and the kinds of reasons."""
+    return tuple((m.id, m.similarity, _kinds(m.why)) for m in spoken.nearest if isinstance(m.id, int))
+
+
+def _kinds(why: Iterable[str]) -> str:
+    """Which kinds of reasons: no word of an issue goes into the ledger."""
+    return ", ".join(kind for kind in KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
+
+
+def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:
+    """The issues that were shown, each with its similarity in 0..1."""
+    shown = (*spoken.context.seen_before, *spoken.context.open_now)
+    return tuple((match.id, match.similarity) for match in shown if isinstance(match.id, int))

@@ -1,0 +1,371 @@
+"""Worker processes: started, started anew when they end, and ended with us."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import resource
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NoReturn
+
+from bot.errors import WorldError
+from bot.github.app import App, AppInfo
+from bot.github.errors import ForgeError, Unauthorised
+from bot.server import health, web
+from bot.server import options as password
+from bot.server import web as listen
+from bot.server.database import Database, DatabaseClock
+from bot.server.health import APP, ahead
+from bot.server.inbox import DatabaseInbox
+from bot.server.installations import TokenCache
+from bot.server.leases import Lead, WorkerLeases, locks
+from bot.server.log import write_logs
+from bot.server.model import Inbox
+from bot.server.options import ServerOptions, packed
+from bot.server.queue import DbosDispatch, DbosTickets, prepare
+from bot.server.resync import Resync
+from bot.server.startup_check import Outside, StartupProblem, examine, refuse
+from bot.server.webhook import WebhookRules
+from bot.server.worker import Ended, Guarded, LeaderTasks, RunSemaphore, Turns, Worker, WorkerDependencies, WorkerSetup
+from bot.server.writer import GroupCommitWriter
+
+LOOK = 0.1
+"""Seconds between two looks at the children."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
+"""Seconds before the next start. What the last one had begun has to go on within a minute, whatever it died of."""
+
+HEALTHY = 30.0
+"""Seconds after which a child counts as one that can run: when it ends, the next one starts after the first pause."""
+
+Child = subprocess.Popen[bytes]
+Start = Callable[[], Child]
+
+log = logging.getLogger(__name__)
+
+
+def spawn(options: ServerOptions, module: str = "bot") -> Child:
+    """A worker with the same options. They go through its stdin: a list of processes shows arguments to everybody."""
+    isolated = ["-I"] if sys.flags.isolated else []
+    command = [sys.executable, *isolated, "-m", module, "worker", "--parent", str(os.getpid())]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError), child.stdin:  # a child that ended at once is seen like any other
+        child.stdin.write(json.dumps(packed(options)).encode())
+    return child
+
+
+@dataclass(slots=True)
+class _WorkerSlot:
+    """One of the processes that there should be."""
+
+    child: Child | None = None
+    began: float = 0.0
+    pause: float = 0.0
+    next_at: float = 0.0
+
+
+class Children:
+    """Keeps ``count`` processes running. ``start`` begins one."""
+
+    def __init__(self, start: Start, count: int) -> None:
+        self._start = start
+        self._places = [_WorkerSlot() for _ in range(count)]
+        self._stops = threading.Event()
+        self._asked_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="children", daemon=True)
+
+    def begin(self) -> None:
+        """Start them, and watch over them from now on."""
+        self._thread.start()
+
+    @property
+    def living(self) -> list[int]:
+        """The process ids of those that run."""
+        children = [place.child for place in self._places]
+        return [child.pid for child in children if child is not None and child.poll() is None]
+
+    def ask_to_end(self) -> None:
+        """Start none any more, and send SIGTERM to those that run. Twice is once."""
+        if self._stops.is_set():
+            return
+        self._stops.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._asked_at = time.monotonic()
+        for place in self._places:
+            if place.child is not None:
+                place.child.terminate()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether all ended by themselves within so long of being asked to; those that did not are killed."""
+        until = self._asked_at + seconds
+        in_time = True
+        for child in (place.child for place in self._places):
+            if child is None:
+                continue
+            try:
+                child.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                in_time = False
+                child.kill()
+                child.wait()
+        return in_time
+
+    def _run(self) -> None:
+        while not self._stops.is_set():
+            for place in self._places:
+                self._tend(place, time.monotonic())
+            self._stops.wait(LOOK)
+
+    def _tend(self, place: _WorkerSlot, now: float) -> None:
+        """Start a place's process where there is none and the pause is over; note the end of one."""
+        if place.child is not None and (code := place.child.poll()) is not None:
+            lived = now - place.began
+            place.pause = FIRST_PAUSE if lived >= HEALTHY else min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
+            place.next_at, place.child = now + place.pause, None
+            told = {"code": code, "lived": round(lived), "again_in": place.pause}
+            log.warning("a worker has ended; another one is started", extra=told)
+        if place.child is None and now >= place.next_at:
+            try:
+                place.child, place.began = self._start(), now
+            except OSError as error:
+                place.pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * place.pause))
+                place.next_at = now + place.pause
+                log.warning("a worker cannot be started: %s", error.strerror)
+
+
+# The processes of the server, put together: `serve` receives and keeps workers running, `work` is one of these.
+
+
+HOLD = 8
+"""Tickets that a worker holds for each that it works on: the others wait for a push, or for a slot."""
+
+GENTLE = 10
+"""How much more willingly than the web process a worker lets others have the processor."""
+
+WRITTEN = 3.0
+"""Seconds that what waits to be stored has, once no request is answered any more."""
+
+TELLS = "metrics"
+"""The lock of the web process that tells of all processes."""
+
+LAST = 9.2
+"""Seconds after the signal at which workers that still run are killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The queue, opened by one process under a name of its own."""
+
+    database: Database
+    clock: DatabaseClock
+    tickets: DbosTickets
+    ledger: DatabaseInbox
+
+
+@contextmanager
+def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Queue]:
+    """The queue with its tables ready. ``hurry``: for who waits for an answer. Raises UserError, WorldError."""
+    database = _database(options, hurry=hurry)
+    try:
+        prepare(database, _places(options))
+        tickets, clock = DbosTickets(database), DatabaseClock(database)
+        with clock.kept():
+            yield Queue(database, clock, tickets, DatabaseInbox(database, tickets, name, clock))
+    finally:
+        database.close()
+
+
+def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
+    """Look at everything that can be looked at before; ``listens``: at the port too."""
+
+    def prepared() -> None:
+        database = _database(options)
+        try:
+            prepare(database, _places(options))
+        finally:
+            database.close()
+
+    def about() -> AppInfo:
+        with _app(options) as app:
+            return app.about()
+
+    bind = (lambda: listen.bound(options.host, options.port).close()) if listens else None
+    return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind))
+
+
+def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptions], Child] = spawn) -> int:
+    """Receive, and keep the workers running, until SIGTERM or SIGINT; returns the exit code.
+
+    ``start`` begins a worker process. Raises UserError, WorldError.
+    """
+    _begin(options)
+    _look_around(options, listens=True)
+    options = _with_password(options)
+    stop = _stopped_by_signals()
+    with opened(options, "web", hurry=True) as queue:
+        writer = GroupCommitWriter(queue.ledger, guarded, lambda: health.close_checks(queue.ledger, options))
+        rules = WebhookRules(options.app_id, options.secrets, _login(options, queue.ledger))
+        leads = Lead(locks(queue.database, _places(options)), TELLS)
+        door = web.WebDoor(rules, writer, queue.ledger, options, queue.clock, leads)
+        with _kept_running(Children(partial(start, options), options.workers), stop):
+            writer.start()
+            log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
+            listen.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
+            log.info("stopped", extra={"all_stored": writer.stop(WRITTEN)})
+    return 0
+
+
+@contextmanager
+def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
+    """The children run within the block. They are told to end at once when ``stop`` is set, or the block ends."""
+
+    def tell() -> None:
+        stop.wait()
+        children.ask_to_end()
+
+    telling = threading.Thread(target=tell, name="telling", daemon=True)
+    children.begin()
+    telling.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        telling.join()
+        if not children.wait(LAST):
+            log.warning("a worker did not end in time and was killed: what it was at is begun anew")
+
+
+def work(options: ServerOptions, guarded: Guarded, turns: Turns, parent: int = 0) -> NoReturn:
+    """One worker, until SIGTERM, SIGINT or the end of ``parent``; then the process ends, with whatever runs in it.
+
+    Threads of the queue's library would hold up an ordinary end.
+    """
+    _begin(options)
+    os.nice(GENTLE)
+    codes = [0]
+    line = guarded(lambda: codes.append(_worked(options, guarded, turns, parent)))
+    if line:
+        log.error("this worker ends: %s", line)
+    logging.shutdown()
+    os._exit(1 if line else codes[-1])
+
+
+def _worked(options: ServerOptions, guarded: Guarded, turns: Turns, parent: int) -> int:
+    if not parent:
+        _look_around(options, listens=False)
+    stop, slots, name = _stopped_by_signals(), RunSemaphore(options.jobs), _own_name()
+    with opened(options, name) as queue, _app(options) as app:
+        login = _login(options, queue.ledger)
+        if not login:
+            raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
+        tokens = TokenCache(app)
+        turning = turns(
+            WorkerDependencies(options, queue.ledger, queue.tickets, tokens, login, slots, stop, guarded, queue.clock)
+        )
+        sweep = Resync(app, queue.ledger, queue.tickets, options, tokens, turning.forget)
+        held = locks(queue.database, _places(options))
+        guard = WorkerLeases(name, queue.database, held, queue.clock)
+        dispatch = DbosDispatch(queue.database, name, held, HOLD * options.jobs)
+        post = WorkerSetup(guard, dispatch, queue.ledger, turning.turn, slots, guarded)
+        rounds = LeaderTasks(lambda: sweep.once(queue.clock()), options.sweep_minutes, guarded)
+        try:
+            Worker(post, rounds, stop, parent).live()
+        except Ended as error:
+            return error.code
+    return 0
+
+
+def _login(options: ServerOptions, ledger: Inbox) -> str:
+    """Ask GitHub who we are, and leave what it says for all processes to see; our login.
+
+    While GitHub cannot be asked it is that of the last time, "" when there was none. Raises WorldError.
+    """
+    known = ledger.pulses().get(APP, (0, {}))[1]
+    try:
+        with _app(options) as app:
+            info = app.about()
+    except Unauthorised as error:
+        ledger.pulse(APP, {**known, "fault": str(error)})
+        raise
+    except ForgeError as error:
+        log.warning("GitHub was not asked who we are: %s", error)
+        return f"{known['slug']}[bot]" if known.get("slug") else ""
+    ledger.pulse(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
+    return info.login
+
+
+def _look_around(options: ServerOptions, *, listens: bool) -> None:
+    findings = check(options, listens=listens)
+    for each in findings:
+        if each.level == "warning":
+            log.warning("%s: %s", each.name, each.line)
+    refuse(findings)
+
+
+def _with_password(options: ServerOptions) -> ServerOptions:
+    """With one for the status page, which is in no log either. Raises UserError, WorldError."""
+    if options.status_password:
+        return options
+    found = replace(
+        options, status_password=password.stored_password(options.data) or password.new_password(options.data)
+    )
+    write_logs(found.log, found.hidden)
+    log.info("the password of the status page is in %s", password.password_file(options.data))
+    return found
+
+
+def _begin(options: ServerOptions) -> None:
+    """Once for a process: the log, and no picture of the secrets when it crashes."""
+    write_logs(options.log, options.hidden)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _stopped_by_signals() -> threading.Event:
+    """An event that is set by a thread: what a signal interrupts may hold the event's own lock, even to wait for it."""
+    stop, heard = threading.Event(), SimpleQueue[int]()
+
+    def hear() -> None:
+        heard.get()
+        stop.set()
+
+    threading.Thread(target=hear, name="signals", daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: heard.put(number))  # the only queue that may be interrupted by itself
+    return stop
+
+
+def _database(options: ServerOptions, *, hurry: bool = False) -> Database:
+    if options.database_url:
+        return Database(options.database_url, hurry=hurry)
+    return Database.within(options.data, hurry=hurry)
+
+
+def _places(options: ServerOptions) -> Path:
+    return options.data / "workers"
+
+
+def _app(options: ServerOptions) -> App:
+    return App(options.app_id, options.private_key, options.api_url)
+
+
+def _own_name() -> str:
+    """A name that no other start of a worker has, anywhere."""
+    host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-")[:60] or "host"
+    return f"{host}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -1,0 +1,498 @@
+"""Deliveries that wait together → the events that are worth handling: one for each thing that happened to an issue."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+
+from bot.errors import PrecedentError, WorldError
+from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
+from bot.github.client import WRITE_GAP
+from bot.github.errors import (
+    GOES_ON,
+    GRAPHQL,
+    OF_HISTORY,
+    Gone,
+    NotInstalled,
+    NotPermitted,
+    RateLimited,
+    Suspended,
+    Unauthorised,
+)
+from bot.github.events import CALM, Event
+from bot.github.history import RestingHistory
+from bot.memory.memory import Memory
+from bot.pipeline.handle import handle_event
+from bot.pipeline.outbox import UNSEEN
+from bot.pipeline.plan import BUSY, FULL
+from bot.pipeline.publish import CommentResult
+from bot.pipeline.rebuild import go_on
+from bot.pipeline.run_context import RunContext
+from bot.pipeline.setup import (
+    MUTED,
+    RepositorySettings,
+    RepositorySite,
+    branch_store,
+    build_run_context,
+    embedder,
+    open_repository_memory,
+    read_settings,
+)
+from bot.server import installations
+from bot.server.clone_cache import CloneCache
+from bot.server.inbox_rules import FOLLOW_UP
+from bot.server.installations import InstallationEvents
+from bot.server.log import RunLog, about, matches, nearest, request_id, standing
+from bot.server.model import (
+    Delivery,
+    Grant,
+    Inbox,
+    Instant,
+    PendingWork,
+    RepositoryKey,
+    RepositoryRow,
+    Result,
+    RunReport,
+    Stopping,
+    Tokens,
+)
+from bot.server.rate_limiter import PacedStore, RateLimiter
+from bot.server.retry_policy import Bug, RepositoryMoved, judge, limit_over
+from bot.server.worker import RunFunctions, WorkerDependencies
+from bot.settings.yaml_file import CONFIG_PATH
+
+COMMENT = "issue_comment"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryGroup:
+    """Deliveries that one event stands for, oldest first."""
+
+    event: Event
+    deliveries: tuple[Delivery, ...]
+
+    @property
+    def number(self) -> int:
+        """The issue, 0 where it is about none."""
+        return self.event.number or 0
+
+
+def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
+    """In the order of the first delivery of each; what only asks to look again comes last, as all others look too.
+
+    New comments on an issue are one event, and all else that happened to it is another: an opened issue is answered
+    however old it is, a comment only for what it points at. Where the issue went away, that is all there is to know.
+    """
+    groups: dict[tuple[int, str], list[Delivery]] = {}
+    gone = {each.event.number for each in deliveries if each.event.forgets}
+    for each in deliveries:
+        groups.setdefault(_key(each.event, is_gone=each.event.number in gone), []).append(each)
+    found = [DeliveryGroup(_one([each.event for each in group]), tuple(group)) for group in groups.values()]
+    return sorted(found, key=lambda group: group.event.name == FOLLOW_UP)
+
+
+def _key(event: Event, *, is_gone: bool) -> tuple[int, str]:
+    if not event.number:
+        return 0, event.name
+    is_comment = event.name == COMMENT and event.may_be_answered and not is_gone
+    return event.number, COMMENT if is_comment else "issues"
+
+
+def _one(events: Sequence[Event]) -> Event:
+    """The event that stands for these."""
+    chosen = next((each for each in events if each.forgets), None)
+    chosen = chosen or next((each for each in reversed(events) if each.may_be_answered), events[-1])
+    if chosen.name != COMMENT:
+        return chosen
+    comments = dict.fromkeys(each.comment_id for each in events if each.comment_id and each.may_be_answered)
+    return replace(chosen, earlier=tuple(key for key in comments if key != chosen.comment_id))
+
+
+# A turn, from a ticket to its end: what waits in a lane is begun, worked on and written down. Read this first.
+#
+# ticket → a push ago long enough → what waits → the repository (`bot.server.reconcile`) → what became of it
+
+
+TROUBLE = 15.0
+"""Seconds after which a lane is looked at again whose turn could not be begun, or not be written down."""
+
+PATIENCE = 1.0
+"""Seconds between tries to have the lane looked at again, while the database is away."""
+
+PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
+"""Seconds between tries to write down what a turn did: else it is all done once more. A database is back by then."""
+
+log = logging.getLogger(__name__)
+
+
+def run_functions(shop: WorkerDependencies) -> RunFunctions:
+    """The turns of a worker."""
+    options = shop.options
+    where = GitHubSite(options.api_url, options.server_url, shop.own_login, options.instance, options.attempts)
+    desk = RunDependencies(
+        ledger=shop.ledger,
+        tokens=shop.tokens,
+        clones=CloneCache(options.data / "clones", options.clones_mb),
+        pace=RateLimiter(options.pushes_per_minute, shop.clock),
+        where=where,
+        stop=shop.stop,
+        now=shop.clock,
+        guarded=shop.guarded,
+    )
+    return RunFunctions(partial(reconcile, shop=shop, desk=desk), desk.clones.forget)
+
+
+def reconcile(ticket: str, lane: RepositoryKey, shop: WorkerDependencies, desk: RunDependencies) -> None:
+    """Do the turn of a ticket, alone in its lane. Never raises: a ticket that fails is one that nobody looks at."""
+    line = desk.guarded(lambda: _turn(ticket, lane, shop, desk))
+    if line:
+        log.error("a turn was not begun, or not written down: %s", line, extra={"lane": lane.key})
+        while desk.guarded(lambda: desk.ledger.put_off(ticket, lane, TROUBLE)):
+            time.sleep(PATIENCE)  # who dies with a ticket in hand has it taken over, who gives it up leaves none
+
+
+def _turn(ticket: str, lane: RepositoryKey, shop: WorkerDependencies, desk: RunDependencies) -> None:
+    pushes = desk.ledger.register().lane(lane).pushes
+    if not desk.pace.ready(pushes, desk.stop):
+        desk.ledger.put_off(ticket, lane, 0.0)
+        return
+    with shop.slots.taken(lane.key):
+        if desk.stop.is_set():
+            desk.ledger.put_off(ticket, lane, 0.0)
+            return
+        work = desk.ledger.begin(ticket, lane, desk.now())
+        if work is None:  # somebody did it along the way
+            return
+        with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
+            results, told = run_repository(work, desk)
+            absorbed = _ended(work, results, told, desk)
+            _log(work, results)
+    if line := desk.guarded(lambda: shop.tickets.cancel(absorbed)):  # they are for turns with nothing to do
+        log.warning("tickets that are not needed any more stay: %s", line, extra={"lane": lane.key})
+
+
+def run_repository(work: PendingWork, desk: RunDependencies) -> tuple[list[Result], RunReport]:
+    """Do what a turn has to do; what became of each delivery, and what else there is to tell. Raises nothing expected,
+    nor bugs of the flow."""
+    if work.lane.repository:
+        return RepositoryRun(work, desk).make()
+    try:
+        return installations.apply_installation_events(work, desk.ledger, desk.tokens, desk.clones.forget), RunReport()
+    except WorldError as error:
+        now, most = desk.now(), desk.where.attempts
+        chance = random.uniform(0.5, 1.5)
+        return [judge(error, each, now, most, chance) for each in work.deliveries], RunReport(notes=(str(error),))
+
+
+def _ended(work: PendingWork, results: list[Result], told: RunReport, desk: RunDependencies) -> list[str]:
+    """Write it down, patiently, as it happened."""
+    for pause in PAUSES:
+        try:
+            return desk.ledger.end(work, results, told)
+        except WorldError as error:
+            log.warning("what a turn did could not be written down yet: %s", error, extra={"lane": work.lane.key})
+            desk.pace.wait(desk.stop, pause)
+    return desk.ledger.end(work, results, told)
+
+
+def _log(work: PendingWork, results: list[Result]) -> None:
+    for each in results:
+        level = logging.WARNING if each.state == "dead" else logging.INFO
+        told = {"lane": work.lane.key, "delivery": each.seq, "said": each.said, "reason": each.reason}
+        log.log(level, "%s", each.state, extra=told)
+
+
+# What a turn does in its repository: token → settings → clone → the flow for each event → results.
+
+
+PROMISED = 125_000
+"""Milliseconds after which a promise not seen kept may be checked: `bot.pipeline.run_context.SPEAKING` and more."""
+
+LONGEST = 3_600_000
+UNAWAITED = CALM | {FOLLOW_UP}
+"""Events that nobody waits for: their turn may take the last steps of a rebuild."""
+
+LOOKED = "what happened was looked at"
+NOTHING = "nothing was due"
+TOGETHER = "it was looked at together with a later delivery"
+STOPPED = "the server stopped: the next one goes on"
+_REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
+_ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
+"""What one meets under a name that is not the repository's any more, among other things."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubSite:
+    """Where GitHub is, who we are there, and how often a delivery is tried."""
+
+    api_url: str
+    server_url: str
+    own_login: str
+    instance: str
+    attempts: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RunDependencies:
+    """What a turn works with. ``guarded`` calls and returns what went wrong as a line, "" when nothing did.
+
+    ``write_gap``: seconds between two writes to GitHub.
+    """
+
+    ledger: Inbox
+    tokens: Tokens
+    clones: CloneCache
+    pace: RateLimiter
+    where: GitHubSite
+    stop: threading.Event
+    now: Callable[[], Instant]
+    guarded: Callable[[Callable[[], object]], str]
+    write_gap: float = WRITE_GAP
+
+
+@dataclass(slots=True)
+class RepositoryRun:
+    """One turn in a repository. ``results`` are by delivery, and ``failed`` why there is none that is good.
+
+    ``spoken`` is what was said, by thread; ``name`` what the repository was called as the turn began.
+    """
+
+    work: PendingWork
+    desk: RunDependencies
+    hearing: RunLog = field(default_factory=RunLog)
+    results: dict[int, Result] = field(default_factory=dict)
+    failed: dict[int, PrecedentError] = field(default_factory=dict)
+    spoken: dict[object, CommentResult] = field(default_factory=dict)
+    name: str = ""
+    store: PacedStore | None = None
+    told: RunReport = field(default_factory=RunReport)
+    known_limit: RateLimited | None = None
+    """Why history is not asked for in this turn, as another one was told."""
+
+    def make(self) -> tuple[list[Result], RunReport]:
+        """Do all there is to do; never raises what is to be expected, nor a bug."""
+        error = self._caught(self._go)
+        if error:
+            self._aftermath(error)
+            self._judge((each for each in self.work.deliveries if each.seq not in self.results), error)
+        for each in self.hearing.met:
+            if isinstance(each, RateLimited):
+                self._aftermath(each)
+        self._look_twice()
+        self.hearing.watch("")
+        used = self.hearing.used
+        told = replace(
+            self.told,
+            stages=tuple((name, round(seconds, 3)) for name, seconds in self.hearing.seconds.items()),
+            pushes=tuple(self.store.pushes) if self.store else (),
+            reads=used.reads + used.graphql,
+            writes=used.writes,
+            rate_left=used.left,
+            notes=tuple(self.hearing.notes),
+        )
+        return list(self.results.values()), told
+
+    def _go(self) -> None:
+        lane, desk = self.work.lane, self.desk
+        self.hearing.watch("token")
+        row = desk.ledger.register().lane(lane)
+        grant = desk.tokens.grant(lane, desk.now())
+        self.name = grant.name
+        desk.ledger.register().seen(lane, grant.name, private=grant.private)
+        site = self._site(grant)
+        self.hearing.watch("settings")
+        chosen = read_settings(site, CONFIG_PATH, self.hearing)
+        chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.hearing))
+        self.hearing.watch("clone")
+        with desk.clones.borrowed(lane) as keep:
+            self.store = desk.pace.store(branch_store(site, chosen.settings, keep), row.pushes, desk.stop)
+            now = datetime.fromtimestamp(desk.now() / 1000, UTC)
+            with build_run_context(site, chosen, self.store, now, self.hearing) as bot:
+                self._work_on(replace(self._resting(bot), watch=self.hearing.watch), site, chosen, row)
+
+    def _resting(self, bot: RunContext) -> RunContext:
+        """One that reads no history while a limit of that is known not to be over."""
+        until = self.desk.ledger.register().paused_until(self.work.lane.installation, OF_HISTORY)
+        if until <= self.desk.now():
+            return bot
+        over = datetime.fromtimestamp(until / 1000, UTC)
+        told = f"GitHub's limit of GraphQL is reached until {over:%H:%M} UTC"
+        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=GRAPHQL)
+        return replace(bot, history=RestingHistory(self.known_limit))
+
+    def _look_twice(self) -> None:
+        """What failed as the repository went elsewhere is tried again at once; one that is ours no more is let go."""
+        doubtful = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
+        if doubtful and self.name and isinstance(error := self._caught(self._go_back), (RepositoryMoved, NotInstalled)):
+            self._aftermath(error)
+            self._judge(doubtful, error)
+
+    def _go_back(self) -> None:
+        """Ask what the repository is called by now. Raises Moved for another name, NotInstalled, ForgeError."""
+        lane, tokens = self.work.lane, self.desk.tokens
+        tokens.forget(lane)
+        if tokens.grant(lane, self.desk.now()).name != self.name:
+            raise RepositoryMoved("the repository got another name: it is looked at again")
+
+    def _site(self, grant: Grant) -> RepositorySite:
+        where, folder = self.desk.where, self.desk.clones.empty
+        return RepositorySite(
+            repository=grant.name,
+            token=grant.token,
+            api_url=where.api_url,
+            server_url=where.server_url,
+            own_login=where.own_login,
+            instance=where.instance,
+            workspace=folder,
+            write_gap=self.desk.write_gap,
+        )
+
+    def _work_on(self, bot: RunContext, site: RepositorySite, chosen: RepositorySettings, row: RepositoryRow) -> None:
+        memory = bot.memory
+        assert self.store
+        for group in coalesced(self.work.deliveries):
+            if self.desk.stop.is_set():
+                raise Stopping(STOPPED)
+            if self._is_done_already(group):
+                self._settle(group, self.spoken.get(group.number), LOOKED)
+                continue
+            memory = open_repository_memory(site, chosen, self.store)
+            self._handle(group, replace(bot, memory=memory), site)
+            for line in memory.notes:
+                self.hearing.note(line)
+        self.hearing.watch("read on")
+        self.told = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
+        if before := memory.reading:
+            go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
+            self.told = self._outlook(memory, bot, row, reads_on=memory.reading != before)
+
+    def _is_done_already(self, group: DeliveryGroup) -> bool:
+        """Whether the look around for an earlier event of this turn did what there is to do."""
+        if group.event.name == FOLLOW_UP:
+            return any(each.state == "done" for each in self.results.values())
+        known = self.spoken.get(group.number)
+        return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
+
+    def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
+        """One event. What went wrong about it alone is judged here, all else ends the turn."""
+        heard, told = len(self.hearing.met), list[CommentResult]()
+        error = self._caught(lambda: told.extend(handle_event(group.event, bot)))
+        for spoken in told:
+            if spoken.renews:
+                self.hearing.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
+        told = [spoken for spoken in told if not spoken.renews]
+        for spoken in told:
+            known = self.spoken.get(spoken.id)
+            if known is None or not known.spoke:
+                self.spoken[spoken.id] = spoken
+        own = about(told, group.number)
+        if error and not isinstance(error, Bug):
+            raise error
+        if own and own.error and not own.is_refused:
+            error = own.error
+        elif (not own or own.is_owed) and not error:
+            error = next(iter(self.hearing.met[heard:]), None)
+        if error:
+            self._aftermath(error)
+            self._judge(group.deliveries, error)
+        elif own or not group.event.may_be_answered:
+            self._settle(group, own, self._why(bot))
+        else:
+            self._settle(group, standing(bot.memory, group.number, site), self._why(bot))
+
+    def _why(self, bot: RunContext) -> str:
+        return self.hearing.failed[0] if bot.muted and self.hearing.failed else NOTHING
+
+    def _settle(self, group: DeliveryGroup, own: CommentResult | None, otherwise: str) -> None:
+        """Write down what was said, of the last delivery that led to it.
+
+        What another run is at is looked at again, as that one may have been killed.
+        """
+        *others, last = group.deliveries
+        for each in others:
+            self.results[each.seq] = Result(each.seq, "done", TOGETHER)
+        if own and own.is_owed and own.reason in (BUSY, FULL):
+            later = self.desk.now() + (PROMISED if own.reason == BUSY else 0)
+            result = Result(last.seq, "waiting", own.reason, later, counts=False)
+        elif own:
+            url = own.comment.url if own.comment else ""
+            reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
+            shown, near = matches(own), nearest(own)
+            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=shown, nearest=near)
+            if own.is_owed and own.reason.startswith(UNSEEN):
+                self.failed[last.seq] = Gone(own.reason, certain=False)
+        else:
+            result = Result(last.seq, "done", otherwise, said="silent")
+        self.results[last.seq] = result
+
+    def _judge(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
+        now, most = self.desk.now(), self.desk.where.attempts
+        for each in deliveries:
+            self.failed[each.seq] = error
+            self.results[each.seq] = judge(error, each, now, most, random.uniform(0.5, 1.5))
+
+    def _aftermath(self, error: PrecedentError) -> None:
+        """What an error means for others than the delivery that met it."""
+        lane, desk = self.work.lane, self.desk
+        self.hearing.note(str(error))
+        if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
+            InstallationEvents(desk.ledger, desk.tokens, desk.clones.forget, desk.now()).loses(lane, str(error))
+        elif isinstance(error, (Unauthorised, AuthFailed)):
+            desk.tokens.forget(lane)
+        elif isinstance(error, RateLimited) and error is not self.known_limit:
+            desk.ledger.register().pause(lane.installation, error.resource, limit_over(error, desk.now()))
+        elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
+            desk.clones.forget(lane)
+
+    def _outlook(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, reads_on: bool) -> RunReport:
+        """How far memory has read, and when somebody has to look again although nothing happens.
+
+        ``reads_on``: a rebuild that is not at its end came further in this turn, which the next one follows at once.
+        """
+        cursor = round(memory.cursor.timestamp() * 1000) if memory.cursor else 0
+        now = self.desk.now()
+        if any(each.state == "waiting" for each in self.results.values()):
+            return RunReport(cursor=cursor)
+        limits = [each for each in self.hearing.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
+        if limits:
+            return RunReport(cursor=cursor, again_at=max(limit_over(each, now) for each in limits))
+        is_reading = memory.reading is not None and not bot.forge.troubles
+        if is_reading and reads_on:
+            return RunReport(cursor=cursor, again_at=now)
+        owed = self._owed(memory, bot)
+        if not (is_reading or owed):
+            return RunReport(cursor=cursor)
+        is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
+        backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
+        soonest = min((free for free in owed if free > now), default=now + backoff)
+        return RunReport(cursor=cursor, again_at=min(soonest, now + backoff), backoff=backoff)
+
+    def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
+        """For each promise that is left and that this turn did not keep: since when it may be looked at."""
+        oldest = bot.now - bot.within
+        kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
+        promised = memory.said([key for key in memory.pending if key not in kept]).values()
+        left = [said.trying_since for said in promised if said.at > oldest]
+        wishes = (wish for wish in memory.recent_wishes(oldest) if wish.state == "pending" and wish.id not in kept)
+        left += [wish.trying_since for wish in wishes]
+        left += [None for _ in memory.owed[:1] if bot.settings.mode == "comment"]
+        return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
+
+    def _caught(self, call: Callable[[], object]) -> PrecedentError | None:
+        """What went wrong, if anything did; what nobody expected as a `Bug`."""
+        met: list[PrecedentError] = []
+
+        def tried() -> None:
+            try:
+                call()
+            except PrecedentError as error:
+                met.append(error)
+
+        line = self.desk.guarded(tried)
+        return met[0] if met else Bug(line) if line else None

@@ -1,0 +1,163 @@
+"""Deliveries that GitHub made and nobody took: they are asked for again, each a few times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from bot.github.app import DeliveryInfo
+from bot.github.errors import ForgeError, RateLimited, Unauthorised, Unreachable
+from bot.server.model import AppApi, Inbox, Instant, RepositoryKey
+from bot.server.webhook import EVENTS, TOLD
+
+PULSE = "lost"
+"""Where what this has to remember is kept."""
+
+MINUTE = 60_000
+SHOWN = 3 * 24 * 60 * MINUTE
+"""Milliseconds that GitHub keeps a delivery for.
+https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries"""
+
+AGAIN = 10 * MINUTE
+"""What came so shortly before the last one that was seen is looked at again: they are not listed in strict order."""
+
+UNDER_WAY = MINUTE
+"""A delivery that is younger may be about to be answered."""
+
+PATIENCE = 5 * MINUTE
+"""One that was asked for again may take so long."""
+
+MOST = 200
+"""Deliveries that one sweep asks for."""
+
+TRIES = 3
+_REMEMBERED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRedelivery:
+    """A delivery that was asked for again: its last attempt, how often and when."""
+
+    attempt: int
+    times: int
+    asked_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class MissedDeliveries:
+    """What became of it. ``lanes`` answered for deliveries that this database never had: one look at each mends that.
+
+    ``given_up``: the ids of those that were asked for a third time and did not come. ``trouble`` ended it early.
+    """
+
+    asked: int = 0
+    lanes: frozenset[RepositoryKey] = frozenset()
+    given_up: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Attempts up to ``until`` were looked at; 0 when none ever was. ``owed`` by the id that all attempts share."""
+
+    until: Instant = 0
+    owed: dict[str, PendingRedelivery] = field(default_factory=dict)
+
+    def give_up(self, now: Instant) -> tuple[str, ...]:
+        """Those that were asked for often enough, and did not come; each is named once."""
+        found = [guid for guid, each in self.owed.items() if each.times == TRIES and now - each.asked_at >= PATIENCE]
+        self.owed |= {guid: replace(self.owed[guid], times=TRIES + 1) for guid in found}
+        return tuple(found)
+
+
+class Redelivery:
+    """Looks through GitHub's list of deliveries. What is ours but was never stored is asked for, the oldest first.
+
+    One that GitHub takes for failed may have been stored, its answer lost: that one is left alone. So is one that we
+    answered and dropped, of which the list says no more than that it was answered.
+    """
+
+    def __init__(self, api: AppApi, ledger: Inbox, app: int) -> None:
+        self._api = api
+        self._ledger = ledger
+        self._app = app
+
+    def ask(self, now: Instant) -> MissedDeliveries:
+        """Ask for what is missing. Raises ForgeError where the list cannot be had, WorldError without a database."""
+        memory = self._recall()
+        is_first, since = not memory.until, max(memory.until - AGAIN, now - SHOWN)
+        attempts = [each for each in self._api.deliveries(since) if each.event in EVENTS and each.guid]
+        stored = self._stored([*(each.guid for each in attempts), *memory.owed])
+        memory.owed = {guid: owed for guid, owed in memory.owed.items()
+                       if guid not in stored and owed.asked_at > now - SHOWN}  # fmt: skip
+        missing = [each for each in _latest(attempts) if each.guid not in stored]
+        found = self._redeliver(memory, _failed(missing, attempts, now), now)
+        seen = [each.delivered_at for each in attempts]
+        memory.until = (memory.until or since) if found.trouble else max(memory.until, since, *seen)
+        self._keep(memory)
+        return replace(found, lanes=_lanes(missing) if is_first else frozenset())
+
+    def _redeliver(self, memory: _Memory, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
+        """Ask for what is due, and remember it; the oldest first, as much as one sweep asks for."""
+        asked, given_up = 0, memory.give_up(now)
+        wanted = {guid: each.attempt for guid, each in memory.owed.items()}
+        wanted |= {guid: each.id for guid, each in failed.items()}
+        for guid, attempt in sorted(wanted.items(), key=lambda item: item[1]):
+            before = memory.owed.get(guid, PendingRedelivery(attempt, 0, 0))
+            if before.times >= TRIES or now - before.asked_at < PATIENCE:
+                continue
+            if asked >= MOST:
+                return MissedDeliveries(asked, given_up=given_up, trouble=f"more than {MOST} deliveries are missing")
+            try:
+                self._api.redeliver(attempt)
+            except (RateLimited, Unreachable, Unauthorised) as error:
+                return MissedDeliveries(asked, given_up=given_up, trouble=str(error))
+            except ForgeError:  # it cannot be had any more, now or later
+                memory.owed[guid] = PendingRedelivery(attempt, TRIES, now)
+                continue
+            asked += 1
+            memory.owed[guid] = PendingRedelivery(attempt, before.times + 1, now)
+        return MissedDeliveries(asked, given_up=given_up)
+
+    def _stored(self, guids: Iterable[str]) -> frozenset[str]:
+        prefix = f"{self._app}:"
+        return frozenset(name.removeprefix(prefix) for name in self._ledger.known([prefix + guid for guid in guids]))
+
+    def _recall(self) -> _Memory:
+        _, note = self._ledger.pulses().get(PULSE, (0, {}))
+        try:
+            listed = json.loads(str(note.get("owed", "{}")))
+            owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
+            return _Memory(int(note.get("until", 0)), owed)
+        except (ValueError, TypeError, AttributeError):
+            return _Memory()
+
+    def _keep(self, memory: _Memory) -> None:
+        """The newest of what is owed, as far as there is room for it."""
+        kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
+        owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
+        self._ledger.pulse(PULSE, {"until": memory.until, "owed": owed})
+
+
+def _latest(attempts: Iterable[DeliveryInfo]) -> list[DeliveryInfo]:
+    """The newest attempt of each delivery."""
+    return list({each.guid: each for each in sorted(attempts, key=lambda each: each.id)}.values())
+
+
+def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant) -> dict[str, DeliveryInfo]:
+    """Those of the missing that were never answered well, and are not under way."""
+    answered = {each.guid for each in attempts if _is_answered(each)}
+    return {each.guid: each for each in missing if each.guid not in answered and each.delivered_at < now - UNDER_WAY}
+
+
+def _lanes(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
+    return frozenset(
+        RepositoryKey(each.installation_id, each.repository_id)
+        for each in missing
+        if _is_answered(each) and each.event in TOLD and each.installation_id and each.repository_id
+    )
+
+
+def _is_answered(attempt: DeliveryInfo) -> bool:
+    return 200 <= attempt.status_code < 300

@@ -1,0 +1,212 @@
+"""What can be known before the server runs: all that is missing, at once, each with what would mend it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bot.errors import PrecedentError, UserError, WorldError
+from bot.github.app import EVENTS, PERMISSIONS, AppInfo
+from bot.github.errors import Unauthorised
+from bot.server import options as password
+from bot.server.health import SKEW, SPARE
+from bot.server.options import Misconfigured, ServerOptions
+
+SPACE = 1_000_000_000
+"""Bytes that should be free at the start. One that runs goes on as far as `SPARE`, so one that restarts may too."""
+
+REMOTE = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs|fuse\.(sshfs|glusterfs|s3fs|rclone))")
+"""File systems on which neither SQLite nor file locks can be trusted. https://sqlite.org/faq.html#q5"""
+
+RANKS = ("none", "read", "write", "admin")
+
+Level = Literal["ok", "warning", "wrong", "away"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartupProblem:
+    """One thing that was looked at. "wrong" is the operator's to mend, "away" the world's; both end the start."""
+
+    name: str
+    level: Level
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What only others can tell.
+
+    ``prepare`` makes the tables ready. ``about`` asks GitHub who we are, ``ahead`` how many seconds its clock is ahead
+    of ours, where it does not say who; 0 where that is not told. ``bind`` tries the port.
+    """
+
+    prepare: Callable[[], object]
+    about: Callable[[], AppInfo]
+    ahead: Callable[[], float]
+    bind: Callable[[], object] | None = None
+
+
+def examine(options: ServerOptions, outside: Outside) -> list[StartupProblem]:
+    """All findings. Each part is looked at, whatever the ones before it came to."""
+    found = [_git(), *_data(options), _asked("database", outside.prepare, "ready"), *_app(options, outside)]
+    if outside.bind is not None:
+        found += [_asked("port", outside.bind, f"{options.host}:{options.port} is free"), *_page(options)]
+    return found
+
+
+def refuse(findings: list[StartupProblem]) -> None:
+    """Raise what keeps the server from running: Misconfigured with all faults, or WorldError for what is outside."""
+    faults = [f"{each.name}: {each.line}" for each in findings if each.level in ("wrong", "away")]
+    if any(each.level == "wrong" for each in findings):
+        raise Misconfigured(faults)
+    if faults:
+        raise WorldError("; ".join(faults))
+
+
+def _asked(name: str, ask: Callable[[], object], well: str) -> StartupProblem:
+    try:
+        ask()
+    except UserError as error:
+        return StartupProblem(name, "away" if _passes(error) else "wrong", str(error))
+    except PrecedentError as error:
+        return StartupProblem(name, "away", str(error))
+    return StartupProblem(name, "ok", well)
+
+
+def _passes(error: UserError) -> bool:
+    """Whether it may be over at the next start: a port is in use until the server before this one has ended."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
+
+
+def _git() -> StartupProblem:
+    if shutil.which("git") is None:
+        return StartupProblem("git", "wrong", "there is no git: install it")
+    done = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False)
+    return StartupProblem("git", "ok" if done.returncode == 0 else "wrong", (done.stdout or done.stderr).strip()[:100])
+
+
+def _data(options: ServerOptions) -> Iterator[StartupProblem]:
+    """The folder: there, ours, on a disk of this machine, with room, and fit for SQLite where that is used."""
+    folder = options.data
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        yield StartupProblem("data", "wrong", f"{folder} cannot be written ({error.strerror}): give it to this account")
+        return
+    kind = filesystem(folder, Path("/proc/self/mountinfo"))
+    if REMOTE.fullmatch(kind):
+        yield StartupProblem("data", "wrong", f"{folder} is on {kind}: take a local disk")
+    elif not options.database_url and not _can_log_ahead(folder):
+        yield StartupProblem(
+            "data", "wrong", f"{folder} is on {kind or 'a disk'} where SQLite cannot: take a local disk"
+        )
+    else:
+        yield StartupProblem("data", "ok", f"{folder}")
+    level: Level = "ok" if free >= SPACE else "warning" if free >= SPARE else "wrong"
+    yield StartupProblem("disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": make it 1 GB"))
+
+
+def filesystem(folder: Path, mounts: Path) -> str:
+    """The kind of file system that a folder is on, "" when that is not told.
+
+    ``mounts`` is as described in https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html.
+    """
+    best, kind = -1, ""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        parts = before.split(" ")
+        place = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), parts[4]) if len(parts) > 4 else ""
+        if place and folder.is_relative_to(place) and len(place) >= best:
+            best, kind = len(place), after.split(" ")[0]
+    return kind
+
+
+def _can_log_ahead(folder: Path) -> bool:
+    """Whether SQLite can keep its write-ahead log there."""
+    probe = folder / f".probe-{os.getpid()}.sqlite"
+    try:
+        connection = sqlite3.connect(probe)
+        try:
+            (mode,) = connection.execute("pragma journal_mode=wal").fetchone()
+            connection.execute("create table t (x)")
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return False
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            probe.with_name(probe.name + suffix).unlink(missing_ok=True)
+    return bool(mode == "wal")
+
+
+def _app(options: ServerOptions, outside: Outside) -> Iterator[StartupProblem]:
+    """Who we are. GitHub out of reach is no reason not to receive: what comes in is kept until it is back.
+
+    With a clock that is off GitHub does not know the right key either. It may be set by the next start.
+    """
+    try:
+        info = outside.about()
+    except UserError as error:
+        yield StartupProblem("app", "wrong", str(error))
+        return
+    except Unauthorised as error:
+        clock = _clock(outside.ahead())
+        if clock.level == "ok":
+            yield StartupProblem("app", "wrong", str(error))
+        else:
+            yield from (StartupProblem("app", "away", str(error)), clock)
+        return
+    except PrecedentError as error:
+        yield StartupProblem("app", "warning", str(error))
+        return
+    if info.id != options.app_id:
+        yield StartupProblem("app", "wrong", f"the key is that of App {info.id}, not of {options.app_id}")
+        return
+    yield StartupProblem("app", "ok", f"{info.login}")
+    yield from _lacking(info)
+    yield _clock(info.ahead)
+
+
+def _clock(ahead: float) -> StartupProblem:
+    line = f"{abs(ahead):.0f} s from GitHub's"
+    return (
+        StartupProblem("clock", "ok", line)
+        if abs(ahead) <= SKEW
+        else StartupProblem("clock", "away", f"{line}: set it right")
+    )
+
+
+def _lacking(info: AppInfo) -> Iterator[StartupProblem]:
+    for name, level in PERMISSIONS.items():
+        given = info.permissions.get(name, "none")
+        if given not in RANKS or RANKS.index(given) < RANKS.index(level):
+            yield StartupProblem("permissions", "warning", f"the App has {name}: {given}: give it {level} on its page")
+    if missing := [event for event in EVENTS if event not in info.events]:
+        yield StartupProblem(
+            "events", "warning", f"the App does not hear of {', '.join(missing)}: subscribe on its page"
+        )
+
+
+def _page(options: ServerOptions) -> Iterator[StartupProblem]:
+    """The password of an earlier start, where none is given. None is made yet."""
+    try:
+        if not options.status_password:
+            password.stored_password(options.data)
+    except UserError as error:
+        yield StartupProblem("status page", "wrong", str(error))

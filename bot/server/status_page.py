@@ -1,0 +1,401 @@
+"""The status page and the page of one delivery: the ledger in words and figures, and no text of an issue."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+
+from bot.comment.render import render_page
+from bot.github.events import Event
+from bot.server.health import Check
+from bot.server.model import COUNTED, Delivery, Inbox, Instant, RepositoryKey, RepositoryRow, RunRow, State, Tallies
+
+PAGE = 25
+"""Deliveries that are shown at once."""
+
+REPOSITORIES = 100
+"""Most that are listed: those with the latest turns."""
+
+REASONS = 5
+"""Most reasons for silence that are named."""
+
+SEEN = 0.015
+"""The smallest part of a bar that is still seen; whatever is not nought gets that."""
+
+ANSWERS = "precedent_answers_total"
+
+Values = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """Which deliveries to show: of one state, of one repository, older than the one with this number."""
+
+    state: State | None = None
+    lane: RepositoryKey | None = None
+    before: int = 0
+
+
+@cache
+def style() -> str:
+    """The style sheet of both pages."""
+    return render_page("status.css", {})
+
+
+@cache
+def policy() -> str:
+    """What a browser may load for these pages: nothing, and no style but theirs."""
+    digest = b64encode(hashlib.sha256(style().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
+    """The page of everything. Raises WorldError when the database is away."""
+    wanted = wanted or DeliveryFilter()
+    rows = ledger.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
+    counts, oldest = ledger.counts(), ledger.oldest_waiting()
+    lanes = sorted(ledger.register().lanes(), key=lambda row: (-row.last_turn, row.name))
+    names = {row.lane: row.name for row in lanes}
+    values: Values = {
+        "state": _state(checks, counts),
+        "headline": _headline(checks, counts),
+        "lead": _lead(lanes, counts),
+        "checks": checks,
+        "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
+        "said": _said(ledger.tallies()),
+        "filters": _filters(wanted, counts),
+        "filtered": _shown(wanted, lanes),
+        "entries": [_entry(row, now, names.get(row.lane, "")) for row in rows[:PAGE]],
+        "older": _link(wanted, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
+        "newest": _link(wanted) if wanted.before else "",
+        "repositories": [_repository(row, now) for row in lanes[:REPOSITORIES]],
+        "more": max(0, len(lanes) - REPOSITORIES),
+    }
+    return render_page("status.html.j2", values | _frame(now))
+
+
+def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, name: str = "") -> str:
+    """The page of one delivery and the turn that had it last; None for one that is not known, or not any more.
+
+    ``name``: what its repository is called, where the delivery does not say.
+    """
+    if found is None:
+        return render_page("delivery.html.j2", {"entry": None} | _frame(now))
+    delivery, turn = found
+    values: Values = {
+        "entry": _entry(delivery, now, name),
+        "is_dead": delivery.state == "dead",
+        "steps": _steps(delivery, turn, now),
+        "stages": _stages(turn),
+        "notes": turn.notes if turn else (),
+        "facts": _facts(delivery, turn),
+    }
+    return render_page("delivery.html.j2", values | _frame(now))
+
+
+def _frame(now: Instant) -> Values:
+    return {"style": style(), "policy": policy(), "now": moment(now)}
+
+
+def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
+    if bad := [check.name for check in checks if not check.ok]:
+        return f"Not well: {listed(bad)}"
+    dead = counts.get("dead", 0)
+    return f"All is well, but {counted(dead, 'delivery was', 'deliveries were')} put aside" if dead else "All is well"
+
+
+def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
+    if not all(check.ok for check in checks):
+        return "bad"
+    return "fair" if counts.get("dead", 0) else "good"
+
+
+def _lead(lanes: Sequence[RepositoryRow], counts: Mapping[State, int]) -> str:
+    busy = counts.get("waiting", 0) + counts.get("working", 0)
+    known = f"It looks after {counted(len(lanes), 'repository', 'repositories')}." if lanes else ""
+    known = known or "It has not worked for any repository yet."
+    return f"{known} {counted(busy, 'delivery is', 'deliveries are')} in hand." if busy else f"{known} Nothing waits."
+
+
+def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
+    abouts: Mapping[State, str] = {
+        "waiting": f"the oldest that is due came {oldest}" if oldest else "none is due",
+        "working": "in turns that run now",
+        "done": "with a comment, or silently",
+        "dead": "given up for now; see why" if counts.get("dead", 0) else "none was given up",
+    }
+    return [
+        {
+            "name": STATES[state][1],
+            "value": _many(counts.get(state, 0)),
+            "about": about,
+            "link": _link(DeliveryFilter(state)) if state == "dead" and counts.get(state, 0) else "",
+        }
+        for state, about in abouts.items()
+    ]
+
+
+def _many(count: int) -> str:
+    """A count of deliveries, which ends where it would take too long."""
+    return f"{count:,}+" if count >= COUNTED else f"{count:,}"
+
+
+def _said(tallies: Tallies) -> Values:
+    """What was done about everything so far, and the reasons that were given most for silence."""
+    kinds, reasons = {"spoke": 0, "silent": 0, "failed": 0}, dict[str, int]()
+    for (name, labels), much in tallies.items():
+        if name == ANSWERS and len(labels) == 2:
+            kind = "failed" if labels[0] == "dead" else SAID.get(labels[0], ("silent", ""))[0]
+            kinds[kind] += int(much)
+            if kind == "silent" and labels[1] not in ("", "other"):
+                reasons[labels[1]] = reasons.get(labels[1], 0) + int(much)
+    most = sorted(reasons.items(), key=lambda found: (-found[1], found[0]))[:REASONS]
+    return {"total": sum(kinds.values()), "shares": _shares(kinds), "reasons": [f"{why} ({n:,})" for why, n in most]}
+
+
+def _shares(kinds: Mapping[str, int]) -> list[Values]:
+    """Parts of a bar that is 100 wide."""
+    names = {"spoke": "It spoke", "silent": "It kept silent", "failed": "It gave up"}
+    total = sum(kinds.values()) or 1
+    parts = {kind: max(count / total, SEEN) if count else 0 for kind, count in kinds.items()}
+    whole, start = sum(parts.values()) or 1, 0.0
+    shares: list[Values] = []
+    for kind, part in parts.items():
+        width = round(100 * part / whole, 2)
+        shares.append({"kind": kind, "name": names[kind], "count": f"{kinds[kind]:,}", "start": start, "width": width})
+        start = round(start + width, 2)
+    return shares
+
+
+def _filters(wanted: DeliveryFilter, counts: Mapping[State, int]) -> list[Values]:
+    """Links to the deliveries of one state each; counts are those of all repositories, and left out for one."""
+    every: list[State | None] = [None, *STATES]
+    return [
+        {
+            "name": STATES[state][1] if state else "All",
+            "link": _link(DeliveryFilter(state, wanted.lane)),
+            "is_current": state == wanted.state,
+            "count": _many(counts.get(state, 0) if state else sum(counts.values())) if not wanted.lane else "",
+        }
+        for state in every
+    ]
+
+
+def _shown(wanted: DeliveryFilter, lanes: Sequence[RepositoryRow]) -> Values | None:
+    """The one repository that is looked at."""
+    if wanted.lane is None:
+        return None
+    name = next((row.name for row in lanes if row.lane == wanted.lane), "")
+    return {"name": name or wanted.lane.key, "everything": _link(DeliveryFilter(wanted.state))}
+
+
+def _link(wanted: DeliveryFilter, before: int = 0) -> str:
+    parts = {"state": wanted.state, "repository": wanted.lane.key if wanted.lane else "", "before": before}
+    query = "&".join(f"{name}={value}" for name, value in parts.items() if value)
+    return f"/?{query}#deliveries" if query else "/#deliveries"
+
+
+def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
+    event, lane = delivery.event, delivery.lane
+    shown = {number for number, _ in delivery.matches}
+    return {
+        "link": f"/deliveries/{delivery.seq}",
+        "seq": delivery.seq,
+        "badge": badge(delivery),
+        "name": delivery.name or name or (lane.key if lane.repository else f"installation {lane.installation}"),
+        "number": event.number,
+        "happened": happened(event),
+        "came": moment(delivery.received_at, now),
+        "next": moment(delivery.next_at, now) if delivery.state == "waiting" and delivery.next_at > now else None,
+        "reason": delivery.reason,
+        "goes_without_saying": bool(delivery.matches) and badge(delivery).kind == "spoke",
+        "url": delivery.url if delivery.url.startswith(("https://", "http://")) else "",
+        "matches": [
+            {"number": number, "percent": f"{100 * similarity:.0f}", "width": round(100 * similarity, 1)}
+            for number, similarity in delivery.matches
+        ],
+        "nearest": [
+            {"number": number, "similarity": f"{similarity:.2f}", "why": _told_as(why), "shown": number in shown}
+            for number, similarity, why in delivery.nearest
+        ],
+    }
+
+
+def _told_as(why: str) -> str:
+    """The kinds of reasons as a phrase that stands without the words."""
+    return why.replace("both name", "the same names").replace("both speak of", "words in common")
+
+
+def _repository(row: RepositoryRow, now: Instant) -> Values:
+    pushes = sum(1 for at in row.pushes if now - at <= MINUTE)
+    return {
+        "name": row.name or row.lane.key,
+        "private": row.private,
+        "link": _link(DeliveryFilter(lane=row.lane)),
+        "worked": moment(row.last_turn, now) if row.last_turn else None,
+        "read": moment(row.cursor, now) if row.cursor else None,
+        "pushes": str(pushes) if pushes else "none",
+        "left": f"{row.rate_left:,}" if row.rate_left >= 0 else "not known",
+    }
+
+
+def _steps(delivery: Delivery, turn: RunRow | None, now: Instant) -> list[Values]:
+    """What happened to it, one after another."""
+    steps: list[Values] = [{"at": moment(delivery.received_at), "name": "Received and stored", "about": ""}]
+    if delivery.attempts:
+        tries = counted(delivery.attempts, "try", "tries")
+        steps.append({"at": None, "name": f"{tries} failed", "about": "each was followed by a longer pause"})
+    if turn and (delivery.turn == turn.id):
+        waited = lasted((turn.began - delivery.received_at) / 1000)
+        about = f"{waited} after it came, by worker {turn.worker}"
+        steps.append({"at": moment(turn.began), "name": "A turn of its repository began", "about": about})
+        if turn.ended:
+            took = f"it took {lasted((turn.ended - turn.began) / 1000)}"
+            steps.append({"at": moment(turn.ended), "name": "The turn ended", "about": took})
+    if delivery.state == "waiting":
+        later = delivery.next_at > now
+        steps.append(
+            {"at": moment(delivery.next_at) if later else None, "name": "Next try", "about": "" if later else "due"}
+        )
+    elif delivery.finished_at:
+        steps.append({"at": moment(delivery.finished_at), "name": badge(delivery).name, "about": delivery.reason})
+    return steps
+
+
+def _stages(turn: RunRow | None) -> list[Values]:
+    """How long the parts of the turn took, with a bar that is 100 wide for the longest."""
+    longest = max((seconds for _, seconds in turn.stages), default=0) if turn else 0
+    return [
+        {"name": name, "took": lasted(seconds), "width": round(100 * seconds / longest, 1) if longest else 0}
+        for name, seconds in (turn.stages if turn else ())
+    ]
+
+
+def _facts(delivery: Delivery, turn: RunRow | None) -> list[tuple[str, str]]:
+    lane, event = delivery.lane, delivery.event
+    facts = [
+        ("Delivery", delivery.id),
+        ("Request", delivery.request),
+        ("Event", f"{event.name}.{event.action}" if event.action else event.name),
+        ("Installation and repository", f"{lane.installation} and {lane.repository}"),
+        ("Comment that it is about", str(event.comment_id or "")),
+        ("Moved to", event.moved_to or ""),
+        *((f"Of the {key}" if key == "account" else key.capitalize(), value) for key, value in delivery.extra),
+        ("Turn", delivery.turn),
+    ]
+    if turn:
+        pushes = counted(len(turn.pushes), "push", "pushes")
+        facts.append(("Requests of the turn", f"{turn.reads:,} read, {turn.writes:,} written, {pushes}"))
+    return [(name, value) for name, value in facts if value]
+
+
+# Times, events and outcomes of the server in words for a reader.
+
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+
+SAID = {
+    "created": ("spoke", "Commented"),
+    "updated": ("spoke", "Comment updated"),
+    "unchanged": ("spoke", "Comment stands"),
+    "replied": ("spoke", "Replied"),
+    "withdrawn": ("spoke", "Comment withdrawn"),
+    "would say": ("spoke", "Would comment"),
+    "silent": ("silent", "Silent"),
+    "failed": ("failed", "Failed"),
+}
+"""What a turn said → how that looks, and its name."""
+
+STATES: Mapping[State, tuple[str, str]] = {
+    "waiting": ("waiting", "Waiting"),
+    "working": ("waiting", "At work"),
+    "done": ("silent", "Done"),
+    "dead": ("failed", "Put aside"),
+    "dropped": ("silent", "Dropped"),
+}
+
+EVENTS = {
+    "issues": "issue",
+    "issue_comment": "comment",
+    "push": "push to the default branch",
+    "gollum": "wiki edited",
+    "catch-up": "looked again by itself",
+    "schedule": "daily look",
+    "installation": "App",
+    "installation_repositories": "repositories",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A word for what became of a delivery, and its kind: spoke, silent, waiting or failed."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time for people and, as ``iso``, for machines. ``ago`` is seen from a certain now."""
+
+    iso: str
+    text: str
+    ago: str = ""
+
+
+def badge(delivery: Delivery) -> Badge:
+    """What became of it."""
+    if delivery.state == "done" and delivery.said in SAID:
+        return Badge(*SAID[delivery.said])
+    if delivery.state == "waiting" and delivery.attempts:
+        return Badge("waiting", "Tried again")
+    return Badge(*STATES[delivery.state])
+
+
+def happened(event: Event) -> str:
+    """The event in a few words: "issue opened"."""
+    name = EVENTS.get(event.name, event.name.replace("_", " "))
+    return f"{name} {event.action.replace('_', ' ')}".strip()
+
+
+def moment(at: Instant, now: Instant | None = None) -> Moment:
+    """A time in UTC; ``ago`` is empty without a ``now``."""
+    when = datetime.fromtimestamp(at / 1000, UTC)
+    return Moment(when.isoformat(timespec="milliseconds"), f"{when:%-d %B %Y, %H:%M:%S}", _ago(at, now) if now else "")
+
+
+def lasted(seconds: float) -> str:
+    """A span of time, as short as it can be said."""
+    if seconds < 0.001:
+        return "0 s"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things: "1 repository", "2 repositories"."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _ago(at: Instant, now: Instant) -> str:
+    past = max(0, now - at)
+    if past < 2_000:
+        return "just now"
+    if past < MINUTE:
+        return f"{past // 1000}\u00a0s ago"
+    if past < HOUR:
+        return f"{past // MINUTE}\u00a0min ago"
+    return f"{past // HOUR}\u00a0h ago" if past < 2 * DAY else f"{past // DAY}\u00a0days ago"

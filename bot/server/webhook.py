@@ -1,0 +1,250 @@
+"""Reading the body of a delivery within its length, within the room that all of them share, and in time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.github.events import (
+    MAX_PAYLOAD,
+    PayloadRepository,
+    account_of,
+    event_of,
+    installation_of,
+    pushed_to,
+    repositories_of,
+    repository_of,
+    sender_of,
+)
+from bot.server.model import Arrival, Dropped, Instant, Refused, RepositoryKey
+from bot.server.rate_limiter import PeerShares
+
+SECONDS = 10.0
+"""How long a body may take; GitHub gives up a delivery after ten seconds."""
+
+SMALL = 1_000_000
+"""Bytes. Larger bodies are read and looked through in a thread, and have room of their own."""
+
+SMALL_ROOM, LARGE_ROOM = 64_000_000, 100_000_000
+"""Bytes of all small bodies, and of all large ones, that are in memory at once; half of that is for one peer."""
+
+PART = 100
+"""Bytes that a part of a body takes at least, however little came with it."""
+
+CROWDED = "too many deliveries come at once"
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class BodyBudget:
+    """How many bytes of bodies may be in memory at once. Used by one event loop alone."""
+
+    def __init__(self, small: int = SMALL_ROOM, large: int = LARGE_ROOM) -> None:
+        self._small, self._large = PeerShares(small, small // 2), PeerShares(large, large // 2)
+
+    @asynccontextmanager
+    async def body(
+        self, length: int, peer: str, receive: Receive, seconds: float = SECONDS
+    ) -> AsyncIterator[bytes | Refused]:
+        """The body, ``length`` bytes by its own word, or why it cannot be had; its room is kept for the block.
+
+        It takes as much room as has arrived. One that is not whole gives way where others need the room.
+        """
+        shares = self._large if length > SMALL else self._small
+        reading = _ArrivingBody(length, receive, seconds)
+        share = shares.open(peer, reading.give_way)
+        try:
+            yield await reading.whole(lambda much: shares.take(share, much))
+        finally:
+            shares.close(share)
+
+
+class _ArrivingBody:
+    """One body on its way."""
+
+    def __init__(self, length: int, receive: Receive, seconds: float) -> None:
+        self._length = length
+        self._receive = receive
+        self._seconds = seconds
+        self._limit: asyncio.Timeout | None = None
+        self._gave_way = False
+
+    def give_way(self) -> bool:
+        """End it now, unless it is whole."""
+        if self._limit is None:
+            return False
+        self._limit.reschedule(asyncio.get_running_loop().time())
+        self._gave_way = True
+        return True
+
+    async def whole(self, take: Callable[[int], bool]) -> bytes | Refused:
+        """The body; ``take`` says whether there is room for so many bytes more."""
+        try:
+            async with asyncio.timeout(self._seconds) as self._limit:
+                return await self._read(take)
+        except TimeoutError:
+            return Refused(503, CROWDED) if self._gave_way else Refused(408, "the body took too long")
+        finally:
+            self._limit = None
+
+    async def _read(self, take: Callable[[int], bool]) -> bytes | Refused:
+        parts, left = list[bytes](), self._length
+        while True:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return Refused(400, "the connection ended before the body did")
+            parts.append(message.get("body", b""))
+            left -= len(parts[-1])
+            if left < 0:
+                return Refused(413, "longer than it said")
+            if not take(max(PART, len(parts[-1]))):
+                return Refused(503, CROWDED)
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+
+# The bytes and headers of a request become an arrival, or the reason why not; no I/O, no clock.
+#
+# Checks stand in one order, and what can be told without the body is told before it is read: method 405, type 415, size
+# 411 and 413, event 400, signature 403. Nothing is parsed before the signature is found good.
+
+
+TOLD = frozenset({"issues", "issue_comment", "push", "gollum", "release"})
+"""Events of a repository's own lane."""
+
+HOUSE = frozenset({"installation", "installation_repositories", "repository"})
+"""Events of an installation's lane: where we are, and what things are called."""
+
+EVENTS = TOLD | HOUSE | {"ping"}
+
+_EVENT = re.compile(rb"[a-z_]{1,64}")
+_GUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_SIGNATURE = re.compile(rb"sha256=[0-9a-f]{64}")
+_MOST_LISTED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRules:
+    """What deliveries are held against. ``own_login`` is "slug[bot]". Any of the ``secrets`` may have signed."""
+
+    app: int
+    secrets: tuple[bytes, ...] = field(repr=False)
+    own_login: str
+
+
+def before_body(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
+    """What can be refused before any of the body is read, else how many bytes it has. ``headers`` are in lower case.
+
+    The length has to be said: a body in chunks would be read up to the limit before its size is known.
+    """
+    if method != "POST":
+        return Refused(405, "deliveries come by POST")
+    if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
+        return Refused(415, "deliveries are application/json: set that as the webhook's content type")
+    length = headers.get(b"content-length", b"")
+    if b"transfer-encoding" in headers or not length.isdigit():
+        return Refused(411, "a delivery says how long it is")
+    if len(length) > 9 or int(length) > MAX_PAYLOAD:
+        return Refused(413, "larger than 25 MB")
+    if not _EVENT.fullmatch(headers.get(b"x-github-event", b"")):
+        return Refused(400, "no event is named")
+    if not _SIGNATURE.fullmatch(headers.get(b"x-hub-signature-256", b"")):
+        return Refused(403, "not signed with SHA-256")
+    return int(length)
+
+
+def receive(
+    method: str, headers: Mapping[bytes, bytes], body: bytes, rules: WebhookRules, now: Instant, request: str
+) -> Arrival | Dropped | Refused:
+    """What a whole request is: something to store, to drop, or to refuse."""
+    length = before_body(method, headers)
+    if isinstance(length, Refused):
+        return length
+    if length != len(body):
+        return Refused(400, "the body is not as long as it said")
+    if not is_signed(body, headers[b"x-hub-signature-256"], rules.secrets):
+        return Refused(403, "the signature is not of this body and our secret")
+    guid = headers.get(b"x-github-delivery", b"")
+    if not _GUID.fullmatch(guid):
+        return Refused(400, "no delivery is named")
+    payload = _parsed(body)
+    if payload is None:
+        return Refused(400, "the body is not a JSON object")
+    name = headers[b"x-github-event"].decode()
+    found = _read(name, payload, rules.own_login)
+    if isinstance(found, Arrival):
+        return replace(found, id=f"{rules.app}:{guid.decode().lower()}", received_at=now, request=request)
+    return found
+
+
+def is_signed(body: bytes, signature: bytes, secrets: tuple[bytes, ...]) -> bool:
+    """Whether one of the secrets signed these very bytes; takes the same time whichever of them it was, and for none.
+
+    https://docs.github.com/webhooks/using-webhooks/validating-webhook-deliveries
+    """
+    found = False
+    for secret in secrets:
+        expected = b"sha256=" + hmac.digest(secret, body, hashlib.sha256).hex().encode()
+        found |= hmac.compare_digest(expected, signature)
+    return found
+
+
+def _parsed(body: bytes) -> dict[str, Any] | None:
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _read(name: str, payload: Mapping[str, Any], own_login: str) -> Arrival | Dropped | Refused:
+    """An arrival without its id and time."""
+    if name == "ping":
+        return Dropped("ping")
+    if name not in EVENTS:
+        return Dropped("unknown event")
+    installation, place = installation_of(payload), repository_of(payload)
+    if not installation:
+        return Refused(400, "no installation is named: is this the webhook of the App?")
+    if name in HOUSE:
+        return _of_house(name, payload, RepositoryKey(installation, 0), place)
+    if not place.id:
+        return Refused(400, "no repository is named")
+    if why := _why_not(name, payload, place, own_login):
+        return Dropped(why)
+    event = replace(event_of(name, payload), comment_author="", inputs=())
+    return Arrival("", RepositoryKey(installation, place.id), event, place.name, place.private)
+
+
+def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, own_login: str) -> str:
+    if name == "issue_comment" and own_login and sender_of(payload).casefold() == own_login.casefold():
+        return "our own comment"
+    if name == "push" and pushed_to(payload) not in {place.default_branch} - {""}:
+        return "not the default branch"
+    return ""
+
+
+def _of_house(name: str, payload: Mapping[str, Any], lane: RepositoryKey, place: PayloadRepository) -> Arrival:
+    """``extra`` has the account, the numbers of repositories that came and went, and the one that it is about."""
+    event = replace(event_of(name, payload), number=None, is_pull=False, comment_id=None, comment_author="", inputs=())
+    added = (*repositories_of(payload, "repositories"), *repositories_of(payload, "repositories_added"))
+    said = {
+        "account": account_of(payload),
+        "added": _numbers(added),
+        "removed": _numbers(repositories_of(payload, "repositories_removed")),
+        "repository": str(place.id or ""),
+    }
+    extra = tuple((key, value) for key, value in said.items() if value)
+    return Arrival("", lane, event, place.name, place.private, extra=extra)
+
+
+def _numbers(found: tuple[int, ...]) -> str:
+    """Beyond a thousand they are left to the sweep, which asks for all of them."""
+    return ",".join(map(str, found[:_MOST_LISTED]))

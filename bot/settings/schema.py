@@ -1,0 +1,333 @@
+"""The inputs of the action: what a workflow gives to one run, and the settings that it may override there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from bot.errors import UserError
+
+Value = bool | int | float | str | tuple[str, ...]
+Mode = Literal["comment", "summary", "off"]
+RedirectLinks = Literal["auto", "on", "off"]
+
+MODES = ("comment", "summary", "off")
+MAX_ITEMS = 100
+MAX_TEXT = 300
+
+
+class SettingsError(UserError):
+    """A setting or an input that cannot be used: one line with the place, the name and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRule:
+    """What a setting may be. ``form`` is a pattern that a text, or each item of a list, matches as a whole;
+    ``wording`` says that in words."""
+
+    explanation: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    form: str = r".+"
+    wording: str = "text"
+    secret: bool = False
+
+    @property
+    def bounds(self) -> str:
+        """The allowed values in a few words, as they stand in the documentation and in errors."""
+        if self.choices:
+            return ", ".join(choice or '""' for choice in self.choices)
+        return self.wording if self.low is None else f"{self.low:,} to {self.high:,}"
+
+
+def setting(default: Value, explanation: str, **given: Any) -> Any:
+    """A dataclass field with its default and, beside the explanation, what else `Rule` knows of it."""
+    rule = SettingRule(explanation, **given)
+    return field(default=default, repr=not rule.secret, metadata={"rule": rule})
+
+
+def _section(kind: type, explanation: str) -> Any:
+    return field(default_factory=kind, metadata={"rule": SettingRule(explanation)})
+
+
+_LOGIN = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
+GLOB = {"form": r"(?![/~])(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
+_BRANCH = {"form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", "wording": "a branch name"}
+_MODEL = {
+    "form": r"|(?!(?:.*/)?\.\.?(?:/|$))(?:/models(?:/[A-Za-z0-9._-]+)*|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)",
+    "wording": "a folder below the workspace or /models",
+}
+
+RECALL_PHRASES = (
+    "what * did we decide/choose/pick/select about/on/in/for {topic}",
+    "what * did we agree/decide/settle on in/for/about {topic}",
+    "what * did we go with in/for {topic}",
+    "which * did we decide/choose/pick/select in/for {topic}",
+    "what * was/were decided/agreed/concluded about/on/in/for {topic}",
+    "what * was/is the decision/conclusion/outcome about/on/in/of/for {topic}",
+    "why did we decide/choose/pick/reject/drop {topic}",
+    "why did we go/settle/agree with/for/on {topic}",
+    "did we * discuss/decide {topic}",
+    "have/had we * discussed/decided {topic}",
+    "remember/recall/remind * what * we decided/agreed/chose/said/discussed about/on/in/for {topic}",
+    "search * past/previous/earlier conversations/discussions for {topic}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSettings:
+    max: int = setting(3, "How many of them are shown in full; further ones by title.", low=0, high=10)
+    chars: int = setting(5000, "Longest conversation shown for one, in characters.", low=200, high=20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleshootingSettings:
+    enabled: bool = setting(True, "Look for similar issues at all.")
+    similarity_threshold: float = setting(0.65, "Least similarity of an issue that is shown.", low=0.0, high=1.0)
+    max_results: int = setting(3, "How many closed issues are shown.", low=1, high=10)
+    total_budget_chars: int = setting(
+        12_000, "Characters of conversation, shared among the closed issues by similarity.", low=1000, high=50_000
+    )
+    open_results: int = setting(2, "How many open issues are shown, apart from the closed ones.", low=0, high=5)
+    possibly_related: bool = setting(
+        False, "Fold the nearest of less similarity in at the end of a comment that is written anyway."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticSettings:
+    model: str = setting(
+        "", "The folder of a text model that finds the same meaning in other words; empty: none.", **_MODEL
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    wiki: bool = setting(True, "Remember the repository's wiki.")
+    docs: tuple[str, ...] = setting(
+        ("README.md", "CHANGELOG.md", "docs/**/*.md"), "Markdown files of the default branch to remember.", **GLOB
+    )
+    max_results: int = setting(2, "How many pages are shown when no issue is similar; 0 for none.", low=0, high=5)
+    similarity_threshold: float = setting(0.65, "Least similarity of a page that is shown.", low=0.0, high=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    sessions: tuple[str, ...] = setting(
+        (), "Transcripts of agent sessions that the command line searches too; they stay where they are.", **GLOB
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    enabled: bool = setting(True, "Obey /precedent commands in comments.")
+    searches_per_hour: int = setting(5, "Searches that one account may ask for in an hour.", low=0, high=100)
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreSettings:
+    authors: tuple[str, ...] = setting((), "Accounts that are never answered, beside bots.", **_LOGIN)
+    labels: tuple[str, ...] = setting((), "Issues with one of these labels are never answered.", wording="label names")
+    people: tuple[str, ...] = setting((), "Accounts whose words are never quoted.", **_LOGIN)
+
+
+@dataclass(frozen=True, slots=True)
+class CommentSettings:
+    author: str = setting("github-actions[bot]", "The account that the comments are written by.", **_LOGIN)
+    redirect_links: RedirectLinks = setting(
+        "auto",
+        "Link to issues without leaving a trace on them; auto: on github.com only.",
+        choices=("auto", "on", "off"),
+    )
+    daily_limit: int = setting(50, "Most comments written in any 24 hours, replies too.", low=1, high=500)
+    answer_within_hours: int = setting(24, "Older issues are not answered after the fact.", low=1, high=168)
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    squash_commits: int = setting(200, "Commits after which the branch becomes one commit.", low=10, high=10_000)
+    squash_megabytes: int = setting(50, "Size of the branch at which it becomes one commit.", low=5, high=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings; an instance without arguments holds the defaults."""
+
+    mode: Mode = setting("comment", "Answer in a comment, in the job summary only, or not at all.", choices=MODES)
+    branch: str = setting("precedent", "The branch that holds the memory.", **_BRANCH)
+    pulls: bool = setting(False, "Answer pull requests too.")
+    references: ReferenceSettings = _section(ReferenceSettings, "Issues that a text points at.")
+    troubleshooting: TroubleshootingSettings = _section(TroubleshootingSettings, "Similar issues and how they ended.")
+    semantic: SemanticSettings = _section(
+        SemanticSettings, "Similar issues by meaning, with a model that the image or the workspace holds."
+    )
+    pages: PageSettings = _section(PageSettings, "Wiki and documentation, shown when no issue is similar.")
+    sources: SourceSettings = _section(SourceSettings, "Other conversations worth searching.")
+    commands: CommandSettings = _section(CommandSettings, "What people may ask of the bot in a comment.")
+    recall_phrases: tuple[str, ...] = setting(
+        RECALL_PHRASES,
+        "Questions about what was decided or discussed; {topic} is what is looked for, * up to four words, a/b either.",
+        form=r"(?!(?:[^*]*\*){3})(?:[^{}\n]{6,}\{topic\}[^{}\n]*|\{topic\}[^{}\n]{6,})",
+        wording="phrases with {topic} in them, at most two *, and six letters at least",
+    )
+    ignore: IgnoreSettings = _section(IgnoreSettings, "Who and what is left alone.")
+    comment: CommentSettings = _section(CommentSettings, "The comment itself.")
+    memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
+
+
+class Described(NamedTuple):
+    """One setting as its documentation shows it; a section has no ``bounds`` and ``default`` None."""
+
+    path: str
+    default: Value | None
+    bounds: str
+    explanation: str
+
+
+def rules(kind: type) -> dict[str, tuple[SettingRule, Value | type]]:
+    """Of a dataclass of settings: each name → its rule, and its default or, for a section, its dataclass."""
+    defaults = kind()
+    found: dict[str, tuple[SettingRule, Value | type]] = {}
+    for each in fields(kind):
+        value = getattr(defaults, each.name)
+        found[each.name] = (each.metadata["rule"], type(value) if is_dataclass(value) else value)
+    return found
+
+
+def describe(kind: type = Settings, prefix: str = "") -> Iterator[Described]:
+    """Every section and setting in the order of the documentation, a section before what is in it."""
+    for name, (rule, default) in rules(kind).items():
+        if isinstance(default, type):
+            yield Described(prefix + name, None, "", rule.explanation)
+            yield from describe(default, f"{prefix}{name}.")
+        else:
+            allowed = "true or false" if isinstance(default, bool) else rule.bounds
+            yield Described(prefix + name, default, allowed, rule.explanation)
+
+
+def checked(where: str, value: object, rule: SettingRule, default: Value) -> Value:
+    """``value`` as the type of ``default``; raises SettingsError that begins with ``where`` if it is not allowed."""
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple) or len(value) > MAX_ITEMS:
+            raise SettingsError(
+                f"{where} must be a list of at most {MAX_ITEMS} items ({rule.bounds}), not {shown(value)}"
+            )
+        return tuple(_text(f"{where}[{number}]", item, rule) for number, item in enumerate(value))
+    if isinstance(default, str):
+        return _text(where, value, rule)
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise SettingsError(f"{where} must be true or false, not {shown(value)}")
+        return value
+    return _number(where, value, rule, whole=isinstance(default, int))
+
+
+def _text(where: str, value: object, rule: SettingRule) -> str:
+    allowed = isinstance(value, str) and (
+        value in rule.choices if rule.choices else len(value) <= MAX_TEXT and re.fullmatch(rule.form, value)
+    )
+    if not isinstance(value, str) or not allowed:
+        expected = f"one of {rule.bounds}" if rule.choices else rule.wording
+        quoted = "" if rule.choices or not isinstance(value, int | float) else " (put it in quotes)"
+        raise SettingsError(f"{where} must be {expected}, not {shown(value)}{quoted}")
+    return value
+
+
+def _number(where: str, value: object, rule: SettingRule, *, whole: bool) -> int | float:
+    right = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not right or not isinstance(value, int | float):
+        raise SettingsError(
+            f"{where} must be a {'whole ' if whole else ''}number from {rule.bounds}, not {shown(value)}"
+        )
+    if rule.low is not None and rule.high is not None and not rule.low <= value <= rule.high:
+        raise SettingsError(f"{where} must be from {rule.bounds}, not {shown(value)}")
+    return value if whole else float(value)
+
+
+def shown(value: object) -> str:
+    """A value of the user's in an error: one short line of printable ASCII."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = (
+        ascii(value)
+        if isinstance(value, str | int | float)
+        else f"a {'list' if isinstance(value, list) else 'mapping'}"
+    )
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# The inputs of the action: what a workflow gives to one run, and the settings that it may override there.
+
+
+Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest"]
+
+OVERRIDES: Mapping[str, str] = {"mode": "mode", "branch": "branch", "bot-login": "comment.author"}
+"""Inputs that override a setting, and which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a run is given that is no setting; `token` stays out of its repr."""
+
+    token: str = setting("", "The token that reads the repository and writes memory and comment.", secret=True)
+    config: str = setting(".github/precedent.yml", "Where the settings are, on the default branch.", **GLOB)
+    run: Run = setting(
+        "",
+        "What a run by hand does; without it, what the event asks for.",
+        choices=("", "catch-up", "rebuild", "answer", "forget", "backtest"),
+    )
+    issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
+    dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
+
+
+INPUTS = (*(name.replace("_", "-") for name in rules(Inputs)), *OVERRIDES)
+"""The names of all inputs, as `action.yml` declares them."""
+
+
+def given_inputs(environ: Mapping[str, str]) -> dict[str, str]:
+    """The inputs as the runner passes them to a container: ``INPUT_`` and the name in upper case, hyphens kept.
+
+    https://docs.github.com/actions/reference/workflows-and-actions/metadata-syntax#inputs
+    """
+    texts = {name: environ.get(f"INPUT_{name.upper()}", "").strip() for name in INPUTS}
+    return {name: text for name, text in texts.items() if text}
+
+
+def with_inputs(settings: Settings, inputs: Mapping[str, str]) -> Settings:
+    """The settings as the action's inputs override them (names as in `OVERRIDES`); an empty text counts as not given.
+
+    Raises SettingsError that names the input.
+    """
+    for name, path in OVERRIDES.items():
+        if text := inputs.get(name, ""):
+            settings = _replaced(settings, path.split("."), text, f'input "{name}"')
+    return settings
+
+
+def _replaced(part: Any, path: list[str], value: object, where: str) -> Any:
+    rule, default = rules(type(part))[path[0]]
+    if len(path) > 1:
+        return replace(part, **{path[0]: _replaced(getattr(part, path[0]), path[1:], value, where)})
+    assert not isinstance(default, type)
+    return replace(part, **{path[0]: checked(where, value, rule, default)})
+
+
+def read_inputs(inputs: Mapping[str, str]) -> Inputs:
+    """The inputs of a run (names as in `action.yml`); an empty text counts as not given. Raises SettingsError."""
+    given: dict[str, Value] = {}
+    for attribute, (rule, default) in rules(Inputs).items():
+        name = attribute.replace("_", "-")
+        if (text := inputs.get(name, "")) and not isinstance(default, type):
+            given[attribute] = text if rule.secret else checked(f'input "{name}"', _typed(text, default), rule, default)
+    return replace(Inputs(), **given)  # type: ignore[arg-type]
+
+
+def _typed(text: str, default: Value) -> Value:
+    if isinstance(default, bool):
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return int(text.lstrip("#")) if isinstance(default, int) and re.fullmatch(r"#?[0-9]{1,18}", text) else text

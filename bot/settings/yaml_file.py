@@ -1,0 +1,256 @@
+"""Files in YAML of at most 64 KB: the settings and the words of a repository, or one line that says what is wrong.
+
+The only importer of yaml.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from bot.settings.schema import Settings, SettingsError, checked, describe, rules, shown
+
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML built without libyaml
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+CONFIG_PATH = ".github/precedent.yml"
+TEMPLATES = tuple(
+    f".github/precedent/{name}"
+    for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "words.yml")
+)
+"""Where a repository's own templates and words are, on the default branch."""
+
+MAX_BYTES = 65_536
+MAX_DEPTH = 4
+MAX_FAULTS = 5
+"""Mistakes of a file that are told at once."""
+
+MAX_EVENTS = 5_000
+MAX_PLAIN_DEPTH = 20
+
+_TAG = "tag:yaml.org,2002:"
+_EVERY_CHARACTER = [None]
+_HIDDEN_BREAK = re.compile("[\u0085\u2028\u2029]")
+"""Ends of lines to the parser, as in YAML 1.1, and to nobody who reads the file."""
+
+
+class _Loader(SafeLoader):
+    """YAML 1.2's core words only (https://yaml.org/spec/1.2.2/#103-core-schema): ``off`` and ``1:30`` stay texts."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+
+for _name, _form in (
+    ("null", r"~|null|Null|NULL|"),
+    ("bool", r"true|True|TRUE|false|False|FALSE"),
+    ("int", r"[-+]?[0-9]{1,18}"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"),
+):
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_form})\Z", re.ASCII), _EVERY_CHARACTER)
+
+
+class PlacedText(NamedTuple):
+    """A text of a file, and where it stands there, as ``FILE:LINE`` for errors."""
+
+    text: str
+    place: str
+
+
+def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings:
+    """The settings in ``text``, the content of the file ``name``; the defaults where it is None or empty.
+
+    Raises SettingsError with file and line for everything that is not understood, the first five of it: a typo never
+    changes a meaning.
+    """
+    root = _parse(_decoded(text, name), name) if text else None
+    if root is None or _is_null(root):
+        return Settings()
+    faults: list[str] = []
+    built: Settings = _section(root, Settings, "", name, faults)
+    if faults:
+        more = len(faults) - MAX_FAULTS
+        raise SettingsError("; ".join([*faults[:MAX_FAULTS], *([f"and {more} more"] if more > 0 else [])]))
+    return built
+
+
+def load_texts(text: bytes | str | None, name: str) -> dict[str, PlacedText]:
+    """The flat list ``name: text`` that is in ``text``, the content of the file ``name``; what is empty is left out.
+
+    Raises SettingsError with file and line for what is no such list, and for a name that stands there twice.
+    """
+    root = _parse(_decoded(text, name), name) if text else None
+    if root is None or _is_null(root):
+        return {}
+    if not isinstance(root, yaml.MappingNode):
+        raise SettingsError(f"{_place(name, root)}: the file must hold lines such as `name: text`")
+    found: dict[str, PlacedText] = {}
+    for key_node, value_node in root.value:
+        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else ""
+        if key in found:
+            raise SettingsError(
+                f"{_place(name, key_node)}: {shown(key)} stands here a second time; keep one of the two"
+            )
+        if not isinstance(value_node, yaml.ScalarNode):
+            raise SettingsError(f"{_place(name, value_node)}: {shown(key)} must be one text, in quotes")
+        if not _is_null(value_node):
+            found[key] = PlacedText(value_node.value, _place(name, value_node))
+    return found
+
+
+def load_plain(text: bytes | str, name: str) -> object:
+    """Whatever ``text``, the content of the file ``name``, holds, as plain dicts, lists and values; for others' files.
+
+    Keys are texts, as they are written; of two alike the later one counts. Raises SettingsError with file and line for
+    what is no YAML, and for what holds more than MAX_EVENTS values or levels beyond MAX_PLAIN_DEPTH, aliases followed.
+    """
+    root = _parse(_decoded(text, name), name, MAX_PLAIN_DEPTH)
+    return _plain(root, name, [MAX_EVENTS], 0) if root else None
+
+
+def _plain(node: yaml.Node, name: str, left: list[int], depth: int) -> object:
+    left[0] -= 1
+    if left[0] < 0 or depth > MAX_PLAIN_DEPTH:
+        raise SettingsError(f"{_place(name, node)}: nested or long beyond what can be read")
+    if isinstance(node, yaml.MappingNode):
+        pairs = ((key.value if isinstance(key, yaml.ScalarNode) else "", value) for key, value in node.value)
+        return {key: _plain(value, name, left, depth + 1) for key, value in pairs}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, name, left, depth + 1) for item in node.value]
+    return _value(node)
+
+
+def _decoded(text: bytes | str, name: str) -> str:
+    size = len(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
+    if size > MAX_BYTES:
+        raise SettingsError(f"{name}: larger than {MAX_BYTES // 1024} KB; settings are short, remove what is none")
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{name}:{line}: not UTF-8; save the file as UTF-8") from None
+
+
+def _parse(text: str, name: str, most: int = MAX_DEPTH) -> yaml.Node | None:
+    if hidden := _HIDDEN_BREAK.search(text):
+        line = text.count("\n", 0, hidden.start()) + 1
+        raise SettingsError(f"{name}:{line}: it holds a line end that no editor shows; press Enter there instead")
+    try:
+        _check_events(text, name, most)
+        root: yaml.Node | None = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 1  # the end may count as a line of its own
+        remedy = "; indent with spaces, not tabs" if mark and _stands_at(text, mark) == "\t" else ""
+        raise SettingsError(f"{name}:{line}: not valid YAML: {error.problem or error.context}{remedy}") from None
+    except (yaml.YAMLError, UnicodeError):
+        raise SettingsError(f"{name}: not valid YAML: it holds a character that YAML does not allow") from None
+    return root
+
+
+def _stands_at(text: str, mark: yaml.Mark) -> str:
+    rows = text.splitlines()
+    return rows[mark.line][mark.column : mark.column + 1] if mark.line < len(rows) else ""
+
+
+def _check_events(text: str, name: str, most: int) -> None:
+    """Bounds, before a tree is built: events come one by one, so neither depth nor size costs anything.
+
+    ``most`` levels may lie within each other; files of others, which may have more than ours, may have anchors too.
+    """
+    depth = 0
+    for count, event in enumerate(yaml.parse(text, Loader=_Loader)):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if most == MAX_DEPTH and getattr(event, "anchor", None):
+            raise SettingsError(f"{name}:{line}: anchors and aliases are not supported; write the value out")
+        if getattr(event, "tag", None):
+            raise SettingsError(f"{name}:{line}: tags are not supported; write the plain value")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > most or count > MAX_EVENTS:
+            raise SettingsError(f"{name}:{line}: nested or long beyond what settings need; see config.example.yml")
+
+
+def _is_null(node: yaml.Node) -> bool:
+    return bool(node.tag == _TAG + "null")
+
+
+def _section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[str]) -> Any:
+    """An instance of the dataclass ``kind`` from a mapping; what is absent or empty keeps its default. What is wrong
+    with one setting is put to ``faults``."""
+    if not isinstance(node, yaml.MappingNode):
+        what = prefix.rstrip(".") or "the file"
+        raise SettingsError(
+            f"{_place(name, node)}: {what} must hold settings as `name: value`, not {shown(_value(node))}"
+        )
+    known = rules(kind)
+    given: dict[str, Any] = {}
+    seen: set[str] = set()
+    for key_node, value_node in node.value:
+        try:
+            key = _key(key_node, known, prefix, name)
+            if key in seen:
+                raise SettingsError(
+                    f"{_place(name, key_node)}: {prefix}{key} stands here a second time; keep one of the two"
+                )
+            seen.add(key)
+            if not _is_null(value_node):
+                given[key] = _entry(value_node, known[key], prefix + key, name, faults)
+        except SettingsError as fault:
+            faults.append(str(fault))
+    return kind(**given)
+
+
+def _entry(node: yaml.Node, known: tuple[Any, Any], path: str, name: str, faults: list[str]) -> Any:
+    rule, default = known
+    if isinstance(default, type):
+        return _section(node, default, f"{path}.", name, faults)
+    return checked(f"{_place(name, node)}: {path}", _value(node), rule, default)
+
+
+def _key(node: yaml.Node, known: Mapping[str, object], prefix: str, name: str) -> str:
+    key = node.value if isinstance(node, yaml.ScalarNode) else ""
+    if key in known:
+        return str(key)
+    raise SettingsError(f"{_place(name, node)}: unknown setting {shown(prefix + key)}; {_remedy(key, known, prefix)}")
+
+
+def _remedy(key: str, known: Mapping[str, object], prefix: str) -> str:
+    """The nearest known setting, of the same section first, then of that name anywhere; else the section's names."""
+    close = [prefix + match for match in difflib.get_close_matches(key[:100], known, n=1)]
+    if not close:
+        by_leaf = {each.path.rsplit(".")[-1]: each.path for each in reversed([*describe()])}
+        close = [by_leaf[match] for match in difflib.get_close_matches(key[:100], by_leaf, n=1)]
+    if close:
+        return f'did you mean "{close[0]}"?'
+    return f"known here: {', '.join(known)}"
+
+
+def _place(name: str, node: yaml.Node) -> str:
+    return f"{name}:{node.start_mark.line + 1}"
+
+
+def _value(node: yaml.Node) -> object:
+    """The plain value of a node: a scalar, a list of scalars; a mapping stands for itself, as no setting is one."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item) for item in node.value]
+    if not isinstance(node, yaml.ScalarNode):
+        return {}
+    text: str = node.value
+    kind = node.tag.removeprefix(_TAG)
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind in ("int", "float"):
+        return int(text) if kind == "int" else float(text)
+    return text

@@ -1,0 +1,99 @@
+"""Times as logs tell them: with a zone, in that of the machine, or counted since 1970."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+from bot.domain.thread_json import FIRST, LAST, parse_time
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECONDS, _MILLISECONDS, _MICROSECONDS = 1e11, 1e14, 1e17
+"""A time below the first is in seconds (until the year 5138), one below the second in milliseconds, and so on."""
+
+_UNSTEADY = timedelta(minutes=1)
+"""So far back a line may be told after a later one without any clock having been put back."""
+
+
+class TranscriptClock:
+    """Reads the times of one log, line by line. One without a zone is in ``zone``; in the hour that such a clock shows
+    twice, it is the second time once the log has come back from a later one. ``last`` is the time that was read last.
+    """
+
+    def __init__(self, zone: tzinfo = UTC, last: datetime | None = None) -> None:
+        self._zone, self.last = zone, last
+
+    def read(self, value: Any) -> datetime | None:
+        """ISO 8601, or seconds, milliseconds or microseconds since 1970; None where it is none of these."""
+        found = self._moment(value)
+        self.last = found or self.last
+        return found
+
+    def _moment(self, value: Any) -> datetime | None:
+        if isinstance(value, str) and len(value) <= 40:
+            try:
+                return self._written(value.strip())
+            except (ValueError, OverflowError):
+                return _since_epoch(value)
+        return _since_epoch(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def _written(self, text: str) -> datetime:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo:
+            return parse_time(text)
+        first, second = (parse_time(found.replace(tzinfo=self._zone, fold=fold).isoformat()) for fold in (0, 1))
+        is_back = self.last is not None and first < self.last - _UNSTEADY
+        return second if is_back and second > first else first
+
+
+def _since_epoch(value: str | float) -> datetime | None:
+    try:
+        number = float(value)
+        scale = 1 if number < _SECONDS else 1e3 if number < _MILLISECONDS else 1e6 if number < _MICROSECONDS else 1e9
+        found = _EPOCH + timedelta(seconds=number / scale)
+    except (ValueError, OverflowError):
+        return None
+    return found if FIRST < found <= LAST else None
+
+
+# The time zone of this machine, in which its logs are written where they do not say otherwise.
+
+
+LOCAL = Path("/etc/localtime")
+MAX_ZONE = 100
+
+
+def zone_named(name: str) -> tzinfo | None:
+    """The zone of a name such as ``Europe/Berlin``; None where there is none."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name) if len(name) <= MAX_ZONE else None
+    except (KeyError, ValueError, OSError):  # of a folder of zones it is an OSError
+        return None
+
+
+def local_zone(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> tzinfo:
+    """The time zone of this machine with its rules for summer; UTC where it cannot be told."""
+    name = _name(environ)
+    if name and not name.startswith("/"):
+        return zone_named(name) or UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        with Path(name or place).open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError):
+        return UTC
+
+
+def local_key(environ: Mapping[str, str] = os.environ, place: Path = LOCAL) -> str:
+    """Another text for another zone, had without reading its rules."""
+    return _name(environ) or os.path.realpath(place)
+
+
+def _name(environ: Mapping[str, str]) -> str:
+    return environ.get("TZ", "").removeprefix(":")

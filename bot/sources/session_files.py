@@ -1,0 +1,172 @@
+"""The files that the settings or a person name: transcripts, logs, and what tells which issue they belong to."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+from bot.files import Globs
+
+MAX_FILES = 10_000
+MAX_BYTES = 2 << 30
+"""Of all files together; the newest are read."""
+
+MAX_MAPPINGS = 2_000
+MAX_MAPPING_BYTES = 32 << 20
+"""Of all mapping files together; those that lie least deep are read."""
+
+MAX_DEPTH = 20
+MAX_ENTRIES = 200_000
+"""Entries of folders that are looked at, for one pattern."""
+
+_WITHIN = ("**/*.jsonl", "**/*.log", "**/*.json")
+_MAPPING = ".json"
+_ISSUES = "issues"
+"""The folder beside that of the sessions in which issue agents note which session belongs to which issue."""
+
+_MAGIC = frozenset("*?[")
+_LARGEST = (1 << 63) - 1
+
+
+class SessionFile(NamedTuple):
+    """A regular file as it was when it was looked for. ``name`` is its path below ``top``, or all of it elsewhere."""
+
+    path: str
+    name: str
+    top: str
+    size: int
+    mtime_ns: int
+    inode: int
+
+    @property
+    def mark(self) -> str:
+        """Another one as soon as the file has changed."""
+        return f"{self.size}-{self.mtime_ns}-{self.inode}"
+
+
+class SessionFiles(NamedTuple):
+    """What was found: sessions, newest first, and the mapping files; ``notes`` tell what was left out, ``unmatched``
+    the patterns that name no session, each with the reason."""
+
+    sessions: tuple[SessionFile, ...]
+    mappings: tuple[SessionFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    unmatched: Mapping[str, str] = {}
+
+
+def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
+    """The files that these patterns name, below the folder ``top`` or, where they begin with ``/`` or ``~``, anywhere.
+
+    A folder stands for all ``.jsonl`` and ``.log`` files in it. Symlinks are not followed; what is no regular file, or
+    cannot be looked at, is left out.
+    """
+    top = os.path.normpath(Path(top).absolute())
+    found: dict[str, SessionFile] = {}
+    notes: list[str] = []
+    unmatched: dict[str, str] = {}
+    for pattern in dict.fromkeys(patterns):
+        before = len(notes)
+        named = {file.path: file for file in _named(pattern, top, notes)}
+        if all(path.endswith(_MAPPING) for path in named):
+            unmatched[pattern] = "; ".join(notes[before:]) or f"{_told(pattern)} names no .jsonl or .log file"
+        found |= named
+    sessions = [file for file in found.values() if not file.path.endswith(_MAPPING)]
+    mappings = {file.path: file for file in found.values() if file.path.endswith(_MAPPING)}
+    mappings |= {file.path: file for file in _beside(sessions, top)}
+    sessions.sort(key=lambda file: (-file.mtime_ns, file.path))
+    kept = _bounded(sessions, MAX_FILES, MAX_BYTES)
+    if len(kept) < len(sessions):
+        notes.append(
+            f"{len(sessions) - len(kept)} of {len(sessions)} files of sessions, the oldest, are not read: "
+            f"at most {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB are"
+        )
+    shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
+    return SessionFiles(kept, _bounded(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES), tuple(notes), unmatched)
+
+
+def _bounded(files: Sequence[SessionFile], most: int, size: int) -> tuple[SessionFile, ...]:
+    """The first of these files, at most so many, of at most so many bytes together."""
+    sizes = accumulate(file.size for file in files[:most])
+    return tuple(file for file, total in zip(files, sizes, strict=False) if total <= size)
+
+
+def _named(pattern: str, top: str, notes: list[str]) -> Iterator[SessionFile]:
+    if not pattern or "\0" in pattern:
+        return
+    home = str(Path.home()) + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
+    parts, above = Path(os.path.normpath(Path(top) / home)).parts, Path(top).parts
+    first = len(above) if parts[: len(above)] == above else 0  # the name of ``top`` is no pattern, whatever is in it
+    plain = next((place for place in range(first, len(parts)) if _MAGIC & set(parts[place])), len(parts))
+    root, rest = str(Path(*parts[:plain])), parts[plain:]
+    if _through_link(root, top):
+        notes.append(f"{_told(root)} is a symlink, and is not followed")
+        return
+    if not rest and (file := _file(root, top)):
+        yield file
+        return
+    if not rest and not Path(root).is_dir():
+        notes.append(f"{_told(root)} is no folder and no regular file")
+    globs = Globs(["/".join(rest)] if rest else _WITHIN)
+    yield from (file for each, name in _walk(root, globs, notes) if globs.match(name) and (file := _file(each, top)))
+
+
+def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]]:
+    """The files below a folder: path, and name below it. Folders in which nothing can match are not entered."""
+    waiting, seen = [(root, "")], 0
+    while waiting:
+        folder, lead = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except (OSError, ValueError):
+            continue
+        seen += len(entries)
+        if seen > MAX_ENTRIES:
+            notes.append(f"{_told(root)} is not looked at to its end: it has more than {MAX_ENTRIES:,} entries")
+            return
+        for entry in entries:
+            name = f"{lead}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                if name.count("/") < MAX_DEPTH and entry.name != ".git" and globs.lead(name):
+                    waiting.append((entry.path, f"{name}/"))
+            elif entry.is_file(follow_symlinks=False):
+                yield entry.path, name
+
+
+def _through_link(path: str, top: str) -> bool:
+    """Whether a folder between ``top`` and the path is a symlink; what is above ``top`` or elsewhere is the user's."""
+    one = Path(path)
+    if Path(top) not in one.parents:
+        return path != top and one.is_symlink()
+    return any(each.is_symlink() for each in (one, *one.parents) if Path(top) in each.parents)
+
+
+def _beside(sessions: Iterable[SessionFile], top: str) -> Iterator[SessionFile]:
+    """The notes of issue agents: ``issues/*.json`` in the folder of a session or, below ``top``, next to it."""
+    folders = {Path(file.path).parent for file in sessions}
+    folders |= {folder.parent for folder in folders if Path(top) in folder.parents}
+    globs = Globs([f"*{_MAPPING}"])
+    for folder in sorted(folders):
+        root = str(folder / _ISSUES)
+        if not _through_link(root, top):
+            found = (_file(path, top) for path, name in _walk(root, globs, []) if globs.match(name))
+            yield from filter(None, found)
+
+
+def _file(path: str, top: str) -> SessionFile | None:
+    try:
+        path.encode()  # a name that is no text could not be told
+        seen = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(seen.st_mode):
+        return None
+    name = path[len(top) + 1 :] if path.startswith(f"{top}{os.sep}") else path
+    return SessionFile(path, name, top, seen.st_size, seen.st_mtime_ns, seen.st_ino & _LARGEST)
+
+
+def _told(path: str) -> str:
+    return "".join(each if each.isprintable() else "?" for each in path)[:300]

@@ -1,0 +1,266 @@
+"""Reads a file of sessions line by line, from its start or from where an earlier reading ended."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, tzinfo
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from bot.sources.clock import TranscriptClock
+from bot.sources.session import (
+    ASSISTANT,
+    MAX_FILES,
+    MAX_ID,
+    MAX_LINE,
+    Session,
+    SessionHeader,
+    SubagentTranscript,
+    TranscriptMessage,
+    Unreadable,
+    Utterance,
+    parse_line,
+    plain,
+)
+from bot.sources.session_files import SessionFile
+
+MAX_MESSAGES = 50_000
+"""Messages of one session that are kept, the first ones."""
+
+MAX_CHARS = 16 << 20
+"""Characters of one portion."""
+
+_CHUNK = 1 << 20
+_GUARDED = 4_096
+"""Bytes at the start of what was read, and at its end, by which it is known again."""
+
+
+class Cursor(NamedTuple):
+    """How far a file was read. ``session`` and ``folder`` are those of its last header, ``broken`` counts its lines
+    before ``offset`` that were skipped; ``last`` is the time that was read last, in ISO 8601; ``guard`` tells whether
+    these bytes still are the same."""
+
+    offset: int = 0
+    session: str = ""
+    folder: str = ""
+    broken: int = 0
+    last: str = ""
+    guard: str = ""
+
+
+class Portion(NamedTuple):
+    """What was read at once: sessions' ids with what was said in them, and where the next reading begins.
+
+    ``unfinished`` is 1 where the file ends in a broken line without its newline, which is read again next time: it may
+    be in the middle of being written. ``is_last`` unless the portion was full before the file ended.
+    """
+
+    said: tuple[tuple[str, Utterance], ...]
+    cursor: Cursor
+    lines: int
+    unfinished: int
+    is_last: bool
+
+
+def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
+    """The sessions in a file, in the order in which they begin; ``zone`` as in `read`. Raises OSError."""
+    found: dict[str, list[Utterance]] = {}
+    cursor, unfinished, is_last = Cursor(), 0, False
+    while not is_last:
+        said, cursor, _, unfinished, is_last = read_portion(file, cursor, zone=zone)
+        for name, utterance in said:
+            messages = found.setdefault(name, [])
+            if len(messages) < MAX_MESSAGES:
+                messages.append(utterance)
+    broken = cursor.broken + unfinished
+    return tuple(Session(name, file.path, tuple(messages), None, broken) for name, messages in found.items())
+
+
+def is_same(file: SessionFile, cursor: Cursor) -> bool:
+    """Whether what was read up to the cursor still stands in the file, so that reading may go on there.
+
+    Its first and its last bytes are compared: a log that is written to its end keeps both. Raises OSError.
+    """
+    if not cursor.offset or file.size < cursor.offset:
+        return False
+    with os.fdopen(opened(Path(file.path)), "rb") as handle:
+        return _guard(handle, cursor.offset) == cursor.guard
+
+
+def read_portion(
+    file: SessionFile,
+    cursor: Cursor = Cursor(),  # noqa: B008 (a constant)
+    most: int = MAX_MESSAGES,
+    zone: tzinfo = UTC,
+) -> Portion:
+    """The next messages of a file, at most about so many; times without a zone are in ``zone``. Raises OSError."""
+    with os.fdopen(opened(Path(file.path)), "rb") as handle:
+        handle.seek(cursor.offset)
+        reading = _Reading(file, cursor, zone)
+        is_last = True
+        for line, length, is_whole in _lines(handle):
+            reading.take(line, length, is_whole=is_whole)
+            if reading.chars > MAX_CHARS or reading.count >= most:
+                is_last = False
+                break
+        reading.flush()
+        return reading.portion(_guard(handle, reading.offset), is_last=is_last)
+
+
+class _Reading:
+    """A portion in the making. A message waits until the next one: tools that are called after it add their files."""
+
+    def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo) -> None:
+        self._file = file
+        self.offset, self._session, self._folder, self._broken, last, _ = cursor
+        self._clock = TranscriptClock(zone, datetime.fromisoformat(last) if last else None)
+        self._subagents: Subagents | None = None
+        self._waiting: tuple[str, Utterance] | None = None
+        self.said: list[tuple[str, Utterance]] = []
+        self.chars = self._lines = self._unfinished = 0
+
+    def take(self, line: bytes, length: int, *, is_whole: bool) -> None:
+        self._lines += 1
+        try:
+            found = parse_line(line, self._folder, self._clock) if line.strip() else None
+        except Unreadable:
+            if not is_whole:
+                self._unfinished = 1
+                return
+            self._broken += 1
+            found = None
+        self.offset += length
+        if isinstance(found, SessionHeader):
+            self._session, self._folder = found
+        elif isinstance(found, TranscriptMessage):
+            self._say(found.session, Utterance(found.type, found.content.text, found.at, found.content.files))
+        elif isinstance(found, SubagentTranscript):
+            self._answer(found.session, found.path, found.at)
+
+    @property
+    def count(self) -> int:
+        """How many messages there are, the waiting one among them."""
+        return len(self.said) + (self._waiting is not None)
+
+    def flush(self) -> None:
+        if self._waiting:
+            self.said.append(self._waiting)
+            self._waiting = None
+
+    def portion(self, guard: str, *, is_last: bool) -> Portion:
+        last = self._clock.last.isoformat() if self._clock.last else ""
+        cursor = Cursor(self.offset, self._session, self._folder, self._broken, last, guard)
+        return Portion(tuple(self.said), cursor, self._lines, self._unfinished, is_last)
+
+    def _answer(self, session: str, path: str, at: datetime | None) -> None:
+        self._subagents = self._subagents or Subagents(self._file)
+        text = self._subagents.response(path)
+        if text:
+            self._say(session, Utterance(ASSISTANT, text, at))
+
+    def _say(self, session: str, utterance: Utterance) -> None:
+        if not utterance.text and not utterance.files:
+            return
+        name = session or self._session or _name(self._file)
+        self.chars += len(utterance.text) + sum(map(len, utterance.files))
+        before = self._waiting
+        if (
+            before
+            and before[0] == name
+            and before[1].type == utterance.type
+            and not (before[1].text and utterance.text)
+        ):
+            files = tuple(dict.fromkeys(before[1].files + utterance.files))[:MAX_FILES]
+            at = before[1].at or utterance.at
+            self._waiting = (name, Utterance(utterance.type, before[1].text or utterance.text, at, files))
+        else:
+            self.flush()
+            self._waiting = (name, utterance)
+
+
+def _name(file: SessionFile) -> str:
+    """What a session is called that tells no name: its file, without the ending."""
+    return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
+
+
+def _lines(handle: BinaryIO) -> Iterator[tuple[bytes, int, bool]]:
+    """Each line, its length in bytes, and whether it ends in a newline; of one that is too long only the beginning."""
+    while line := handle.readline(MAX_LINE + 2):
+        length, end = len(line), line[-1:]
+        if length > MAX_LINE + 1:
+            while end != b"\n" and (rest := handle.readline(_CHUNK)):
+                length, end = length + len(rest), rest[-1:]
+        yield line.rstrip(b"\r\n"), length, end == b"\n"
+
+
+def _guard(handle: BinaryIO, offset: int) -> str:
+    digest = sha256()
+    for begin, end in ((0, min(offset, _GUARDED)), (max(0, offset - _GUARDED), offset)):
+        handle.seek(begin)
+        digest.update(handle.read(end - begin))
+    return digest.hexdigest()
+
+
+# The last words of a subagent, from the transcript that a hook log names: only where such a log has any business.
+
+
+MAX_TAIL = 1 << 20
+"""Bytes at the end of a transcript that are looked through."""
+
+MAX_READ = 200
+"""Transcripts that one portion of a log may name."""
+
+
+class Subagents:
+    """Reads what one log names: regular ``.jsonl`` files below its own folder, or below the top of the sources."""
+
+    def __init__(self, log: SessionFile) -> None:
+        folder = Path(log.path).parent
+        self._bases = (folder, Path(log.top))
+        self._roots = (folder.resolve(), Path(log.top).resolve())
+        self._known: dict[str, str] = {}
+
+    def response(self, path: str) -> str:
+        """What the subagent said last, "" where nothing is to be had."""
+        if path not in self._known:
+            self._known[path] = self._read(path) if len(self._known) < MAX_READ else ""
+        return self._known[path]
+
+    def _read(self, path: str) -> str:
+        named = Path(path).expanduser() if path.startswith("~/") else Path(path)
+        for base in self._bases:
+            with suppress(OSError, ValueError, RuntimeError):
+                found = (base / named).resolve(strict=True)
+                if found.suffix == ".jsonl" and any(found.is_relative_to(root) for root in self._roots):
+                    return _last(_tail(found))
+        return ""
+
+
+def opened(path: Path) -> int:
+    """A descriptor of a regular file. Raises OSError for a symlink, a pipe or what else stands there meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{path} is no regular file")
+    return descriptor
+
+
+def _tail(path: Path) -> bytes:
+    with os.fdopen(opened(path), "rb") as handle:
+        begin = max(0, os.fstat(handle.fileno()).st_size - MAX_TAIL)
+        handle.seek(begin)
+        data = handle.read(MAX_TAIL)
+    return data.partition(b"\n")[2] if begin else data
+
+
+def _last(data: bytes) -> str:
+    for line in reversed(data.split(b"\n")):
+        with suppress(Unreadable):
+            said = parse_line(line)
+            if isinstance(said, TranscriptMessage) and said.type == ASSISTANT and said.content.text:
+                return said.content.text
+    return ""

@@ -1,0 +1,97 @@
+"""What the people who watch a run get to read, in the job summary and in the log."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.action.report import MAX_BYTES, JobReport, ThreadReport, summarise
+from bot.comment.clean_text import log_line
+from bot.domain.answer import Match
+
+NOON = datetime(2025, 3, 11, 12, tzinfo=UTC)
+
+
+def test_problems_come_first_then_threads_counts_and_stages() -> None:
+    text = summarise(
+        JobReport(
+            said=(
+                ThreadReport(12, "created", "Login loops", url="https://github.com/o/r/issues/12"),
+                ThreadReport("ABC-1", "silent", reason="nothing reached 0.65"),
+            ),
+            notes=("catch-up: 3 threads",),
+            problems=("template context.md.j2: 'nobody' is undefined; the shipped template was used",),
+            counts=(("threads in memory", 1204),),
+        )
+    )
+    places = [text.index(part) for part in ("Needs attention", "nobody", "Login loops", "ABC-1", "1,204", "catch-up")]
+    assert places == sorted(places)
+    assert "nothing reached 0.65" in text
+
+
+def test_a_run_without_work_says_so() -> None:
+    assert "Nothing to do." in summarise(JobReport())
+
+
+def test_what_it_would_have_said_is_shown_in_full() -> None:
+    text = summarise(
+        JobReport(said=(ThreadReport(3, "would say", text="<!-- precedent:v1 id=action -->\n\n- one\n- two\n"),))
+    )
+    assert "  - one\n  - two" in text
+    assert text.count("<details>") == text.count("</details>") == 1
+
+
+def test_the_nearest_are_folded_below_what_was_said_with_similarity_and_reasons() -> None:
+    near = Match(7, "@octocat </details> lost", 0.5123, "closed", NOON, why=("same error `<b>X_LOST`",))
+    text = summarise(
+        JobReport(said=(ThreadReport(3, "silent", reason="nothing", nearest=(near,)), ThreadReport(4, "silent")))
+    )
+    assert text.count("<details>") == text.count("</details>") == 1
+    (line,) = (line for line in text.splitlines() if line.startswith("  - 0.51"))
+    assert "issue 7" in line
+    assert "X_LOST" in line
+    assert "@octocat" not in line
+    assert "<b>" not in line
+
+
+def test_foreign_words_are_defanged() -> None:
+    hostile = "@octocat\n# x ![i](https://evil.example/p.png) | </details>"
+    text = summarise(JobReport((ThreadReport(3, "silent", hostile, hostile),), (hostile,), (hostile,), ((hostile, 1),)))
+    assert "@octocat" not in text
+    assert "![" not in text
+    assert "\n# x" not in text
+    assert "</details>" not in text
+
+
+def test_too_long_a_report_ends_at_a_whole_entry_and_says_so() -> None:
+    text = summarise(JobReport(notes=tuple(f"note {n} " + "é" * 200 for n in range(9_000))))
+    assert len(text.encode()) <= MAX_BYTES
+    assert text.endswith("\n*The rest did not fit.*\n")
+    assert text.split("\n")[-4].endswith("é")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain", "plain"),
+        ("::add-mask::x", ": :add-mask: :x"),
+        (":::x", ": ::x".replace("::", ": :")),
+        ("##[group]x", "# #[group]x"),
+        ("a\n::error::b\r\n", "a%0A: :error: :b%0D%0A"),
+        ("100%0Asure", "100%250Asure"),
+        ("\x1b[2J\u202e\ud800", "\ufffd[2J\ufffd\ufffd"),
+    ],
+)
+def test_a_log_line_is_one_line_without_power(text: str, line: str) -> None:
+    assert log_line(text) == line
+
+
+@given(st.text(st.characters(codec=None)) | st.text(st.sampled_from(":#[%\r\n ad"), max_size=30))
+def test_no_text_becomes_a_command(text: str) -> None:
+    line = log_line(text)
+    assert "::" not in line
+    assert "##[" not in line
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", line)
+    line.encode()

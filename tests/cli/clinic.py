@@ -1,0 +1,145 @@
+"""A repository with a memory, a workflow and a forge around it, for `precedent doctor` to look at."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from bot.cli.checks.result import CheckResult
+from bot.cli.commands.doctor import examine
+from bot.cli.main import parser
+from bot.domain.changes import Changes
+from bot.domain.thread import Thread
+from bot.index.protocol import Sizes
+from bot.memory import manifest as manifests
+from bot.memory.branch_store import BranchStore
+from bot.memory.manifest import Manifest
+from bot.memory.memory import Memory
+from bot.memory.store import Edits, Snapshot
+from tests.fakes.git_http import GitServer
+from tests.fakes.github import FakeGitHub
+
+REPOSITORY = "octo-org/hello-world"
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+WORKFLOW = """on:
+  issues:
+  issue_comment:
+  schedule:
+    - cron: '23 4 * * *'
+  workflow_dispatch:
+    inputs:
+      run:
+        type: choice
+        options: [catch-up, rebuild, answer, forget, backtest]
+permissions: {}
+concurrency:
+  group: precedent
+  cancel-in-progress: false
+jobs:
+  remember:
+    permissions:
+      contents: write
+      issues: write
+    steps:
+      - uses: octo-org/precedent@08c6903cd8c0fde910a37f88322edcfb5dd907a8
+        with:
+          run: ${{ inputs.run }}
+"""
+PATH = ".github/workflows/precedent.yml"
+
+Edit = Callable[[Manifest], Manifest]
+
+
+class Clinic:
+    """The repository. `examine` is what the doctor finds there at NOW; `put` and `spoil` plant faults."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.git = GitServer(folder / "git")
+        self.bare = self.git.create(REPOSITORY)
+        self.github = FakeGitHub(REPOSITORY, "2026-01-05T12:00:00Z", site=self.git.url)
+        self.put({PATH: WORKFLOW})
+
+    @property
+    def remote(self) -> str:
+        return f"{self.git.url}/{REPOSITORY}.git"
+
+    def put(self, files: Mapping[str, str | bytes]) -> None:
+        """Put these files, and no others, on the default branch."""
+        stream = b"commit refs/heads/main\ncommitter octocat <octocat@example.com> 1767600000 +0000\ndata 0\n"
+        for path, text in files.items():
+            data = text if isinstance(text, bytes) else text.encode()
+            stream += b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(data), data)
+        command = ["git", "-C", str(self.bare), "fast-import", "--quiet", "--force"]
+        subprocess.run(command, input=stream, check=True, stdout=subprocess.DEVNULL)
+
+    def store(self) -> BranchStore:
+        return BranchStore(self.remote, "precedent", self.git.token)
+
+    def remember(self, *threads: Thread, cursor: datetime | None = None) -> None:
+        """Have these threads in memory, on its branch."""
+        with closing(Memory(self.store(), repo=REPOSITORY).open()) as memory:
+            memory.stage(Changes(records=threads, cursor=cursor))
+            memory.commit("changes")
+        self.github.repo.branches["precedent"] = "1" * 40
+
+    def remember_in_parts(self, *threads: Thread) -> None:
+        """Have these in memory, and the index in parts."""
+        with closing(Memory(self.store(), repo=REPOSITORY, sizes=Sizes(documents=1)).open()) as memory:
+            memory.stage(Changes(records=threads))
+            memory.rebuild_index()
+            memory.commit("in parts")
+
+    def spoil(self, edits: Callable[[Snapshot], Edits]) -> None:
+        """Write over files of the branch behind memory's back."""
+        with closing(self.store()) as store:
+            snapshot = store.open([""])
+            store.write(snapshot, edits(snapshot), "by hand")
+
+    def with_manifest(self, edit: Edit) -> None:
+        self.spoil(lambda held: {manifests.MANIFEST_PATH: manifests.encode_manifest(edit(manifest_of(held)))})
+
+    def with_index(self, files: Mapping[str, bytes]) -> None:
+        """Put these files in the place of the index, and have the manifest say so."""
+        hashes = {name: manifests.bytes_hash(data) for name, data in files.items()}
+        self.spoil(lambda held: dict.fromkeys(held.paths("index")) | {f"index/{name}": files[name] for name in files})
+        self.with_manifest(lambda manifest: replace(manifest, index=hashes))
+
+    def examine(self, *options: str | Path, token: str | None = None, now: datetime = NOW) -> list[CheckResult]:
+        where = ("--repo", REPOSITORY, "--server", self.git.url, "--api", self.github.url)
+        given = parser().parse_args(["doctor", *where, *map(str, options)])
+        environ = {"PRECEDENT_TOKEN": self.github.token if token is None else token}
+        return examine(given, environ, now)
+
+    def state(self) -> dict[str, str]:
+        """All refs of the repository."""
+        command = ["git", "-C", str(self.bare), "for-each-ref", "--format=%(refname) %(objectname)"]
+        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+
+    def close(self) -> None:
+        self.github.stop()
+        self.git.stop()
+        assert not self.github.violations, "\n".join(self.github.violations)
+
+
+def manifest_of(held: Snapshot) -> Manifest:
+    return manifests.decode_manifest(held.read([manifests.MANIFEST_PATH])[manifests.MANIFEST_PATH])
+
+
+def threads(count: int) -> list[Thread]:
+    when = NOW - timedelta(days=30)
+    return [
+        Thread(number, f"The importer fails, {number}", "Rows are lost.", "octocat", when, updated_at=when)
+        for number in range(1, count + 1)
+    ]
+
+
+def newer(data: bytes) -> bytes:
+    """The manifest as a version to come would write it."""
+    return json.dumps(json.loads(data) | {"format": 2}).encode()

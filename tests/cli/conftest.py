@@ -1,0 +1,30 @@
+"""The command `try` at the fake GitHub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.console import Ended, Run
+from tests.cli.tried import REPO, Try
+from tests.fakes.github import FakeGitHub
+
+
+@pytest.fixture
+def tries(github: FakeGitHub, call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
+    """Gives a function that tries the fake's repository, in an empty folder and with a cache of its own."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("GITHUB_API_URL", github.url)
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
+    monkeypatch.setenv("GH_TOKEN", github.token)
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    monkeypatch.delenv("PRECEDENT_TOKEN", raising=False)
+
+    def run(*options: str | Path, repo: str = REPO) -> Ended:
+        github.mark()
+        return call("try", repo, *options)
+
+    return run

@@ -1,0 +1,152 @@
+"""Completion in real shells: what is offered at the end of a line that somebody has begun."""
+
+import argparse
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bot.cli.commands.completion import SHELLS, add_completion, run_completion, script
+from bot.cli.main import parser
+
+Complete = Callable[..., set[str]]
+ZSH = """
+zmodload zsh/zpty
+zpty type zsh -f -i
+zpty -w type 'PS1=; autoload -Uz compinit; compinit -u -D; eval "$(<'"$1"')"; cd '"$2"
+zpty -w type 'LISTMAX=9999; bindkey "^I" list-choices; echo RE""ADY'
+zpty -r type shown '*READY*'
+zpty -w -n type "$3"$'\\t'
+for turn in {1..100}; do
+  zpty -r -t type shown && print -rn -- "$shown" && [[ $shown == *$4* ]] && break
+  sleep 0.05
+done
+zpty -d type
+"""
+"""Types a line and a tab into a shell of its own, and prints what it shows: waits five seconds for what is expected."""
+
+
+def has(shell: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(shell) is None, reason=f"needs {shell}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a file and a folder, and the scripts."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/archive.jsonl").touch()
+    (tmp_path / "here/memory").mkdir()
+    for shell in SHELLS:
+        (tmp_path / shell).write_text(script(parser(), shell), encoding="utf-8")
+    return tmp_path
+
+
+def shell(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder / "here", capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.fixture
+def bash(folder: Path) -> Complete:
+    """Gives a function that completes the last of some words as bash does."""
+    asked = (
+        'source ../bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+        'on=$(complete -p precedent); [[ $on =~ -F\\ ([^ ]+) ]]; "${BASH_REMATCH[1]}"; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    return lambda *words: set(shell(folder, "bash", "-c", asked, "bash", "precedent", *words).split())
+
+
+@pytest.fixture
+def fish(folder: Path) -> Complete:
+    """Gives a function that completes the last of some words as fish does."""
+
+    def complete(*words: str) -> set[str]:
+        line = " ".join(("precedent", *words))
+        told = shell(folder, "fish", "--no-config", "-c", f"source ../fish; complete -C '{line}'")
+        return {each.partition("\t")[0] for each in told.splitlines()}
+
+    return complete
+
+
+EXAMPLES = [
+    (("doc",), {"doctor"}),
+    (("search", "--sta"), {"--state"}),
+    (("search", "words", "--state", ""), {"open", "closed", "all"}),
+    (("jobs", "dr"), {"drop"}),
+    (("import", "arch"), {"archive.jsonl"}),
+]
+
+
+@has("bash")
+@pytest.mark.parametrize(("words", "offered"), EXAMPLES)
+def test_bash_completes(bash: Complete, words: tuple[str, ...], offered: set[str]) -> None:
+    assert bash(*words) == offered
+
+
+@has("fish")
+@pytest.mark.parametrize(("words", "offered"), EXAMPLES)
+def test_fish_completes(fish: Complete, words: tuple[str, ...], offered: set[str]) -> None:
+    assert fish(*words) == offered
+
+
+@has("bash")
+def test_bash_offers_folders_and_no_files_for_a_folder(bash: Complete) -> None:
+    assert bash("search", "words", "--store", "") == {"memory"}
+
+
+@has("fish")
+def test_fish_offers_folders_for_a_folder(fish: Complete) -> None:
+    assert fish("search", "words", "--store", "mem") == {"memory/"}
+
+
+@has("bash")
+def test_bash_offers_every_command(bash: Complete) -> None:
+    (group,) = (each for each in parser()._actions if isinstance(each, argparse._SubParsersAction))
+    assert set(group.choices) <= bash("")
+
+
+@has("bash")
+@pytest.mark.parametrize("word", ["$(touch ran)", "`touch ran`", "'", "--state=$(touch ran)", "*"])
+def test_bash_runs_nothing_of_what_was_typed(bash: Complete, folder: Path, word: str) -> None:
+    bash("search", word)
+    bash("search", word, "--st")
+    assert not (folder / "here/ran").exists()
+
+
+@pytest.mark.slow
+@has("zsh")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("precedent ", "doctor"),
+        ("precedent search --", "--state"),
+        ("precedent search w --state ", "closed"),
+        ("precedent import ", "archive.jsonl"),
+    ],
+)
+def test_zsh_offers(folder: Path, line: str, offered: str) -> None:
+    shown = shell(folder, "zsh", "-f", "-c", ZSH, "zsh", str(folder / "zsh"), str(folder / "here"), line, offered)
+    assert offered in shown
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_command_prints_the_script_of_all_commands_there_are(name: str) -> None:
+    top = parser()
+    (doors,) = (each for each in top._actions if isinstance(each, argparse._SubParsersAction))
+    if "completion" not in doors.choices:
+        add_completion(doors, top)
+    printed = run_completion(top.parse_args(["completion", name]))
+    assert printed == script(top, name)
+    assert all(word in printed for word in ("doctor", "offline", "completion", "zsh"))
+
+
+def test_a_shell_that_nobody_knows_is_refused() -> None:
+    top = argparse.ArgumentParser(prog="precedent")
+    add_completion(top.add_subparsers(dest="command"), top)
+    with pytest.raises(SystemExit) as end:
+        top.parse_args(["completion", "csh"])
+    assert end.value.code == 2

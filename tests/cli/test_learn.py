@@ -1,0 +1,93 @@
+"""A store on a person's machine learns from its own history, as the Action's memory does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bot.comment.render import Renderer
+from bot.domain.changes import Changes
+from bot.domain.thread import RepositoryAddress, Thread
+from bot.domain.thread_json import archive_fields
+from bot.memory.folder_store import FolderStore
+from bot.memory.memory import Memory
+from bot.memory.model_store import RANKING, WORDS
+from bot.pipeline.learn import LEAST_THREADS, learn
+from bot.settings.schema import Settings
+from tests.cli.console import Run
+from tests.evaluation.timelines import generated
+from tests.ranking.tiny_model import write_folder
+
+THREADS = [life.thread() for life in generated(LEAST_THREADS + 30, Random(3))]
+
+
+def archive(path: Path, threads: Iterable[Thread]) -> Path:
+    path.write_text("".join(json.dumps(archive_fields(thread)) + "\n" for thread in threads), encoding="utf-8")
+    return path
+
+
+def opened(folder: Path) -> Memory:
+    return Memory(FolderStore(folder)).open()
+
+
+@pytest.mark.slow
+def test_an_import_teaches_what_the_action_learns(tmp_path: Path, call: Run) -> None:
+    file = archive(tmp_path / "history.jsonl", THREADS)
+    told = call("import", file, "--store", tmp_path / "store")
+    assert told.code == 0
+    again = f"`precedent learn --store {tmp_path / 'store'}` has longer for it"
+    assert told.out.splitlines()[1] == f"learned from {len(THREADS)} threads; {again}"
+    theirs = Memory(FolderStore(tmp_path / "action"))
+    theirs.stage(Changes(records=tuple(THREADS)))
+    learn(theirs, Settings(), Renderer(), RepositoryAddress())
+    theirs.commit("Learn")
+    for path in (WORDS, RANKING):
+        assert (tmp_path / "store" / path).read_bytes() == (tmp_path / "action" / path).read_bytes()
+    asked = THREADS[-1]
+    assert opened(tmp_path / "store").vectors(asked) == theirs.vectors(asked) != {}
+
+
+@pytest.mark.slow
+def test_a_store_with_the_vectors_of_a_text_model_keeps_them(tmp_path: Path, call: Run) -> None:
+    file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
+    model = write_folder(tmp_path / "model")
+    assert call("import", file, "--store", store, "--semantic", model, "--no-learn").code == 0
+    assert call("learn", "--store", store, "--semantic", model).code == 0
+    asked = call("answer", str(THREADS[-1].id), "--store", store, "--semantic", model)
+    assert (asked.code, asked.err.count("no vectors of the model")) == (0, 0)
+
+
+@pytest.mark.slow
+def test_it_can_be_left_out_and_made_up_for(tmp_path: Path, call: Run) -> None:
+    file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
+    assert call("import", file, "--store", store, "--no-learn", "--json").data["learned_from"] == 0
+    assert not opened(store).has_words
+    told = call("learn", "--store", store, "--json").data
+    assert (told["learned"], told["reason"], told["threads"]) == (True, "", len(THREADS))
+    assert opened(store).has_words
+    assert call("learn", "--store", store).out.startswith(f"learned from {len(THREADS)} threads. Of the ")
+    assert opened(store).learned_from == len(THREADS)
+
+
+def test_few_threads_teach_nothing(tmp_path: Path, call: Run) -> None:
+    file, store = archive(tmp_path / "history.jsonl", THREADS[: LEAST_THREADS - 1]), tmp_path / "store"
+    assert call("import", file, "--store", store).out.count("\n") == 1
+    few = "nothing was learned: 49 threads are too few, 50 are needed"
+    assert call("learn", "--store", store).out == f"{few}\n"
+    assert call("learn", "--store", store, "--json").data == {"learned": False, "reason": few}
+    assert not opened(store).has_words
+
+
+@pytest.mark.slow
+def test_an_import_of_a_few_more_learns_nothing_again(tmp_path: Path, call: Run) -> None:
+    store = tmp_path / "store"
+    call("import", archive(tmp_path / "first.jsonl", THREADS[:60]), "--store", store)
+    kept = (store / WORDS).read_bytes()
+    again = call("import", archive(tmp_path / "second.jsonl", THREADS[60:65]), "--store", store, "--json")
+    assert again.data["learned_from"] == 60
+    assert (store / WORDS).read_bytes() == kept
+    assert opened(store).notes == []

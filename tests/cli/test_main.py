@@ -1,0 +1,603 @@
+"""The command line as others rely on it: data on stdout, words on stderr, one line for each mistake."""
+
+import argparse
+import contextlib
+import gzip
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.cli.main import main, parser
+from bot.domain.thread import Thread
+from bot.local_cache.sync import open_store
+from bot.recall.library import similar_query
+from tests.cli.console import Ended, Run
+from tests.ranking.tiny_model import write_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
+ANSWER_KEYS = {"spoke", "reason", "mentioned", "seen_before", "open_now", "nearest", "pages", "markdown", "ms"}
+HIT_KEYS = {"id", "title", "similarity", "state", "outcome", "why"}
+
+Fields = dict[str, Any]
+
+
+def run(*arguments: str | Path, text: str | bytes = "", **environment: str) -> Ended:
+    """The command as a program of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bot", *map(str, arguments)],
+        input=text.encode() if isinstance(text, str) else text,
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        timeout=60,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def issue(key: int | str, title: str, body: str | None = BODY, day: int = 1, **rest: Any) -> Fields:
+    when = f"2024-01-{day:02}T09:00:00Z"
+    return {"id": key, "title": title, "body": body, "created_at": when, "author": "monalisa", "state": "open", **rest}
+
+
+def closed(key: int | str, title: str, body: str | None = BODY, day: int = 1, **rest: Any) -> Fields:
+    return issue(key, title, body, day, **{"state": "closed", "closed_at": f"2024-01-{day + 1:02}T09:00:00Z", **rest})
+
+
+def comment(body: str, day: int, author: str = "hubot", association: str = "MEMBER") -> Fields:
+    return {"author": author, "association": association, "created_at": f"2024-01-{day:02}T08:59:00Z", "body": body}
+
+
+FILLER = [
+    issue(
+        100 + n, f"{noun} is slow", f"When the {noun} grows, {verb} takes a minute; it was quick in the release before."
+    )
+    for n, (noun, verb) in enumerate(
+        [("table", "sorting"), ("importer", "reading"), ("calendar", "scrolling"), ("map", "zooming")]
+    )
+]
+ENDED = comment("Fixed by #8. Clear the cookie or upgrade to 2.3.", 2)
+HISTORY = [
+    closed(1, "Login loops after the upgrade", comments=[ENDED], state_reason="completed", closed_by="hubot"),
+    issue(2, "Login loops after upgrading", day=3),
+    closed("ABC-123", "Use PostgreSQL for the list of zebras", "Redis forgets zebras on restart.", day=2),
+    issue(10, "After the upgrade: login loops", f"{BODY} Like #1? See also #7.", day=10),
+    *FILLER,
+]
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """All commands with their parsers."""
+    (group,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(group.choices)
+
+
+def archive(path: Path, threads: list[Fields]) -> Path:
+    text = "".join(json.dumps(thread) + "\n" for thread in threads).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, call: Run) -> Path:
+    """A store with a small history."""
+    folder = tmp_path / "store"
+    assert call("import", archive(tmp_path / "history.jsonl", HISTORY), "--store", folder).code == 0
+    return folder
+
+
+# As a program
+
+
+def test_a_whole_session_from_the_shell(tmp_path: Path) -> None:
+    files = [archive(tmp_path / "a.jsonl", HISTORY[:3]), archive(tmp_path / "b.jsonl.gz", HISTORY[3:])]
+    folder = tmp_path / "store"
+    imported = run("import", *files, "--store", folder, "--repo", "octo-org/hello-world", "--json")
+    assert (imported.code, imported.err) == (0, "")
+    assert imported.data["threads"] == imported.data["in_store"] == len(HISTORY)
+    answered = run("answer", "10", "--store", folder, "--as-of", "created", "--json")
+    assert (answered.code, answered.err, set(answered.data)) == (0, "", ANSWER_KEYS)
+    found = run("search", "zebras", "--store", folder, "--json")
+    assert (found.code, found.err, [hit["id"] for hit in found.data]) == (0, "", ["ABC-123"])
+
+
+@pytest.mark.slow
+def test_references_of_a_text_on_stdin() -> None:
+    text = "Closes #4, octo-org/other#5, octo-org/hello-world#6, not `#7` nor #9."
+    found = run("references", "--repo", "octo-org/hello-world", "--number", "9", text=text)
+    assert (found.code, found.err) == (0, "")
+    local = {"owner": None, "repo": None, "kind": None}
+    assert found.data == [
+        {**local, "number": 4, "action": "closes"},
+        {"owner": "octo-org", "repo": "other", "number": 5, "action": None, "kind": None},
+        {**local, "number": 6, "action": None},
+    ]
+
+
+@pytest.mark.slow
+def test_references_of_a_configured_tracker() -> None:
+    found = run("references", "--autolink", "JIRA-", "--autolink", "T", text="JIRA-5 and T6").data
+    assert [(r["kind"], r["prefix"], r["number"]) for r in found] == [("external", "JIRA-", 5), ("external", "T", 6)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["", "\n", b"\xff\xfe\x00 #4", "#" * 65_536])
+def test_references_of_any_bytes_are_a_list(text: str | bytes) -> None:
+    found = run("references", text=text)
+    assert (found.code, found.err) == (0, "")
+    assert isinstance(found.data, list)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("serach", "cookie"), "argument COMMAND: invalid choice: 'serach'; did you mean 'search'?\n"),
+        (("answer", "1", "--store", "x", "--as-of", "create"), "'create'; did you mean 'created'?\n"),
+        (("zzzzzz",), "invalid choice: 'zzzzzz' (choose from "),
+    ],
+)
+def test_a_word_that_is_nearly_right_is_told_which_is_meant(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert told in capsys.readouterr().err
+
+
+def test_nothing_but_data_goes_to_stdout(tmp_path: Path) -> None:
+    wrong = run("import", tmp_path / "none.jsonl", "--store", tmp_path / "store")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.err.startswith("precedent import: ")
+    assert wrong.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_output_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.jsonl", [issue(1, "Größe der Zebras 猫")])
+    assert run("import", file, "--store", tmp_path / "s").code == 0
+    found = run("search", "zebras", "--store", tmp_path / "s", PYTHONIOENCODING="ascii")
+    assert (found.code, found.out.split("\t")[3]) == (0, "Größe der Zebras 猫\n")
+
+
+@pytest.mark.slow
+def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    many = [issue(n, f"Zebra {n} " + "x" * 900) for n in range(1, 300)]
+    assert run("import", archive(tmp_path / "a.jsonl", many), "--store", tmp_path / "s").code == 0
+    command = [
+        sys.executable,
+        "-m",
+        "bot",
+        "search",
+        "zebra",
+        "--limit",
+        "1000",
+        "--store",
+        str(tmp_path / "s"),
+        "--json",
+    ]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(command, cwd=ROOT, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.read(1)
+        program.stdout.close()
+        assert program.stderr.read() == b""
+        assert program.wait() == 1
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_has_help(call: Run, command: str) -> None:
+    told = call(command, "--help")
+    assert (told.code, told.err) == (0, "")
+    assert told.out.startswith(f"usage: precedent {'smart-search' if command == 'ss' else command}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", ["40", "300"])
+def test_help_fits_a_hundred_columns_however_wide_the_terminal_is(columns: str) -> None:
+    code = "from tests.cli.test_main import commands; [print(one.format_help()) for one in commands().values()]"
+    program = [sys.executable, "-c", code]
+    told = subprocess.run(program, cwd=ROOT, env=os.environ | {"COLUMNS": columns}, capture_output=True, check=True)
+    lines = told.stdout.decode().splitlines()
+    assert len(lines) > 100
+    assert [line for line in lines if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_argument_has_a_help_text(command: str) -> None:
+    actions = [one for one in commands()[command]._actions if not isinstance(one, argparse._SubParsersAction)]
+    assert [action.dest for action in actions if not action.help] == []
+
+
+def test_help_names_every_command(call: Run) -> None:
+    told = call("--help").out
+    assert [command for command in commands() if command not in told] == []
+    assert call("--version").out.startswith("precedent ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("nonsense",),
+        ("import",),
+        ("import", "a.jsonl"),
+        ("answer", "1"),
+        ("answer", "1", "--store", "s", "--as-of", "yesterday"),
+        ("answer", "1", "--store", "s", "--repo", "hello-world"),
+        ("search", "--store", "s"),
+        ("search", "x", "--store", "s", "--limit", "many"),
+        ("references", "--number", "x"),
+        ("references", "--repo", "https://github.com/octo-org/hello-world"),
+    ],
+)
+def test_arguments_that_make_no_sense_end_with_2(call: Run, arguments: tuple[str, ...]) -> None:
+    ended = call(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "error:" in ended.err
+
+
+# Import
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_archives_are_read_packed_or_plain(tmp_path: Path, call: Run, name: str) -> None:
+    counts = call("import", archive(tmp_path / name, HISTORY), "--store", tmp_path / "s", "--json").data
+    assert counts.pop("seconds") >= 0
+    assert counts == {"threads": len(HISTORY), "comments": 1, "in_store": len(HISTORY), "learned_from": 0}
+
+
+def test_without_json_the_counts_are_told_in_words(tmp_path: Path, call: Run) -> None:
+    told = call("import", archive(tmp_path / "a.jsonl", HISTORY), "--store", tmp_path / "s").out
+    assert told.startswith(f"{len(HISTORY)} threads with 1 comments read in ")
+
+
+def test_importing_twice_changes_nothing(tmp_path: Path, call: Run) -> None:
+    file = archive(tmp_path / "a.jsonl", HISTORY)
+    first = [call("import", file, "--store", tmp_path / "s", "--json").data["in_store"], files(tmp_path / "s")]
+    assert [call("import", file, "--store", tmp_path / "s", "--json").data["in_store"], files(tmp_path / "s")] == first
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted((folder / "records").rglob("*")) if p.is_file()}
+
+
+def test_a_later_import_brings_what_is_new(tmp_path: Path, call: Run) -> None:
+    call("import", archive(tmp_path / "a.jsonl", HISTORY), "--store", tmp_path / "s")
+    more = [issue(300, "Giraffes"), closed(2, "Login loops after upgrading", day=3, updated_at="2024-01-09T00:00:00Z")]
+    counts = call("import", archive(tmp_path / "b.jsonl", more), "--store", tmp_path / "s", "--json").data
+    assert (counts["threads"], counts["in_store"]) == (2, len(HISTORY) + 1)
+    states = {h["id"]: h["state"] for h in call("search", "upgrading", "--store", tmp_path / "s", "--json").data}
+    assert states[2] == "closed"
+
+
+def test_with_a_text_model_the_store_has_its_vectors(tmp_path: Path, call: Run) -> None:
+    named, model = tmp_path / "store", write_folder(tmp_path / "model")
+    threads = archive(tmp_path / "threads.jsonl", [issue(1, "Disk full"), issue(2, "Login loop")])
+    assert call("import", threads, "--store", named, "--semantic", model).code == 0
+    memory = open_store(named, semantic=model)
+    asked = memory.records([1])[1]
+    assert isinstance(asked, Thread)
+    (hit,) = memory.search(similar_query(asked, memory.vectors(asked)), keep=lambda entry: entry.id == 1)
+    assert hit.near["semantic"] == pytest.approx(1.0)
+    memory.close()
+    ended = call("answer", "2", "--store", named, "--semantic", model)
+    assert (ended.code, ended.err.count("vectors of the model")) == (0, 0)
+
+
+def test_a_store_without_vectors_says_so_and_answers_by_words(store: Path, tmp_path: Path, call: Run) -> None:
+    ended = call("answer", "2", "--store", store, "--semantic", write_folder(tmp_path / "model"))
+    assert ended.code == 0
+    assert "The index has no vectors of the model" in ended.err
+
+
+@pytest.mark.parametrize(
+    "command", [("import", "history.jsonl"), ("answer", "1"), ("learn",), ("backtest",), ("calibrate",)]
+)
+def test_a_text_model_that_is_not_there_is_told_in_one_line(
+    store: Path, tmp_path: Path, call: Run, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # which has the archive that the store was made of
+    ended = call(*command, "--store", store, "--semantic", tmp_path / "nothing")
+    assert ended.code == 1
+    assert f"{tmp_path}/nothing: no such folder" in ended.err
+
+
+def test_empty_lines_and_a_byte_order_mark_are_no_error(tmp_path: Path, call: Run) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(
+        b"\xef\xbb\xbf" + json.dumps(HISTORY[0]).encode() + b"\r\n\n  \n" + json.dumps(HISTORY[1]).encode()
+    )
+    assert call("import", file, "--store", tmp_path / "s", "--json").data["threads"] == 2
+
+
+def test_null_bodies_authors_and_ghosts_are_no_error(tmp_path: Path, call: Run) -> None:
+    bare = [
+        {"id": 1, "title": None, "body": None, "author": None, "created_at": "2024-01-01T00:00:00Z", "comments": None}
+    ]
+    assert call("import", archive(tmp_path / "a.jsonl", bare), "--store", tmp_path / "s").code == 0
+    assert call("answer", "1", "--store", tmp_path / "s").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (b'{"id": 1', "not JSON: Expecting ',' delimiter at column 9"),
+        (b"nonsense", "not JSON: Expecting value at column 1"),
+        (b"[1, 2]", "each line is one JSON object"),
+        (b'"text"', "each line is one JSON object"),
+        (b'{"title": "x", "created_at": "2024-01-01T00:00:00Z"}', "no 'id'"),
+        (b'{"id": 1, "title": "x"}', "no 'created_at'"),
+        (b'{"id": 1, "title": "x", "created_at": "yesterday"}', "yesterday"),
+        (b'{"id": 0, "title": "x", "created_at": "2024-01-01T00:00:00Z"}', "an id is"),
+        (b'{"id": true, "title": "x", "created_at": "2024-01-01T00:00:00Z"}', "an id is"),
+        (b'{"id": 1, "title": "x", "created_at": "2024-01-01T00:00:00Z", "comments": 5}', "comments"),
+        (b'{"id": 1, "title": "\xff"}', "not UTF-8 at byte 20"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"id": ' + b"9" * 5_000 + b"}", "4300"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_file_and_number(tmp_path: Path, call: Run, line: bytes, fault: str) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(json.dumps(HISTORY[0]).encode() + b"\n\n" + line + b"\n")
+    ended = call("import", file, "--store", tmp_path / "s")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"precedent import: {file}, line 3: not a thread (")
+    assert fault in ended.err
+    assert len(ended.err) < len(str(file)) + 250
+
+
+def test_a_bad_line_leaves_the_store_as_it_was(store: Path, tmp_path: Path, call: Run) -> None:
+    before = files(store)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(json.dumps(issue(300, "Giraffes")) + "\nnonsense\n")
+    assert call("import", bad, "--store", store).code == 2
+    assert files(store) == before
+
+
+def test_broken_packing_is_told_as_such(tmp_path: Path, call: Run) -> None:
+    whole = archive(tmp_path / "a.jsonl.gz", HISTORY).read_bytes()
+    for number, broken in enumerate([whole[:60], b"not packed", whole[:40] + b"\x00\x01" * 20 + whole[80:]]):
+        file = tmp_path / f"{number}.jsonl.gz"
+        file.write_bytes(broken)
+        ended = call("import", file, "--store", tmp_path / "s")
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert ended.err.startswith(f"precedent import: {file} cannot be read as an archive: ")
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path, call: Run) -> None:
+    for path in (tmp_path / "none.jsonl", tmp_path):
+        ended = call("import", path, "--store", tmp_path / "s")
+        assert ended.code == 2
+        assert f"{path} cannot be read as an archive" in ended.err
+
+
+def test_a_store_that_is_a_file_is_named(tmp_path: Path, call: Run) -> None:
+    file = archive(tmp_path / "a.jsonl", HISTORY)
+    ended = call("import", file, "--store", file)
+    assert (ended.code, ended.err) == (2, f"precedent import: {file} is a file: --store takes a folder\n")
+
+
+def on_a_terminal(*arguments: str | Path) -> str:
+    """What a person sees on stderr, which is a terminal here."""
+    ours, theirs = pty.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-m", "bot", *map(str, arguments)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(theirs)
+    seen = io.BytesIO()
+    with contextlib.suppress(OSError):  # Linux ends a terminal that nobody holds with EIO
+        while piece := os.read(ours, 4096):
+            seen.write(piece)
+    os.close(ours)
+    assert program.wait(60) == 0
+    return seen.getvalue().decode()
+
+
+@pytest.mark.slow
+def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
+    file = archive(tmp_path / "a.jsonl", HISTORY)
+    assert "Reading threads" in on_a_terminal("import", file, "--store", tmp_path / "s")
+    assert run("import", file, "--store", tmp_path / "t").err == ""
+
+
+# Answer
+
+
+def test_an_answer_as_data(store: Path, call: Run) -> None:
+    answer = call("answer", "10", "--store", store, "--repo", "octo-org/hello-world", "--json").data
+    assert set(answer) == ANSWER_KEYS
+    assert (answer["spoke"], answer["reason"], answer["pages"]) == (True, "", [])
+    assert answer["ms"] > 0
+    assert all(set(hit) >= HIT_KEYS for part in ("mentioned", "seen_before", "open_now") for hit in answer[part])
+    known, unknown = answer["mentioned"]
+    assert (known["id"], known["state"], known["outcome"]["kind"], known["missing"]) == (1, "closed", "fixed", False)
+    assert (known["outcome"]["fix_ref"], known["outcome"]["closed_at"]) == ("#8", "2024-01-02T09:00:00Z")
+    assert (unknown["id"], unknown["missing"]) == (7, True)
+    assert answer["seen_before"] == []
+    (match,) = answer["open_now"]
+    assert match["id"] == 2
+    assert 0.65 <= match["similarity"] <= 1
+    assert match["why"]
+    assert answer["markdown"].startswith("<!-- precedent:v1")
+
+
+def test_without_json_it_prints_the_comment(store: Path, call: Run) -> None:
+    told = call("answer", "10", "--store", store, "--repo", "octo-org/hello-world")
+    assert told.code == 0
+    assert told.err.startswith("The nearest issues, with their similarity:\n")
+    assert "**Mentioned here**" in told.out
+    assert "https://redirect.github.com/octo-org/hello-world/issues/1" in told.out
+    assert (
+        told.out == call("answer", "10", "--store", store, "--repo", "octo-org/hello-world", "--json").data["markdown"]
+    )
+
+
+def test_silence_is_told_on_stderr_and_is_no_error(store: Path, call: Run) -> None:
+    silent = call("answer", "ABC-123", "--store", store)
+    assert (silent.code, silent.out, silent.err) == (0, "", "Silent: nothing in memory is close enough.\n")
+    answer = call("answer", "ABC-123", "--store", store, "--json").data
+    assert (answer["spoke"], answer["reason"], answer["markdown"]) == (False, "nothing in memory is close enough", "")
+
+
+def test_a_thread_with_a_name_is_answered_and_shown_like_a_number(tmp_path: Path, call: Run) -> None:
+    title = "Login loops after the upgrade"
+    named = [closed("ABC-123", title, comments=[ENDED]), issue("ABC-124", title, day=5), *FILLER]
+    call("import", archive(tmp_path / "a.jsonl", named), "--store", tmp_path / "s")
+    answer = call("answer", "ABC-124", "--store", tmp_path / "s", "--as-of", "created", "--json").data
+    assert [hit["id"] for hit in answer["seen_before"]] == ["ABC-123"]
+    assert "ABC-123" in answer["markdown"]
+
+
+def test_a_name_that_looks_like_a_number_is_found(tmp_path: Path, call: Run) -> None:
+    call("import", archive(tmp_path / "a.jsonl", [issue("007", "Bond")]), "--store", tmp_path / "s")
+    assert call("answer", "007", "--store", tmp_path / "s").code == 0
+
+
+@pytest.mark.parametrize(
+    "key", ["99", "0", "-5", "007", "ABC", "", "9" * 5_000, "x" * 5_000, "../../etc", "\udcff", "\x00", "²"]
+)
+def test_an_id_that_is_not_there_is_named(store: Path, call: Run, key: str) -> None:
+    ended = call("answer", key, "--store", store)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith("precedent answer: no thread ")
+    assert len(ended.err) < 300
+
+
+@pytest.mark.parametrize("command", [("answer", "1"), ("search", "x")])
+def test_a_store_that_is_not_there_is_told_with_the_remedy(tmp_path: Path, call: Run, command: tuple[str, ...]) -> None:
+    ended = call(*command, "--store", tmp_path / "none")
+    assert ended.code == 2
+    assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in ended.err
+    (tmp_path / "empty").mkdir()
+    ended = call(*command, "--store", tmp_path / "empty")
+    assert (ended.code, ended.out) == (2, "")
+    assert "holds no thread" in ended.err
+
+
+# As of the thread's creation
+
+
+def altered(threads: list[Fields]) -> list[Fields]:
+    """The same history with everything different that happened from the tenth of January on."""
+    before = "2024-01-10T09:00:00Z"
+    changed = []
+    for one in threads:
+        if one["created_at"] > before:
+            continue
+        rest = {
+            "comments": [c for c in one.get("comments", []) if c["created_at"] <= before]
+            + [comment(f"Later word {one['id']}: duplicate of #1, fixed by #3.", 20)],
+            "updated_at": "2024-02-02T00:00:00Z",
+            "labels": ["later"],
+            "reactions": {"+1": 7},
+            "locked": True,
+            "events": [{"event": "closed", "at": "2024-01-21T00:00:00Z", "actor": "octocat", "commit": "0123abc"}],
+        }
+        if not one.get("closed_at") or one["closed_at"] > before:
+            rest |= {
+                "state": "closed",
+                "state_reason": "not_planned",
+                "closed_at": "2024-01-21T00:00:00Z",
+                "closed_by": "x",
+            }
+        changed.append({**one, **rest})
+    later = [closed(key, one["title"], one["body"], day=15) for key, one in zip(range(400, 450), threads, strict=False)]
+    return [*changed, *later, closed(7, "Seven, at last", day=16), issue(451, "proxy cookie upgrade login", day=11)]
+
+
+THEN = [
+    *HISTORY,
+    closed(
+        3,
+        "Login loops since the upgrade",
+        day=8,
+        closed_at="2024-01-12T09:00:00Z",
+        comments=[comment("Duplicate of #1.", 11)],
+    ),
+    issue(4, "Why login loops", day=9, comments=[comment("Does it loop?", 9), comment("Yes, it was the proxy.", 12)]),
+]
+
+
+def test_as_of_its_creation_an_answer_knows_nothing_that_happened_later(tmp_path: Path, call: Run) -> None:
+    asked = "--as-of", "created", "--repo", "octo-org/hello-world"
+    call("import", archive(tmp_path / "a.jsonl", THEN), "--store", tmp_path / "a")
+    call("import", archive(tmp_path / "b.jsonl", altered(THEN)), "--store", tmp_path / "b")
+    told = call("answer", "10", "--store", tmp_path / "a", *asked)
+    assert told == call("answer", "10", "--store", tmp_path / "b", *asked)
+    assert "**Mentioned here**" in told.out
+    assert "**Open now**" in told.out
+    answers = [call("answer", "10", "--store", tmp_path / name, *asked, "--json").data for name in "ab"]
+    assert [answer.pop("ms") > 0 for answer in answers] == [True, True]
+    assert answers[0] == answers[1]
+    assert {hit["id"] for hit in answers[0]["open_now"]} <= {2, 3, 4}
+    today = [call("answer", "10", "--store", tmp_path / name) for name in "ab"]
+    assert today[0] != today[1]
+
+
+def test_what_the_thread_itself_was_told_later_is_not_seen(tmp_path: Path, call: Run) -> None:
+    one = issue(10, "Unlike all others", "Giraffes.", day=10, comments=[comment("See #1.", 12)])
+    call("import", archive(tmp_path / "a.jsonl", [*HISTORY[:3], one]), "--store", tmp_path / "s")
+    assert call("answer", "10", "--store", tmp_path / "s", "--as-of", "created").out == ""
+    assert "**Mentioned here**" in call("answer", "10", "--store", tmp_path / "s").out
+
+
+# Search
+
+
+def test_a_search_prints_one_line_for_each_hit(store: Path, call: Run) -> None:
+    found = call("search", "zebras", "redis", "--store", store)
+    key, state, score, title = found.out.rstrip("\n").split("\t")
+    assert (key, state, title) == ("ABC-123", "closed", "Use PostgreSQL for the list of zebras")
+    assert float(score) > 0
+
+
+def test_a_search_as_data(store: Path, call: Run) -> None:
+    (hit,) = call("search", "zebras", "--store", store, "--json").data
+    assert hit["score"] > 0
+    assert {name: hit[name] for name in ("id", "title", "state", "kind", "created_at")} == {
+        "id": "ABC-123",
+        "title": "Use PostgreSQL for the list of zebras",
+        "state": "closed",
+        "kind": "issue",
+        "created_at": "2024-01-02T09:00:00Z",
+    }
+
+
+@pytest.mark.parametrize(("state", "found"), [("open", {2, 10}), ("closed", {1}), ("all", {1, 2, 10})])
+def test_a_search_keeps_to_a_state(store: Path, call: Run, state: str, found: set[int]) -> None:
+    hits = call("search", "login", "--store", store, "--state", state, "--json").data
+    assert {hit["id"] for hit in hits} == found
+
+
+def test_a_search_shows_no_more_than_it_is_asked_for(store: Path, call: Run) -> None:
+    everything = call("search", "login", "--store", store, "--json").data
+    assert call("search", "login", "--store", store, "--limit", "2", "--json").data == everything[:2]
+    for limit in ("0", "-1", "1001"):
+        ended = call("search", "login", "--store", store, "--limit", limit)
+        assert (ended.code, ended.out) == (2, "")
+        assert "from 1 to 1,000" in ended.err
+
+
+@pytest.mark.parametrize("words", ["***", "the", "giraffes", "\udcff", "\x00", "x" * 10_000])
+def test_nothing_relevant_is_an_answer_of_its_own(store: Path, call: Run, words: str) -> None:
+    found = call("search", words, "--store", store)
+    assert (found.code, found.out, found.err) == (0, "", "Nothing relevant.\n")
+    assert call("search", words, "--store", store, "--json").data == []
+
+
+def test_a_title_on_two_lines_is_printed_on_one(tmp_path: Path, call: Run) -> None:
+    call("import", archive(tmp_path / "a.jsonl", [issue(1, "Zebra\tin\ntwo lines")]), "--store", tmp_path / "s")
+    assert call("search", "zebra", "--store", tmp_path / "s").out.endswith("\tZebra in two lines\n")

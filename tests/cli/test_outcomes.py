@@ -1,0 +1,157 @@
+"""The command that tells how threads ended."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.console import Run
+
+Fields = dict[str, Any]
+OUTCOME_KEYS = {
+    "kind",
+    "comment",
+    "quote",
+    "evidence",
+    "fix_ref",
+    "release",
+    "duplicate_of",
+    "confidence",
+    "closed_at",
+}
+
+
+def closed(key: int | str, *said: str, **rest: Any) -> Fields:
+    comments = [
+        {"author": "hubot", "association": "MEMBER", "created_at": f"2024-01-02T08:59:0{n}Z", "body": text}
+        for n, text in enumerate(said)
+    ]
+    return {
+        "id": key,
+        "title": f"Login loops, case {key}",
+        "created_at": "2024-01-01T09:00:00Z",
+        "author": "monalisa",
+        "state": "closed",
+        "closed_at": "2024-01-02T09:00:00Z",
+        "closed_by": "hubot",
+        "comments": comments,
+        **rest,
+    }
+
+
+COMMIT = {"event": "closed", "at": "2024-01-02T09:00:00Z", "actor": "hubot", "commit": "0d0e0ed056a45781"}
+HISTORY = [
+    closed(1, "I see it too.", "Fixed by #8, released in 2.3."),
+    closed(2, "Duplicate of #1."),
+    {**closed(3), "state": "open", "closed_at": None},
+    closed(4, "The cookie path changed. Clear the cookie."),
+    closed(5, "We decided not to support this."),
+    closed(6, events=[COMMIT]),
+    closed(7),
+    closed("ABC-1", "wontfix"),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path, call: Run) -> Path:
+    """A store with threads that ended in different ways, and one that is open."""
+    archive = tmp_path / "history.jsonl"
+    archive.write_text("".join(json.dumps(thread) + "\n" for thread in HISTORY), encoding="utf-8")
+    folder = tmp_path / "store"
+    assert call("import", archive, "--store", folder).code == 0
+    return folder
+
+
+def test_each_closed_thread_has_its_outcome(store: Path, call: Run) -> None:
+    told = call("outcomes", "--store", store, "--json")
+    assert (told.code, told.err) == (0, "")
+    found = {each["id"]: each["outcome"] for each in told.data}
+    assert found.keys() == {1, 2, 4, 5, 6, 7, "ABC-1"}
+    assert all(outcome.keys() == OUTCOME_KEYS for outcome in found.values())
+    assert {key: (outcome["kind"], outcome["comment"]) for key, outcome in found.items()} == {
+        1: ("fixed", 1),
+        2: ("duplicate", 0),
+        4: ("unknown", 0),
+        5: ("not planned", 0),
+        6: ("fixed", None),
+        7: ("unknown", None),
+        "ABC-1": ("not planned", 0),
+    }
+    assert (found[1]["fix_ref"], found[1]["release"]) == ("#8", "2.3")
+    assert found[1]["quote"] == "Fixed by #8, released in 2.3."
+    assert (found[2]["duplicate_of"], found[6]["fix_ref"]) == (1, "0d0e0ed056a45781")
+    assert found[6]["evidence"] == ["closing commit"]
+    assert found[4]["quote"] == "The cookie path changed. Clear the cookie."
+    assert (found[7]["quote"], found[7]["evidence"], found[7]["confidence"]) == ("", [], 0.0)
+
+
+def test_as_text_it_is_a_line_each(store: Path, call: Run) -> None:
+    told = call("outcomes", "--store", store, "--ids", "1,2,4,7")
+    assert (told.code, told.err) == (0, "")
+    assert told.out.splitlines() == [
+        "1\tfixed\t0.95\t#8\tcomment 1\tFixed by #8, released in 2.3.",
+        "2\tduplicate\t0.95\t#1\tcomment 0\tDuplicate of #1.",
+        "4\t-\t0.90\t-\tcomment 0\tThe cookie path changed. Clear the cookie.",
+        "7\t-\t0.00\t-\t-\t-",
+    ]
+
+
+def test_ids_come_in_the_order_in_which_they_are_asked_for(store: Path, call: Run) -> None:
+    told = call("outcomes", "--store", store, "--ids", "ABC-1, 5,1,5", "--json")
+    assert (told.code, [each["id"] for each in told.data]) == (0, ["ABC-1", 5, 1])
+
+
+def test_ids_that_are_unknown_or_open_are_told_and_the_others_printed(store: Path, call: Run) -> None:
+    told = call("outcomes", "--store", store, "--ids", "99,1,3", "--json")
+    assert (told.code, [each["id"] for each in told.data]) == (2, [1])
+    assert told.err.splitlines() == [
+        "precedent outcomes: no thread 99 in this store",
+        "precedent outcomes: 3 is open: it has no ending",
+    ]
+    assert call("outcomes", "--store", store, "--ids", "99", "--json").data == []
+
+
+@pytest.mark.parametrize("ids", ["", ",", " , "])
+def test_no_ids_are_a_mistake(store: Path, call: Run, ids: str) -> None:
+    told = call("outcomes", "--store", store, "--ids", ids)
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+    assert "--ids names no thread" in told.err
+
+
+@pytest.mark.parametrize("ids", ["0", "01", "-1", "1" * 400, "\u0661", "1.5", "\udcff", "a\x00b"])
+def test_ids_of_any_shape_are_told_in_one_line(store: Path, call: Run, ids: str) -> None:
+    told = call("outcomes", "--store", store, f"--ids={ids}")
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+
+
+def test_a_sample_is_the_same_for_the_same_seed(store: Path, call: Run) -> None:
+    def sample(size: int, seed: int) -> list[int | str]:
+        told = call("outcomes", "--store", store, "--sample", str(size), "--seed", str(seed), "--json")
+        return [each["id"] for each in told.data]
+
+    assert sample(3, 4) == sample(3, 4)
+    assert len(sample(3, 4)) == 3
+    assert len({tuple(sample(3, seed)) for seed in range(6)}) > 1
+    assert sample(1000, 1) == [each["id"] for each in call("outcomes", "--store", store, "--json").data]
+
+
+@pytest.mark.parametrize("options", [["--sample", "0"], ["--sample", "x"], ["--ids", "1", "--sample", "1"], ["--seed"]])
+def test_options_that_make_no_sense_are_mistakes(store: Path, call: Run, options: list[str]) -> None:
+    assert call("outcomes", "--store", store, *options).code == 2
+
+
+def test_the_repository_tells_links_to_it_from_links_elsewhere(tmp_path: Path, call: Run) -> None:
+    archive = tmp_path / "links.jsonl"
+    link = "Duplicate of https://github.com/octo/other/issues/5"
+    archive.write_text(json.dumps(closed(9, link)) + "\n", encoding="utf-8")
+    call("import", archive, "--store", tmp_path / "links")
+    for repo, duplicate in (("octo/other", 5), ("octocat/hello", None)):
+        (told,) = call("outcomes", "--store", tmp_path / "links", "--repo", repo, "--json").data
+        assert (told["outcome"]["kind"], told["outcome"]["duplicate_of"]) == ("duplicate", duplicate)
+
+
+def test_without_a_store_it_says_what_to_do(tmp_path: Path, call: Run) -> None:
+    told = call("outcomes", "--store", tmp_path / "nothing")
+    assert (told.code, told.out) == (2, "")
+    assert "precedent import" in told.err

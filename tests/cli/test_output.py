@@ -1,0 +1,214 @@
+"""The shapes of what the commands print as JSON: promised by schemas, and whole outputs that only grow."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from bot.cli.commands import related, search, smart_search, what
+from bot.cli.commands import show as showing
+from bot.cli.main import main, parser
+from bot.cli.output import show
+from bot.domain.card import Card, Ending, Ruling, SessionPassage
+from bot.questions.views import full_row, holds, passage_row, row_stamp, short_row
+from tests.cli.asked import ROOT, SAMPLE, working_on_cookies
+from tests.cli.console import Run
+from tests.sources.session_lines import ISSUE_AGENT, write
+
+GOLDEN = Path(__file__).parent / "golden"
+SCHEMAS = ROOT / "docs/schemas"
+NOW = datetime(2026, 8, 20, 12, tzinfo=UTC)
+HOME = "https://github.com/octo-org/linkbarn"
+
+RUN = {
+    "search": search.run_search,
+    "ss": smart_search.run_smart_search,
+    "what": what.run_what,
+    "related": related.run_related,
+    "show": showing.run_show,
+}
+ASKED = {
+    "search": ("search", ("search", "login", "loop", "cookie", "--limit", "2")),
+    "search_expanded": ("search", ("search", "login", "loop", "--state", "closed", "--expand")),
+    "search_nothing": ("search", ("search", "quantum", "zebra")),
+    "sessions": ("sessions", ("search", "cookie", "path", "--kind", "session", "--logs", "logs")),
+    "smart_search_words": ("smart-search", ("ss", "session", "lost", "--limit", "3")),
+    "smart_search_work": ("smart-search", ("ss", "--limit", "3")),
+    "smart_search_nothing": ("smart-search", ("ss", "quantum", "zebra")),
+    "what": ("what", ("what",)),
+    "related": ("related", ("related", "linkbarn/auth/cookie.py", "linkbarn/search/query.py")),
+    "related_nothing": ("related", ("related", "nowhere.py")),
+    "show": ("show", ("show", "48", "--chars", "1000")),
+    "show_full": ("show", ("show", "13", "--full")),
+}
+"""A golden file → the schema that promises its shape, and what was asked in a checkout where somebody works."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shapes") / "store"
+    assert main(["import", str(SAMPLE), "--store", str(folder), "--repo", "octo-org/linkbarn", "--json"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = working_on_cookies(tmp_path_factory.mktemp("shapes") / "linkbarn")
+    write(folder / "logs/a.jsonl", *ISSUE_AGENT)
+    return folder
+
+
+def asked(words: tuple[str, ...], store: Path) -> argparse.Namespace:
+    """What somebody gave, as if it were `NOW`."""
+    there = () if "--logs" in words else ("--store", str(store))
+    given = parser().parse_args([*words, *there, "--json"])
+    given.as_of = NOW
+    return given
+
+
+def schema(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.v1.json").read_text(encoding="utf-8"))
+    return found
+
+
+def closed(node: Any) -> Any:
+    """The schema with nothing allowed that it does not tell of."""
+    if isinstance(node, list):
+        return [closed(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    shut = {name: closed(each) for name, each in node.items()}
+    return shut | {"additionalProperties": False} if "properties" in node and node.get("type") == "object" else shut
+
+
+def told(node: Any, name: str = "") -> Iterator[str]:
+    """The fields of a schema that nothing explains."""
+    if isinstance(node, dict):
+        for field, each in node.get("properties", {}).items() if isinstance(node.get("properties"), dict) else ():
+            if "description" not in each and "$ref" not in each:
+                yield f"{name}.{field}"
+        for field, each in node.items():
+            yield from told(each, f"{name}.{field}")
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_output_is_the_one_that_was_agreed_and_keeps_to_its_schema(
+    name: str, store: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, words = ASKED[name]
+    monkeypatch.chdir(checkout)
+    assert show(RUN[words[0]](asked(words, store))) == 0
+    printed = capsys.readouterr().out.replace(str(checkout), "CHECKOUT")
+    Draft202012Validator(closed(schema(kind))).validate(json.loads(printed))
+    path = GOLDEN / f"{name}.json"
+    if os.environ.get("PRECEDENT_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(printed, encoding="utf-8")
+    assert printed == path.read_text(encoding="utf-8")
+
+
+def test_every_schema_is_one_and_explains_its_fields_and_is_held_to_an_output() -> None:
+    names = sorted(path.name.removesuffix(".v1.json") for path in SCHEMAS.iterdir())
+    assert names == sorted({kind for kind, _ in ASKED.values()})
+    for name in names:
+        Draft202012Validator.check_schema(schema(name))
+        assert list(told(schema(name))) == []
+
+
+def test_a_field_that_is_new_breaks_no_promise(store: Path, call: Run) -> None:
+    hits = call("search", "login", "loop", "--store", store, "--json").data
+    Draft202012Validator(schema("search")).validate([hit | {"news": 1} for hit in hits])
+
+
+@pytest.mark.parametrize("field", ["id", "title", "score", "state", "kind", "created_at", "decisions", "outcome"])
+def test_a_field_that_is_gone_is_seen(store: Path, call: Run, field: str) -> None:
+    (hit, *_) = call("search", "login", "loop", "--store", store, "--json").data
+    del hit[field]
+    assert not Draft202012Validator(schema("search")).is_valid([hit])
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+
+def card(**fields: Any) -> Card:
+    return Card(**{"id": 7, "kind": "issue", "title": "Zebra", "author": "monalisa", "state": "open",
+                   "created_at": NOW, "updated_at": NOW} | fields)  # fmt: skip
+
+
+def test_a_decision_leads_to_the_comment_that_says_it() -> None:
+    said = tuple(Ruling("We decided.", "octocat", "OWNER", NOW, comment) for comment in (99, None))
+    assert [one["url"] for one in full_row(card(decisions=said), HOME)["decisions"]] == [
+        f"{HOME}/issues/7#issuecomment-99",
+        f"{HOME}/issues/7",
+    ]
+    assert [one["url"] for one in full_row(card(decisions=said), "")["decisions"]] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "url"),
+    [
+        (7, "issue", f"{HOME}/issues/7"),
+        (7, "pull", f"{HOME}/pull/7"),
+        ("docs/a.md", "page", ""),
+        ("5b1c", "session", ""),
+    ],
+)
+def test_only_what_has_a_number_has_an_address(key: int | str, kind: str, url: str) -> None:
+    assert short_row(card(id=key, kind=kind), HOME)["url"] == url
+
+
+def test_what_is_not_known_is_empty_and_never_missing() -> None:
+    bare = short_row(card(), "")
+    assert bare["closed_at"] == bare["state_reason"] == bare["summary"] == bare["url"] == ""
+    assert (bare["labels"], bare["decisions"], bare["files"]) == ([], [], [])
+    assert bare["outcome"] == {
+        "kind": "unknown",
+        "fix": "",
+        "release": "",
+        "duplicate_of": None,
+        "quote": "",
+        "author": "",
+        "role": "",
+        "at": "",
+    }
+    assert row_stamp(None) == ""
+
+
+TEXT = st.text(max_size=5_000)
+
+
+@given(TEXT, st.lists(TEXT, max_size=50), st.none() | st.integers(1, 2**53))
+def test_whatever_a_stranger_wrote_a_row_keeps_its_shape_and_its_size(
+    text: str, texts: list[str], comment: int | None
+) -> None:
+    said = tuple(Ruling(each, text, text, None, comment) for each in texts)
+    strange = card(
+        title=text, author=text[:100], summary=text, labels=tuple(texts), files=tuple(texts), decisions=said,
+        ending=Ending("fixed", text, text[:100], text[:100], text[:100], "NONE", NOW),
+    )  # fmt: skip
+    found = full_row(strange, HOME, score=1.0, part=1.0, why=holds(("zebra",), text))
+    Draft202012Validator(closed(schema("search"))).validate([found])
+    assert len(found["title"]) <= 300
+    assert len(found["summary"]) <= 1_000
+    assert max(len(found["labels"]), len(found["files"]), len(found["decisions"])) <= 20
+
+
+def test_a_message_of_a_session_is_a_row_too() -> None:
+    found = passage_row(SessionPassage("5b1c", "user", "zebra", None, 1.239, "a.jsonl"))
+    assert list(found) == ["score", "type", "content", "timestamp", "session_id", "path"]
+    assert (found["score"], found["timestamp"]) == (1.24, "")
+
+
+def test_what_a_thread_holds_is_told_as_it_was_typed() -> None:
+    assert holds(("login", "loop"), "Loops of LOGIN") == ["holds LOGIN, Loops"]
+    assert holds(("login",), "zebra") == []

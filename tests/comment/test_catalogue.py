@@ -1,0 +1,354 @@
+"""Our words: all in one file, all used, and a repository's own can do nothing but speak."""
+
+import re
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.comment.catalogue import COMMANDS, FIXED, MAX_CHARS, PLACEHOLDER, Words, fault, own_words
+from bot.comment.links import CommentLinks
+from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawn
+from bot.comment.template_view import view_of
+from bot.domain.answer import Context, Mention, PageHit
+from bot.domain.thread import Outcome, OutcomeKind
+from bot.errors import UserError
+from bot.pipeline.replies import sentence
+from bot.reading.requests import Command
+from bot.settings.yaml_file import load_texts
+from tests.comment.contexts import CASES, GITHUB, NOW, OPEN, ended, quoted
+from tests.comment.detector import report
+from tests.comment.gallery import GALLERY
+from tests.comment.payloads import PAYLOADS
+from tests.comment.test_outcome_text import DUPLICATE, PULL
+from tests.comment.test_outcome_text import FIXED as FIX_OUTCOME
+from tests.examples import examples
+
+ENGLISH = shipped_words()
+SOURCE = (SHIPPED / WORDS).read_text(encoding="utf-8")
+
+EVERY_ENDING = (
+    *(ended(quoted(kind, "")) for kind in OutcomeKind),
+    *(ended(quoted(kind)) for kind in OutcomeKind),
+    ended(Outcome(), state_reason=None),
+    ended(replace(FIX_OUTCOME, fix="9750550")),
+    ended(replace(FIX_OUTCOME, release="2.0"), title="\u3164"),
+    ended(replace(FIX_OUTCOME, release="2.0", fix=None)),
+    ended(replace(DUPLICATE, duplicate_of=None), why=("same file `z.py`", "both name `a` and `b`")),
+)
+EVERY_MENTION = (
+    PULL,
+    replace(PULL, state="open"),
+    replace(PULL, outcome=FIX_OUTCOME),
+    Mention(5, "\u3164", "open"),
+    Mention(5, "x", "open", chain=(3, 4)),
+    Mention(9, missing="no record of this issue"),
+    Mention(9, "x", "closed", outcome=quoted(OutcomeKind.ANSWERED, author="ghost", role="NONE")),
+    Mention(9, "x", "closed", outcome=quoted(OutcomeKind.ANSWERED, role="CONTRIBUTOR")),
+)
+EVERY_AGE = tuple(
+    replace(OPEN, created_at=NOW - timedelta(days=days), turn_count=days + 1) for days in (0, 1, 4, 20, 99, 999)
+)
+CONTEXTS = [
+    *(context for name, (context, _) in CASES.items() if name not in ("hostile", "long")),
+    *(shown.context for shown in GALLERY.values()),
+    Context(
+        mentioned=EVERY_MENTION, seen_before=EVERY_ENDING, open_now=EVERY_AGE, elsewhere=("octo/other#5",) * 9,
+        pages=(PageHit("\u3164", "\u3164", "", 0.7),),
+    ),
+]  # fmt: skip
+
+FORGETTING = ("forget", "forget_left", "forget_history", "forget_refused", "forget_unreached")
+SENTENCES = ("admins", "off", "on", "refresh", "nothing", "refused", "others_left", "unclear", "help", "ask")
+
+
+def spoken(words: Words, searched: str = "x") -> str:
+    """Everything that a reply may say beside its findings, to somebody who searched for ``searched``."""
+    told = [sentence(name, Command("search", searched, line="/precedent serach"), words, 5) for name in SENTENCES]
+    told += [sentence("limited", None, words, often) for often in (1, 2)]
+    told += [words.say(f"reply_{name}") for name in FORGETTING]
+    return "\n\n".join(
+        [*told, *(sentence("wrong", Command("wrong", about=about), words, 5) for about in ((5,), (5, 6)))]
+    )
+
+
+class Recording(dict[str, str]):
+    """Texts that remember which of them were looked up."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        super().__init__(texts)
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.used.add(name)
+        return super().__getitem__(name)
+
+
+def test_every_text_is_used() -> None:
+    texts = Recording(dict(ENGLISH.texts))
+    words = Words(texts)
+    for context in CONTEXTS:
+        for links in (GITHUB, CommentLinks()):
+            view_of(context, links, NOW, words)
+    for searched, shown in ((0, ()), (1, ()), (2, ()), (2, (7,))):
+        words.footer(searched, shown, commands=searched > 1)
+    for off in (True, False):
+        withdrawn("", words, off=off)
+    spoken(words)
+    sources = "".join(path.read_text(encoding="utf-8") for path in SHIPPED.glob("*.md.j2"))
+    texts.used |= {name for name in FIXED if f"words.{name}" in sources}
+    assert set(texts) - texts.used == set()
+
+
+FOREIGN = {"title", "quote", "author", "closed_by", "summary", "text", "excerpt", "release"}
+
+
+def other_letters(text: str, start: int) -> str:
+    return re.sub("[A-Za-z]", lambda letter: chr(start + ord(letter[0].lower()) - ord("a")), text)
+
+
+def in_greek(value: Any, name: str = "") -> Any:
+    """The same with everything that people wrote in Greek letters."""
+    if isinstance(value, tuple):
+        return tuple(in_greek(each, name) for each in value)
+    if is_dataclass(value):
+        return replace(value, **{f.name: in_greek(getattr(value, f.name), f.name) for f in fields(value)})  # type: ignore[type-var]
+    if isinstance(value, str) and name == "why":
+        start, what, rest = value.partition("both speak of ")
+        return f"{start}{what}{other_letters(rest, 0x3B1)}" if what else value
+    if isinstance(value, str) and name == "fix":
+        return re.sub("[A-Fa-f]", "0", value)
+    if isinstance(value, str) and (name in FOREIGN or name in ("id", "chain")):
+        return other_letters(value, 0x3B1)
+    return value
+
+
+def in_cyrillic(text: str) -> str:
+    return "".join(
+        part if PLACEHOLDER.fullmatch(part) else other_letters(part, 0x430) for part in re.split(r"(\{[a-z_]+\})", text)
+    )
+
+
+CYRILLIC = "\n".join(f'{name}: "{in_cyrillic(text)}"' for name, text in ENGLISH.texts.items())
+IN_CYRILLIC = Renderer(overrides={WORDS: CYRILLIC}, links=GITHUB)
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_no_word_of_ours_stands_anywhere_else(context: Context) -> None:
+    rendered = IN_CYRILLIC.render(in_greek(context), thread_id=1, now=NOW, searched=9)
+    assert rendered.problem is None
+    visible = report(re.sub(r"`[^`\n]*`|https:\u200b//\S+", "", rendered.text)).text
+    assert re.findall("[A-Za-z]{2,}", visible.replace("同じエラー", "")) == []
+
+
+def test_no_word_of_ours_stands_anywhere_else_in_a_reply() -> None:
+    answer = spoken(IN_CYRILLIC.words, "αβγ")
+    rendered = IN_CYRILLIC.reply(Context(), asked="", reply_to=1, now=NOW, searched=9, answer=answer)
+    assert rendered.problem is None
+    assert re.findall("[A-Za-z]{2,}", report(re.sub(r"`[^`\n]*`", "", rendered.text)).text) == []
+    assert all(command in rendered.text for command in COMMANDS.values())
+
+
+def test_a_reply_says_how_many_and_which() -> None:
+    assert [sentence("limited", None, ENGLISH, often).split(" an hour")[0] for often in (1, 5)] == [
+        "One account may ask 1 time",
+        "One account may ask 5 times",
+    ]
+    assert [sentence("wrong", Command("wrong", about=about), ENGLISH, 5) for about in ((1,), (1, 2), (1, 2, 3))] == [
+        "Issue 1 will not be shown here again.",
+        "The issues 1 and 2 will not be shown here again.",
+        "The issues 1, 2 and 3 will not be shown here again.",
+    ]
+
+
+def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
+    for name, text in ENGLISH.texts.items():
+        assert fault(name, text, text) == "", name
+        assert "!" not in text
+    assert not re.search(r"(?i)please|sorry|you should|invalid|score|%", "".join(ENGLISH.texts.values()))
+    assert len(load_texts(SOURCE, WORDS)) == len(ENGLISH.texts)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("sen_before: x", "words.yml:1: unknown name 'sen_before'; did you mean 'seen_before'?"),
+        ("zzz: x", "unknown name 'zzz'; the names are those of templates/words.yml"),
+        ('comments_many: "{number} mal"', "unknown placeholder {number}; known here: {count}"),
+        ('since: "{whats} seit {day}"', "unknown placeholder {whats}; did you mean 'what'?"),
+        ('seen_before: "{day}"', "unknown placeholder {day}; known here: none"),
+        ('comments_many: "{count.__class__}"', "curly brackets stand around the name of a placeholder only"),
+        ('comments_many: "{count!r:>99}"', "curly brackets"),
+        ('comments_many: "{{count}}"', "curly brackets"),
+        ('seen_before: "@octo-org/team"', "seen_before: '@' would ping somebody"),
+        ('who_when: "@{who}"', "would ping somebody"),
+        ('seen_before: "see #12"', "'#' would refer to an issue"),
+        ('issue: "#{number}"', "'#' would refer to an issue"),
+        ('issue: "GH-{number}"', "would refer to an issue"),
+        ('commit: "octo/hub@deadbeef1"', "would ping somebody"),
+        ('seen_before: "deadbeef1"', "would refer to a commit"),
+        ('seen_before: "<img src=x>"', "'<' is HTML"),
+        ('seen_before: "https://evil.example"', "is an address"),
+        ('seen_before: "[a](b)"', "has a meaning in Markdown"),
+        ('seen_before: "**a**"', "has a meaning in Markdown"),
+        ('ended_fixed: "**a"', "has a meaning in Markdown"),
+        ('ended_fixed: "# a"', "has a meaning in Markdown"),
+        ('age_days_many: "{count}. Tag"', "has a meaning in Markdown"),
+        ('quote: "1{text}"', "has a meaning in Markdown"),
+        ('seen_before: ":tada:"', "would draw an emoji"),
+        ('also_mentioned: ":tada"', "would draw an emoji"),
+        ('also_mentioned: "Duplicate of"', "as if a person had said them"),
+        ('ended_fixed_by: "fixes {change}"', "as if a person had said them"),
+        ('reply_off: "bis `/precedent on`"', "has a meaning in Markdown"),
+        ('reply_wrong_many: "closes {numbers}"', "as if a person had said them"),
+        ('reply_wrong_one: "#{number}"', "'#' would refer to an issue"),
+        ('ended_duplicate: "**Duplicate of** {thread}"', "as if a person had said them"),
+        ('seen_before: ""', "use one line of visible words"),
+        ('seen_before: " a"', "use one line of visible words"),
+        ('seen_before: "a\\nb"', "use one line of visible words"),
+        ('seen_before: "a\\u202eb"', "use one line of visible words"),
+        (f'seen_before: "{"a" * 301}"', "it has 301 characters; the most is 300"),
+        ('months: "a, b"', "name all 12 months"),
+        ('thousands: "abc"', "use one of"),
+        ("seen_before: [a, b]", "must be one text, in quotes"),
+        ("why: a\nwhy: b", "words.yml:2: 'why' stands here a second time"),
+        ("- a", "the file must hold lines such as `name: text`"),
+        ("{count} comments", "not valid YAML"),
+        ("why: &a b", "anchors and aliases are not supported"),
+        ("#" * 70_000, "larger than 64 KB"),
+        ("why: \ud800", "not valid YAML"),
+    ],
+)
+def test_words_that_say_more_than_words_are_refused(line: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        own_words(ENGLISH, line)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ['why: "@team"', "wyh: x", "why: [", "why: \ud800"])
+def test_instead_of_words_that_are_refused_the_shipped_ones_stand_and_one_line_says_so(line: str) -> None:
+    context = Context(seen_before=(ended(FIX_OUTCOME),))
+    rendered = Renderer(overrides={WORDS: line}, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
+    assert rendered.problem is not None
+    assert re.fullmatch(r"\.github/precedent/words\.yml(:[12])?: .*; the shipped words were used", rendered.problem)
+    assert rendered.text == Renderer(links=GITHUB).render(context, thread_id=1, now=NOW, searched=9).text
+
+
+def test_one_line_changes_one_text() -> None:
+    words = own_words(ENGLISH, 'why: "Grund"\npages: ~\n')
+    assert {name for name, text in words.texts.items() if text != ENGLISH.texts[name]} == {"why"}
+    assert own_words(ENGLISH, "").texts == ENGLISH.texts
+
+
+def test_words_and_templates_fail_apart() -> None:
+    context = Context(open_now=(OPEN,))
+    overrides = {WORDS: 'why: "Grund"', "troubleshooting.md.j2": "{{ nobody }}"}
+    rendered = Renderer(overrides=overrides, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
+    assert "*Grund:*" in rendered.text
+    assert rendered.problem is not None
+    assert rendered.problem.startswith("template troubleshooting.md.j2: ")
+    overrides = {
+        WORDS: 'why: "@a"',
+        "troubleshooting.md.j2": '{% extends "base.md.j2" %}{% block lead %}Hi{% endblock %}',
+    }
+    rendered = Renderer(overrides=overrides, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
+    assert "\nHi\n" in rendered.text
+    assert "*Why:*" in rendered.text
+    assert rendered.problem is not None
+    assert rendered.problem.startswith(".github/precedent/words.yml:1: why: ")
+
+
+SEARCHED = "@octocat #1 octo/hub#5 of #6 `<img src=x> https://evil.example :tada:"
+
+
+def shown_by(renderer: Renderer) -> list[Rendered]:
+    """A comment with every section, and a reply with every sentence."""
+    answer = spoken(renderer.words, SEARCHED)
+    return [
+        renderer.render(CASES["all_sections"][0], thread_id=1, now=NOW, searched=9),
+        renderer.reply(Context(), asked="", reply_to=1, now=NOW, searched=9, answer=answer),
+    ]
+
+
+PLAIN = [set(report(rendered.text).tags) for rendered in shown_by(Renderer(links=GITHUB))]
+
+
+def harmless(name: str, text: str) -> bool:
+    """Whether this text is refused, or changes nothing but words in whole comments."""
+    if fault(name, text, ENGLISH.texts[name]):
+        return True
+    source = f"{name}: " + '"' + "".join(f"\\U{ord(letter):08x}" for letter in text) + '"'
+    for rendered, tags in zip(shown_by(Renderer(overrides={WORDS: source}, links=GITHUB)), PLAIN, strict=True):
+        found = report(rendered.text)
+        assert rendered.problem is None
+        assert (found.mentions, found.references, found.images, found.shortcodes) == ([], [], [], [])
+        assert {tag for tag in found.tags if not tag.endswith("strong")} <= tags
+        assert all(address.startswith(("https://redirect.", "https://github.com/octo-org")) for address in found.links)
+    return False
+
+
+@pytest.mark.parametrize(
+    "name", ["seen_before", "ended_fixed_by", "quote", "how_it_went", "controls", "day", "reply_off", "reply_nothing"]
+)
+def test_no_payload_gets_through_as_a_word(name: str) -> None:
+    kept = PLACEHOLDER.findall(ENGLISH.texts[name])
+    refused = [harmless(name, f"{payload}{''.join(f'{{{each}}}' for each in kept)}") for payload in PAYLOADS]
+    assert sum(refused) > len(PAYLOADS) / 2
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.sampled_from(sorted(ENGLISH.texts)),
+    st.lists(st.sampled_from([*"#@-+=>:_*`.1 <x", "{}", "GH-", "**", "www", "://", "fixes "]), min_size=1, max_size=6),
+)
+def test_no_text_around_a_placeholder_changes_more_than_words(name: str, pieces: list[str]) -> None:
+    known = (PLACEHOLDER.findall(ENGLISH.texts[name]) or ["count"]) * 6
+    text = "".join(f"{{{known[place]}}}" if piece == "{}" else piece for place, piece in enumerate(pieces))
+    harmless(name, text)
+
+
+def test_a_value_is_never_read_as_a_placeholder() -> None:
+    assert Words({"quote": "“{text}”"}).say("quote", text="{text} {quote}") == "“{text} {quote}”"
+
+
+def test_the_longest_hostile_file_is_refused_at_once() -> None:
+    for unit in ("[", "{", "*", "a: ", "{x}", "**a", "duplicate of "):
+        with pytest.raises(UserError):
+            own_words(ENGLISH, "why: '" + (unit * 60_000)[:60_000] + "'")
+
+
+@pytest.mark.parametrize(
+    ("words", "moment", "shown"),
+    [
+        ("", datetime(2025, 3, 12, tzinfo=UTC), "12 March 2025"),
+        ("", datetime(2025, 3, 12, 1, tzinfo=timezone(timedelta(hours=3))), "11 March 2025"),
+        ("", datetime(2025, 12, 31), "31 December 2025"),  # noqa: DTZ001 - naive on purpose
+        ('day: "{day}. {month} {year}"', datetime(2025, 3, 1, tzinfo=UTC), "1. March 2025"),
+        ('day: "{year}-{month}-{day}"\nmonths: "1,2,3,4,5,6,7,8,9,10,11,12"', datetime(2025, 3, 1), "2025-3-1"),  # noqa: DTZ001
+    ],
+)
+def test_days_are_those_of_utc_in_the_order_of_the_catalogue(words: str, moment: datetime, shown: str) -> None:
+    assert own_words(ENGLISH, words).day(moment) == shown
+
+
+def test_a_day_that_looks_like_a_list_is_none() -> None:
+    words = 'day: "{day}. {month} {year}"\ndated: "{day} {what}"\nwho_when: "{day} {who}"'
+    text = Renderer(overrides={WORDS: words}, links=GITHUB).render(
+        CASES["answered"][0], thread_id=1, now=NOW, searched=9
+    )
+    assert text.problem is None
+    assert not [tag for tag in report(text.text).tags if "ol" in tag.split("/")]
+
+
+def test_counts_have_two_forms_and_the_mark_of_the_catalogue() -> None:
+    german = own_words(ENGLISH, 'thousands: "."\ncomments_one: "ein Kommentar"\ncomments_many: "{count} Kommentare"')
+    assert [german.count("comments", n) for n in (1, 2, 12_345)] == [
+        "ein Kommentar",
+        "2 Kommentare",
+        "12.345 Kommentare",
+    ]
+    assert MAX_CHARS == 300

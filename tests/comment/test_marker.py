@@ -1,0 +1,133 @@
+"""The seal: the same facts have the same fingerprint, and it breaks when a person edits the text."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.comment.marker import fingerprint, read_seal, seal
+from bot.domain.answer import CondensedTurn, Context, Match, Mention, PageHit
+from bot.domain.changes import FixInfo
+from bot.domain.thread import Outcome, OutcomeKind
+
+AT = datetime(2026, 1, 5, tzinfo=UTC)
+SAID = (CondensedTurn("octocat", "NONE", AT, "long"),)
+MENTION = Mention(1, "Sessions", "closed", summary="In the database.", conversation=SAID, created_at=AT)
+MATCH = Match(2, "Login loop", 0.8, "closed", AT, outcome=Outcome(OutcomeKind.FIXED, fix="#3"), why=("same error",))
+FIX = FixInfo(2, "#3", AT)
+PAGE = PageHit("Install", "https://docs.example", "Run it.", 0.7)
+CONTEXT = Context((MENTION,), (), (MATCH,), (replace(MATCH, id=5, state="open"),), (PAGE,), searched=100)
+CONTENT = fingerprint(CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CONTEXT, searched=2_000),
+        replace(CONTEXT, seen_before=(replace(MATCH, similarity=0.7),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, turn_count=9, conversation=SAID * 2),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, conversation=SAID * 2),)),
+        replace(CONTEXT, pages=(replace(PAGE, similarity=0.9),)),
+    ],
+)
+def test_what_is_no_fact_does_not_count(other: Context) -> None:
+    assert fingerprint(other) == CONTENT
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Context(),
+        replace(CONTEXT, mentioned=()),
+        replace(CONTEXT, mentioned=(replace(MENTION, title="Cookies"),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, state="open"),)),
+        replace(CONTEXT, also_mentioned=(Mention(9, "Another"),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, outcome=Outcome()),)),
+        replace(CONTEXT, seen_before=CONTEXT.open_now, open_now=CONTEXT.seen_before),
+        replace(CONTEXT, seen_before=(replace(MATCH, why=("same file",)),)),
+        replace(CONTEXT, pages=(replace(PAGE, excerpt="Stop it."),)),
+        replace(CONTEXT, elsewhere=("octo/other#5",)),
+        replace(CONTEXT, mentioned=(replace(MENTION, merged_at=AT),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, draft=True),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, chain=(7,)),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, asked_on="2.4"),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, asked_on="2.4", may_be_back=True),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, fix=FIX),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, fix=replace(FIX, release="v2")),)),
+    ],
+)
+def test_what_is_a_fact_counts(other: Context) -> None:
+    assert fingerprint(other) != CONTENT
+
+
+def test_of_a_fix_everything_counts_but_when_somebody_looked() -> None:
+    def told(fix: FixInfo) -> str:
+        return fingerprint(replace(CONTEXT, seen_before=(replace(MATCH, fix=fix),)))
+
+    assert told(FIX) == told(replace(FIX, looked_at=datetime(2027, 1, 1, tzinfo=UTC)))
+    assert told(replace(FIX, commit="abc")) == told(replace(FIX, commit="def"))
+    changed = [
+        replace(FIX, release="v2"),
+        replace(FIX, files=("a",)),
+        replace(FIX, commit="abc"),
+        replace(FIX, ref="#4"),
+    ]
+    assert len({told(fix) for fix in [FIX, *changed]}) == 5
+
+
+def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:
+    assert len(CONTENT) == 16
+    int(CONTENT, 16)
+
+
+@given(st.text())
+def test_a_sealed_text_is_untouched(text: str) -> None:
+    found = read_seal(seal(text, CONTENT))
+    assert found is not None
+    assert (found.content, found.untouched) == (CONTENT, True)
+
+
+@given(st.text())
+def test_sealing_is_stable_and_survives_what_a_web_form_does_to_line_ends(text: str) -> None:
+    sealed = seal(text, CONTENT)
+    assert seal(text, CONTENT) == sealed
+    found = read_seal(sealed.replace("\r\n", "\n").replace("\n", "\r\n") + "\r\n")
+    assert found is not None
+    assert found.untouched
+
+
+@given(st.text(min_size=1), st.integers(min_value=0), st.text(min_size=1))
+def test_any_other_text_before_the_seal_breaks_it(text: str, place: int, more: str) -> None:
+    sealed = seal(text, CONTENT)
+    end = sealed.rindex("\n<!-- precedent-seal")
+    at = place % (end + 1)
+    edited = sealed[:at] + more + sealed[at:]
+    found = read_seal(edited)
+    same = edited[: edited.rindex("\n<!-- precedent-seal")].replace("\r\n", "\n").strip()
+    if same != text.replace("\r\n", "\n").strip():
+        assert found is None or not found.untouched
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Plain words", "<!-- precedent-seal 0123456789abcdef 0123456789abcdef -->", "\n<!-- precedent-seal x y -->",
+     seal("a", CONTENT) + "more", seal("a", CONTENT).replace("<!--", "< !--"), seal("a", CONTENT)[:-10]],
+)  # fmt: skip
+def test_where_there_is_no_seal_at_the_end_there_is_none(text: str) -> None:
+    assert read_seal(text) is None
+
+
+def test_a_seal_of_another_text_is_broken() -> None:
+    line = seal("one", CONTENT).splitlines()[-1]
+    found = read_seal(f"two\n{line}")
+    assert found is not None
+    assert not found.untouched
+
+
+def test_many_seals_cost_linear_time_and_the_last_one_counts() -> None:
+    many = "\n<!-- precedent-seal 0123456789abcdef 0123456789abcdef -->" * 1_000
+    found = read_seal(seal(many, CONTENT))
+    assert found is not None
+    assert (found.content, found.untouched) == (CONTENT, True)

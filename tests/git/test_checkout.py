@@ -1,0 +1,302 @@
+"""What a checkout tells, in real repositories of every shape; and that a stranger's runs nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bot.domain.card import Worktree
+from bot.git.checkout import read_worktree
+
+PERSON = {
+    "GIT_AUTHOR_NAME": "octocat",
+    "GIT_AUTHOR_EMAIL": "octocat@example.org",
+    "GIT_COMMITTER_NAME": "octocat",
+    "GIT_COMMITTER_EMAIL": "octocat@example.org",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ALLOW_PROTOCOL": "file",
+}
+
+
+def git(folder: Path, *args: str | bytes) -> str:
+    environment = PERSON | {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    done = subprocess.run(("git", *args), cwd=folder, env=environment, capture_output=True, check=True)
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def commit(folder: Path, message: str, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{message}\n")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", message)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with one commit on its main branch."""
+    folder = tmp_path / "linkbarn"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    commit(folder, "Begin", "pyproject.toml", "store/session.py")
+    return folder
+
+
+def test_a_branch_tells_its_name_its_commits_and_its_files(checkout: Path) -> None:
+    git(checkout, "switch", "--quiet", "--create", "fix/42-session-timeout")
+    commit(checkout, "Expire sessions\n\nSee #42", "store/expiry.py")
+    (checkout / "store" / "session.py").write_text("changed\n")
+    (checkout / "new.py").write_text("new\n")
+    (checkout / "staged.py").write_text("staged\n")
+    git(checkout, "add", "staged.py")
+    assert read_worktree(checkout) == Worktree(
+        branch="fix/42-session-timeout",
+        messages=("Expire sessions\n\nSee #42",),
+        modified=("store/session.py", "new.py"),
+        staged=("staged.py",),
+        recent=("store/expiry.py",),
+        is_own=True,
+        project="linkbarn",
+        language="python",
+    )
+
+
+def test_a_branch_without_commits_of_its_own_tells_those_that_it_began_at(checkout: Path) -> None:
+    git(checkout, "switch", "--quiet", "--create", "fix/42")
+    found = read_worktree(checkout)
+    assert (found.messages, found.is_own) == (("Begin",), False)
+
+
+@pytest.mark.parametrize("name", ["main", "master"])
+def test_a_main_branch_is_no_signal_and_its_commits_are_nobodys_own(checkout: Path, name: str) -> None:
+    git(checkout, "branch", "--move", name)
+    found = read_worktree(checkout)
+    assert (found.branch, found.is_own, found.messages, found.unused) == ("", False, ("Begin",), ())
+
+
+def test_the_main_branch_of_the_remote_is_none_either(checkout: Path) -> None:
+    git(checkout, "branch", "--move", "develop")
+    git(checkout.parent, "clone", "--quiet", str(checkout), "clone")
+    clone = checkout.parent / "clone"
+    assert (read_worktree(clone).branch, read_worktree(clone).project) == ("", "linkbarn")
+    git(clone, "switch", "--quiet", "--create", "feature")
+    commit(clone, "One")
+    assert (read_worktree(clone).branch, read_worktree(clone).messages) == ("feature", ("One",))
+
+
+def test_five_commits_are_told_the_newest_first_and_no_merges(checkout: Path) -> None:
+    git(checkout, "switch", "--quiet", "--create", "feature")
+    for number in range(7):
+        commit(checkout, f"Step {number}")
+    git(checkout, "switch", "--quiet", "main")
+    commit(checkout, "Elsewhere", "other.py")
+    git(checkout, "switch", "--quiet", "feature")
+    git(checkout, "merge", "--quiet", "--no-edit", "main")
+    assert read_worktree(checkout).messages == tuple(f"Step {number}" for number in (6, 5, 4, 3, 2))
+
+
+def test_it_reads_the_same_from_a_folder_inside(checkout: Path) -> None:
+    (checkout / "store" / "session.py").write_text("changed\n")
+    assert read_worktree(checkout / "store") == read_worktree(checkout)
+    assert read_worktree(checkout).modified == ("store/session.py",)
+
+
+def test_names_of_files_may_hold_anything(checkout: Path) -> None:
+    odd = [b"line\nbreak.py", b"tab\t.py", b"caf\xe9.py", b'"quoted".py', b"1 M fake.py", b"-x", "日本.py".encode()]
+    for name in odd:
+        (checkout / os.fsdecode(name)).write_text("x")
+    told = {name.decode("utf-8", "replace") for name in odd}
+    assert set(read_worktree(checkout).modified) == told
+    git(checkout, "add", "--all")
+    assert set(read_worktree(checkout).staged) == told
+    commit(checkout, "Odd")
+    assert told <= set(read_worktree(checkout).recent)
+
+
+def test_a_renamed_file_has_both_names_and_a_deleted_one_its_own(checkout: Path) -> None:
+    git(checkout, "mv", "store/session.py", "store/sessions.py")
+    assert set(read_worktree(checkout).staged) == {"store/session.py", "store/sessions.py"}
+    git(checkout, "reset", "--quiet", "--hard")
+    (checkout / "store" / "session.py").unlink()
+    assert read_worktree(checkout).modified == ("store/session.py",)
+
+
+def test_a_file_in_conflict_is_modified(checkout: Path) -> None:
+    git(checkout, "switch", "--quiet", "--create", "feature")
+    commit(checkout, "Ours", "store/session.py")
+    git(checkout, "switch", "--quiet", "main")
+    commit(checkout, "Theirs", "store/session.py")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(checkout, "merge", "feature")
+    assert read_worktree(checkout).modified == ("store/session.py",)
+
+
+def test_outside_a_checkout_nothing_is_told(tmp_path: Path) -> None:
+    assert read_worktree(tmp_path) == Worktree(unused=("git: not inside a checkout",))
+    assert read_worktree(tmp_path / "missing") == Worktree(unused=("git: not inside a checkout",))
+
+
+def test_a_bare_repository_is_no_checkout(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--bare", "bare.git")
+    assert read_worktree(tmp_path / "bare.git") == Worktree(unused=("git: not inside a checkout",))
+
+
+def test_an_empty_repository_tells_its_branch_and_files(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=fix/42", "fresh")
+    (tmp_path / "fresh" / "a.py").write_text("x")
+    found = read_worktree(tmp_path / "fresh")
+    assert found == Worktree("fix/42", modified=("a.py",), project="fresh", unused=("commits: there is none yet",))
+
+
+def test_a_detached_head_has_no_branch(checkout: Path) -> None:
+    git(checkout, "switch", "--quiet", "--detach")
+    assert (read_worktree(checkout).branch, read_worktree(checkout).messages) == ("", ("Begin",))
+
+
+def test_a_shallow_clone_and_a_second_worktree_are_checkouts(checkout: Path) -> None:
+    commit(checkout, "Second")
+    git(checkout.parent, "clone", "--quiet", "--depth=1", f"file://{checkout}", "shallow")
+    assert read_worktree(checkout.parent / "shallow").messages == ("Second",)
+    git(checkout, "worktree", "add", "--quiet", "-b", "fix/7", "../second")
+    found = read_worktree(checkout.parent / "second")
+    assert (found.branch, found.messages, found.unused) == ("fix/7", ("Second", "Begin"), ())
+
+
+def test_a_submodule_is_a_checkout_and_what_changed_inside_is_not_looked_at(checkout: Path, tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", "inner")
+    commit(tmp_path / "inner", "Inner", "a.c")
+    git(checkout, "submodule", "--quiet", "add", f"{tmp_path / 'inner'}", "vendor")
+    commit(checkout, "With a submodule")
+    (checkout / "vendor" / "a.c").write_text("changed")
+    assert read_worktree(checkout).modified == ()
+    assert (read_worktree(checkout / "vendor").modified, read_worktree(checkout / "vendor").messages) == (
+        ("a.c",),
+        ("Inner",),
+    )
+
+
+def test_thousands_of_changes_are_cut(checkout: Path) -> None:
+    for number in range(1_400):
+        (checkout / f"{number}.{'x' * 200}").write_text("")
+    found = read_worktree(checkout)
+    assert (len(found.modified), found.unused) == (200, ())
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "-m", "m" * 10_000)
+    found = read_worktree(checkout)
+    assert len(found.recent) <= 200
+    assert found.messages[0] == "m" * 2_000
+
+
+def test_without_git_the_project_is_all_that_is_told(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(checkout))
+    assert read_worktree(checkout) == Worktree(
+        project="linkbarn", language="python", unused=("git: git is not installed",)
+    )
+
+
+def test_a_broken_repository_is_told(checkout: Path) -> None:
+    (checkout / ".git" / "HEAD").write_text("nonsense")
+    found = read_worktree(checkout)
+    assert found._replace(unused=()) == Worktree(project="linkbarn", language="python")
+    assert all("\n" not in told for told in found.unused)
+    assert found.unused
+
+
+def test_a_git_that_hangs_is_given_up(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = checkout.parent / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text('#!/bin/sh\ncase "$*" in *" status "*|*" log "*) exec sleep 60;; esac\nexit 1\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    found = read_worktree(checkout, patience=0.2)
+    assert found.unused == ("new files: no end after 0.2 s", "changed files: no end after 0.2 s")
+    assert (found.project, found.language) == ("linkbarn", "python")
+
+
+def test_variables_that_point_git_elsewhere_are_not_followed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(checkout.parent, "init", "--quiet", "--initial-branch=other", "elsewhere")
+    monkeypatch.setenv("GIT_DIR", str(checkout.parent / "elsewhere" / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(checkout.parent / "elsewhere"))
+    assert read_worktree(checkout).messages == ("Begin",)
+
+
+HOSTILE = (
+    "core.fsmonitor",
+    "core.pager",
+    "pager.status",
+    "pager.log",
+    "core.sshCommand",
+    "diff.external",
+    "diff.trap.textconv",
+    "diff.trap.command",
+    "filter.trap.clean",
+    "filter.trap.smudge",
+    "filter.trap.process",
+    "filter.With.Dots.clean",
+    "gpg.program",
+    "core.editor",
+    "alias.status",
+    "alias.log",
+)
+
+
+def trapped(checkout: Path) -> Path:
+    """Make every setting of the checkout that names a program name one that leaves a mark, and say where."""
+    mark, trap = checkout.parent / "mark", checkout.parent / "trap"
+    trap.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{mark}'\ncat\n")
+    trap.chmod(0o755)
+    commit(checkout, "Attributes", "a.py", "b.py")
+    (checkout / ".gitattributes").write_text("a.py filter=trap diff=trap\nb.py filter=With.Dots\n")
+    (checkout / ".git" / "info" / "attributes").write_text("store/* filter=trap diff=trap\n")
+    for key in HOSTILE:
+        git(checkout, "config", key, f"!{trap}" if key.startswith("alias") else str(trap))
+    for key, value in (
+        ("log.showSignature", "true"),
+        ("filter.trap.required", "true"),
+        ("status.submoduleSummary", "1"),
+    ):
+        git(checkout, "config", key, value)
+    for hook in ("post-index-change", "fsmonitor-watchman", "reference-transaction", "pre-auto-gc"):
+        (checkout / ".git" / "hooks" / hook).write_text(trap.read_text())
+        (checkout / ".git" / "hooks" / hook).chmod(0o755)
+    for name in ("a.py", "b.py", "store/session.py"):
+        os.utime(checkout / name, (1, 1))
+    signed = git(checkout, "cat-file", "commit", "HEAD").replace(
+        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n\n", 1
+    )
+    (checkout.parent / "signed").write_text(f"{signed}\n")
+    git(checkout, "reset", "--soft", git(checkout, "hash-object", "-t", "commit", "-w", "../signed"))
+    mark.unlink(missing_ok=True)
+    return mark
+
+
+def test_nothing_that_a_strangers_checkout_names_is_run(checkout: Path) -> None:
+    mark = trapped(checkout)
+    found = read_worktree(checkout)
+    assert not mark.exists()
+    assert found.messages == ("Attributes", "Begin")
+    subprocess.run(("git", "status"), cwd=checkout, capture_output=True, check=False)
+    assert mark.exists(), "the trap would have been heard"
+
+
+def test_what_a_clone_without_all_objects_misses_is_not_fetched(checkout: Path) -> None:
+    git(checkout, "config", "uploadpack.allowFilter", "true")
+    commit(checkout, "Second", "a.py")
+    git(checkout.parent, "clone", "--quiet", "--filter=tree:0", "--no-checkout", f"file://{checkout}", "partial")
+    clone, mark = checkout.parent / "partial", checkout.parent / "mark"
+    git(clone, "config", "remote.origin.url", f"ext::touch {mark}")
+    git(clone, "config", "protocol.ext.allow", "always")
+    found = read_worktree(clone)
+    assert not mark.exists()
+    assert found.unused
+
+
+def test_looking_changes_nothing(checkout: Path) -> None:
+    os.utime(checkout / "store" / "session.py", (1, 1))
+    before = {path: path.stat().st_mtime_ns for path in checkout.rglob("*")}
+    read_worktree(checkout)
+    assert {path: path.stat().st_mtime_ns for path in checkout.rglob("*")} == before

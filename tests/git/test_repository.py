@@ -1,0 +1,261 @@
+"""The git program: its environment, its secrets, its errors."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.errors import UserError
+from bot.git.errors import AuthFailed, GitError, RefMissing, RemoteUnreachable
+from bot.git.remote import Remote, checked_branch
+from bot.git.repository import TIP, Git
+from tests.examples import examples
+from tests.memory.remotes import Hosted, bare_repository, git
+
+CANARY = "ghs_canaryCANARYcanary0123456789abcdef"
+ENCODED = base64.b64encode(f"x-access-token:{CANARY}".encode()).decode()
+
+_listening: list[list[list[str]]] = []
+
+
+def _watch(event: str, args: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen" and _listening:
+        _listening[-1].append([str(word) for word in args[1]])
+
+
+sys.addaudithook(_watch)
+
+
+@contextmanager
+def started_programs() -> Iterator[list[list[str]]]:
+    """The argument list of every program that this process starts meanwhile."""
+    _listening.append([])
+    try:
+        yield _listening[-1]
+    finally:
+        _listening.pop()
+
+
+def is_of_the_server(words: list[str]) -> bool:
+    """Whether the git server of the tests started this, which runs in the same process."""
+    return words[0].endswith("http-backend") or words[1:] == ["--exec-path"]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Git]:
+    with Git(tmp_path / "own.git", Remote(str(bare_repository(tmp_path / "remote.git"))), tries=1) as made:
+        made.init()
+        yield made
+
+
+def test_nothing_of_the_users_own_git_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, trace = tmp_path / "home", tmp_path / "trace"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = evil\n[core]\n\thooksPath = /evil\n[credential]\n\thelper = store\n"
+    )
+    for name, value in {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "GIT_DIR": "/nowhere",
+        "GIT_INDEX_FILE": "/nowhere",
+        "GIT_TRACE": str(trace),
+        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
+        "GIT_CONFIG_PARAMETERS": "'user.name=evil'",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "user.email",
+        "GIT_CONFIG_VALUE_0": "evil",
+        "GIT_EXEC_PATH": "/evil",
+        "GIT_SSH_COMMAND": "evil",
+        "GIT_TEMPLATE_DIR": "/evil",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": "/evil",
+        "LANG": "de_DE.UTF-8",
+    }.items():
+        monkeypatch.setenv(name, value)
+    own = Git(tmp_path / "own.git", Remote("/nowhere"))
+    own.init()
+    settings_seen = own.run("config", "--list", "-z").decode()
+    assert "evil" not in settings_seen
+    for line in (
+        "core.hookspath\n/dev/null",
+        "core.symlinks\nfalse",
+        "credential.helper\n\0",
+        "transfer.fsckobjects\ntrue",
+        "protocol.allow\nnever",
+        "gc.auto\n0",
+    ):
+        assert line in settings_seen
+    assert not trace.exists()
+    assert not (tmp_path / "own.git" / "hooks").exists()
+
+
+def test_the_token_travels_only_in_the_environment_of_git(hosted: Hosted, tmp_path: Path) -> None:
+    own = Git(tmp_path / "own.git", Remote(hosted.url, hosted.token), tries=1)
+    with started_programs() as programs:
+        own.init()
+        assert own.remote_tip("refs/heads/precedent") == ""
+    encoded = base64.b64encode(f"x-access-token:{hosted.token}".encode()).decode()
+    programs = [words for words in programs if not is_of_the_server(words)]
+    assert [words[0] for words in programs] == ["git"]
+    assert not any(secret in word for words in programs for word in words for secret in (hosted.token, encoded))
+    files = [file.read_bytes() for file in (tmp_path / "own.git").rglob("*") if file.is_file()]
+    assert files
+    assert not any(secret.encode() in content for content in files for secret in (hosted.token, encoded))
+
+
+@pytest.mark.parametrize("token", [CANARY, None])
+def test_a_wrong_token_is_named_as_the_reason_and_not_shown(hosted: Hosted, tmp_path: Path, token: str | None) -> None:
+    own = Git(tmp_path / "own.git", Remote(hosted.url, token), tries=1)
+    own.init()
+    with pytest.raises(AuthFailed, match="contents: write") as caught:
+        own.fetch_tip("refs/heads/precedent", ["blob:none"])
+    assert CANARY not in str(caught.value)
+    assert ENCODED not in str(caught.value)
+
+
+def test_secrets_are_cut_out_of_anything_that_git_says() -> None:
+    remote = Remote("https://github.com/octocat/hello", CANARY)
+    said = remote.redacted(f"fatal: {CANARY} {ENCODED} https://user:{'p' * 20}@github.com/")
+    assert said == "fatal: *** *** https://***@github.com/"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "ext::sh -c id",
+        "--upload-pack=id",
+        "git@github.com:octocat/hello",
+        "ssh://github.com/octocat/hello",
+        "file:///tmp/x",
+        "https://user:secret@github.com/octocat/hello",
+        "https://github.com",
+        "http:///x",
+        "https://github.com/a b",
+        "/a\nb",
+        "relative/path",
+    ],
+)
+def test_other_addresses_are_refused_without_repeating_a_password(url: str) -> None:
+    with pytest.raises(UserError, match="not a repository address") as caught:
+        Remote(url)
+    assert "secret" not in str(caught.value)
+
+
+FINE = ["precedent", "a/b", "memory/v1.2", "x" * 200, "日本", "a-b_c+d", "feature/@home", "a@b", "{x}", "a.b"]
+UNFIT = [
+    "",
+    "HEAD",
+    "-x",
+    "--upload-pack=id",
+    "@",
+    "/a",
+    "a/",
+    "a//b",
+    "a..b",
+    ".a",
+    "a/.b",
+    "a.",
+    "a.lock",
+    "a.lock/b",
+    "a/b.lock",
+    "a b",
+    "a\tb",
+    "a~1",
+    "a^",
+    "a:b",
+    "a?",
+    "a*",
+    "a[",
+    "a\\b",
+    "a@{1}",
+    "a\x7f",
+    "a\nb",
+    "x" * 201,
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_a_usual_branch_name_is_taken(name: str) -> None:
+    assert checked_branch(name) == name
+    subprocess.run(["git", "check-ref-format", f"refs/heads/{name}"], check=True)
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_name_that_is_no_branch_or_looks_like_an_option_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="branch"):
+        checked_branch(name)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    name=st.lists(
+        st.sampled_from([*"ab./-@{}~^:?*[\\ \x01\x7fé", ".lock", "..", "@{", "HEAD"]), min_size=1, max_size=6
+    ).map("".join)
+)
+def test_git_agrees_with_every_name_that_is_taken(name: str) -> None:
+    try:
+        checked_branch(name)
+    except UserError:
+        return
+    assert (
+        subprocess.run(["git", "check-ref-format", "--branch", name], capture_output=True, check=False).returncode == 0
+    )
+
+
+def test_a_closed_port_is_a_remote_that_cannot_be_reached(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        own = Git(tmp_path / "own.git", Remote(f"http://127.0.0.1:{probe.getsockname()[1]}/x.git", CANARY), tries=2)
+        own.init()
+        begun = time.monotonic()
+        with pytest.raises(RemoteUnreachable):
+            own.remote_tip("refs/heads/precedent")
+        assert time.monotonic() - begun >= 0.25  # it paused, and tried once more
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        own = Git(
+            tmp_path / "own.git", Remote(f"http://127.0.0.1:{silent.getsockname()[1]}/x.git"), timeout=0.5, tries=1
+        )
+        own.init()
+        with pytest.raises(RemoteUnreachable, match="no end after"):
+            own.remote_tip("refs/heads/precedent")
+
+
+def test_without_git_on_the_path_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GitError, match="install git"):
+        Git(tmp_path, Remote("/nowhere")).run("--version")
+
+
+def test_a_branch_that_is_not_there_is_missing(repository: Git) -> None:
+    with pytest.raises(RefMissing):
+        repository.fetch_tip("refs/heads/precedent", ["blob:none"])
+
+
+def test_no_object_is_ever_fetched_unasked(repository: Git, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    blob = git(remote, "hash-object", "-w", "--stdin", given=b"content")
+    tree = git(remote, "mktree", given=f"100644 blob {blob}\tfile\n".encode())
+    commit = git(remote, "commit-tree", "-m", "x", tree)
+    git(remote, "update-ref", "refs/heads/precedent", commit)
+    assert repository.fetch_tip("refs/heads/precedent", ["blob:none"])
+    assert repository.objects.commit(TIP).tree == tree
+    assert repository.objects.absent([blob, tree]) == [blob]
+    assert list(repository.objects.read([blob])) == []
+    repository.fetch_objects([blob], "blob:none")
+    assert list(repository.objects.read([blob])) == [(blob, b"content")]

@@ -1,0 +1,262 @@
+"""An index in parts from a stranger, who can name any part: whatever its bytes are, it is refused or answers."""
+
+import hashlib
+import json
+import shutil
+import struct
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bot.index import vectors
+from bot.index.protocol import IndexCorrupt
+from bot.index.whoosh import segment_parts as cores
+from bot.index.whoosh.index import build, open_index
+from bot.index.whoosh.segment_parts import Core
+from tests.index.test_segment_parts import SMALL, many, use
+from tests.index.test_whoosh_attacks import records, toc_with
+
+pytestmark = pytest.mark.slow
+
+COUNT = 60
+
+
+@pytest.fixture
+def honest(tmp_path: Path) -> Path:
+    build(tmp_path / "index", many(COUNT, vectors=True), sizes=SMALL)
+    return tmp_path / "index"
+
+
+def core_of(folder: Path) -> Core:
+    return cores.decode_core(core_bytes(folder), COUNT)
+
+
+def core_bytes(folder: Path) -> bytes:
+    [path] = folder.glob("*.core")
+    return path.read_bytes()
+
+
+def with_core(folder: Path, data: bytes) -> None:
+    """The index with another core, which its table of contents names."""
+    [path] = folder.glob("*.core")
+    path.unlink()
+    name = hashlib.sha256(data).hexdigest()[:16]
+    (folder / f"MAIN_{name}.core").write_bytes(data)
+    toc_with(folder, [record | {"id": name} for record in records(folder)])
+
+
+def with_part(folder: Path, name: str, data: bytes) -> None:
+    """The index with other content in place of a part, whose name the core gives as it now is."""
+    digest = hashlib.sha256(data).digest()[:16]
+    (folder / "parts" / digest.hex()).write_bytes(data)
+    with_core(folder, core_bytes(folder).replace(bytes.fromhex(name), digest))
+
+
+def described(folder: Path, change: Callable[[dict[str, object]], object]) -> None:
+    """The index with another description in its core."""
+    data = core_bytes(folder)
+    magic, documents, size = struct.unpack_from("<4sII", data)
+    told = json.loads(data[12 : 12 + size])
+    change(told)
+    text = json.dumps(told).encode()
+    with_core(folder, struct.pack("<4sII", magic, documents, len(text)) + text + data[12 + size :])
+
+
+def is_refused(folder: Path) -> bool:
+    """Whether it is refused; anything but that or an answer is an error."""
+    try:
+        use(open_index(folder, sizes=SMALL))
+    except IndexCorrupt:
+        return True
+    return False
+
+
+def test_an_honest_index_is_not_refused(honest: Path) -> None:
+    assert not is_refused(honest)
+
+
+def test_any_flipped_byte_of_the_core_is_refused_or_does_no_harm(honest: Path, tmp_path: Path) -> None:
+    data, refused = core_bytes(honest), 0
+    places = [*range(0, 250, 3), *range(250, len(data), 97)]
+    for at in places:
+        copy = shutil.copytree(honest, tmp_path / f"flipped {at}")
+        with_core(copy, data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
+        refused += is_refused(copy)
+        shutil.rmtree(copy)
+    assert refused > 0.8 * len(places)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 11, 12, 40, -17, -16, -1])
+def test_a_core_that_is_cut_is_refused(honest: Path, cut: int) -> None:
+    with_core(honest, core_bytes(honest)[:cut])
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize("key", ["rows", "block"])
+@pytest.mark.parametrize("value", [0, -1, 1, 7, 1 << 17, 1 << 70, True, 2.0, "8", None, []])
+def test_blocks_of_other_sizes_are_refused(honest: Path, key: str, value: object) -> None:
+    described(honest, lambda told: told.update({key: value}))
+    assert is_refused(honest)
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        {},
+        {"trained": 0},
+        {"trained": -3},
+        {"trained": 1025},
+        {"trained": 13},
+        {"trained": True},
+        {"title": 10},
+        [],
+        None,
+    ],
+)
+def test_arms_of_other_lengths_are_refused(honest: Path, arms: object) -> None:
+    described(honest, lambda told: told.update({"arms": arms}))
+    assert is_refused(honest)
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        [0, []],
+        [-1, []],
+        [1 << 40, []],
+        [True, []],
+        [1, ["t"] * 2],
+        [1, [None]],
+        [1, ["\u1234"]],
+        [1, [["t"]]],
+        [1],
+        [],
+        {},
+        None,
+    ],
+)
+def test_lists_of_another_shape_are_refused(honest: Path, lists: object) -> None:
+    described(honest, lambda told: told.update({"lists": {"t": lists, "n": lists}}))
+    assert is_refused(honest)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"{}", b"[]", b"NaN", b'{"arms":{}}', b"\xff", b""])
+def test_descriptions_of_another_shape_are_refused(honest: Path, content: bytes) -> None:
+    data = core_bytes(honest)
+    magic, documents, size = struct.unpack_from("<4sII", data)
+    with_core(honest, struct.pack("<4sII", magic, documents, len(content)) + content + data[12 + size :])
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize("documents", [COUNT - 1, COUNT + 1, 1 << 20])
+def test_another_number_of_documents_is_refused(honest: Path, documents: int) -> None:
+    data = core_bytes(honest)
+    with_core(honest, data[:4] + struct.pack("<I", documents) + data[8:])
+    toc_with(honest, [record | {"documents": documents} for record in records(honest)])
+    assert is_refused(honest)
+
+
+def test_one_part_in_the_place_of_all_takes_no_more_memory_than_the_documents_do(honest: Path) -> None:
+    core, large = core_of(honest), 1 << 18
+    claimed = Core(large, core.arms, 1 << 16, 1 << 16, dict.fromkeys("tn", cores.PostingLayout(1, ())), [])
+    names = [core.numbers()[0]] * sum(claimed.sizes().values())
+    with_core(honest, cores.encode_core(replace(claimed, names=names)))
+    toc_with(honest, [record | {"documents": large} for record in records(honest)])
+    tracemalloc.start()
+    assert is_refused(honest)
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("flag", [1, "yes", None, []])
+def test_a_record_that_says_oddly_that_it_is_in_parts_is_refused(honest: Path, flag: object) -> None:
+    toc_with(honest, [record | {"parts": flag} for record in records(honest)])
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+def test_a_core_where_a_segment_should_be_is_refused(honest: Path) -> None:
+    [path] = honest.glob("*.core")
+    path.rename(path.with_suffix(".seg"))
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+    toc_with(honest, [record | {"parts": False} for record in records(honest)])
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+def sections(core: Core) -> dict[str, str]:
+    """A part of each kind."""
+    return {
+        "numbers": core.numbers()[0],
+        "book": core.vectors("trained")[0],
+        "codes": core.vectors("trained")[1],
+        "entries": core.entries()[0],
+        "list": core.list_of(b"tw1"),
+        "notes": core.list_of(b"nw1"),
+    }
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["numbers", "book", "codes", "entries", "list", "notes"])
+def test_parts_of_noise_under_right_names_are_refused_or_do_no_harm(honest: Path, tmp_path: Path, kind: str) -> None:
+    name = sections(core_of(honest))[kind]
+    data, chance = (honest / "parts" / name).read_bytes(), Random(5)
+    spoilt = [b"", data[:-1], data + b"\0", data[: len(data) // 2], bytes(len(data)), b"\xff" * len(data)]
+    spoilt += [chance.randbytes(len(data)) for _ in range(3)]
+    for _ in range(25):
+        at = chance.randrange(len(data))
+        spoilt.append(data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :])
+    for number, content in enumerate(spoilt):
+        copy = shutil.copytree(honest, tmp_path / f"{kind} {number}")
+        with_part(copy, name, content)
+        refused = is_refused(copy)
+        assert refused or len(content) >= len(data)
+        shutil.rmtree(copy)
+
+
+def test_codes_of_noise_are_near_within_bounds(honest: Path) -> None:
+    core = core_of(honest)
+    with_part(honest, core.vectors("trained")[0], Random(1).randbytes(vectors.book_bytes(10)))
+    for hit in use(open_index(honest, sizes=SMALL)):
+        assert -1 <= hit.near["trained"] <= 1
+
+
+@pytest.mark.parametrize("name", ["x", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n"])
+def test_other_files_among_the_parts_are_refused(honest: Path, name: str) -> None:
+    (honest / "parts" / name).write_bytes(b"")
+    with pytest.raises(IndexCorrupt, match="unexpected file"):
+        open_index(honest)
+
+
+def test_links_and_folders_in_place_of_parts_are_refused(honest: Path, tmp_path: Path) -> None:
+    name = core_of(honest).numbers()[0]
+    part = honest / "parts" / name
+    part.rename(tmp_path / "elsewhere")
+    part.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(IndexCorrupt, match="unexpected file"):
+        open_index(honest)
+    part.unlink()
+    part.mkdir()
+    with pytest.raises(IndexCorrupt, match="unexpected file"):
+        open_index(honest)
+
+
+def test_a_link_in_place_of_the_folder_of_parts_is_refused(honest: Path, tmp_path: Path) -> None:
+    (honest / "parts").rename(tmp_path / "elsewhere")
+    (honest / "parts").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(IndexCorrupt, match="unexpected file"):
+        open_index(honest)
+
+
+def test_a_part_larger_than_any_is_refused_unread(honest: Path) -> None:
+    with (honest / "parts" / core_of(honest).numbers()[0]).open("r+b") as file:
+        file.truncate((16 << 20) + 1)
+    with pytest.raises(IndexCorrupt, match="bytes"):
+        open_index(honest)

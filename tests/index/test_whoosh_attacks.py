@@ -1,0 +1,485 @@
+"""An index from a stranger: whatever its bytes are, it is refused or answers, and runs nothing."""
+
+import json
+import pickle
+import shutil
+import struct
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Kind
+from bot.index.posting_lists import TermFile
+from bot.index.protocol import CandidateWeights, IndexCorrupt, IndexDocument, Query
+from bot.index.whoosh.codec import FLIPS, NUMBERS
+from bot.index.whoosh.index import MAX_SEGMENTS, build, open_index
+from tests.index import hostile_index
+
+pytestmark = pytest.mark.slow
+
+NOW = datetime(2020, 1, 1, tzinfo=UTC)
+LATER = datetime(2020, 1, 9, tzinfo=UTC)
+QUERY = Query(
+    {"crash": 1.0, "login": 2.0, "absent": 1.0},
+    vectors={"trained": b"\1\1\1"},
+    blend=CandidateWeights(2.0, {"trained": 1.0}, open=1.0, age=-0.3, closed=-0.2, length=0.1, duplicates=0.7),
+)
+SCRIPT = Path(hostile_index.__file__)
+
+
+def document(number: int, words: str = "crash login") -> IndexDocument:
+    entry = IndexEntry(number, Kind.ISSUE, "A title", "octocat", "open", NOW, NOW)
+    return IndexDocument(entry, words.split(), ["body"] * number, vectors={"trained": bytes([number, 1, 255])})
+
+
+@pytest.fixture
+def honest(tmp_path: Path) -> Path:
+    folder = tmp_path / "index"
+    build(folder, [document(number) for number in range(1, 40)])
+    open_index(folder).update([document(3), document(99)])
+    return folder
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Path:
+    return tmp_path / "canary"
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def plain(place: str, folder: Path, canary: Path) -> Path:
+    """An index that plain Whoosh wrote, poisoned at one place."""
+    folder.mkdir(exist_ok=True)
+    written = run(place, folder, canary)
+    assert (written.returncode, written.stderr) == (0, "")
+    assert not canary.exists()
+    return folder
+
+
+def use(folder: Path) -> None:
+    """Everything that reads: opening, searching, entries, and an update that merges every segment."""
+    index = open_index(folder)
+    for asked, before in ((replace(QUERY, blend=None), None), (QUERY, NOW), (QUERY, LATER)):
+        index.search(asked, before=before)
+        index.rarity(["crash", "absent"], before=before)
+        index.held_by([frozenset({"crash", "absent"})], before=before)
+    index.entries(range(1, 50))
+    for number in range(6):
+        index.update([document(number)])
+    index.update([], remove=range(40))
+    index.close()
+
+
+def parts(segment: Path) -> dict[str, bytes]:
+    """The files within a segment."""
+    data = segment.read_bytes()
+    at = int.from_bytes(data[:8], "big")
+    directory = json.loads(data[at + 4 : at + 4 + int.from_bytes(data[at : at + 4], "big")])
+    return {name: data[place["offset"] : place["offset"] + place["length"]] for name, place in directory.items()}
+
+
+def assemble(segment: Path, files: dict[str, bytes], directory: object = None) -> None:
+    """A segment of these files, with an honest directory unless another is given."""
+    body, places = bytearray(12), {}
+    for name, data in files.items():
+        places[name] = {"offset": len(body), "length": len(data), "modified": 0}
+        body += data
+    at = len(body)
+    for record in (places if directory is None else directory, {}):
+        text = record if isinstance(record, bytes) else json.dumps(record).encode()
+        body += len(text).to_bytes(4, "big") + text
+    body[:12] = at.to_bytes(8, "big") + (len(body) - at).to_bytes(4, "big")
+    segment.write_bytes(body)
+
+
+def toc_with(folder: Path, records: object) -> None:
+    """The table of contents with other records of segments."""
+    [toc] = folder.glob("*.toc")
+    data = toc.read_bytes()
+    head = data[: data.index(b'[{"id"') - 4]
+    text = records if isinstance(records, bytes) else json.dumps(records).encode()
+    toc.write_bytes(head + len(text).to_bytes(4, "big") + text)
+
+
+def column(name: str) -> str:
+    return f"MAIN_0000000000000000.{name}.col"
+
+
+def pieces(packed: bytes, count: int) -> bytes:
+    """A column that has the same bytes for every document."""
+    return packed * count + struct.pack("<I", len(packed)) * count
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    [toc] = folder.glob("*.toc")
+    data = toc.read_bytes()
+    found: list[dict[str, object]] = json.loads(data[data.index(b'[{"id"') :])
+    return found
+
+
+@pytest.mark.parametrize("place", hostile_index.PLACES)
+def test_a_poisoned_index_runs_with_plain_whoosh_and_is_refused_here(place: str, tmp_path: Path, canary: Path) -> None:
+    folder = plain(place, tmp_path / "index", canary)
+    with pytest.raises(IndexCorrupt):
+        open_index(folder)
+    assert not canary.exists()
+    run("read", folder)
+    assert canary.exists(), "the control: the attack is real"
+
+
+def test_a_link_in_place_of_the_temporary_folder_is_refused(honest: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("kept")
+    plain_folder = plain("nowhere", tmp_path / "plain", tmp_path / "unused")
+    for folder in (honest, plain_folder):
+        (folder / "MAIN.tmp").symlink_to(victim)
+    with pytest.raises(IndexCorrupt, match="unexpected file"):
+        open_index(honest)
+    assert (victim / "precious").exists()
+    run("read", plain_folder)
+    assert not (victim / "precious").exists(), "the control: the attack is real"
+
+
+def test_a_link_that_appears_while_the_index_is_open_is_refused(honest: Path, tmp_path: Path) -> None:
+    index = open_index(honest)
+    (honest / "MAIN.tmp").symlink_to(tmp_path)
+    with pytest.raises(IndexCorrupt, match="unexpected file"):
+        index.update([document(1)])
+
+
+def test_links_in_place_of_the_files_or_the_folder_are_refused(honest: Path, tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(honest)
+    with pytest.raises(IndexCorrupt, match="link"):
+        open_index(tmp_path / "linked")
+    segment = next(honest.glob("*.seg"))
+    segment.rename(tmp_path / "elsewhere")
+    segment.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(IndexCorrupt, match="unexpected file"):
+        open_index(honest)
+
+
+@pytest.mark.parametrize("name", ["MAIN_WRITELOCK", "MAIN_0000.seg", "_MAIN_2.toc", ".git", "x\n.seg"])
+def test_other_files_are_refused(honest: Path, name: str) -> None:
+    (honest / name).write_bytes(b"")
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize("place", hostile_index.PLACES)
+def test_parts_of_a_poisoned_index_inside_an_honest_one_run_nothing(
+    place: str, honest: Path, tmp_path: Path, canary: Path
+) -> None:
+    poison = pickle.dumps(hostile_index.Poison(str(canary)))
+    hostile = plain(place, tmp_path / "hostile", canary)
+    [toc], [hostile_toc] = honest.glob("*.toc"), hostile.glob("*.toc")
+    victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
+    if place in ("schema", "legacy schema"):
+        toc.write_bytes(hostile_toc.read_bytes())
+    elif place == "segments":
+        toc_with(honest, poison)
+    elif place == "directory":
+        assemble(victim, parts(victim), poison)
+    else:
+        files = parts(victim)
+        packed = zlib.compress(poison)
+        stored = packed * 39 + bytes([len(packed)] * 39) + b"B"
+        files |= {column("_stored"): stored, "MAIN_0000000000000000.trm": poison * 9}
+        assemble(victim, {name: data for name, data in files.items() if place != "stored fields" or ".trm" not in name})
+    with pytest.raises(IndexCorrupt):
+        use(honest)
+    assert not canary.exists()
+
+
+def test_poisoned_stored_fields_are_never_looked_at(honest: Path, canary: Path) -> None:
+    victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
+    packed = zlib.compress(pickle.dumps(hostile_index.Poison(str(canary))))
+    files = parts(victim)
+    files[column("_stored")] = packed * 39 + bytes([len(packed)] * 39) + b"B"
+    assemble(victim, files)
+    use(honest)
+    assert not canary.exists()
+
+
+def test_an_honest_index_is_read_without_loading_a_single_name_from_a_pickle(tmp_path: Path) -> None:
+    program = """
+import sys
+loaded = []
+sys.addaudithook(lambda event, args: loaded.append(args) if event == "pickle.find_class" else None)
+from pathlib import Path
+from tests.index.test_whoosh_attacks import build, document, use
+build(Path(sys.argv[1]), [document(number) for number in range(1, 40)])
+use(Path(sys.argv[1]))
+print(len(loaded))
+import pickle
+pickle.loads(pickle.dumps(Path("x")))
+print(len(loaded) > 0)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "index")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=SCRIPT.parents[2])
+    assert done.stdout.split() == ["0", "True"]
+
+
+def mutations(folder: Path) -> Iterator[tuple[str, bytes]]:
+    chance = Random(1)
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        yield path.name, b""
+        for _ in range(25):
+            at = chance.randrange(len(data))
+            flipped = bytearray(data)
+            flipped[at] ^= 1 << chance.randrange(8)
+            yield path.name, bytes(flipped)
+            yield path.name, data[:at]
+            yield path.name, data[:at] + bytes(min(64, len(data) - at)) + data[at + 64 :]
+            yield path.name, data[:at] + chance.randbytes(16) + data[at + 16 :]
+
+
+@pytest.mark.slow
+def test_damage_of_any_kind_is_refused_or_does_no_harm(honest: Path, tmp_path: Path) -> None:
+    refused = 0
+    for number, (name, data) in enumerate(mutations(honest)):
+        folder = tmp_path / f"damaged {number}"
+        shutil.copytree(honest, folder)
+        (folder / name).write_bytes(data)
+        try:
+            use(folder)
+        except IndexCorrupt:
+            refused += 1
+        shutil.rmtree(folder)
+    assert refused > 100
+
+
+def test_a_missing_file_is_refused(honest: Path) -> None:
+    next(honest.glob("*.seg")).unlink()
+    with pytest.raises(IndexCorrupt, match="table of contents"):
+        open_index(honest)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"documents": 1 << 40},
+        {"documents": 0},
+        {"documents": -1},
+        {"documents": True},
+        {"documents": 41},
+        {"documents": 1_000_000},
+        {"deleted": [40]},
+        {"deleted": [-1]},
+        {"deleted": ["0"]},
+        {"deleted": None},
+        {"id": "../../../../etc"},
+        {"id": "0123456789abcdef"},
+        {"id": ""},
+        {"id": None},
+    ],
+)
+def test_segment_records_that_cannot_be_are_refused(honest: Path, change: dict[str, object]) -> None:
+    toc_with(honest, [record | change for record in records(honest)])
+    with pytest.raises(IndexCorrupt):
+        use(honest)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"{}", b'"x"', b"[[]]", b"NaN", b"[1e999]"])
+def test_records_of_another_shape_are_refused(honest: Path, content: bytes) -> None:
+    toc_with(honest, content)
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+def test_too_many_segments_are_refused(honest: Path) -> None:
+    toc_with(honest, records(honest) * MAX_SEGMENTS)
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+def test_numbers_without_end_are_refused_at_once(honest: Path) -> None:
+    [toc] = honest.glob("*.toc")
+    toc.write_bytes(b"\xff" * (8 << 20))
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+def test_files_larger_than_any_index_are_refused_unread(honest: Path) -> None:
+    with next(honest.glob("*.seg")).open("r+b") as file:
+        file.truncate((512 << 20) + 1)
+    with pytest.raises(IndexCorrupt, match="bytes"):
+        open_index(honest)
+
+
+@pytest.mark.slow
+def test_a_bomb_is_not_unpacked(honest: Path) -> None:
+    bomb = zlib.compress(bytes(200 << 20), 9)
+    for name in ("_stored.col", "entry.col", "created.col", "target.col", "flip4.col", "trained.col", "trm"):
+        folder = honest.with_name(name)
+        shutil.copytree(honest, folder)
+        victim = max(folder.glob("*.seg"), key=lambda path: path.stat().st_size)
+        files = parts(victim)
+        assemble(victim, files | {f"MAIN_0000000000000000.{name}": bomb + b"B"})
+        tracemalloc.start()
+        with suppress(IndexCorrupt):
+            use(folder)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("counts", [(0xFFFFFFFF, 0), (1 << 20, 0xFFFFFFFF), (0, 0), (3, 2)])
+def test_a_file_of_terms_with_absurd_counts_is_refused(counts: tuple[int, int]) -> None:
+    with pytest.raises((ValueError, IndexError, struct.error)):
+        TermFile(memoryview(struct.pack("<4sII", b"PTF1", *counts) + bytes(64)), 10)
+
+
+@pytest.mark.parametrize("position", range(15))
+def test_entries_of_another_shape_are_refused(honest: Path, position: int) -> None:
+    victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
+    files = parts(victim)
+    entry = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, []]
+    entry[position] = {"a": [1e300]}
+    assemble(victim, files | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
+    with pytest.raises(IndexCorrupt):
+        open_index(honest).search(Query({"crash": 1.0}))
+
+
+@pytest.mark.parametrize("position", [10, 11])
+@pytest.mark.parametrize("number", [-1, 1 << 53, 10**400])
+def test_entries_with_counts_that_cannot_be_are_refused(honest: Path, position: int, number: int) -> None:
+    victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
+    entry = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, []]
+    entry[position] = number
+    assemble(victim, parts(victim) | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
+    with pytest.raises(IndexCorrupt):
+        open_index(honest).search(Query({"crash": 1.0}))
+
+
+@pytest.mark.parametrize("position", [9, 14])
+@pytest.mark.parametrize("item", [None, True, "1", [], {}, 1e300, float("nan"), 10**400])
+def test_entries_with_lists_of_another_kind_are_refused(honest: Path, position: int, item: object) -> None:
+    victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
+    entry = [1, "issue", "A title", "octocat", "open", 1, 1, None, None, [], 1, 0, None, None, []]
+    entry[position] = [item if (position, item) != (9, "1") else 1]
+    assemble(victim, parts(victim) | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
+    with pytest.raises(IndexCorrupt):
+        open_index(honest).search(Query({"crash": 1.0}))
+
+
+def with_column(folder: Path, name: str, data: bytes | None) -> None:
+    """The larger segment with another column; None: without it."""
+    victim = max(folder.glob("*.seg"), key=lambda path: path.stat().st_size)
+    files = parts(victim)
+    assert files.pop(column(name))
+    assemble(victim, files if data is None else files | {column(name): data})
+
+
+def rows(width: int, count: int) -> bytes:
+    return struct.pack("<I", width) + bytes(width) * count
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize(
+    "data", [None, b"", b"\0\0\0", rows(8, 38), rows(8, 40), rows(4, 78), rows(4, 39), rows(0, 0), b"\xff" * 316]
+)
+def test_columns_of_numbers_of_another_size_are_refused(honest: Path, name: str, data: bytes | None) -> None:
+    with_column(honest, name, data)
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\3\0\0",
+        rows(3, 38),
+        rows(3, 40),
+        rows(3, 39)[:-1],
+        rows(0, 39),
+        rows(1025, 39),
+        rows(2, 39),
+        struct.pack("<I", 0xFFFFFFFF) + bytes(117),
+    ],
+)
+def test_columns_of_vectors_of_another_size_are_refused(honest: Path, data: bytes) -> None:
+    with_column(honest, "trained", data)
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+def numbers(values: Sequence[int]) -> bytes:
+    return struct.pack("<I", 8) + struct.pack(f"<{len(values)}q", *values)
+
+
+def search_all(folder: Path) -> list[Hit]:
+    """What a search finds that leaves nothing out."""
+    index = open_index(folder)
+    found = index.search(QUERY, limit=1000, before=LATER)
+    index.close()
+    return found
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [-(1 << 63), -1, 0, 1, (1 << 63) - 1])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_cannot_be_do_no_harm(honest: Path, name: str, number: int) -> None:
+    before = [hit.entry.id for hit in search_all(honest)]
+    with_column(honest, name, numbers([number] * 39))
+    after = [hit.entry.id for hit in search_all(honest)]
+    is_hidden = name in ("created", "alone") and number > LATER.timestamp()
+    assert after == ([3, 99] if is_hidden else before)  # of the other segment, which is as it was
+    use(honest)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(20))
+def test_all_columns_full_of_noise_do_no_harm(honest: Path, seed: int) -> None:
+    chance = Random(seed)
+    likely = int(NOW.timestamp())
+    usual = (0, 1, -1, likely, likely + 86_400, -(1 << 63), (1 << 63) - 1)
+    for name in (name for name in NUMBERS[1:] if name != "alone"):  # which hides
+        with_column(honest, name, numbers([chance.choice((*usual, chance.getrandbits(62))) for _ in range(39)]))
+    found = search_all(honest)
+    assert sorted(int(hit.entry.id) for hit in found) == [*range(1, 40), 99]
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert all(hit.duplicates >= 0 and abs(hit.near["trained"]) <= 1 + 1e-15 for hit in found)
+    use(honest)
+
+
+@pytest.mark.filterwarnings("error")
+def test_flips_that_do_not_ascend_are_answered_the_same_each_time(honest: Path) -> None:
+    at = int(NOW.timestamp())
+    for name, moment in zip(FLIPS, (at + 300, at + 100, 0, at + 200), strict=True):
+        with_column(honest, name, numbers([moment] * 39))
+    first = search_all(honest)
+    assert len(first) == 40
+    assert search_all(honest) == first
+
+
+@pytest.mark.parametrize("lengths", [[0] * 39, [1 << 31] * 39, [0xFFFFFFFF] * 39, [100] * 38, [100] * 40, []])
+def test_entries_of_other_lengths_than_they_have_are_refused(honest: Path, lengths: list[int]) -> None:
+    with_column(honest, "entry", b"x" * 3900 + struct.pack(f"<{len(lengths)}I", *lengths))
+    with pytest.raises(IndexCorrupt):
+        open_index(honest)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [b"\1" + bytes(22), b"\1\x0a\1", b"\3" + bytes(8), b"\0\1", b"\xff" * 9, b"\2\0\0", b"\4" + bytes(7), b"\1"],
+)
+def test_a_list_that_is_longer_than_the_segment_or_no_list_is_refused(packed: bytes) -> None:
+    head = struct.pack("<4sII", b"PTF1", 1, 3) + struct.pack("<III", 0, 0, len(packed))
+    terms = TermFile(memoryview(head + b"\0k\0" + packed), 10)
+    for look in (lambda: terms.get(b"k"), lambda: list(terms.items())):
+        with pytest.raises((ValueError, KeyError, IndexError)):
+            look()

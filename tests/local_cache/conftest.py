@@ -1,0 +1,38 @@
+"""A glance of the sample's history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.domain.changes import Changes
+from bot.local_cache.cache import LocalCache
+from bot.local_cache.database import made
+from bot.local_cache.sync import fill_cache
+from bot.memory.folder_store import FolderStore
+from bot.memory.memory import Memory
+from bot.sources.archive_file import read_archive
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample/history.jsonl"
+
+
+@pytest.fixture(scope="session")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    """The sample's history as a memory."""
+    memory = Memory(FolderStore(tmp_path_factory.mktemp("sample") / "store"), repo="octo-org/linkbarn").open()
+    memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
+    memory.commit("sample")
+    yield memory
+    memory.close()
+
+
+@pytest.fixture(scope="session")
+def glance(memory: Memory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCache]:
+    """The same as a glance."""
+    database = made(tmp_path_factory.mktemp("glance") / "glance.db")
+    fill_cache(database, memory, "1")
+    glance = LocalCache(database)
+    yield glance
+    glance.close()

@@ -1,0 +1,242 @@
+"""The branch: what goes over the wire, rejections, squashes, hostile trees."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from bot.errors import StoreError, TipMoved, UserError
+from bot.git.errors import AuthFailed, RemoteRefused, RemoteUnreachable
+from bot.memory.branch_store import BranchStore
+from tests.memory.remotes import Hosted, bare_repository, commit, contents, git, opened
+
+
+@pytest.mark.slow
+def test_a_run_asks_for_the_tip_once_for_all_contents_once_and_pushes_once(hosted: Hosted) -> None:
+    with opened(hosted) as store:
+        files = {f"records/{number // 100:04d}/{number}.json": b"%d" % number for number in range(500)}
+        store.write(store.open(), {**files, "index/toc": b"toc", "index/seg": b"seg", "manifest.json": b"{}"}, "many")
+    with opened(hosted) as store:
+        hosted.mark()
+        snapshot = store.open(["index", "manifest.json", "records/0003/342.json"])
+        assert hosted.asked == [
+            "GET refs",
+            "POST git-upload-pack",
+            "POST git-upload-pack",
+            "GET refs",
+            "POST git-upload-pack",
+        ]
+        hosted.mark()
+        assert len(list(snapshot.checkout("index").iterdir())) == 2
+        assert len(snapshot.read(["manifest.json", "records/0003/342.json"])) == 2
+        assert hosted.asked == []
+        store.write(snapshot, {"records/0003/342.json": b"new"}, "one")
+        assert hosted.asked == ["GET refs", "POST git-receive-pack"]
+        hosted.mark()
+        store.open(["index"])
+        assert hosted.asked == ["GET refs", "POST git-upload-pack"]
+        hosted.mark()
+        assert len(snapshot.read(snapshot.paths("records"))) == 500
+        assert hosted.asked == ["GET refs", "POST git-upload-pack"]
+
+
+@pytest.mark.slow
+def test_a_push_sends_little_of_a_large_branch(hosted: Hosted) -> None:
+    rng = random.Random(7)
+    words = [f"word{number}" for number in range(5000)]
+    records = {
+        f"records/{number // 100:04d}/{number}.json": json.dumps(
+            {"number": number, "text": " ".join(rng.choices(words, k=120))}, indent=1
+        ).encode()
+        for number in range(2000)
+    }
+    digests = [" ".join(rng.choices(words, k=18)).encode() for _ in range(1000)]
+    with opened(hosted) as store:
+        store.write(
+            store.open(),
+            {**records, "digests/000.jsonl": b"\n".join(digests), "index/old": rng.randbytes(10_000_000)},
+            "large",
+        )
+    digests[500] = b"changed"
+    with opened(hosted) as store:
+        touched = ["records/0000/42.json", "digests/000.jsonl"]
+        snapshot = store.open(touched)
+        hosted.settle()
+        assert hosted.server.bytes_out < 300_000
+        record = snapshot.read(touched)["records/0000/42.json"].replace(b"word1 ", b"changed ")
+        hosted.mark()
+        store.write(
+            snapshot,
+            {
+                "records/0000/42.json": record + b" ",
+                "digests/000.jsonl": b"\n".join(digests),
+                "index/new": rng.randbytes(10_000),
+            },
+            "one event",
+        )
+        hosted.settle()
+        assert hosted.server.bytes_in < 20_000
+
+
+def test_opening_after_somebody_elses_write_fetches_only_what_is_new(hosted: Hosted) -> None:
+    with opened(hosted) as mine, opened(hosted) as other:
+        first = mine.write(
+            mine.open(), {"index/large": random.Random(1).randbytes(1_000_000), "manifest.json": b"1"}, "first"
+        )
+        other.write(other.open(), {"manifest.json": b"2"}, "second")
+        with pytest.raises(TipMoved):
+            mine.write(first, {"manifest.json": b"3"}, "third")
+        hosted.mark()
+        newest = mine.open(["index", "manifest.json"])
+        assert newest.read(["manifest.json"]) == {"manifest.json": b"2"}
+        hosted.settle()
+        assert hosted.server.bytes_out < 5_000
+        assert len(hosted.asked) == 5
+
+
+def test_a_server_without_partial_clones_sends_everything_and_it_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    remote = bare_repository(tmp_path / "remote.git", filters=False)
+    commit(remote, {"a/b": ("100644", b"1"), "c": ("100644", b"2")})
+    with BranchStore(str(remote), "precedent", None) as store:
+        snapshot = store.open()
+        assert "no partial clones" in caplog.text
+        assert snapshot.read(["a/b", "c"]) == {"a/b": b"1", "c": b"2"}
+        store.write(snapshot, {"c": b"3"}, "works")
+    assert git(remote, "show", "precedent:c") == "3"
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"), [("120000", "a symlink"), ("100755", "an executable"), ("160000", "a submodule")]
+)
+def test_odd_entries_on_the_branch_are_refused(hosted: Hosted, mode: str, kind: str) -> None:
+    commit(
+        hosted.repository,
+        {"index/toc": ("100644", b"1"), "index/odd": (mode, b"/etc/passwd"), "fine": ("100644", b"2")},
+    )
+    with opened(hosted) as store:
+        snapshot = store.open(["index", "fine"])
+        assert snapshot.paths("") == ["fine", "index/toc"]
+        assert snapshot.read(["fine", "index/toc"]) == {"fine": b"2", "index/toc": b"1"}
+        for attempt in (lambda: snapshot.read(["index/odd"]), lambda: snapshot.checkout("index")):
+            with pytest.raises(StoreError, match=f"index/odd on the branch is {kind}"):
+                attempt()
+        store.write(snapshot, {"index/odd": b"3"}, "put a file in its place")
+    assert contents(hosted)["index/odd"] == b"3"
+
+
+def test_a_branch_that_was_deleted_meanwhile_is_a_move_and_starts_anew(hosted: Hosted) -> None:
+    with opened(hosted) as store:
+        store.write(store.open(), {"a": b"1"}, "first")
+    with opened(hosted) as store:
+        snapshot = store.open()
+        git(hosted.repository, "update-ref", "-d", "refs/heads/precedent")
+        with pytest.raises(TipMoved):
+            store.write(snapshot, {"b": b"2"}, "second")
+        fresh = store.open()
+        assert fresh.revision == ""
+        store.write(fresh, {"b": b"2"}, "anew")
+    assert contents(hosted) == {"b": b"2"}
+
+
+def test_a_branch_that_was_set_to_other_history_is_a_move(hosted: Hosted) -> None:
+    with opened(hosted) as store:
+        snapshot = store.write(store.open(), {"a": b"1"}, "first")
+        commit(hosted.repository, {"z": ("100644", b"other")})
+        with pytest.raises(TipMoved):
+            store.write(snapshot, {"b": b"2"}, "second")
+        assert store.open().paths("") == ["z"]
+
+
+def test_a_reference_that_another_push_has_locked_is_a_move(hosted: Hosted) -> None:
+    with opened(hosted) as store:
+        snapshot = store.write(store.open(), {"a": b"1"}, "first")
+        lock = hosted.repository / "refs" / "heads" / "precedent.lock"
+        lock.touch()
+        with pytest.raises(TipMoved):
+            store.write(snapshot, {"a": b"2"}, "second")
+        lock.unlink()
+        store.write(store.open(), {"a": b"2"}, "second")
+    assert contents(hosted) == {"a": b"2"}
+
+
+def test_two_that_create_the_branch_at_once_do_not_overwrite_each_other(hosted: Hosted) -> None:
+    with opened(hosted) as one, opened(hosted) as two:
+        first, second = one.open(), two.open()
+        one.write(first, {"a": b"1"}, "one")
+        with pytest.raises(TipMoved):
+            two.write(second, {"b": b"2"}, "two")
+    assert contents(hosted) == {"a": b"1"}
+
+
+def test_of_two_that_write_the_same_at_once_one_is_first(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_767_614_400.0)  # the same second, so that but for chance all is equal
+    with opened(hosted) as one, opened(hosted) as other:
+        bases = one.open(), other.open()
+        one.write(bases[0], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
+        with pytest.raises(TipMoved):
+            other.write(bases[1], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
+
+
+@pytest.mark.parametrize("rule", ["GH006", "GH013"])
+def test_a_protected_branch_is_refused_with_the_remedy(hosted: Hosted, rule: str) -> None:
+    hosted.server.protect("octocat/hello", "precedent", rule)
+    with opened(hosted) as store, pytest.raises(RemoteRefused, match=f"{rule}.*set `branch` to a name"):
+        store.write(store.open(), {"a": b"1"}, "first")
+
+
+def test_a_token_that_may_only_read_reads_and_names_the_permission_when_it_writes(hosted: Hosted) -> None:
+    with opened(hosted) as store:
+        store.write(store.open(), {"a": b"1"}, "first")
+    hosted.server.tokens["readonly-token"] = "read"
+    with BranchStore(hosted.url, "precedent", "readonly-token") as store:
+        snapshot = store.open(["a"])
+        assert snapshot.read(["a"]) == {"a": b"1"}
+        with pytest.raises(AuthFailed, match="contents: write") as caught:
+            store.write(snapshot, {"a": b"2"}, "second")
+    assert "readonly-token" not in str(caught.value)
+    assert contents(hosted) == {"a": b"1"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "match"), [("5xx", "*info/refs"), ("drop", "*git-upload-pack"), ("429", "*git-upload-pack")]
+)
+def test_a_server_that_stumbles_once_is_asked_again(hosted: Hosted, kind: str, match: str) -> None:
+    with opened(hosted) as store:
+        store.write(store.open(), {"a": b"1"}, "first")
+    hosted.server.faults.add(f"* {match}", kind)
+    assert contents(hosted) == {"a": b"1"}
+    assert len(hosted.server.faults.injected) == 1
+
+
+@pytest.mark.slow
+def test_a_push_whose_answer_was_lost_is_found_done(hosted: Hosted) -> None:
+    with opened(hosted) as store:
+        first = store.write(store.open(), {"a": b"1"}, "first")
+        hosted.server.faults.add("POST */git-receive-pack", "dup")
+        second = store.write(first, {"a": b"2"}, "second")
+        assert store.write(second, {"a": b"3"}, "third").revision
+    assert git(hosted.repository, "rev-list", "--count", "precedent") == "3"
+    assert contents(hosted) == {"a": b"3"}
+
+
+@pytest.mark.slow
+def test_a_server_that_stays_away_is_reported_and_the_store_works_again_later(hosted: Hosted) -> None:
+    with opened(hosted) as store:
+        first = store.write(store.open(), {"a": b"1"}, "first")
+        hosted.server.faults.add("* */info/refs", "5xx", times=None)
+        with pytest.raises(RemoteUnreachable):
+            store.write(first, {"a": b"2"}, "second")
+        hosted.server.faults.clear()
+        store.write(store.open(), {"a": b"2"}, "second")
+    assert contents(hosted) == {"a": b"2"}
+
+
+def test_a_branch_name_that_looks_like_an_option_is_refused(hosted: Hosted) -> None:
+    with pytest.raises(UserError, match="not a branch name"):
+        BranchStore(hosted.url, "--upload-pack=touch /tmp/x", hosted.token)

@@ -1,0 +1,191 @@
+"""Which comments of ours show a thread: kept both ways, and owed a look when the thread changes where it is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.domain.changes import AnswerRecord, Changes, FixInfo, Renewal, Request, StandingComment, ThreadComments
+from bot.domain.thread import Message, Thread, ThreadId, Tombstone
+from bot.memory.manifest import MAX_OWED, Manifest, decode_manifest, encode_manifest
+from bot.memory.memory import Memory
+from bot.memory.shards import COMMENTS
+from tests.memory.samples import KINDS, Place, at, issue, remember
+
+ON_9 = StandingComment(9, at(1), 0, "f", (3, 205), ("0a1b2c3d",))
+BODY = "It fails at the first start."
+REPLY = StandingComment(9, at(1), 77, "g", (3, 9))
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path, request.param)
+    memory = made.memory()
+    memory.stage(Changes(records=(talk(3), issue(4), issue(9), issue(205))))
+    stand(memory, ON_9, REPLY)
+    yield made
+    made.close()
+
+
+def stand(memory: Memory, *comments: StandingComment) -> None:
+    memory.stage(Changes(standing=comments))
+    memory.commit("stand")
+
+
+def shown_in(memory: Memory, key: ThreadId) -> tuple[tuple[ThreadId, int], ...]:
+    return memory.thread_comments([key]).get(key, ThreadComments(key)).shown_in
+
+
+def owed(memory: Memory) -> list[tuple[ThreadId, int, ThreadId]]:
+    return [one.key for one in memory.owed]
+
+
+def test_it_is_known_which_comments_show_a_thread_and_which_stand_on_one(place: Place) -> None:
+    memory = place.memory()
+    assert shown_in(memory, 3) == ((9, 0), (9, 77))
+    assert shown_in(memory, 205) == ((9, 0),)
+    assert memory.thread_comments([9])[9].comments == (ON_9, REPLY)
+    assert memory.thread_comments([4, 12]) == {}
+
+
+def test_a_later_state_of_a_comment_takes_the_place_of_the_earlier_one_in_both_lists(place: Place) -> None:
+    memory = place.memory()
+    stand(memory, StandingComment(9, at(2), 0, "h", (4,)))
+    memory.stage(Changes(standing=(ON_9,)))  # older
+    memory.stage(Changes(standing=(StandingComment(9, at(2), 77),)))  # it shows nothing: it is gone
+    memory.commit("later")
+    again = place.memory()
+    assert {key: shown_in(again, key) for key in (3, 4, 9, 205)} == {3: (), 4: ((9, 0),), 9: (), 205: ()}
+    assert [one.content for one in again.thread_comments([9])[9].comments] == ["h"]
+    assert sorted(place.files("comments")) == ["comments/0000.jsonl"]
+
+
+def test_the_comments_on_a_thread_that_is_gone_are_gone(place: Place) -> None:
+    remember(place.memory(), Tombstone(9, at(5)))
+    memory = place.memory()
+    assert {key: shown_in(memory, key) for key in (3, 205)} == {3: (), 205: ()}
+    assert place.files("comments") == {}
+
+
+def talk(number: int, *texts: str, revision: float = 0, role: str = "NONE", **fields: object) -> Thread:
+    said = tuple(Message("hubot", role, at(1), text, 100 + place) for place, text in enumerate(texts))
+    return replace(issue(number, body=BODY), comments=said, updated_at=at(revision), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_owed"),
+    [
+        (talk(3, "Me too."), False),
+        (talk(3, labels=("bug",)), False),
+        (talk(3, title="Another title"), True),
+        (talk(3, body="Another text"), True),
+        (talk(3, state="closed", closed_at=at(1)), True),
+        (talk(3, "We decided to keep the old format.", role="MEMBER"), True),
+        (Tombstone(3, at(1)), True),
+        (talk(4, title="It is shown nowhere"), False),
+    ],
+)
+def test_a_change_that_can_be_seen_is_owed_to_the_comments_that_show_the_thread(
+    changed: Thread | Tombstone, is_owed: bool, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, "folder")
+    memory = place.memory()
+    memory.stage(Changes(records=(talk(3), issue(4), issue(9)), standing=(ON_9, REPLY)))
+    memory.commit("stand")
+    assert owed(memory) == []
+    remember(memory, changed if isinstance(changed, Tombstone) else replace(changed, updated_at=at(1)))
+    assert owed(place.memory()) == ([(9, 0, 3), (9, 77, 3)] if is_owed else [])
+    place.close()
+
+
+def test_a_comment_that_was_edited_or_deleted_is_a_change_that_can_be_seen(tmp_path: Path) -> None:
+    place = Place(tmp_path, "folder")
+    memory = place.memory()
+    memory.stage(Changes(records=(talk(3, "One.", "Two."), issue(9)), standing=(ON_9,)))
+    memory.commit("stand")
+    for revision, texts in enumerate((("One.", "Two.", "Three."), ("One.", "2.", "Three."), ("One.", "Three.")), 2):
+        remember(memory, talk(3, *texts, revision=revision))
+        assert [one.at for one in memory.owed] == ([at(revision)] if revision > 2 else [])
+    place.close()
+
+
+def test_what_was_done_is_owed_no_more_and_a_later_change_still_is(place: Place) -> None:
+    memory = place.memory()
+    remember(memory, talk(3, title="One", revision=1))
+    first = memory.owed
+    remember(place.memory(), talk(3, title="Two", revision=2))
+    memory.stage(Changes(renewed=(first[0],)))
+    memory.commit("done")
+    assert [(one.key, one.at) for one in place.memory().owed] == [((9, 0, 3), at(2)), ((9, 77, 3), at(2))]
+    memory.stage(Changes(renewed=memory.owed))
+    memory.commit("done")
+    assert place.memory().owed == ()
+
+
+def test_a_fix_that_was_found_and_a_thread_called_wrong_are_changes_too(place: Place) -> None:
+    memory = place.memory()
+    memory.stage(Changes(fixes=(FixInfo(205, "a" * 40, at(2)),)))
+    assert owed(memory) == [(9, 0, 205)]
+    memory.stage(Changes(renewed=memory.owed, fixes=(FixInfo(205, "a" * 40, at(3)),)))  # the same, looked up again
+    assert owed(memory) == []
+    memory.stage(Changes(wishes=(Request(3, 5, "wrong", "octocat", at(2), about=(8,)),)))
+    assert owed(memory) == []
+    memory.stage(Changes(wishes=(Request(3, 6, "wrong", "octocat", at(2), about=(9,)),)))
+    assert owed(memory) == [(9, 0, 3), (9, 77, 3)]
+
+
+def test_a_comment_made_of_what_another_run_changed_meanwhile_is_owed_a_look(place: Place) -> None:
+    slow, quick = place.memory(), place.memory()
+    slow.records([4])
+    slow.stage(Changes(standing=(StandingComment(9, at(2), 0, "h", (4,)),)))
+    remember(quick, talk(4, title="It is otherwise now", revision=1))
+    slow.commit("slow")
+    assert owed(place.memory()) == [(9, 0, 4)]
+
+
+def test_of_two_runs_that_work_out_one_comment_the_first_has_it(place: Place) -> None:
+    slow, quick = place.memory(), place.memory()
+    stand(quick, replace(ON_9, at=at(2), content="quick"))
+    slow.stage(Changes(standing=(replace(ON_9, at=at(3), content="slow"), replace(REPLY, at=at(3)))))
+    slow.commit("slow")
+    assert slow.taken_comments == {(9, 0)}
+    assert [one.content for one in place.memory().thread_comments([9])[9].comments] == ["quick", "g"]
+
+
+def test_a_rebuild_makes_the_lists_anew_also_of_what_an_earlier_version_said(place: Place) -> None:
+    said = (
+        AnswerRecord(4, "said", at(1), text_hash="e", comment_id=8, matches=((3, 0.9),)),
+        AnswerRecord(205, "silent", at(1)),
+    )
+    memory = place.memory()
+    memory.stage(Changes(said=said))
+    memory.commit("said")
+    memory = place.memory()
+    spoiled = COMMENTS.edits(place.files("comments"), {3: ThreadComments(3, (), ((8, 0),)), 205: None})
+    place.put(dict(spoiled))
+    memory = place.memory()
+    memory.stage(Changes(read_whole=at(9)))
+    memory.commit("rebuild")
+    memory = place.memory()
+    assert shown_in(memory, 3) == ((4, 0), (9, 0), (9, 77))
+    assert shown_in(memory, 205) == ((9, 0),)
+    assert memory.thread_comments([4])[4].comments == (StandingComment(4, at(1), 0, "e", (3,)),)
+
+
+def test_a_line_that_is_damaged_costs_that_line(place: Place) -> None:
+    place.put({"comments/0002.jsonl": b'{"id": 205, "shown_in": 5}\n', "comments/0000.jsonl": b"\0"})
+    memory = place.memory()
+    assert memory.thread_comments([3, 205]) == {}
+    assert len(memory.notes) == 2
+    stand(memory, replace(ON_9, at=at(2)))
+    assert shown_in(place.memory(), 205) == ((9, 0),)
+
+
+def test_what_is_owed_is_bounded_and_read_back_as_it_was(place: Place) -> None:
+    many = Manifest().with_owed(Renewal(number, 0, 3, at(number)) for number in range(1, MAX_OWED + 9))
+    assert len(many.owed) == MAX_OWED
+    assert many.owed[0].id == 1
+    assert decode_manifest(encode_manifest(many)).owed == many.owed

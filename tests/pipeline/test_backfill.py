@@ -1,0 +1,84 @@
+"""History is read on after a pause that GitHub asked for, where somebody has the time to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.comment.marker import marker
+from bot.github.client import GitHubClient
+from bot.github.errors import RateLimited
+from bot.github.history import GraphQLHistory, RestHistory
+from bot.github.threads import OwnCommentRule
+from bot.memory.folder_store import FolderStore
+from bot.memory.memory import Memory
+from bot.pipeline.backfill import Clock, Deadline, HistoryRead, backfill
+from tests.fakes.github import FakeGitHub
+
+REPO = "octocat/hello-world"
+OWN = OwnCommentRule("github-actions[bot]", marker())
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    """Three issues, of which one has comments."""
+    with FakeGitHub(REPO) as github:
+        for title in ("One", "Two", "Three"):
+            github.open_issue("octocat", title)
+        github.comment(2, "hubot", "Me too")
+        yield github
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    memory = Memory(FolderStore(tmp_path / "store")).open()
+    yield memory
+    memory.close()
+
+
+def read(github: FakeGitHub, memory: Memory, way: str, limit: float | None = None) -> tuple[HistoryRead, list[float]]:
+    """A reading of all that there is, and the pauses that it made."""
+    client = GitHubClient(github.url, github.token, REPO, write_gap=0)
+    history = RestHistory(OWN, client) if way == "REST" else GraphQLHistory(github.url, github.token, REPO, OWN, client)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        client.sit_out(seconds)
+
+    clock = Clock(lambda: 0.0, lambda _: None, sleep)
+    return backfill(memory, history, Deadline(clock, datetime.now(UTC), limit), None, lambda _: ()), pauses
+
+
+@pytest.mark.parametrize("call", ["GET */issues", "GET */issues/2/timeline"])
+def test_after_a_pause_that_github_asked_for_history_is_read_on(github: FakeGitHub, memory: Memory, call: str) -> None:
+    github.faults.add(call, "secondary403", seconds=30)
+    found, pauses = read(github, memory, "REST")
+    assert (found.complete, found.stopped, memory.size) == (True, None, 3)
+    assert len(pauses) == 1
+    assert 28 <= pauses[0] <= 32
+
+
+@pytest.mark.slow
+def test_a_long_thread_that_met_a_limit_is_read_after_the_pause(github: FakeGitHub, memory: Memory) -> None:
+    for _ in range(101):
+        github.comment(3, "hubot", "And me")
+    github.faults.add("GET */issues/3/timeline", "secondary403", seconds=30)
+    found, pauses = read(github, memory, "GraphQL")
+    assert (found.complete, memory.size, len(pauses)) == (True, 3, 1)
+
+
+def test_who_has_no_time_to_wait_stops_at_the_limit(github: FakeGitHub, memory: Memory) -> None:
+    github.faults.add("GET */issues", "secondary403", seconds=30)
+    found, pauses = read(github, memory, "REST", limit=60)
+    assert isinstance(found.stopped, RateLimited)
+    assert pauses == []
+    assert len(github.requests) == 1
+
+
+def test_a_reading_that_is_not_at_its_end_says_why() -> None:
+    assert HistoryRead(stopped=RateLimited("the limit is reached")).why == "the limit is reached"
+    assert HistoryRead().why == "the history is longer than one run reads"

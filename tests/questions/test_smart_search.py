@@ -1,0 +1,237 @@
+"""Search that knows the checkout: the numbers of the specification, evidence, folding, order."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.domain.card import Card, Ruling, Worktree
+from bot.questions.smart_search import RankedThread, SmartSearchAnswer, recency, smart
+from bot.questions.worktree_query import is_telling
+from tests.examples import examples
+from tests.questions.shelf import NOW, Shelf, card
+
+FILLER = tuple(card(key, f"Filler about subject{key}") for key in range(900, 930))
+LOGIN = Worktree(branch="login-loop")
+
+
+def search(cards: tuple[Card, ...], checkout: Worktree = LOGIN, words: str = "", limit: int = 20) -> SmartSearchAnswer:
+    return smart(words, checkout, Shelf((*cards, *FILLER)), NOW, limit=limit)
+
+
+def score(found: SmartSearchAnswer, key: int | str) -> float:
+    return next(one.score for one in found.hits if one.card.id == key)
+
+
+def ids(found: SmartSearchAnswer) -> list[int | str]:
+    return [one.card.id for one in found.hits]
+
+
+@pytest.mark.parametrize(
+    ("age", "factor"),
+    [
+        (timedelta(minutes=-5), 1.5),
+        (timedelta(minutes=60), 1.5),
+        (timedelta(minutes=61), 1.3),
+        (timedelta(hours=24), 1.3),
+        (timedelta(hours=25), 1.1),
+        (timedelta(days=7), 1.1),
+        (timedelta(days=8), 1.0),
+    ],
+)
+def test_what_changed_lately_counts_more(age: timedelta, factor: float) -> None:
+    assert recency(NOW - age, NOW) == factor
+    found = search((card(1, "Login loop", updated_at=NOW - age), card(2, "Login loop")))
+    assert score(found, 1) == pytest.approx(factor * score(found, 2))
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.integers(0, 8))
+def test_each_overlapping_file_adds_a_fifth(count: int) -> None:
+    paths = tuple(f"auth/part{n}.py" for n in range(8))
+    cards = (card(1, "Login loop", files=paths[:count]), card(2, "Login loop", files=("web/other.py",)))
+    found = search(cards, Worktree(branch="login-loop", modified=paths))
+    assert score(found, 1) == pytest.approx(score(found, 2) + 0.2 * count)
+
+
+def test_a_file_that_is_modified_and_staged_counts_once() -> None:
+    path = "auth/cookie.py"
+    found = search((card(1, "Login loop", files=(path,)),), Worktree("login-loop", (), (path,), (path,)))
+    assert score(found, 1) == pytest.approx(1.2)
+
+
+def test_a_thread_with_the_branchs_name_counts_more_and_so_does_its_ticket() -> None:
+    named, other = (
+        card(key, "Login loop", decisions=(Ruling(f"We go on in {name}.", "octocat", "OWNER", NOW),))
+        for key, name in ((1, "Login-Loop"), (2, "login_loop"))
+    )
+    found = search((named, other))
+    assert score(found, 1) == pytest.approx(1.3 * score(found, 2))
+    assert found.hits[0].why[0] == "names the branch"
+    ticket = search((card(7, "Login loop"), card(8, "Login loop")), Worktree(branch="7-login-loop"))
+    assert score(ticket, 7) == pytest.approx(1.3 * score(ticket, 8))
+    assert ticket.hits[0].why[0] == "the branch names #7"
+
+
+def test_age_files_and_the_branch_work_together_as_they_are_written_down() -> None:
+    one = card(7, "Login loop", files=("auth/cookie.py",), updated_at=NOW - timedelta(hours=5))
+    found = search((one,), Worktree(branch="fix/7-login-loop", modified=("auth/cookie.py",)))
+    assert score(found, 7) == pytest.approx((1.0 * 1.3 + 0.2) * 1.3)
+    assert found.hits[0].why == (
+        "the branch names #7",
+        "touches auth/cookie.py",
+        "both speak of login, loop",
+        "changed in the last day",
+    )
+
+
+def test_without_signals_it_is_the_plain_search() -> None:
+    cards = (
+        card(1, "Login", updated_at=NOW),
+        card(2, "Login login loop", files=("a.py",)),
+        card(3, "Login loop again and once more"),
+    )
+    shelf = Shelf((*cards, *FILLER))
+    found = smart("login loop", Worktree(), shelf, NOW)
+    best = shelf.search({"login": 1.0, "loop": 1.0}, limit=20, floor=0.5)
+    assert ids(found) == [one.card.id for one in best]
+    assert [one.score for one in found.hits] == pytest.approx([one.score / best[0].score for one in best])
+
+
+def test_with_words_a_hit_holds_half_of_them_whatever_the_branch_names() -> None:
+    cards = (card(7, "Something else"), card(8, "Database is locked during import", files=("auth/cookie.py",)))
+    found = search(cards, Worktree(branch="fix/7-login", modified=("auth/cookie.py",)), "database locked")
+    assert ids(found) == [8]
+    assert search(cards, words="kubernetes operator database").hits == ()
+
+
+def test_the_branch_decides_between_equal_hits_of_words() -> None:
+    cards = (card(1, "Database locked"), card(2, "Database locked", keywords=("login", "loop")))
+    assert ids(search(cards, words="database locked")) == [2, 1]
+    assert ids(search(cards, Worktree(), words="database locked")) == [1, 2]
+
+
+def test_what_touches_the_files_is_found_beyond_the_fifty_best() -> None:
+    many = tuple(card(key, "Database locked") for key in range(1, 81))
+    touching = card(500, "Long title where the database also comes up", files=("store/sqlite.py",))
+    checkout = Worktree(branch="wip", modified=("store/sqlite.py",))
+    assert 500 in ids(search((*many, touching), checkout, "database"))
+
+
+def test_fifty_candidates_are_looked_at() -> None:
+    many = tuple(card(key, "Database locked") for key in range(1, 81))
+    assert len(search(many, words="database", limit=100).hits) == 50
+    assert len(search(many, Worktree(branch="database-locked"), limit=100).hits) == 50
+    assert len(search(many, words="database").hits) == 20
+
+
+@pytest.mark.parametrize("branch", ["wip", "login-kubernetes-operator", "octocat/editorconfig", "login", ""])
+def test_nothing_relevant_is_no_hit_at_all(branch: str) -> None:
+    cards = (card(1, "Login does not work"), card(2, "Import is slow"), card(3, "Editor is gone"))
+    assert search(cards, Worktree(branch=branch)).hits == ()
+
+
+def test_one_word_of_a_branch_is_not_enough_unless_a_file_bears_it_out() -> None:
+    cards = (card(1, "Login does not work", files=("auth/cookie.py",)), card(2, "Login is slow"))
+    assert ids(search(cards, Worktree(branch="login", modified=("auth/cookie.py",)))) == [1]
+
+
+def test_files_that_everybody_names_are_no_evidence() -> None:
+    many = tuple(card(key, f"Thing {key}", files=("src/app.py",)) for key in range(1, 20))
+    assert search(many, Worktree(modified=("src/app.py",))).hits == ()
+    readme = (card(1, "One", files=("README.md",)), card(2, "Two", files=("docs/api/README.md",)))
+    assert ids(search(readme, Worktree(modified=("docs/api/README.md",)))) == [2]
+    assert is_telling("a/b.py", "b.py", 5, 10)
+    assert not is_telling("a/b.py", "b.py", 6, 100)
+    assert is_telling("a/b.py", "b.py", 50, 1000)
+
+
+def test_a_commit_of_the_branch_names_a_thread() -> None:
+    found = search((card(48, "Odd"),), Worktree(branch="wip", messages=("Expire cookies (#48)",), is_own=True))
+    assert [(one.card.id, one.why) for one in found.hits] == [(48, ("a commit names #48",))]
+
+
+def test_duplicates_stand_as_their_canonical_thread() -> None:
+    cards = (
+        card(7, "Cannot sign in", duplicate_of=8),
+        card(8, "Sign in fails", duplicate_of=9),
+        card(9, "Cookie of another path"),
+    )
+    found = search(cards, Worktree(branch="fix/7"))
+    assert [(one.card.id, one.why) for one in found.hits] == [(9, ("the branch names #7, a duplicate",))]
+
+
+def test_circles_and_lost_ends_of_duplicates_are_left_as_they_are() -> None:
+    cards = (card(7, "One", duplicate_of=8), card(8, "Two", duplicate_of=7), card(9, "Three", duplicate_of=10))
+    assert ids(search(cards, Worktree(branch="fix/7"))) == [7]
+    assert ids(search(cards, Worktree(branch="fix/9"))) == [9]
+
+
+def test_a_thread_that_may_not_be_shown_is_not_shown_in_the_place_of_its_duplicate() -> None:
+    cards = (card(7, "Login loop", state="open", duplicate_of=8), card(8, "Cookie path"))
+    found = smart("", Worktree(branch="fix/7"), Shelf(cards), NOW, keep=lambda one: one.state == "open")
+    assert ids(found) == [7]
+
+
+def test_equal_ranks_are_ordered_by_change_and_then_by_id() -> None:
+    later = NOW - timedelta(days=90)
+    cards = (*(card(key, "Login loop") for key in ("b", 3, "a", 2)), card(9, "Login loop", updated_at=later))
+    assert ids(search(cards)) == [9, 2, 3, "a", "b"]
+    assert ids(search(tuple(reversed(cards)))) == [9, 2, 3, "a", "b"]
+
+
+def test_reasons_hold_one_short_line_whatever_a_file_is_called() -> None:
+    path = "src/" + "x" * 300 + "\n\x1b[31m\u202e.py"
+    found = search((card(1, "Odd", files=(path,)),), Worktree(modified=(path,)))
+    assert found.hits[0].why[0].isprintable()
+    assert len(found.hits[0].why[0]) < 80
+
+
+def test_what_could_not_be_used_is_told() -> None:
+    told = search((), Worktree(branch="wip", unused=("commits: there is none yet",))).unused
+    assert told == ("commits: there is none yet", "branch: its name has no telling word")
+
+
+WORDS = st.sampled_from(["login", "loop", "cookie", "path", "import", "session", "timeout"])
+CARDS = st.lists(
+    st.builds(
+        lambda words, files, age, other: (" ".join(words), tuple(files), age, other),
+        st.lists(WORDS, min_size=1, max_size=4),
+        st.lists(st.sampled_from(["a/b.py", "b.py", "c/d.py", "README.md"]), max_size=3),
+        st.integers(0, 20),
+        st.one_of(st.none(), st.integers(1, 12)),
+    ),
+    max_size=12,
+)
+CHECKOUTS = st.builds(
+    Worktree,
+    branch=st.lists(st.one_of(WORDS, st.integers(1, 13).map(str)), max_size=3).map("-".join),
+    modified=st.lists(st.sampled_from(["a/b.py", "c/d.py", "README.md"]), max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(CARDS, CHECKOUTS, st.lists(WORDS, max_size=2), st.integers(0, 6))
+def test_hits_are_few_distinct_in_order_and_have_reasons(
+    made: list[tuple[str, tuple[str, ...], int, int | None]], checkout: Worktree, words: list[str], limit: int
+) -> None:
+    cards = [
+        card(key, title, files=files, updated_at=NOW - timedelta(days=age), duplicate_of=other)
+        for key, (title, files, age, other) in enumerate(made, 1)
+    ]
+    found = smart(" ".join(words), checkout, Shelf(cards), NOW, limit=limit)
+    assert found == smart(" ".join(words), checkout, Shelf(reversed(cards)), NOW, limit=limit)
+    assert len(found.hits) <= limit
+    assert len(set(ids(found))) == len(found.hits)
+    assert all(is_ordered(one, other) for one, other in pairwise(found.hits))
+    assert all(one.why and len(one.why) <= 4 for one in found.hits)
+
+
+def is_ordered(one: RankedThread, other: RankedThread) -> bool:
+    return (one.score, one.card.updated_at, -int(one.card.id)) > (
+        other.score,
+        other.card.updated_at,
+        -int(other.card.id),
+    )

@@ -1,0 +1,139 @@
+"""What the name of a branch and the messages of its commits ask for."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bot.domain.card import Worktree
+from bot.questions.worktree_query import MAX_FILES, WorktreeQuery, ticket_numbers, worktree_query
+from tests.examples import examples
+
+
+@pytest.mark.parametrize(
+    ("branch", "numbers"),
+    [
+        ("fix/42-session-timeout", (42,)),
+        ("42-session-timeout", (42,)),
+        ("42", (42,)),
+        ("octocat/42_timeout", (42,)),
+        ("gh-42", (42,)),
+        ("GH-42-timeout", (42,)),
+        ("issue-42", (42,)),
+        ("issues/42", (42,)),
+        ("issue_42.timeout", (42,)),
+        ("fix-42-and-#43", (42, 43)),
+        ("fix-#42", (42,)),
+        ("session-issue-42", (42,)),
+        ("fix/2024-session", (2024,)),
+        ("pull/7/head", (7,)),
+    ],
+)
+def test_a_number_that_names_a_ticket_becomes_a_reference(branch: str, numbers: tuple[int, ...]) -> None:
+    assert ticket_numbers(branch) == numbers
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "release-2.3",
+        "release/2",
+        "v2",
+        "2.x",
+        "2.3.1",
+        "2026-11-22",
+        "octocat/2026-11-22-notes",
+        "2026-roadmap",
+        "2026/11/notes",
+        "python-3",
+        "utf-8",
+        "sha-256",
+        "ABC-123-timeout",
+        "2fa-login",
+        "fix/0042",
+        "fix/99999999999",
+        "session-timeout",
+        "",
+    ],
+)
+def test_versions_dates_and_other_numbers_name_no_ticket(branch: str) -> None:
+    assert ticket_numbers(branch) == ()
+
+
+def test_the_words_of_a_branch_are_its_name_without_prefix_and_number() -> None:
+    assert set(worktree_query(Worktree(branch="fix/42-session_timeout.login")).telling) == {
+        "session",
+        "timeout",
+        "login",
+    }
+
+
+@pytest.mark.parametrize("branch", ["wip", "fix/update-test", "feature/new-changes", "test-merge", "patch-1", ""])
+def test_a_branch_of_generic_words_asks_for_nothing(branch: str) -> None:
+    assert not worktree_query(Worktree(branch=branch)).telling
+
+
+def test_the_first_part_of_a_branch_may_be_a_persons_name_and_counts_little() -> None:
+    telling = worktree_query(Worktree(branch="monalisa/session-timeout")).telling
+    assert telling["monalisa"] < telling["session"] / 2
+
+
+def test_every_thread_is_about_the_project_so_its_name_is_no_telling_word() -> None:
+    signs = worktree_query(Worktree(branch="linkbarn-python-login", project="linkbarn", language="python"))
+    assert set(signs.telling) == {"login"}
+    assert signs.weights["linkbarn"] < signs.weights["login"] / 10
+
+
+def test_three_messages_are_used_and_what_they_name_is_asked_for() -> None:
+    messages = (
+        "fix(auth): expire cookies\n\nFixes #48, see octo-org/other#9",
+        "Walk nested lists",
+        "Snapshots",
+        "Feeds",
+    )
+    signs = worktree_query(Worktree(branch="wip", messages=messages, is_own=True))
+    assert signs.mentioned == (48,)
+    assert {"expir", "cooki", "nest", "snapshot"} <= signs.weights.keys()
+    assert not {"feed", "auth"} & signs.weights.keys()
+
+
+def test_the_commits_that_a_branch_began_at_count_little_and_name_nothing() -> None:
+    messages, recent = ("Expire cookies, fixes #48",), ("auth/cookie.py",)
+    own = worktree_query(Worktree(branch="wip", messages=messages, recent=recent, is_own=True))
+    others = worktree_query(Worktree(branch="wip", messages=messages, recent=recent))
+    assert (own.mentioned, own.files) == ((48,), recent)
+    assert (others.mentioned, others.files) == ((), ())
+    assert others.weights["cooki"] < own.weights["cooki"]
+
+
+def test_files_that_changed_come_before_those_of_the_last_commits() -> None:
+    signs = worktree_query(Worktree(modified=("a",), staged=("b", "a"), recent=("c", "b"), is_own=True))
+    assert signs.files == ("a", "b", "c")
+
+
+def test_an_empty_checkout_asks_for_nothing() -> None:
+    assert worktree_query(Worktree()) == WorktreeQuery(text=" ; ".join([""]))
+
+
+def test_what_was_used_is_told() -> None:
+    checkout = Worktree(
+        "fix/42-login", ("One", "Two"), ("a",), (), ("b",), is_own=True, project="linkbarn", language="python"
+    )
+    assert worktree_query(checkout).used == (
+        "branch fix/42-login",
+        "2 commit messages",
+        "1 modified file",
+        "1 file of the last commits",
+        "project linkbarn (python)",
+    )
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.text(max_size=400), st.lists(st.text(max_size=300), max_size=6), st.lists(st.text(max_size=50), max_size=300))
+@example("¹", [], [])  # a digit, and no number
+@example("fix/²", [], [])
+def test_any_names_give_a_bounded_query(branch: str, messages: list[str], paths: list[str]) -> None:
+    signs = worktree_query(Worktree(branch=branch, messages=tuple(messages), modified=tuple(paths), is_own=True))
+    assert all(weight > 0 for weight in signs.weights.values())
+    assert len(signs.weights) <= 50
+    assert len(signs.files) <= MAX_FILES
+    assert all(0 < number < 10**9 for number in signs.tickets)

@@ -1,0 +1,322 @@
+"""A model in a folder becomes vectors that depend on nothing but the text, or one line that says what to do."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bot.errors import UserError, WorldError
+from bot.ranking.embedder import (
+    MAX_TOKENS,
+    MODEL_FILES,
+    EmbeddingsUnavailable,
+    OnnxEmbedder,
+    model_folder,
+    open_embedder,
+    quantised,
+)
+from tests.ranking.tiny_model import DIMENSIONS, TABLE, VOCABULARY, WORDS, Tiny, ids, tokenizer, write_folder
+from tools.onnx_file import FLOAT, INT64, model, node, tensor, value
+
+ROOT = Path(__file__).resolve().parents[2]
+ZERO = bytes(DIMENSIONS)
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> OnnxEmbedder:
+    """One whose rounding depends on everything that a run of the model is given, as that of quantised models does."""
+    return open_embedder(write_folder(tmp_path_factory.mktemp("model"), Tiny(quantise=True).content()))
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> OnnxEmbedder:
+    return open_embedder(write_folder(tmp_path / "plain"))
+
+
+def one(embedder: OnnxEmbedder, text: str) -> bytes:
+    (vector,) = embedder.encode([text])
+    return vector
+
+
+def mean_of(*words: str) -> bytes:
+    """By the recipe: the mean over all tokens with the frame, its largest part made ±127."""
+    mean = np.mean([TABLE[VOCABULARY.index(word)] for word in ("[CLS]", *words, "[SEP]")], axis=0, dtype=np.float64)
+    return np.rint(mean / np.abs(mean).max() * 127).astype(np.int8).tobytes()
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(EmbeddingsUnavailable) as caught:
+        open_embedder(folder)
+    message = str(caught.value)
+    assert isinstance(caught.value, WorldError)
+    assert message.isprintable()
+    assert len(message.replace(str(folder), "")) < 260
+    return message
+
+
+def test_a_text_is_the_mean_of_its_tokens_in_signed_bytes(plain: OnnxEmbedder) -> None:
+    assert plain.encode(["build fails", "Disk FULL", "zebra"]) == [
+        mean_of("build", "fails"),
+        mean_of("disk", "full"),
+        mean_of("[UNK]"),
+    ]
+    assert plain.dimensions == DIMENSIONS
+
+
+def test_bytes_keep_the_cosine() -> None:
+    left, right = np.random.default_rng(1).normal(size=(2, 384)).astype(np.float32)
+    near = left + 0.5 * right
+    exact = float(left @ near / np.linalg.norm(left) / np.linalg.norm(near))
+    a, b = (np.frombuffer(quantised(each), np.int8).astype(np.float64) for each in (left, near))
+    assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) == pytest.approx(exact, abs=0.002)
+    assert max(a.max(), -a.min()) == 127
+
+
+@pytest.mark.slow
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.lists(st.sampled_from([*WORDS, "zebra", "", "\0"]), max_size=12).map(" ".join), max_size=8))
+def test_the_same_text_has_the_same_bytes_beside_any_others(embedder: OnnxEmbedder, texts: list[str]) -> None:
+    assert embedder.encode(texts) == [one(embedder, text) for text in texts]
+
+
+def test_the_model_alone_would_let_the_neighbours_in(embedder: OnnxEmbedder) -> None:
+    session = onnxruntime.InferenceSession(Tiny(quantise=True).content(), providers=["CPUExecutionProvider"])
+
+    def first(*rows: list[int]) -> np.ndarray:
+        batch = np.asarray(rows, dtype=np.int64)
+        (states,) = session.run(["states"], dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), batch))
+        return states[0]
+
+    assert not np.array_equal(first([2, 4, 3]), first([2, 4, 3], [2, 9, 3]))
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t ", "\0", "\0 \0", "\ud800", "\u200b\ufeff"])
+def test_a_text_without_a_word_has_the_zero_vector(embedder: OnnxEmbedder, text: str) -> None:
+    assert one(embedder, text) == ZERO
+
+
+def test_nothing_gives_nothing(embedder: OnnxEmbedder) -> None:
+    assert embedder.encode([]) == []
+
+
+def test_only_the_first_tokens_are_read(plain: OnnxEmbedder) -> None:
+    inside = ["build"] * (MAX_TOKENS - 2)
+    assert one(plain, " ".join([*inside, "loop"])) == mean_of(*inside)
+    assert one(plain, " ".join([*inside[1:], "loop"])) == mean_of(*inside[1:], "loop") != mean_of(*inside)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 65_536, "a" * 1_000_000, "\0" * 1_000_000, "build " * 200_000, "\ud800\udc00" * 50_000, "\u202e" * 65_536],
+    ids=["brackets", "one word", "NULs", "words", "surrogates", "directions"],
+)
+def test_a_hostile_text_takes_no_time(embedder: OnnxEmbedder, text: str) -> None:
+    started = time.perf_counter()
+    assert len(one(embedder, text)) == DIMENSIONS
+    assert time.perf_counter() - started < 0.5
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_text_has_a_vector(embedder: OnnxEmbedder, text: str) -> None:
+    vector = np.frombuffer(one(embedder, text), np.int8)
+    assert len(vector) == DIMENSIONS
+    assert not vector.any() or np.abs(vector.astype(int)).max() == 127
+
+
+def test_half_a_character_is_left_out_and_the_rest_is_read(plain: OnnxEmbedder) -> None:
+    assert one(plain, "build \ud800fails\0") == mean_of("build", "fails")
+
+
+def test_a_control_token_that_a_text_spells_out_is_a_word_like_others(plain: OnnxEmbedder) -> None:
+    assert one(plain, "[PAD]") == mean_of("[UNK]", "[UNK]", "[UNK]")
+
+
+def test_truncation_and_padding_of_the_tokenizer_do_not_count(plain: OnnxEmbedder, tmp_path: Path) -> None:
+    cut = {"direction": "Left", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
+    fill = {"strategy": {"Fixed": 64}, "direction": "Left", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}
+    fill["pad_to_multiple_of"] = None  # type: ignore[assignment]
+    words = tokenizer(truncation=cut, padding=fill)
+    other = open_embedder(write_folder(tmp_path / "own", words=words))
+    assert other.encode(["why does the build fail", ""]) == plain.encode(["why does the build fail", ""])
+
+
+@pytest.mark.parametrize("inputs", [("input_ids", "attention_mask"), ("attention_mask", "token_type_ids", "input_ids")])
+def test_a_model_is_given_the_inputs_that_it_has(tmp_path: Path, inputs: tuple[str, ...]) -> None:
+    opened = open_embedder(write_folder(tmp_path, Tiny(inputs=inputs).content()))
+    assert one(opened, "disk full") == mean_of("disk", "full")
+
+
+def test_progress_is_told_after_each_text(embedder: OnnxEmbedder) -> None:
+    told: list[int] = []
+    embedder.encode(["build", "", "disk"], told.append)
+    assert told == [1, 1, 1]
+
+
+def test_the_fingerprint_is_of_model_and_tokenizer(tmp_path: Path) -> None:
+    first = write_folder(tmp_path / "1")
+    again = write_folder(tmp_path / "2", name="onnx/model_int8.onnx")
+    other_table = write_folder(tmp_path / "3", Tiny(table=TABLE * 2).content())
+    other_words = write_folder(tmp_path / "4", words=tokenizer((*VOCABULARY[:-1], "wait")))
+    prints = [open_embedder(folder).fingerprint for folder in (first, again, other_table, other_words)]
+    assert prints[0] == prints[1]
+    assert len({*prints}) == 3
+    assert all(len(each) == 16 and int(each, 16) >= 0 for each in prints)
+
+
+def test_of_several_models_the_first_by_name_is_taken(tmp_path: Path) -> None:
+    prints = []
+    for size, name in enumerate(reversed(MODEL_FILES), start=1):
+        write_folder(tmp_path, Tiny(table=TABLE[:, :size]).content(), name=name)
+        prints.append(open_embedder(tmp_path).dimensions)
+    assert prints == [1, 2, 3, 4, 5]
+
+
+def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert refusal(write_folder(tmp_path)) == (
+        "embeddings need onnxruntime and tokenizers: install the extra semantic of Precedent, "
+        "or leave the setting semantic.model empty"
+    )
+
+
+def drop(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).unlink()
+
+
+def put(name: str, content: bytes) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def pipe(folder: Path) -> None:
+    (folder / "model.onnx").unlink()
+    os.mkfifo(folder / "model.onnx")
+
+
+def sparse(folder: Path) -> None:
+    with (folder / "tokenizer.json").open("wb") as file:
+        file.truncate(2**40)
+
+
+def looked_up(operator: str, axes: list[str | int], **given: str) -> bytes:
+    """A model of one operator upon the input, for outputs of other kinds."""
+    kind = INT64 if operator == "Identity" else FLOAT
+    inputs = ("input_ids",) if operator == "Identity" else ("table", "input_ids")
+    return model([node(operator, inputs, ("states",))], [tensor("table", TABLE)], ids(), [value("states", kind, axes)])
+
+
+NAN = np.full_like(TABLE, np.nan)
+WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "expected"),
+    [
+        (drop("model.onnx"), "{}: no model.onnx; put the model there, or leave the setting semantic.model empty"),
+        (drop("tokenizer.json"), "{}: no tokenizer.json; put that of the model there, or leave"),
+        (pipe, "{}/model.onnx: not a file"),
+        (sparse, "{}/tokenizer.json: larger than 65,536 KB; use a smaller model"),
+        (put("model.onnx", b""), "{}/model.onnx: not a usable model ("),
+        (put("model.onnx", b"version https://git-lfs.example/spec/v1"), "{}/model.onnx: not a usable model ("),
+        (put("model.onnx", Tiny().content()[:-40]), "{}/model.onnx: not a usable model ("),
+        (put("model.onnx", Tiny().content().replace(b"attention", b"attent\xff\xfen")), "{}/model.onnx: not a usable"),
+        (put("tokenizer.json", b""), "{}/tokenizer.json: damaged ("),
+        (put("tokenizer.json", b"\xff{"), "{}/tokenizer.json: damaged ("),
+        (put("tokenizer.json", tokenizer()[:-50]), "{}/tokenizer.json: damaged ("),
+        (put("model.onnx", Tiny(inputs=("input_ids",)).content()), "takes input_ids tensor(int64) instead of"),
+        (put("model.onnx", Tiny(inputs=("input_ids", "attention_mask", "pixels")).content()), "pixels tensor(int64)"),
+        (put("model.onnx", looked_up("Identity", ["batch", "tokens"])), "no output with a vector for each token"),
+        (put("model.onnx", looked_up("Gather", ["batch", "tokens"])), "no output with a vector for each token"),
+        (put("model.onnx", Tiny(table=NAN).content()), "the model gives no finite numbers; fetch it anew"),
+        (put("model.onnx", Tiny(table=WIDE).content()), "vectors of 1025 numbers, at most 1024 can be used"),
+        (put("model.onnx", Tiny(table=TABLE[:5]).content()), "check that tokenizer.json belongs to it"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(
+    tmp_path: Path, spoil: Callable[[Path], object], expected: str
+) -> None:
+    spoil(write_folder(tmp_path))
+    assert expected.format(tmp_path) in refusal(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "none") == (
+        f"{tmp_path}/none: no such folder; put the model there, or leave the setting semantic.model empty"
+    )
+
+
+def test_weights_in_a_second_file_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_folder(tmp_path, Tiny(elsewhere="weights").content())
+    (tmp_path / "weights").write_bytes(TABLE.tobytes())
+    monkeypatch.chdir(tmp_path)
+    assert "not a usable model (" in refusal(tmp_path)
+
+
+def test_a_failure_in_use_is_one_line_too(tmp_path: Path) -> None:
+    few = (*VOCABULARY[:4], "why", "does", "the", "build", "fail", "loop")
+    opened = open_embedder(write_folder(tmp_path, Tiny(table=TABLE[:9]).content(), tokenizer(few)))
+    with pytest.raises(EmbeddingsUnavailable, match=r"fails on a text .* check that tokenizer.json belongs to it$"):
+        opened.encode(["loop"])
+
+
+def manifest(folder: Path, **changed: str) -> None:
+    names = ("model.onnx", "tokenizer.json")
+    hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+    lines = [f"{changed.get(name.partition('.')[0], found)}  {name}\n" for name, found in hashes.items()]
+    (folder / "model.sha256").write_text("".join(line for line in lines if not line.startswith(" ")), encoding="ascii")
+
+
+def test_a_manifest_is_held_against_both_files(tmp_path: Path) -> None:
+    manifest(write_folder(tmp_path))
+    assert open_embedder(tmp_path).dimensions == DIMENSIONS
+    manifest(tmp_path, tokenizer="0" * 64)
+    assert refusal(tmp_path) == f"{tmp_path}/tokenizer.json: not what model.sha256 says it is; fetch the model anew"
+    manifest(tmp_path, model="0" * 64)
+    assert refusal(tmp_path) == f"{tmp_path}/model.onnx: not what model.sha256 says it is; fetch the model anew"
+    manifest(tmp_path, model="")
+    assert "model.sha256: does not list model.onnx; write it anew" in refusal(tmp_path)
+
+
+def test_what_runs_the_model_reports_nothing_to_its_makers(tmp_path: Path) -> None:
+    """Else it keeps a number for this machine and what it is about to send in the user's cache."""
+    script = "import sys, pathlib; from bot.ranking.embedder import open_embedder as o; o(pathlib.Path(sys.argv[1]))"
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}  # without CI, which would keep it quiet too
+    command = [sys.executable, "-c", script, str(write_folder(tmp_path / "model"))]
+    done = subprocess.run(command, env=environ, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert (list(home.iterdir()), done.stderr) == ([], "")
+
+
+def test_the_settings_name_a_folder_of_the_image_or_below_the_workspace(tmp_path: Path) -> None:
+    (tmp_path / "deep/models").mkdir(parents=True)
+    (tmp_path / "alias").symlink_to("deep/models")
+    assert model_folder("deep/models", tmp_path) == tmp_path / "deep/models"
+    assert model_folder("alias", tmp_path) == tmp_path / "deep/models"
+    assert model_folder("/models/minilm", tmp_path) == Path("/models/minilm")
+
+
+@pytest.mark.parametrize(
+    "named", ["", "/etc", "/modelsx", "../outside", "/models/../etc", "link", "link/deeper", "\ud800", "a\0b"]
+)
+def test_a_folder_elsewhere_is_refused(tmp_path: Path, named: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace/link").symlink_to("../outside")
+    (tmp_path / "workspace/circle").symlink_to("circle/deeper")
+    with pytest.raises(UserError, match=r"^semantic\.model must be a folder below the workspace or /models, not "):
+        model_folder(named, tmp_path / "workspace")
+
+
+def test_an_embedder_does_not_show_what_it_holds(plain: OnnxEmbedder) -> None:
+    assert repr(replace(plain, fingerprint="0" * 16)) == f"Embedder(dimensions={DIMENSIONS}, fingerprint='{'0' * 16}')"

@@ -1,0 +1,183 @@
+"""What is known of a candidate before its text is read: what each number means, and that it always is one."""
+
+from dataclasses import replace
+from datetime import timedelta
+from math import isclose, isfinite, log1p
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.digest import Hit, IndexEntry
+from bot.domain.thread import Kind
+from bot.ranking.features import (
+    FEW_SHARE,
+    LEAST_FEW,
+    USUAL_RARITY,
+    RankingQuery,
+    is_told,
+    order_features,
+    question,
+    rare_terms,
+    titles_covered,
+)
+from bot.ranking.weights import ORDER
+from bot.reading.analyzer import terms
+from tests.recall.samples import at, thread
+
+TITLE = "Cookie lost behind the proxy"
+WORDS = frozenset(terms(TITLE))
+RAREST = 5.0
+ASKED = question(thread(500, TITLE, "The session cookie is refused."), dict.fromkeys(WORDS, 2.0), RAREST)
+
+
+def entry(title: str = TITLE, days: float = 1, **rest: Any) -> IndexEntry:
+    values: dict[str, Any] = {"author": "octocat", "state": "open", "updated_at": at(days), **rest}
+    return IndexEntry(1, Kind.ISSUE, title, created_at=at(days), **values)
+
+
+def features(
+    found: IndexEntry | None = None, asked: RankingQuery = ASKED, best: float = 20.0, **rest: Any
+) -> dict[str, float]:
+    return order_features(Hit(found or entry(), **{"score": 10.0, **rest}), asked, best)
+
+
+def asked(title: str, body: str = "", **rarity: float) -> RankingQuery:
+    return question(thread(500, title, body), {terms(word)[0]: value for word, value in rarity.items()}, RAREST)
+
+
+def test_a_question_is_the_analysed_thread_at_its_creation() -> None:
+    found = question(thread(500, "Cookie lost", "A cookie of the proxy", author="hubot"), {}, 0.0)
+    assert (found.title, found.body) == (frozenset(terms("cookie lost")), frozenset(terms("cookie proxy")))
+    assert (found.words, found.length, found.author, found.at) == (3, 32, "hubot", at(500))
+    assert found.rarest > 0, "it divides"
+
+
+def test_every_feature_is_one_that_a_model_may_weigh() -> None:
+    near = {"trained": 0.5, "trained_title": 0.4, "semantic": 0.3, "semantic_title": 0.2}
+    found = features(near=near)
+    assert set(found) == set(ORDER)
+    assert {arm: found[arm] for arm in near} == near
+    assert set(features()) == set(ORDER) - set(near)
+
+
+def test_the_text_counts_as_a_share_of_the_best() -> None:
+    assert features(score=5.0, best=20.0)["text"] == 0.25
+    assert features(score=20.0, best=20.0)["text"] == 1.0
+    assert features(score=0.0, best=0.0)["text"] == 0.0
+
+
+def test_times_are_logarithms_of_days_until_the_question() -> None:
+    still_open = features(entry(days=400))
+    assert (still_open["open"], still_open["closed"]) == (1.0, 0.0)
+    assert isclose(still_open["age"], log1p(100))
+    ended = features(entry(days=400, flips=(at(470),)))
+    assert ended["open"] == 0.0
+    assert isclose(ended["closed"], log1p(30))
+
+
+def test_the_state_is_that_of_the_moment_of_the_question() -> None:
+    later = features(entry(days=400, state="closed", flips=(at(501),)))
+    assert (later["open"], later["closed"]) == (1.0, 0.0)
+    reopened = features(entry(days=400, state="closed", flips=(at(410), at(420), at(501))))
+    assert (reopened["open"], reopened["closed"]) == (1.0, 0.0)
+    assert isclose(features(entry(days=400, flips=(at(410), at(420), at(480))))["closed"], log1p(20))
+
+
+def test_lengths_duplicates_and_authors() -> None:
+    found = features(entry(length=999, author="monalisa"), duplicates=3)
+    assert (found["length"], found["duplicates"], found["same_author"]) == (log1p(999), log1p(3), 1.0)
+    assert isclose(found["length_ratio"], abs(log1p(999) - log1p(ASKED.length)))
+    assert features(entry(length=ASKED.length, author="hubot"))["length_ratio"] == 0.0
+    assert features(entry(author="hubot"))["same_author"] == 0.0
+
+
+def test_a_title_is_found_in_the_text_by_the_rarity_of_its_words() -> None:
+    found = features(entry("Cookie crumbles"), asked("Session", "cookie cookie", cookie=2.5))
+    assert found["title_found"] == 2.5 / RAREST
+    assert features(entry("Cookie"), asked("Cookie", "", cookie=2.5))["title_found"] == 0.0, "nor in the title"
+
+
+def test_a_title_is_covered_by_the_share_of_its_rarity() -> None:
+    one = features(entry("Cookie crumbles"), asked("Session", "cookie", cookie=2.5))
+    assert isclose(one["title_covered"], 2.5 / (2.5 + USUAL_RARITY * RAREST))
+    assert features(entry("Cookie"), asked("Cookie", "", cookie=2.5))["title_covered"] == 1.0
+    assert features(entry("Dark theme"), asked("Cookie", "", cookie=2.5))["title_covered"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "share"),
+    [("Cookie lost", "cookie LOST", 1.0), ("Cookie lost", "Cookie found", 1 / 3), ("Cookie", "Theme", 0.0)],
+)
+def test_titles_overlap_by_the_share_of_common_words(ours: str, theirs: str, share: float) -> None:
+    assert isclose(features(entry(theirs), asked(ours, "cookie theme"))["title_overlap"], share)
+
+
+TEXTS = st.one_of(st.sampled_from(["", " ", "the", "***", "\x00", "\ud800", TITLE]), st.text(max_size=30))
+
+
+@given(
+    titles=st.tuples(TEXTS, TEXTS),
+    body=TEXTS,
+    lengths=st.sampled_from([0, 1, 65_536, 10**9]),
+    ages=st.tuples(st.integers(-9, 9), st.lists(st.integers(-9, 9), max_size=3).map(sorted)),
+    rarest=st.sampled_from([0.0, 1e-300, 5.0]),
+    is_known=st.booleans(),
+)
+def test_features_are_finite_whatever_is_empty_or_happened_at_once(
+    titles: tuple[str, str],
+    body: str,
+    lengths: int,
+    ages: tuple[int, list[int]],
+    rarest: float,
+    is_known: bool,
+) -> None:
+    known = dict.fromkeys(terms(f"{titles[0]} {body}"), rarest) if is_known else {}
+    one = question(thread(500, titles[0], body), known, rarest)
+    created, flips = ages
+    other = entry(titles[1], 500 + created, length=lengths, flips=tuple(at(500 + days) for days in flips))
+    found = features(other, one, best=10.0)
+    assert all(isfinite(value) for value in found.values())
+    assert min(found["age"], found["closed"]) >= 0
+    assert all(0 <= found[name] <= 1 for name in ("text", "open", "title_covered", "title_overlap"))
+
+
+def test_what_was_opened_and_closed_at_the_moment_of_the_question_has_no_age() -> None:
+    found = features(entry(days=500, flips=(at(500),)))
+    assert (found["age"], found["closed"], found["open"]) == (0.0, 0.0, 0.0)
+    assert features(entry(days=500, flips=(at(500) + timedelta(microseconds=1),)))["open"] == 1.0
+
+
+def rarity(frequency: int, threads: int) -> float:
+    return log1p((threads - frequency + 0.5) / (frequency + 0.5))
+
+
+@pytest.mark.parametrize(("threads", "few"), [(3, LEAST_FEW), (300, LEAST_FEW), (20_000, 20_000 * FEW_SHARE)])
+def test_few_is_a_number_in_a_small_memory_and_a_share_in_a_large_one(threads: int, few: float) -> None:
+    one = question(thread(500, "", ""), {}, rarity(0, threads))
+    assert one.threads == pytest.approx(threads)
+    assert one.few == pytest.approx(few)
+    assert replace(one, repeats=30).few == pytest.approx(few + 30), "of what is said again nothing is common"
+
+
+def test_of_a_word_that_one_thread_in_ten_holds_nobody_says_that_two_speak_of_it() -> None:
+    for threads, held_by, expected in ((1_000, 90, True), (1_000, 110, False), (20, 11, True), (20, 14, False)):
+        known = {"cooki": rarity(held_by, threads)}
+        one = question(thread(500, "Cookie"), known, rarity(0, threads))
+        assert is_told("cooki", one) is expected
+    assert not is_told("proxi", one), "what the question does not hold"
+
+
+def test_titles_are_covered_by_the_mean_of_both_shares() -> None:
+    found = asked("Cookie lost", "", cookie=3.0, lost=1.0)
+    assert titles_covered(0.5, found, frozenset({"cooki", "other"})) == (0.75 + 0.5) / 2
+    assert titles_covered(1.0, found, frozenset({"cooki", "lost"})) == 1.0
+    assert titles_covered(0.0, asked("", ""), frozenset({"cooki"})) == 0.0
+
+
+def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
+    found = asked("", "", cookie=5.0, proxy=4.0, session=3.0, error=1.0)
+    assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), found) == pytest.approx(4.0)
+    assert rare_terms(Hit(entry(), 1.0, ("cooki",)), found) == pytest.approx(5 / 3), "a single term is not three"
+    assert rare_terms(Hit(entry(), 1.0, ()), found) == 0.0

@@ -1,0 +1,200 @@
+"""Word vectors: what a text is near to, and the file that they are kept in, also when a stranger wrote it."""
+
+import struct
+import tracemalloc
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bot.ranking.word_vectors import (
+    MAX_DIMENSIONS,
+    MAX_TERMS,
+    MAX_WORDS,
+    TITLE_WEIGHT,
+    WordVectors,
+    bag,
+    decode_words,
+    encode_words,
+    quantise,
+    rarities,
+    text_counts,
+)
+
+HEADER = struct.Struct("<4sIIII")
+NUMBERS = st.floats(-100, 100, width=32)
+
+
+def vectors(matrix: list[list[float]], rarity: list[float] | None = None) -> WordVectors:
+    """Words that are called w0, w1, …"""
+    rows = np.array(matrix, np.float32)
+    words = {f"w{number}": number for number in range(len(rows))}
+    return WordVectors(words, np.array(rarity or [1.0] * len(rows), np.float32), rows, trained_on=60)
+
+
+def packed(words: bytes = b"a\0b", numbers: tuple[float, ...] = (1, 1, 1, 1), **header: int) -> bytes:
+    """A file of two words with three dimensions, and whatever else a stranger may claim of it."""
+    says = {"count": 2, "dimensions": 3, "size": len(words), **header}
+    begin = HEADER.pack(b"PWV1", says["count"], says["dimensions"], 50, says["size"])
+    return begin + words + struct.pack(f"<{len(numbers)}f", *numbers) + bytes(range(1, 7))
+
+
+def as_numbers(vector: bytes) -> list[int]:
+    return np.frombuffer(vector, np.int8).tolist()
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda width: st.lists(st.lists(NUMBERS, min_size=width, max_size=width), min_size=1, max_size=6)
+    )
+)
+def test_what_was_written_is_read_again_but_for_rounding(matrix: list[list[float]]) -> None:
+    given_ = vectors(matrix, [0.5 + number for number in range(len(matrix))])
+    found = decode_words(encode_words(given_))
+    assert (found.words, found.trained_on, found.dimensions) == (given_.words, 60, len(matrix[0]))
+    assert found.rarity.tolist() == given_.rarity.tolist()
+    largest = np.abs(given_.matrix).max(axis=1, keepdims=True)
+    assert (np.abs(found.matrix - given_.matrix) <= largest / 127 * 0.51 + 1e-30).all()
+
+
+def test_a_second_round_changes_nothing() -> None:
+    once = encode_words(vectors(np.random.default_rng(1).standard_normal((40, 8)).tolist()))
+    assert encode_words(decode_words(once)) == once
+
+
+def test_words_of_all_scripts_are_kept() -> None:
+    words = ("naïve", "ошибка", "錯誤", "\ud800", "")
+    given_ = WordVectors(dict(zip(words, range(5), strict=True)), np.ones(5, np.float32), np.eye(5, dtype="f4"), 50)
+    assert list(decode_words(encode_words(given_)).words) == list(words)
+
+
+def test_the_largest_file_is_read() -> None:
+    words = {str(number): number for number in range(MAX_WORDS)}
+    given_ = WordVectors(words, np.ones(MAX_WORDS, np.float32), np.ones((MAX_WORDS, 16), np.float32), 2**32 - 1)
+    assert decode_words(encode_words(given_)).trained_on == 2**32 - 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PWV1",
+        packed()[:-1],
+        packed() + b"\0",
+        b"PWV2" + packed()[4:],
+        packed(count=0),
+        packed(count=3),
+        packed(count=MAX_WORDS + 1),
+        packed(count=2**32 - 1, dimensions=2**32 - 1, size=2**32 - 1),
+        packed(dimensions=0),
+        packed(dimensions=MAX_DIMENSIONS + 1),
+        packed(size=2**32 - 1),
+        packed(words=b"a\0a"),
+        packed(words=b"a\0b\0c"),
+        packed(words=b"abc"),
+        packed(words=b"\xff\0b"),
+        packed(numbers=(1, float("nan"), 1, 1)),
+        packed(numbers=(1, 1, float("inf"), 1)),
+        packed(numbers=(1, 1, 1, float("-inf"))),
+        packed(numbers=(1, 1, 1, 1e30)),
+        packed(numbers=(-1, 1, 1, 1)),
+        packed(numbers=(1, 1, 1)),
+    ],
+)
+def test_a_file_that_nobody_here_wrote_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"word vectors|decode"):
+        decode_words(data)
+
+
+def test_the_sample_file_itself_is_fine() -> None:
+    assert decode_words(packed()).words == {"a": 0, "b": 1}
+
+
+@given(st.binary(max_size=80) | st.binary(max_size=80).map(lambda rest: b"PWV1" + rest))
+def test_any_bytes_give_vectors_or_a_value_error(data: bytes) -> None:
+    try:
+        found = decode_words(data)
+    except ValueError:
+        return
+    assert encode_words(found)
+
+
+@given(st.integers(0, len(packed()) - 1), st.integers(0, 255))
+@example(4, 255)
+def test_a_changed_byte_does_no_harm(place: int, value: int) -> None:
+    data = bytearray(packed())
+    data[place] = value
+    try:
+        found = decode_words(bytes(data))
+    except ValueError:
+        return
+    assert np.isfinite(found.matrix).all()
+    for word in found.words:
+        assert len(found.text([word], [])) in (0, found.dimensions)
+
+
+def test_claims_of_a_small_file_take_no_memory() -> None:
+    nothing_but_separators = packed(words=b"\0" * 2_000_000)
+    claims = [packed(count=MAX_WORDS, dimensions=MAX_DIMENSIONS), packed(size=2**32 - 1), nothing_but_separators]
+    tracemalloc.start()
+    try:
+        for data in claims:
+            with pytest.raises(ValueError, match="word vectors"):
+                decode_words(data)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_numbers_too_small_to_divide_by_do_no_harm() -> None:
+    tiny = decode_words(packed(numbers=(1e-40, 1e-40, 1e-40, 1e-40)))
+    assert len(tiny.text([], ["a"])) in (0, 3)
+    assert as_numbers(quantise(np.array([1e-42, -1e-42], np.float32))) == [127, -127]
+
+
+def test_a_text_without_a_known_word_has_no_direction() -> None:
+    known = vectors([[1, 0], [0, 1]])
+    assert known.text([], []) == known.text(["other"], ["words"]) == known.title([]) == b""
+    assert vectors([[0, 0]]).text(["w0"], []) == b""
+
+
+def test_a_text_points_where_its_words_do_and_rare_ones_pull_harder() -> None:
+    known = vectors([[1, 0], [0, 1], [0, -1]], rarity=[1, 3, 1])
+    assert as_numbers(known.title(["w0"])) == [127, 0]
+    assert as_numbers(known.text([], ["w0", "w1"])) == [42, 127]
+    assert as_numbers(known.text([], ["w0", "w2"])) == [127, -127]
+
+
+def test_a_title_counts_as_often_as_it_says() -> None:
+    assert text_counts(["disk", "full"], ["disk", "is"]) == {"disk": 1 + TITLE_WEIGHT, "full": TITLE_WEIGHT, "is": 1}
+
+
+def test_of_a_long_text_the_heaviest_terms_count() -> None:
+    total = MAX_TERMS + 50
+    words = {f"w{number}": number for number in range(total)}
+    rarity = np.arange(1, total + 1, dtype=np.float32)
+    numbers, weights = bag(dict.fromkeys(words, 1), words, rarity)
+    assert numbers.tolist() == list(range(50, total))
+    assert float(np.linalg.norm(weights)) == pytest.approx(1, abs=1e-5)
+    often = bag({**dict.fromkeys(words, 1), "w0": 10**9}, words, rarity + 100)[0]
+    assert 0 in often.tolist()
+
+
+def test_frequency_counts_by_its_logarithm() -> None:
+    _, weights = bag({"w0": 1, "w1": 8}, {"w0": 0, "w1": 1}, np.ones(2, np.float32))
+    assert weights[1] / weights[0] == pytest.approx(1 + log(8))
+
+
+def test_words_that_too_few_texts_hold_are_left_out() -> None:
+    words, rarity = rarities([["a", "a", "b"], ["a", "c"], ["a", "c"]], least=2)
+    assert words == {"a": 0, "c": 1}
+    assert rarity.tolist() == pytest.approx([log(1 + 0.5 / 3.5), log(1 + 1.5 / 2.5)], rel=1e-6)
+
+
+def test_there_are_never_more_words_than_a_file_may_hold() -> None:
+    text = [str(number) for number in range(MAX_WORDS + 10)]
+    words, rarity = rarities([text, text, ["frequent", "0"], ["frequent", "0"], ["frequent"]], least=2)
+    assert len(words) == len(rarity) == MAX_WORDS
+    assert list(words)[:2] == ["0", "frequent"]

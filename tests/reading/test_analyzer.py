@@ -1,0 +1,146 @@
+"""The analyser, by example and by property."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reading import analyzer
+from bot.reading.analyzer import ANALYSER_VERSION, MAX_TERM, body_terms, terms
+from tests.reading.linear import takes_linear_time
+
+
+def test_words_are_stemmed_and_stop_words_dropped() -> None:
+    assert terms("The sessions were crashing when we restarted") == ["session", "crash", "restart"]
+
+
+def test_repetitions_and_order_are_kept() -> None:
+    assert terms("crash, login, crash") == ["crash", "login", "crash"]
+
+
+@pytest.mark.parametrize("written", ["fileName", "FileName", "file_name", "file-name", "__file_name__", "file.name"])
+def test_an_identifier_gives_the_whole_and_its_parts_however_it_is_written(written: str) -> None:
+    assert terms(written) == ["filenam", "file", "name"]
+
+
+def test_a_path_of_names_gives_the_whole_each_component_and_each_part() -> None:
+    assert terms("std::vec::IntoIter") == ["stdvecintoit", "std", "vec", "intoit", "iter"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("HTTPServer", ["httpserver", "server"]),
+        ("parseURLs", ["parseurl", "pars", "url"]),
+        ("auth/cookie.py", ["auth", "cookiepi", "cooki", "py"]),
+        ("utf8 x86_64 i32", ["utf8", "x8664", "x86", "64", "i32"]),
+        ("error[E0308] ENOSPC", ["error", "e0308", "enospc"]),
+        ("0xC0000005", ["0xc0000005"]),
+        ("v2.3.0 and 0.13.0-nightly", ["2.3.0", "0.13.0", "night"]),
+        ("port 8080 took 12345678 ns", ["port", "8080", "took", "ns"]),
+        ("don't user's won't", ["user"]),
+    ],
+)
+def test_code_and_versions_keep_what_can_be_looked_for(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "0x7fff5fbff8a0",
+        "8b3a56dd0bd2d7e86021c485e27f8c31a6153bb9",
+        "h8fb5bd4a3a3a3a33",
+        "_ZN4core9panicking5panic17h0123456789abcdefE",
+        "aGVsbG8gd29ybGQgdGhpcyBpcyBi",
+        "2014-11-02 12:30:45",
+        "x" * (MAX_TERM + 1),
+        "line 12",
+    ],
+)
+def test_noise_gives_no_terms(noise: str) -> None:
+    assert terms(noise) == []
+
+
+def test_a_position_behind_a_file_is_dropped_and_a_number_behind_a_word_kept() -> None:
+    assert terms("main.rs:12:3") == terms("main.rs")
+    assert "404" in terms("error:404")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("接続エラー", ["接続", "続エ", "エラ", "ラー"]),
+        ("한국어", ["한국", "국어"]),
+        ("字", ["字"]),
+        ("エラーerror", ["エラ", "ラー", "error"]),
+        ("Привет мир", ["привет", "мир"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("café_noir", ["cafenoir", "cafe", "noir"]),
+    ],
+)
+def test_other_scripts_give_bigrams_or_words(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+def test_compatibility_forms_and_invisible_characters_make_no_difference() -> None:
+    assert terms("ｐａｓｓ\u200bｗｏｒｄ") == terms("password")
+    assert terms("don\u2019t crash") == terms("don't crash")
+
+
+def test_template_words_do_not_make_bodies_alike() -> None:
+    body = "### Steps to reproduce\n\n<!-- tell us -->\nopen the cart\n\n### Expected behavior\n\n_No response_\n"
+    assert body_terms(body) == ["open", "cart"]
+
+
+def test_the_version_names_the_stemmer_whose_changes_change_terms() -> None:
+    assert "snowball" in ANALYSER_VERSION
+
+
+@pytest.mark.slow
+def test_the_cache_is_bounded() -> None:
+    for start in range(0, 3 * (1 << 16), 1 << 14):
+        terms(" ".join(f"w{number}x" for number in range(start, start + (1 << 14))))
+    assert len(analyzer._TERMS) <= 1 << 16
+
+
+@given(st.text())
+def test_any_text_gives_terms_within_bounds_and_always_the_same(text: str) -> None:
+    found = terms(text)
+    assert all(1 <= len(term) <= MAX_TERM and not term.isspace() for term in found)
+    assert terms(text) == found
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True), max_size=8))
+def test_an_ascii_text_gives_the_same_beside_a_character_of_another_script(plain: list[str]) -> None:
+    text = " ".join(plain)
+    assert terms(text + " …") == terms(text)
+
+
+HOSTILE = [
+    "[",
+    "*",
+    ">",
+    "a.",
+    "a::",
+    "A",
+    "aB",
+    "_",
+    "'",
+    "a'",
+    "0x",
+    "1.",
+    "9",
+    "é",
+    "e\u0301\u0327",
+    "\ufdfa",
+    "字",
+    "\0",
+    "\ud800",
+    "line 1",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    takes_linear_time(body_terms, piece)

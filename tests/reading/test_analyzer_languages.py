@@ -1,0 +1,226 @@
+"""Other languages than English: folding, telling them apart, and the terms that texts in them share."""
+
+import unicodedata
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reading import word_lists
+from bot.reading.analyzer import MAX_TERM, bigrams, folded, is_english, stretch, terms, tokens, without_accents
+from tests.reading.linear import takes_linear_time
+
+
+@pytest.mark.parametrize(
+    ("written", "typed"),
+    [
+        ("Ação", "acao"),
+        ("naïve", "NAIVE"),
+        ("Straße", "STRASSE"),
+        ("SØREN", "soren"),
+        ("İstanbul", "istanbul"),
+        ("Łódź", "lodz"),
+        ("œuvre", "oeuvre"),
+        ("tiếng", "tieng"),
+        ("Ёлка", "елка"),
+        ("за́мок", "замок"),
+        ("Αθήνα", "αθηνα"),
+        ("ΟΔΟΣ", "οδος"),
+    ],
+)
+def test_a_word_agrees_with_itself_however_it_is_typed(written: str, typed: str) -> None:
+    assert folded(written) == folded(typed)
+    assert folded(unicodedata.normalize("NFD", written)) == folded(written)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("мой", "мои"), ("її", "іі"), ("が", "か"), ("パ", "ハ"), ("हिन्दी", "हनद"), ("각", "가")]
+)
+def test_marks_that_make_another_letter_stay(one: str, other: str) -> None:
+    assert folded(one) != folded(other)
+
+
+def test_capitals_stay_until_the_parts_of_an_identifier_are_known() -> None:
+    assert without_accents("ConexãoFalhou") == "ConexaoFalhou"
+    assert terms("ConexãoFalhou") == terms("ConexaoFalhou") == ["conexaofalhou", "conexao", "falhou"]
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing_more(text: str) -> None:
+    assert folded(folded(text)) == folded(text)
+    assert without_accents(without_accents(text)) == without_accents(text)
+
+
+@given(st.text(st.characters(max_codepoint=0x24F, categories=["L"]), min_size=1, max_size=12))
+def test_capitals_never_make_another_word(word: str) -> None:
+    assert folded(unicodedata.normalize("NFKC", word.upper())) == folded(
+        unicodedata.normalize("NFKC", word.upper().lower())
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Falha ao salvar o arquivo de configuração",
+        "Servidor não inicia",
+        "La aplicación se cierra al abrir archivos grandes",
+        "Cuando abro un archivo que no existe, el programa se cierra",
+        "Le serveur ne démarre plus après la mise à jour",
+        "Der Server startet nach dem Update nicht mehr",
+        "Quando apro la finestra il programma non risponde",
+        "Nie można zapisać pliku, gdy dysk jest pełny",
+    ],
+)
+def test_a_text_in_another_language_is_noticed(text: str) -> None:
+    assert not is_english(tokens(text), ascii_only=text.isascii())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Crash when parsing dates",
+        "The café de la Gare breaks the import of names, but without its accent all is well",
+        "let de = serde::de::value; match el { Err(e) => e, Ok(o) => o }",
+        "COM port on DOS: con, man bin/du, la, le, se",
+        "de_DE, es_ES, pt_BR and fr_FR are missing",
+        "CI fails, AI is no help",
+        "Ошибка при запуске",
+        "接続エラー",
+    ],
+)
+def test_english_and_what_tells_no_language_counts_as_english(text: str) -> None:
+    assert is_english(tokens(text), ascii_only=text.isascii())
+
+
+def test_a_report_stays_in_its_language_beside_an_english_log() -> None:
+    log = "error: the connection was closed by the server before it could be used, and there is no other\n" * 40
+    text = (
+        "Depois da atualização o servidor não inicia mais e a conexão é encerrada sem aviso quando envio algo.\n" + log
+    )
+    assert "arquivos" not in terms(log + " arquivos")
+    assert "arquivos" in terms(text + " arquivos")
+
+
+WORDS = ("arquivos", "conexões", "grande", "classe", "Wörter", "fichiers", "mensajes", "finestre")
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_is_shared_by_a_text_a_title_and_a_search(word: str) -> None:
+    text = f"Quando abro a janela depois da atualização, não vejo {word} em nenhum menu."
+    plain = folded(word)
+    assert plain in terms(text)
+    for asked in (word, plain, word.upper(), f"{word} crash", f"Missing {word} when the window is opened"):
+        assert set(terms(asked)) & set(terms(word)) <= set(terms(text))
+        assert set(terms(word)) <= set(terms(asked))
+
+
+def test_words_that_say_nothing_are_left_out() -> None:
+    assert terms("Não consigo abrir nenhum arquivo com acentos") == ["consigo", "abrir", "arquivo", "acento", "acentos"]
+    assert terms("Он не может это сохранить") == terms("сохранить")
+    assert terms("でき ません") == ["でき"]
+
+
+def test_an_english_text_keeps_words_that_mean_something_only_there() -> None:
+    assert terms("The die roll and the con man") == ["die", "roll", "con", "man"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ошибка подключения", "ОШИБКОЙ ПОДКЛЮЧЕНИЕ"),
+        ("отчёты", "отчетов"),
+        ("l'application", "application"),
+        ("d’accès", "acces"),
+        ("ｻｰﾊﾞｰ", "サーバー"),
+        ("ＡＰＩ", "api"),
+        (unicodedata.normalize("NFD", "데이터베이스"), "데이터베이스"),
+    ],
+)
+def test_forms_of_a_word_give_the_same_terms(one: str, other: str) -> None:
+    assert terms(one) == terms(other)
+
+
+@pytest.mark.parametrize("ending", ["이", "를", "은", "에"])
+def test_a_korean_word_of_one_syllable_is_found_behind_its_particle(ending: str) -> None:
+    assert terms("앱") == ["앱"]
+    assert terms(f"앱{ending}") == ["앱", f"앱{ending}"]
+
+
+def test_code_inside_a_sentence_without_spaces_is_a_token_of_its_own() -> None:
+    assert tokens("调用fileName时main.rs:12崩溃") == ["调用", "fileName", "时", "main.rs:12", "崩溃"]
+    assert terms("调用fileName崩溃") == ["调用", *terms("fileName"), "崩溃"]
+
+
+@pytest.mark.parametrize(
+    ("token", "term", "wanted", "shown"),
+    [
+        ("起動時にデータベース接続エラー", "タベ", {"デー", "ータ", "タベ", "ベー", "ース", "起動"}, "データベース"),
+        ("编辑器在保存时崩溃", "崩溃", {"崩溃", "编辑", "辑器"}, "崩溃"),
+        ("连接和连接池", "连接", {"连接"}, "连接"),
+        ("configurações", "configuraco", {"configuraco"}, "configurações"),
+        ("настройка", "настройк", {"настройк"}, "настройка"),
+        ("编辑器", "编辑", set(), "编辑器"),
+    ],
+)
+def test_a_reader_sees_the_words_of_a_sentence_that_are_shared(
+    token: str, term: str, wanted: set[str], shown: str
+) -> None:
+    assert stretch(token, term, wanted) == shown
+
+
+def test_the_word_lists_hold_what_they_say() -> None:
+    assert {len(pair) for pair in word_lists.STOP_PAIRS} == {2}
+    assert set(map(folded, word_lists.FUNCTION_WORDS)) >= word_lists.ALSO_ENGLISH
+    assert all(word == word.lower() for word in word_lists.FUNCTION_WORDS | word_lists.RUSSIAN_STOP_WORDS)
+
+
+SCRIPTS = st.text(
+    st.characters(min_codepoint=0x20, max_codepoint=0xFFFF, exclude_categories=["Cs", "Cn"])
+    | st.sampled_from("e\u0301 ")
+)
+
+
+@given(SCRIPTS)
+def test_terms_of_any_script_are_within_bounds_and_folded(text: str) -> None:
+    for term in terms(text):
+        assert 1 <= len(term) <= MAX_TERM
+        assert term == term.casefold()
+
+
+@given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=1, max_size=50))
+def test_a_run_gives_at_most_its_pairs(run: str) -> None:
+    found = list(bigrams(run))
+    assert len(found) <= max(1, len(run) - 1)
+    assert all(pair in run for pair in found)
+
+
+HOSTILE = [
+    "\u0301",
+    "e\u0301\u0327",
+    "a\u0315\u0300\u05ae",
+    "é_",
+    "ñ ",
+    "não ",
+    "字a",
+    "앱이",
+    "ё",
+    "l'é'",
+    "ß",
+    "ﷺ",
+    "か\u3099",
+    "ｶﾞ",
+]
+
+
+def test_a_long_run_is_cut_in_linear_time() -> None:
+    start = process_time()
+    assert stretch("字" * 65_536, "字字", {"字字"}) == "字" * 65_536
+    assert process_time() - start < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    takes_linear_time(terms, piece)

@@ -1,0 +1,44 @@
+"""Which lines of a text were pasted."""
+
+import pytest
+
+from bot.reading.markdown import without_pasted
+
+PASTED = [
+    "> like #12 it fails",
+    "Merge #494",
+    "bors: Merge pull request #494 from octocat/fix",
+    "Auto merge of #494 - octocat:fix, r=hubot",
+    "a1b2c3d Handle the empty case (#12)",
+    "* a1b2c3d4e5 Handle the empty case (#12)",
+    "2024-03-01T10:00:00Z worker 3 took job #12",
+    "[2024-03-01 10:00:00] job #12",
+    "10:00:00.123 retry #12",
+    "ERROR: job #12 failed",
+    "[warn] : slot #12",
+]
+WRITTEN = [
+    "Is this #12 again?",
+    "- as in #12",
+    "It was merged in #494, I think.",
+    "See #12 and #13: both fail",
+    "The error of #12 comes back.",
+    "deadbeef",
+    "",
+]
+
+
+@pytest.mark.parametrize("line", PASTED)
+def test_quotations_and_lines_of_logs_are_left_out(line: str) -> None:
+    assert without_pasted(f"Before\n{line}\nAfter") == "Before\nAfter"
+
+
+@pytest.mark.parametrize("line", WRITTEN)
+def test_what_a_person_wrote_stays(line: str) -> None:
+    assert without_pasted(line) == line
+
+
+@pytest.mark.parametrize("part", ["merge ", "[", "> ", "a1b2c3d ", "(2024-", "x" * 81 + " merge #"])
+def test_a_long_line_takes_no_longer_than_its_length(part: str) -> None:
+    text = part * 100_000
+    assert without_pasted(text) in (text, "")

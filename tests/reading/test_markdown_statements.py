@@ -1,0 +1,27 @@
+"""What a text states, sentence by sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.reading.markdown import statements
+from tests.reading.linear import takes_linear_time
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("It is fixed\nUpgrade to 1.2", ("It is fixed", "Upgrade to 1.2")),
+        ("It is fixed\nsince 1.2", ("It is fixed since 1.2",)),
+        ("It is fixed<br><br>  Upgrade to 1.2", ("It is fixed", "Upgrade to 1.2")),
+        ("It is fixed\\\n\\\nsince 1.2", ("It is fixed since 1.2",)),
+        ("~~It is fixed.~~ It is not.", ("It is not.",)),
+    ],
+)
+def test_a_line_that_begins_like_a_sentence_is_one(text: str, said: tuple[str, ...]) -> None:
+    assert statements(text) == said
+
+
+@pytest.mark.parametrize("piece", ["<br>", "\\\n", "&#32;<br>", "a<br>", "~~", "~~a~~", "A\n"])
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    takes_linear_time(lambda text: statements(f"a{text}a"), piece)

@@ -1,0 +1,96 @@
+"""Which sentences of a comment are quoted: the remedy before the conclusion, and never what is beside the matter."""
+
+import pytest
+
+from bot.reading.endings.quote import MAX_QUOTE, quote_of, says_something
+from bot.reading.markdown import sentences
+
+LONG = "The " + "very " * 70 + "long story was fixed."
+
+
+def quote(text: str, stated: int | None = None, *, is_late: bool = False) -> str:
+    return quote_of(tuple(sentences(text)), stated, is_late=is_late)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Closing.",
+        "Closing for now. Feel free to open a new issue.",
+        "I'm going to close this issue. Please reopen if it is back.",
+        "This can be closed now.",
+        "I think it's OK to close the question.",
+        "Thanks!",
+        "Thank you very much for the detailed report.",
+        "cc @octocat",
+        "@octocat Mind testing the latest v0.20.1?",
+        "Could you try again with the newest one? Any news?",
+        "Agreed",
+        "No objection, let's close.",
+        "I can reproduce it:",
+        "Good catch!",
+        "Hope this helps.",
+        "Discussed on the call.",
+        "Nominating.",
+        "Spring cleaning.",
+        "",
+    ],
+)
+def test_what_says_nothing_is_not_quoted(text: str) -> None:
+    assert quote(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Thanks for the report. The cookie was never sent.", "The cookie was never sent."),
+        ("Let's keep the button then. Closing.", "Let's keep the button then."),
+        ("We will not add this. Closing for now.", "We will not add this."),
+        ("I see. Set `debug` to false in the settings.", "Set `debug` to false in the settings."),
+        ("The cookie path changed. Clear it or upgrade.", "The cookie path changed. Clear it or upgrade."),
+        ("What did you expect? We decided to keep the old name.", "We decided to keep the old name."),
+        ("@octocat You need to pass the flag twice.", "You need to pass the flag twice."),
+        ("@octocat has done some work on it, so it works.", "@octocat has done some work on it, so it works."),
+        ("I looked at it for a while. Closing because nobody needs it.", None),
+        ("That server is down. It is a bug in the driver, though.", None),
+        ("Closing as we have no way to support this.", None),
+        ("Fixed by #57. If you cannot upgrade yet, delete the cookie in the browser.", None),
+        (
+            "Nobody needs it, so we dropped it. If you do, please open a new issue.",
+            "Nobody needs it, so we dropped it.",
+        ),
+        ("クッキーを削除してください。", None),
+    ],
+)
+def test_the_sentence_that_helps_is_quoted(text: str, shown: str | None) -> None:
+    assert quote(text) == (text if shown is None else shown)
+
+
+def test_the_sentence_that_states_the_ending_comes_first_unless_it_only_closes() -> None:
+    text = "I had a look. Fixed by #57. You can clear the cache."
+    assert quote(text, 1) == "Fixed by #57. You can clear the cache."
+    refused = "Nobody would use such a field, so we won't add it. Propose closing with no action."
+    assert quote(refused, 1) == "Nobody would use such a field, so we won't add it. Propose closing with no action."
+    assert quote("The group decided against it in May. Closing with no action.", 1).startswith("The group decided")
+
+
+def test_a_quote_is_whole_sentences_within_the_limit() -> None:
+    assert quote(f"The name changed. {LONG}") == "The name changed."
+    assert quote(LONG).endswith("…")
+    assert MAX_QUOTE - 10 < len(quote(LONG)) <= MAX_QUOTE
+    pair = "It was fixed " + "a" * 120 + ". You can use " + "b" * 120 + "."
+    assert quote(pair) == pair
+
+
+def test_talk_long_before_the_closing_has_to_say_more() -> None:
+    assert quote("The parser reads the file twice.", is_late=True) == ""
+    assert quote("Use the newer parser.", is_late=True) == "Use the newer parser."
+
+
+@pytest.mark.parametrize(
+    ("said", "tells"),
+    [("Fixed.", False), ("This is done now.", False), ("Closing as completed.", False), ("", False),
+     ("Done in #57.", True), ("Fixed in v2.3.", True), ("The path is fixed.", True)],
+)  # fmt: skip
+def test_a_quote_that_repeats_the_kind_says_nothing(said: str, *, tells: bool) -> None:
+    assert says_something(said) is tells

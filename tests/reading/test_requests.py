@@ -1,0 +1,257 @@
+"""What a text asks of the bot: where a command counts, and which sentences are questions for what is remembered."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reading.references import find_references
+from bot.reading.requests import MAX_ARGUMENT, Command, commands, recall_question, without_commands
+from bot.settings.schema import RECALL_PHRASES
+
+REPO = "octo-org/linkbarn"
+HOSTILE = ["[" * 65_536, "*" * 65_536, ">" * 65_536, "`" * 65_536, "/precedent " * 6_000, "/precedent\n" * 6_000]
+HOSTILE += ["\0\ud800/precedent off", "what did we decide about " * 2_600, "<!--" * 16_000, "a, " * 21_000]
+
+
+def names(text: str) -> list[str]:
+    return [command.name for command in commands(text, repo=REPO)]
+
+
+def topic(text: str, *phrases: str) -> str | tuple[int, ...] | None:
+    found = recall_question(text, phrases or RECALL_PHRASES, repo=REPO)
+    return found and (found.about or found.topic)
+
+
+# -- commands ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/precedent search session store", Command("search", "session store")),
+        ("/Precedent  SEARCH   Session `store` *now*", Command("search", "Session store now")),
+        ("/precedent context #42", Command("context", about=(42,))),
+        ("/precedent context 42", Command("context", about=(42,))),
+        ("/precedent context GH-42, please", Command("context", about=(42,))),
+        (f"/precedent context https://github.com/{REPO}/issues/42#issuecomment-1", Command("context", about=(42,))),
+        (f"/precedent context {REPO}#42", Command("context", about=(42,))),
+        ("/precedent wrong #4 and #5", Command("wrong", about=(4, 5))),
+        ("/precedent refresh", Command("refresh")),
+        ("/precedent off please", Command("off")),
+        ("/precedent on.", Command("on")),
+        ("/precedent help", Command("help")),
+        ("/precedent", Command("help", clear=False)),
+        ("/precedent sing", Command("help", clear=False)),
+        ("/precedent search", Command("help", clear=False)),
+        ("/precedent wrong that one", Command("help", clear=False)),
+        ("/precedent context other/place#42", Command("help", clear=False)),
+    ],
+)
+def test_a_command_is_read(text: str, command: Command) -> None:
+    (found,) = commands(text, repo=REPO)
+    assert (found.name, found.words, found.about, found.clear) == (
+        command.name, command.words, command.about, command.clear,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello.\n/precedent off\nThanks.",
+        "Hello.\n\n   /precedent off",
+        "- a\n- b\n/precedent off",
+        "Hello.\r\n/precedent off\r\nBye.",
+        "/precedent off\n-- \nSent from my phone",
+        "<details>\n\n/precedent off\n\n</details>",
+        "> quoted\n\n/precedent off",
+        "<blockquote>\n\nquoted\n\n</blockquote>\n\n/precedent off",
+        "```\ncode\n```\n/precedent off",
+    ],
+)
+def test_it_counts_at_the_start_of_a_line(text: str) -> None:
+    assert names(text) == ["off"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write /precedent off to stop it",
+        "/precedents off",
+        "/precedent/off",
+        "/precedent-off",
+        "//precedent off",
+        "```\n/precedent off\n```",
+        "~~~\n/precedent off",
+        "    /precedent off",
+        "`/precedent off`",
+        "`code that\n/precedent off\ngoes on`",
+        "<pre>\n/precedent off\n</pre>",
+        "<code>\n\n/precedent off\n\n</code>",
+        "a <code>\n/precedent off\n</code>",
+        "> /precedent off",
+        "> quoted\n/precedent off",
+        "> > deep\n\n> /precedent off",
+        "<blockquote>\n\n/precedent off\n\n</blockquote>",
+        "<!--\n/precedent off\n-->",
+        "a <!-- b\n/precedent off\n-->",
+        "- /precedent off",
+        "1. /precedent off",
+        "# /precedent off",
+        "**/precedent off**",
+        "~~/precedent off~~",
+        "\\/precedent off",
+        "Hello\n\\/precedent off",
+        "[/precedent off](https://example.com)",
+        "| /precedent off | b |\n|---|---|",
+    ],
+)
+def test_it_does_not_count_elsewhere(text: str) -> None:
+    assert names(text) == []
+    assert without_commands(text) == text
+
+
+def test_three_commands_are_read_each_once_and_one_plea_for_help() -> None:
+    lines = [
+        "/precedent sing",
+        "/precedent off",
+        "/precedent dance",
+        "/precedent off",
+        "/precedent on",
+        "/precedent help",
+    ]
+    assert names("\n".join(lines)) == ["help", "off", "on"]
+
+
+def test_arguments_are_bounded() -> None:
+    (found,) = commands(f"/precedent search {'a' * 5_000}")
+    assert len(found.words) == MAX_ARGUMENT
+    (found,) = commands("/precedent wrong " + " ".join(f"#{number}" for number in range(1, 50)))
+    assert found.about == (1, 2, 3)
+
+
+# -- what is left of the text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("See #1.\n/precedent wrong #2\nAnd #3.", [1, 3]),
+        ("/precedent context #2", []),
+        ("- a\n/precedent context #2\n\n    code\n", []),
+        ("Like `x\n/precedent wrong #2` but #3", [3]),
+        ("> /precedent wrong #2", [2]),
+        ("Hello #2", [2]),
+    ],
+)
+def test_what_a_command_names_is_no_reference_of_the_thread(text: str, left: list[int]) -> None:
+    assert [reference.number for reference in find_references(without_commands(text), repo=REPO)] == left
+
+
+@given(st.lists(st.sampled_from(["/precedent wrong #2", "See #1", "> q", "```", "- a", "", "    x", "<!--", "-->"])))
+def test_every_other_line_stays_in_its_place(lines: list[str]) -> None:
+    left = without_commands("\n".join(lines)).split("\n")
+    assert [new if old != "/precedent wrong #2" else "" for old, new in zip(lines or [""], left, strict=True)] == [
+        old if old != "/precedent wrong #2" else "" for old in lines or [""]
+    ]
+
+
+# -- questions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("What database did we choose in #42?", (42,)),
+        ("what did we decide about caching?", "caching"),
+        ("What did we decide on the retry budget", "the retry budget"),
+        ("Remember what we decided in #42", (42,)),
+        ("Can you remember what we agreed on for uploads, please?", "uploads"),
+        ("@precedent remind me what we decided about logging!", "logging"),
+        ("Didn't we discuss this before?", ""),
+        ("didn’t we already discuss rate limits?", "rate limits"),
+        ("Didnt we discuss rate limits already?", "rate limits"),
+        ("Did we not discuss rate limits last year?", "rate limits"),
+        ("Haven't we discussed “rate limits” before?", "rate limits"),
+        ("Search all past conversations for mentions of authentication", "authentication"),
+        ("search our earlier discussions for anything about `auth`.", "auth"),
+        ("So, why did we choose Redis?", "Redis"),
+        ("Before I start: what was the conclusion on colours?", "colours"),
+        ("What was decided about GH-7 and #8?", (7, 8)),
+        ("Which library did we pick for dates? And why?", "dates"),
+        ("Some words first.\nWhat did we decide about caching?\nMore words.", "caching"),
+        ("I remember what we decided in #42.", None),
+        ("What we decided in #42 was wrong.", None),
+        ('She asked: "what did we decide about caching?"', None),
+        ("> What did we decide about caching?", None),
+        ("```\nWhat did we decide about caching?\n```", None),
+        ("`what did we decide about caching`?", None),
+        ("<!-- What did we decide about caching? -->", None),
+        ("## What did we decide about caching?", None),
+        ("Nobody knows what did we decide about caching", None),
+        ("Please search existing issues for duplicates.", None),
+        ("What did you decide?", None),
+        ("We did decide about it.", None),
+        ("", None),
+    ],
+)
+def test_a_question_is_told_from_a_statement(text: str, wanted: str | tuple[int, ...] | None) -> None:
+    assert topic(text) == wanted
+
+
+def test_what_is_asked_for_is_a_decision_or_a_conversation() -> None:
+    for text, decides in (("What did we decide about caching?", True), ("Didn't we discuss caching?", False)):
+        found = recall_question(text, RECALL_PHRASES)
+        assert found is not None
+        assert (found.decides, found.asked) == (decides, text)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "wanted"),
+    [
+        ("any news on {topic}", "Any news on caching?", "caching"),
+        (
+            "was haben wir zu {topic} beschlossen",
+            "Was haben wir zu Zwischenspeichern beschlossen?",
+            "Zwischenspeichern",
+        ),
+        ("who * owns/keeps {topic}", "Who on earth keeps the printers?", "the printers"),
+        ("who * owns/keeps {topic}", "Who of you all out there keeps the printers?", None),
+        ("what about {topic}", "What about #3?", (3,)),
+        ("what about {topic}", "what about", None),
+    ],
+)
+def test_phrases_are_a_setting(phrase: str, text: str, wanted: str | tuple[int, ...] | None) -> None:
+    assert topic(text, phrase) == wanted
+
+
+def test_without_phrases_nothing_is_a_question() -> None:
+    assert recall_question("What did we decide about caching?", ()) is None
+
+
+# -- hostile text --------------------------------------------------------------------------------------------------
+
+
+def test_in_a_table_a_command_counts_in_the_first_cell_of_a_row_only() -> None:
+    assert names("/precedent help | /precedent off\n--- | ---\n/precedent on | /precedent refresh") == ["help", "on"]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_text_is_read_in_time(text: str) -> None:
+    begun = time.process_time()
+    commands(text, repo=REPO)
+    without_commands(text)
+    recall_question(text, RECALL_PHRASES, repo=REPO)
+    assert time.process_time() - begun < 5
+
+
+@given(st.text(), st.sampled_from(["", "/precedent ", "\n/precedent search ", "what did we decide about "]))
+def test_no_text_is_too_strange(text: str, before: str) -> None:
+    said = before + text
+    assert len(commands(said, repo=REPO)) <= 3
+    assert isinstance(without_commands(said), str)
+    found = recall_question(said, RECALL_PHRASES, repo=REPO)
+    assert found is None or len(found.topic) <= MAX_ARGUMENT

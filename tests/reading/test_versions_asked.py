@@ -1,0 +1,111 @@
+"""Which version of the project a report is about."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.domain.thread import Message, Thread
+from bot.reading.versions import asked_version
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+REPO = "octocat/hello-world"
+
+
+def report(body: str = "", title: str = "It is slow", *said: Message) -> Thread:
+    return Thread(1, title, body, "octocat", AT, comments=said)
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [
+        ("### Version\n\n2.2.4", "2.2.4"),
+        ("**Version:** v2.2.4", "2.2.4"),
+        ("| Version | 2.2.4 |", "2.2.4"),
+        ("Which version of hello-world are you using?\n\n2.2.4-rc.1", "2.2.4-rc.1"),
+        ("Node version: 18.2.0\nhello-world version: 2.2.4", "2.2.4"),
+        ("Environment: Python 3.11, hello-world 2.2.4, Ubuntu 22.04", "2.2.4"),
+        ("$ pip freeze\nhello_world==2.2.4", "2.2.4"),
+        ("`npm i hello-world@2.2.4`", "2.2.4"),
+        ("Hello World 2.4 crashes", "2.4"),
+        ("hello-world-cli v2.2.4", ""),
+        ("hello-world cli v2.2.4", "2.2.4"),
+        ("After upgrading to version 2.2.4 it loops", "2.2.4"),
+        ("the latest version, 2.2.4, loops", "2.2.4"),
+        ("It is broken on v2.2.4.", "2.2.4"),
+        ("Version 2024.10.1", "2024.10.1"),
+        ("It fails with nightly 2014-11-02.", "nightly 2014-11-02"),
+        ("Since yesterday it loops. I use 2.2.4.", "2.2.4"),
+        ("I'm on 2.2.4 and it loops", "2.2.4"),
+        ("we are still running 2.2.4", "2.2.4"),
+    ],
+)
+def test_a_version_that_is_called_one_or_stands_behind_the_name_counts(body: str, version: str) -> None:
+    assert asked_version(report(body), REPO) == version
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "I use Node 18.2.0 on Ubuntu 22.04 with Python 3.11.2",
+        "Python version 3.11.2",
+        "version 18.2 of Node",
+        "Node.js (version 18.2.0)",
+        "broken on Node v18.2.4",
+        "Using Node in version 18.2.0",
+        "- Browser: chrome\n- Version: 118.0",
+        "### Node version\n\n18.2.0",
+        "### Browser and version\n\n118.0",
+        "It worked in version 2.2.4",
+        "This did not happen in version 2.2.4",
+        "upgraded from version 2.2.4",
+        "It was introduced in v2.2.4",
+        "requires version 2.2.4",
+        '"hello-world": "^2.2.4"',
+        "> version 2.2.4",
+        "see https://example.org/hello-world-2.2.4.zip",
+        "/usr/lib/hello-world/2.2.4/x.so: current version 0.0.0",
+        "Section 2.2.4 and 127.0.0.1",
+        "we run 127.0.0.1 there, and I am on 10.15",
+        "I use 2.2.4 of Node",
+        "rustup toolchain install nightly-2024-01-01",
+        "rustc 1.77.0-nightly (abcdefabc 2024-01-01)",
+        "",
+    ],
+)
+def test_versions_of_other_things_and_those_that_work_do_not_count(body: str) -> None:
+    assert asked_version(report(body), REPO) == ""
+
+
+def test_a_compiler_has_its_projects_name_with_a_letter_more() -> None:
+    found = report("rustc 0.13.0-nightly (abcdefabc 2014-11-02 20:23:10 +0000)")
+    assert asked_version(found, "octocat/rust") == "nightly 2014-11-02"
+    assert asked_version(report("rustc 0.12.0-pre (5ad7afc2d 2014-08-24)"), "octocat/rust") == "nightly 2014-08-24"
+    assert asked_version(report("rustc 0.9"), "octocat/rust") == "0.9"
+    assert asked_version(report("Next 13.2.1"), "octocat/next.js") == "13.2.1"
+
+
+def test_the_title_comes_first_and_the_authors_own_comments_last() -> None:
+    stranger = Message("hubot", "NONE", AT, "Which version? I am on version 1.0.0")
+    own = Message("octocat", "NONE", AT, "It is version 2.2.4.")
+    assert asked_version(report("Version: 2.3.0", "hello-world 2.2.0 is slow"), REPO) == "2.2.0"
+    assert asked_version(report("", "Slow", stranger, own), REPO) == "2.2.4"
+    assert asked_version(report("", "Slow", stranger), REPO) == ""
+    assert asked_version(report("", "Slow", replace(own, is_bot=True)), REPO) == ""
+
+
+def test_without_a_repository_only_what_is_called_a_version_counts() -> None:
+    assert asked_version(report("Version: 2.2.4")) == "2.2.4"
+    assert asked_version(report("hello-world 2.2.4")) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 65_536, "1." * 32_768, "version " * 8_000 + "1.2", "v1.2 " * 13_000, "nightly (" * 7_000, "not " * 16_000,
+     "a-" * 32_000 + "1.2.3", "\n" * 30_000 + "Version\n1.2", "\ud800\x00\u202e version 1.2", "1.2 work in " * 5_000],
+)  # fmt: skip
+def test_a_hostile_text_is_read_in_no_time(text: str) -> None:
+    started = time.perf_counter()
+    asked_version(report(text, text[:1024]), REPO)
+    assert time.perf_counter() - started < 0.5

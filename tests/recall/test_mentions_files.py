@@ -1,0 +1,29 @@
+"""Which of the files that a thread names are shown."""
+
+import pytest
+
+from bot.recall.mentions import telling_files
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        (["auth/cookie.py", "cookie.py"], ["auth/cookie.py"]),
+        (["cookie.py", "auth/cookie.py"], ["auth/cookie.py"]),
+        (["/app/x/auth/cookie.py", "cookie.py"], ["/app/x/auth/cookie.py"]),
+        (["/app/x/auth/cookie.py", "auth/cookie.py"], ["auth/cookie.py"]),
+        (["C:\\src\\auth\\cookie.py", "auth/cookie.py"], ["auth/cookie.py"]),
+        (["a/cookie.py", "b/cookie.py"], ["a/cookie.py", "b/cookie.py"]),
+        (["cookie.py", "mycookie.py"], ["cookie.py", "mycookie.py"]),
+        (["/usr/lib/site.py", "auth/cookie.py"], ["auth/cookie.py", "/usr/lib/site.py"]),
+        (["x86_64/stage2/libstd.so", "lib.so.1.2", "a.o", "uv.lock", "poetry.lock", "build.log"], []),
+        (["a/b.py", "a/b.py"], ["a/b.py"]),
+        ([], []),
+    ],
+)
+def test_each_file_is_named_once_where_it_is_found(named: list[str], shown: list[str]) -> None:
+    assert list(telling_files(named)) == shown
+
+
+def test_two_writings_of_one_path_are_both_kept_rather_than_none() -> None:
+    assert telling_files(["a/b.py", "a\\b.py"])

@@ -1,0 +1,37 @@
+"""What people say in a text, without what their machines add."""
+
+import pytest
+
+from bot.recall.reasons import said
+from tests.reading.linear import takes_linear_time
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "   1:     0x7f86a65479c0 - rt::backtrace::imp::write",
+        "#3 0x0000 in relay::close ()",
+        "    at Relay.close (relay.js:12:3)",
+        '  File "/srv/app/relay.py", line 3, in close',
+        "make[1]: *** [doc/rustc/index.html] Error 101",
+        "/home/mona/rust/mk/docs.mk:306: recipe for target 'doc' failed",
+        "note: run with `RUST_BACKTRACE=1` for a backtrace",
+    ],
+)
+def test_lines_of_machines_are_left_out(line: str) -> None:
+    assert said(f"The relay closes.\n{line}\nAgain.") == "The relay closes.\nAgain."
+
+
+def test_paths_positions_prompts_and_how_a_panic_is_told_are_left_out() -> None:
+    text = "mona@laptop:~$ run /home/mona/src/relay.rs and relay.rs:12:3\nthread 'main' panicked at 'no relay'"
+    assert said(text).split() == [":~$", "run", "and", "'no", "relay'"]
+
+
+def test_prose_and_code_stay() -> None:
+    text = "An and/or of `relay::close()`, see read_session in auth/cookie.py\n1. first\n2 more"
+    assert said(text) == text
+
+
+@pytest.mark.parametrize("piece", ["a/", "/a", "a.", "a@", "1:", "thread '", " ", "\\", "x/y.", "make: ", "\n#1 "])
+def test_time_grows_with_the_text(piece: str) -> None:
+    takes_linear_time(said, piece)

@@ -1,0 +1,72 @@
+"""What is due is due by the database's clock, whatever the clocks of the machines say."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.errors import WorldError
+from bot.server.database import Database, DatabaseClock, machine_clock
+from bot.server.model import Result, RunReport
+from bot.server.options import ServerOptions
+from bot.server.processes import opened
+from tests.server import postgres
+from tests.server.queues import LANE, arrival, until
+
+HOUR = 3_600_000
+REAL = time.time_ns
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
+def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, off: int
+) -> None:
+    options = replace(ServerOptions(), data=tmp_path, database_url=postgres_url)
+    with opened(options, "right") as right:
+        right.ledger.put([arrival("now"), arrival("later")])
+        work = right.ledger.begin("9:now", LANE, right.ledger.now())
+        assert work is not None
+        now, later = work.deliveries
+        results = [
+            Result(now.seq, "waiting", "", right.ledger.now() - 5_000),
+            Result(later.seq, "waiting", "", right.ledger.now() + HOUR // 2),
+        ]
+        right.ledger.end(work, results, RunReport())
+    monkeypatch.setattr(time, "time_ns", lambda: REAL() + off * 1_000_000)
+    with opened(options, "off") as other:
+        work = other.ledger.begin("9:now", LANE, other.ledger.now())
+        assert work is not None
+        assert [each.id for each in work.deliveries] == ["9:now"]
+        assert abs(other.ledger.now() - REAL() // 1_000_000) < 2_000
+
+
+def test_the_clock_of_sqlite_is_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = DatabaseClock(Database.within(tmp_path))
+    with clock.kept():
+        assert abs(clock() - machine_clock()) < 1_000
+        monkeypatch.setattr(time, "time_ns", lambda: REAL() + HOUR * 1_000_000)
+        assert abs(clock() - machine_clock()) < 1_000
+
+
+@pytest.mark.postgres
+def test_the_time_goes_on_while_the_database_is_away(tmp_path: Path) -> None:
+    server = postgres.start()
+    with server.database() as url:
+        database = Database(url)
+        clock = DatabaseClock(database)
+        with clock.kept(0.05):
+            before = clock()
+            server.halt()
+            until(lambda: clock() > before + 300, 10)
+            began = time.monotonic()
+            assert abs(clock() - machine_clock()) < 2_000
+            assert time.monotonic() - began < 0.1, "nobody waits for it"
+            with pytest.raises(WorldError):
+                clock.ask()
+        database.close()
+        server.start()
+    server.stop()

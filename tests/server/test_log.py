@@ -1,0 +1,122 @@
+"""The log of the server: what a line holds, and what is in none."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.server.log import HIDDEN, MOST, Lines, request_id, write_logs
+
+SECRET = "It's a Secret to Everybody"
+
+
+def record(message: str, *arguments: object, **extra: object) -> logging.LogRecord:
+    made = logging.LogRecord("bot.server.reconcile", logging.INFO, __file__, 1, message, arguments, None)
+    vars(made).update(extra)
+    return made
+
+
+def line(message: str, *arguments: object, **extra: object) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Lines("json", [SECRET]).format(record(message, *arguments, **extra)))
+    return found
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What this process logs, for once."""
+    root, ours = logging.getLogger(), logging.getLogger("bot")
+    before = (list(root.handlers), root.level, ours.level)
+    stream = io.StringIO()
+    write_logs("json", [SECRET], stream)
+    yield stream
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    ours.setLevel(before[2])
+
+
+def test_a_line_is_an_object_with_time_level_and_message() -> None:
+    found = line("took %d of %s", 3, "17-4")
+    assert (found["level"], found["message"], found["logger"]) == ("info", "took 3 of 17-4", "bot.server.reconcile")
+    assert found["time"].endswith("+00:00")
+
+
+def test_what_is_given_beside_the_message_is_a_field() -> None:
+    found = line("turn ended", lane="17-4", seconds=1.5, private=True)
+    assert (found["lane"], found["seconds"], found["private"]) == ("17-4", 1.5, True)
+
+
+def test_lines_about_a_request_name_it() -> None:
+    with request_id("r-1"):
+        assert line("stored")["request"] == "r-1"
+        assert line("stored", request="r-2")["request"] == "r-2"
+    assert "request" not in line("stored")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SECRET,
+        "ghs_" + "a1B2" * 12,
+        "github_pat_" + "A" * 40,
+        "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOjF9.c2lnbmF0dXJl",
+        "Authorization: Basic eC1hY2Nlc3M6dG9rZW4=",
+        "authorization: bearer 0123456789abcdef",
+        "https://x-access-token:hunter2@github.com/o/r.git",
+        "postgresql+psycopg://bot:pass@db/precedent",
+    ],
+)
+@pytest.mark.parametrize("place", ["message", "argument", "field"])
+def test_no_secret_and_nothing_that_looks_like_one_is_in_a_line(text: str, place: str) -> None:
+    made = {
+        "message": lambda: line(f"it said {text}."),
+        "argument": lambda: line("it said %s.", text),
+        "field": lambda: line("it said", what=text),
+    }[place]()
+    shown = json.dumps(made)
+    assert HIDDEN in shown
+    for part in (SECRET, "ghs_", "github_pat_A", "eyJ", "eC1h", "0123456789", "hunter2", "bot:pass"):
+        assert part not in shown
+
+
+def test_of_an_exception_the_kind_and_the_place_are_told_and_not_its_words() -> None:
+    made = record("storing failed")
+    try:
+        raise ValueError("the words of a stranger")
+    except ValueError as error:
+        made.exc_info = (ValueError, error, error.__traceback__)
+    found = json.loads(Lines().format(made))
+    assert found["error"].startswith("ValueError at test_logs.py:")
+    assert "stranger" not in json.dumps(found)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200), st.sampled_from(["json", "text"]))
+def test_a_line_is_one_line_whatever_is_in_it(text: str, form: Any) -> None:
+    shown = Lines(form).format(record("it said %s", text, title=text))
+    assert len(shown.splitlines()) == 1
+    shown.encode()
+
+
+def test_a_long_text_is_cut() -> None:
+    assert len(line("x" * (MOST + 50))["message"]) == MOST + 1
+
+
+def test_the_text_form_has_the_same_in_a_line_for_people() -> None:
+    shown = Lines("text").format(record("turn ended", lane="17-4"))
+    assert shown.partition(" ")[2] == "info: turn ended lane=17-4"
+
+
+def test_libraries_are_heard_when_they_warn_and_we_when_we_tell(log: io.StringIO) -> None:
+    logging.getLogger("dbos").info("a detail")
+    logging.getLogger("dbos").warning("signed with %s", SECRET)
+    logging.getLogger("bot.server.processes").info("ready")
+    found = [json.loads(each) for each in log.getvalue().splitlines()]
+    assert [each["message"] for each in found] == [f"signed with {HIDDEN}", "ready"]

@@ -1,0 +1,32 @@
+"""Lanes as text and back, and tokens that nothing shows."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.github.app import InstallationToken
+from bot.server.model import Grant, RepositoryKey
+
+NUMBERS = st.integers(min_value=0, max_value=2**53)
+
+
+@settings(deadline=None)
+@given(NUMBERS, NUMBERS)
+def test_a_lane_is_found_again_by_its_key(installation: int, repository: int) -> None:
+    lane = RepositoryKey(installation, repository)
+    assert RepositoryKey.of(lane.key) == lane
+
+
+@pytest.mark.parametrize(
+    "key", ["", "-", "1", "1-", "-1", "-1-2", "1--2", "01-2", "1-2-3", " 1-2", "1_0-2", "1-2\n", "\uff11-2"]
+)
+def test_what_is_no_key_is_no_lane(key: str) -> None:
+    with pytest.raises(ValueError, match="is no lane"):
+        RepositoryKey.of(key)
+
+
+def test_a_token_is_not_shown() -> None:
+    assert "secret" not in repr(Grant(RepositoryKey(1, 2), "secret"))
+    assert "secret" not in repr(InstallationToken("secret", 0, "octo-org/hello-world", private=True))

@@ -1,0 +1,380 @@
+"""Turns over GitHub and git: a delivery ends in a comment, once, whatever happens on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from bot.domain.changes import AnswerRecord, Changes, HistoryProgress
+from bot.errors import WorldError
+from bot.github.events import Event
+from bot.memory.branch_store import BranchStore
+from bot.memory.memory import Memory
+from bot.pipeline.plan import BUSY
+from bot.server.model import Instant, PendingWork, RepositoryKey, Result, RunReport
+from bot.server.reconcile import PAUSES
+from tests.fakes.payloads import EventfulProject
+from tests.memory.remotes import holds
+from tests.server.memory_inbox import MemoryLedger
+from tests.server.memory_queue import MemoryTickets
+from tests.server.town import Town
+
+AWAY = "the database is away"
+
+
+class Unsteady(MemoryLedger):
+    """A ledger whose database is away the next so many times that a turn is to be begun, or written down."""
+
+    unbegun = unended = 0
+
+    def begin(self, ticket: str, lane: RepositoryKey, now: Instant) -> PendingWork | None:
+        self.unbegun -= 1
+        if self.unbegun >= 0:
+            raise WorldError(AWAY)
+        return super().begin(ticket, lane, now)
+
+    def end(self, work: PendingWork, results: Sequence[Result], told: RunReport) -> list[str]:
+        self.unended -= 1
+        if self.unended >= 0:
+            raise WorldError(AWAY)
+        return super().end(work, results, told)
+
+
+class Stubborn(MemoryTickets):
+    """Tickets that cannot be taken back."""
+
+    def cancel(self, tickets: Sequence[str]) -> None:
+        raise WorldError(AWAY)
+
+
+def unsteady(folder: Path, tickets: MemoryTickets) -> tuple[Town, Unsteady, MemoryTickets]:
+    ledger = Unsteady(tickets)
+    town = Town(folder, tickets, ledger)
+    ledger.now = town.here.clock
+    town.github.tenants.install("octo-org", ["octo-org/first"])
+    return town, ledger, tickets
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    made = Town(tmp_path)
+    yield made
+    made.close()
+    assert made.github.violations == []
+    assert made.trespasses() == []
+
+
+def most_in_a_minute(times: list[Instant]) -> int:
+    return max((sum(start <= each < start + 60_000 for each in times) for start in times), default=0)
+
+
+def test_a_delivery_ends_in_a_comment_and_the_ledger_says_which(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    town.turn(town.lane(project))
+    (said,) = town.comments(project, number)
+    assert "PostgreSQL" in said
+    assert said.startswith("<!-- precedent:v1 id=app -->")
+    row = town.row(project, number)
+    assert (row.state, row.said) == ("done", "created")
+    comment = project.comments_by("precedent[bot]", number)[0]
+    assert row.url.endswith(f"/octo-org/app/issues/{number}#issuecomment-{comment.id}")
+    (told,) = town.done()
+    assert {name for name, _ in told.stages} >= {"token", "settings", "clone", "look", "plan", "push", "say"}
+    assert told.reads
+    assert told.writes
+    known = town.here.register.lane(town.lane(project))
+    assert (known.name, known.private) == ("octo-org/app", True)
+    assert known.cursor
+    assert known.rate_left > 0
+
+
+@pytest.mark.slow
+def test_forty_deliveries_of_one_issue_are_one_comment_and_few_pushes(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    for at in range(39):
+        comment = project.comment(number, "hubot", f"Me too, {at}.")
+        town.hear_of(project, Event("issue_comment", "created", number, comment_id=comment))
+    town.settle()
+    assert len(town.comments(project, number)) == 1
+    assert {each.state for each in town.here.rows(town.lane(project))} == {"done"}
+    assert len(town.done()) <= 2
+    assert most_in_a_minute(town.pushes()) <= 6
+
+
+@pytest.mark.slow
+def test_a_worker_that_died_between_promise_and_comment_leaves_one_comment(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    town.github.faults.add("POST */issues/*/comments", "5xx", times=None)
+    town.turn(town.lane(project))
+    assert town.row(project, number).state == "waiting"
+    assert town.comments(project, number) == []
+    town.github.faults.clear()
+    for _ in range(3):
+        town.pass_time(130)
+        town.settle(1)
+    assert len(town.comments(project, number)) == 1
+    assert town.row(project, number).state == "done"
+
+
+def promised(town: Town, project: EventfulProject, number: int, ago: int) -> None:
+    """A turn promised a comment so many seconds ago, and was killed."""
+    at = datetime.fromtimestamp(town.here.clock.now / 1000, UTC) - timedelta(seconds=ago)
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        memory = Memory(store, repo=project.repo.full_name).open()
+        memory.stage(Changes(said=(AnswerRecord(number, "pending", at, trying_since=at),)))
+        memory.commit("Promise a comment")
+
+
+@pytest.mark.slow
+def test_what_a_killed_turn_promised_is_looked_at_as_soon_as_it_may_be_and_tells_till_then_that_it_waits(
+    town: Town,
+) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    town.pass_time(20)
+    number = town.ask(project)
+    promised(town, project, number, ago=60)
+    other = town.ask(project)
+    town.turn(town.lane(project))
+    row = town.row(project, number)
+    assert (row.state, row.reason, row.attempts) == ("waiting", BUSY, 0)
+    assert len(town.comments(project, other)) == 1
+    town.pass_time(130)
+    town.settle()
+    assert (town.row(project, number).said, len(town.comments(project, number))) == ("created", 1)
+    unheard = project.open_issue("monalisa", "Which store, again?", "What did we decide in #1 about sessions?")
+    promised(town, project, unheard, ago=100)
+    began = town.here.clock.now
+    town.hear_of(project, Event("catch-up"))
+    town.settle(1)
+    (again,) = town.here.ledger.deliveries(state="waiting")
+    assert 24_000 <= again.next_at - began <= 26_000
+    town.pass_time(26)
+    town.settle()
+    assert len(town.comments(project, unheard)) == 1
+
+
+def test_a_repository_that_the_app_may_not_see_any_more_is_let_go(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    installed = town.github.tenants.install("octo-org", ["octo-org/app"])
+    number, lane = town.ask(project), town.lane(project)
+    town.github.tenants.uninstall(installed)
+    town.turn(lane)
+    assert [each.state for each in town.here.rows(lane)] == ["dropped"]
+    assert town.comments(project, number) == []
+    assert (town.here.register.lanes(), town.kept()) == ([], set())
+
+
+@pytest.mark.slow
+def test_settings_that_cannot_be_used_are_told_and_what_is_owed_is_said_when_they_are_mended(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.git.commit("octo-org/app", ".github/precedent.yml", "mode: loud\n")
+    number = town.ask(project)
+    town.turn(town.lane(project))
+    assert town.comments(project, number) == []
+    assert ".github/precedent.yml" in town.row(project, number).reason
+    town.git.commit("octo-org/app", ".github/precedent.yml", "mode: comment\n")
+    town.pass_time(60)
+    town.hear_of(project, Event("push"))
+    town.turn(town.lane(project))
+    assert len(town.comments(project, number)) == 1
+
+
+@pytest.mark.slow
+def test_a_server_that_stops_gives_back_what_it_has_not_begun(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    town.asked = lambda request: town.stop.set()
+    town.turn(town.lane(project))
+    row = town.row(project, number)
+    assert (row.state, row.attempts, row.begun) == ("waiting", 0, 0)
+    town.asked = lambda request: None
+    town.stop.clear()
+    town.settle()
+    assert len(town.comments(project, number)) == 1
+
+
+def test_what_a_turn_did_is_written_down_once_the_database_is_back(tmp_path: Path) -> None:
+    town, ledger, _ = unsteady(tmp_path, MemoryTickets())
+    number = town.ask(town.github)
+    ledger.unended = len(PAUSES)
+    town.turn(town.lane(town.github))
+    assert town.row(town.github, number).state == "done"
+    assert town.waits.slept == list(PAUSES)
+    town.close()
+
+
+@pytest.mark.slow
+def test_a_turn_that_could_not_be_written_down_is_done_once_more_and_says_nothing_twice(tmp_path: Path) -> None:
+    town, ledger, tickets = unsteady(tmp_path, MemoryTickets())
+    number = town.ask(town.github)
+    ledger.unended = len(PAUSES) + 1
+    town.turn(town.lane(town.github))
+    assert town.row(town.github, number).state == "working"
+    before = set(tickets.held)
+    assert len(before) == 2, "the delivery's own, and one to come back"
+    town.turn(town.lane(town.github))
+    assert town.row(town.github, number).state == "done"
+    assert len(town.comments(town.github, number)) <= 1
+    town.close()
+
+
+def test_a_turn_that_cannot_be_begun_leaves_a_ticket_for_later(tmp_path: Path) -> None:
+    town, ledger, tickets = unsteady(tmp_path, MemoryTickets())
+    number = town.ask(town.github)
+    ledger.unbegun = 1
+    town.turn(town.lane(town.github))
+    assert len(tickets.held) == 2
+    assert town.row(town.github, number).state == "waiting"
+    town.turn(town.lane(town.github))
+    assert town.row(town.github, number).state == "done"
+    town.close()
+
+
+def test_tickets_of_what_a_turn_did_along_the_way_are_taken_back_before_it_ends(tmp_path: Path) -> None:
+    town, _, tickets = unsteady(tmp_path, MemoryTickets())
+    for _ in range(3):
+        town.ask(town.github)
+    town.turn(town.lane(town.github))
+    assert [each.state for each in tickets.held.values()] == ["ended"] * 3
+    town.close()
+
+
+def test_tickets_that_cannot_be_taken_back_cost_nothing_but_a_look(tmp_path: Path) -> None:
+    town, _, tickets = unsteady(tmp_path, Stubborn())
+    numbers = [town.ask(town.github) for _ in range(3)]
+    town.turn(town.lane(town.github))
+    assert {town.row(town.github, number).state for number in numbers} == {"done"}
+    assert len(tickets.held) == 3
+    town.close()
+
+
+@pytest.mark.slow
+def test_an_issue_that_cannot_be_seen_for_a_moment_is_answered_later(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    number = town.ask(project)
+    town.github.faults.add("POST */issues/*/comments", "404")
+    town.turn(town.lane(project))
+    assert town.comments(project, number) == []
+    for _ in range(2):
+        town.pass_time(130)
+        town.settle()
+    assert len(town.comments(project, number)) == 1
+
+
+def half_read(town: Town, project: EventfulProject) -> None:
+    """A rebuild of the Action's has come half way when the App takes over."""
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        memory = Memory(store, repo=project.repo.full_name).open()
+        memory.stage(Changes(reading=HistoryProgress(datetime.now(UTC) - timedelta(hours=1))))
+        memory.commit("Half a rebuild")
+
+
+def reading(town: Town, project: EventfulProject) -> HistoryProgress | None:
+    with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
+        return Memory(store, repo=project.repo.full_name).open().reading
+
+
+@pytest.mark.slow
+def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    half_read(town, project)
+    number = town.ask(project)
+    town.settle()
+    assert reading(town, project) is None
+    assert len(town.comments(project, number)) == 1
+    assert town.here.ledger.deliveries(state="waiting") == []
+    assert len(town.here.rows(town.lane(project))) <= 5
+
+
+@pytest.mark.slow
+def test_a_reading_that_does_not_come_further_is_looked_at_ever_more_seldom(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    half_read(town, project)
+    monkeypatch.setattr("bot.server.reconcile.go_on", lambda bot, calm: None)
+    began = town.here.clock.now
+    due = []
+    for _ in range(4):
+        town.hear_of(project, Event("catch-up")) if not due else town.pass_time((due[-1] - town.here.clock.now) / 1000)
+        town.settle()
+        (waiting,) = town.here.ledger.deliveries(state="waiting", limit=10)
+        due.append(waiting.next_at)
+    gaps = [round((after - before) / 125_000) for before, after in pairwise([began, *due])]
+    assert gaps == [1, 2, 4, 8]
+
+
+@pytest.mark.slow
+def test_a_limit_of_github_makes_all_lanes_of_the_installation_wait_and_counts_as_no_try(town: Town) -> None:
+    first, second = town.project("octo-org/app", "PostgreSQL"), town.project("octo-org/web", "Redis")
+    town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/web"])
+    numbers = [(project, town.ask(project)) for project in (first, second)]
+    town.github.faults.add("POST */issues/*/comments", "secondary403", times=None)
+    town.turn(town.lane(first))
+    town.github.faults.clear()
+    town.turn(town.lane(second))
+    assert [town.row(*each).state for each in numbers] == ["waiting"] * 2
+    assert [town.row(*each).attempts for each in numbers] == [0, 0]
+    assert town.comments(*numbers[1]) == []
+    for _ in range(3):
+        town.pass_time(3600)
+        town.settle()
+    assert [len(town.comments(*each)) for each in numbers] == [1, 1]
+
+
+@pytest.mark.slow
+def test_a_turn_comes_ten_seconds_after_one_that_pushed_and_gives_its_ticket_back_when_told_to_stop(town: Town) -> None:
+    project = town.project("octo-org/app", "PostgreSQL")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    lane, first = town.lane(project), town.ask(project)
+    town.turn(lane)
+    last = town.pushes()[-1]
+    second = town.ask(project)
+    town.turn(lane)
+    assert town.done(lane)[-1].began >= last + 10_000
+    assert [town.row(project, number).state for number in (first, second)] == ["done"] * 2
+    third = town.ask(project)
+    town.stop.set()
+    town.turn(lane)
+    assert (town.row(project, third).state, town.row(project, third).begun) == ("waiting", 0)
+    assert lane.key in town.here.tickets.live()
+
+
+@pytest.mark.slow
+def test_what_an_administrator_has_forgotten_leaves_the_clone_and_the_ledger_too(town: Town) -> None:
+    project = town.project("octo-org/app", "zebrafinch7731")
+    town.github.tenants.install("octo-org", ["octo-org/app"])
+    town.ask(project)
+    town.settle()
+    assert holds(town.clones, "zebrafinch7731")
+    project.set_permission("octo-org", "admin")
+    town.pass_time(150)
+    asked = project.comment(1, "octo-org", "/precedent forget")
+    town.hear_of(project, Event("issue_comment", "created", 1, comment_id=asked))
+    town.settle()
+    assert "This issue is forgotten" in town.comments(project, 1)[0]
+    assert town.comments(project, 2) == []
+    assert holds(town.clones, "zebrafinch7731") == []
+    assert "zebrafinch7731" not in repr([town.here.rows(town.lane(project)), town.done()])

@@ -1,0 +1,94 @@
+"""The house and the sweep over the queue in each of its forms: what one process leaves, another one goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bot.server.installations import InstallationEvents, apply_installation_events
+from bot.server.model import Delivery, RepositoryKey, RunReport
+from bot.server.resync import DAY, MINUTE, Resync, ResyncResult
+from tests.fakes.github import FakeGitHub
+from tests.server.places import APP, Chosen, Door, Places, heard, opened, places, sweep
+from tests.server.queues import Queue
+
+HELLO, OTHER = "octocat/hello-world", "octocat/other"
+
+
+@pytest.fixture
+def here(github: FakeGitHub, queue: Queue) -> Iterator[Places]:
+    github.add_project(OTHER)
+    found = places(github, queue.tickets, queue.ledger)
+    yield found
+    found.api.close()
+
+
+def hear(here: Places) -> list[str]:
+    """What GitHub sent last is stored and worked on; the reasons."""
+    arrival = heard(here, here.github.hooks.deliveries[-1])
+    here.ledger.put([arrival])
+    work = here.begin(arrival.lane)
+    results = apply_installation_events(work, here.ledger, here.tokens, here.forgotten.append)
+    here.ledger.end(work, results, RunReport())
+    return [result.reason for result in results]
+
+
+def rows(here: Places, lane: RepositoryKey, name: str) -> list[Delivery]:
+    return [row for row in here.rows(lane) if row.event.name == name]
+
+
+def test_an_installation_comes_rests_and_goes(here: Places) -> None:
+    number = here.github.tenants.install("octocat", [HELLO, OTHER])
+    lane, other = RepositoryKey(number, here.github.repo.id), RepositoryKey(number, here.github.world.names[OTHER])
+    assert hear(here) == ["the App is at work: repositories to look at: 2"]
+    for each in (lane, other):
+        work = here.begin(each)
+        assert [delivery.event.name for delivery in work.deliveries] == ["catch-up"]
+        here.ledger.end(work, [], RunReport(cursor=1))
+        here.ledger.register().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
+    here.github.tenants.suspend(number)
+    assert hear(here) == ["the App is suspended there: deliveries dropped: 2"]
+    assert [row.lane for row in here.register.lanes()] == sorted([lane, other])
+    here.github.tenants.unsuspend(number)
+    assert hear(here) == ["the App is at work: repositories to look at: 2"]
+    here.github.tenants.remove(number, [OTHER])
+    assert hear(here) == ["the App may not see this repository any more: deliveries dropped: 1"]
+    here.github.tenants.uninstall(number)
+    assert hear(here) == ["the App is not installed there any more: deliveries dropped: 1"]
+    assert (here.register.lanes(), here.register.state(number)) == ([], "gone")
+
+
+def test_a_sweep_goes_on_where_another_process_left_off(here: Places) -> None:
+    door = Door(here)
+    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    listener = door.open()
+    assert sweep(here, 2 * MINUTE).caught_up == 1
+    door.shut = 503
+    opened(here, 2)
+    assert sweep(here, 2 * MINUTE).redelivered == 2
+    door.shut = 0
+    assert sweep(here, 15 * MINUTE).redelivered == 2
+    assert sorted(row.event.number or 0 for row in rows(here, lane, "issues")) == [1, 2]
+    assert sweep(here, 15 * MINUTE) == ResyncResult()
+    listener.stop()
+
+
+def test_the_daily_look_and_the_purge(here: Places) -> None:
+    lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
+    here.github.hooks.deliveries.clear()
+    sweep(here)
+    for _ in range(96):
+        here.clock.now += 15 * MINUTE
+        Resync(here.api, here.ledger, here.tickets, Chosen(here.github.url))._lagging.remind(here.clock.now)
+    assert len(rows(here, lane, "schedule")) == 1
+    here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
+    assert here.ledger.purge(here.clock.now + DAY) >= 2
+
+
+@pytest.mark.slow
+def test_an_account_with_very_many_repositories_is_looked_at_as_a_whole(here: Places) -> None:
+    lanes = [RepositoryKey(5, number) for number in range(1, 2_502)]
+    house = InstallationEvents(here.ledger, here.tokens, here.forgotten.append, here.clock.now)
+    assert house.looks(lanes, f"{APP}:found-1") == len(lanes)
+    assert house.looks(lanes, f"{APP}:found-1") == 0

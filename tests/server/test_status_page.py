@@ -1,0 +1,307 @@
+"""The status page and a delivery's page: what they say, what they hide, and where their links go."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64encode
+from dataclasses import replace
+from datetime import UTC, datetime
+from html import unescape
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.domain.answer import Match
+from bot.github.events import Event
+from bot.pipeline.publish import CommentResult
+from bot.server.health import Check, readiness_checks
+from bot.server.log import nearest
+from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
+from bot.server.status_page import (
+    PAGE,
+    DeliveryFilter,
+    badge,
+    counted,
+    delivery_page,
+    happened,
+    lasted,
+    listed,
+    moment,
+    policy,
+    status_page,
+    style,
+)
+from tests.server.gallery import DAY, NOW, OPTIONS, Days, Past, a_day, empty, hostile, opened
+
+WELL = [Check("queue", True, "nothing waits")]
+DELIVERY = Delivery(5, "7:guid", RepositoryKey(1, 17), opened(12), "octo-org/compass", True, "done", NOW - 90_000)
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, without markup and with single spaces."""
+    body = page.partition("<body>")[2]
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def links(page: str) -> list[str]:
+    return [unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
+
+
+def status(ledger: Days, wanted: DeliveryFilter | None = None) -> str:
+    return status_page(ledger, readiness_checks(ledger, OPTIONS, NOW), NOW, wanted)
+
+
+def test_a_day_is_told_with_what_was_said_and_why_it_kept_silent() -> None:
+    page = text_of(status(a_day()))
+    assert "All is well, but 1 delivery was put aside" in page
+    assert "It looks after 4 repositories. 3 deliveries are in hand." in page
+    assert (
+        "Commented octo-org/harbour #878 issue opened showed #512 (83 %) · the comment of delivery 12 1 min ago" in page
+    )
+    assert "Silent octo-org/lighthouse #66 issue opened · nothing in memory is close enough 13 min ago" in page
+    assert "Put aside octo-org/lighthouse #65 issue opened · GitHub did not answer (502): tried 8 times" in page
+    assert "nothing in memory is close enough (214)" in page
+
+
+def test_what_is_wrong_stands_first() -> None:
+    page = status_page(
+        empty(), [*WELL, Check("disk", False, "only 0.1 GB free: make room"), Check("clock", False, "x")], NOW
+    )
+    assert "Not well: disk and clock" in text_of(page)
+    assert "✗ not well: only 0.1 GB free: make room" in text_of(page)
+    assert "Not well" in page.partition("<title>")[2].partition("</title>")[0]
+
+
+def test_a_new_server_says_that_there_is_nothing_yet() -> None:
+    page = text_of(status_page(empty(), WELL, NOW))
+    assert "All is well It has not worked for any repository yet. Nothing waits." in page
+    assert "No delivery to show here." in page
+    assert "None yet." in page
+    assert "What it did so far" not in page
+
+
+def test_every_page_is_reached_and_no_delivery_is_shown_twice() -> None:
+    ledger = hostile()
+    shown: list[str] = []
+    page = status(ledger)
+    for _ in range(9):
+        found = [link for link in links(page) if link.startswith("/deliveries/")]
+        assert len(found) <= PAGE
+        shown += found
+        older = [link for link in links(page) if "before=" in link]
+        if not older:
+            break
+        page = status(ledger, DeliveryFilter(before=int(older[0].partition("before=")[2].partition("#")[0])))
+        assert "Newest" in text_of(page)
+    assert shown == [f"/deliveries/{row.seq}" for row in ledger.deliveries(limit=999)]
+
+
+def test_deliveries_of_one_state_and_one_repository_are_shown_alone() -> None:
+    ledger = a_day()
+    for state, expected in (("dead", 1), ("waiting", 2), ("dropped", 0)):
+        page = status(ledger, DeliveryFilter(state=state))  # type: ignore[arg-type]
+        assert len([link for link in links(page) if link.startswith("/deliveries/")]) == expected
+        assert page.count('aria-current="page"') == 1
+    page = status(ledger, DeliveryFilter(lane=RepositoryKey(1, 17)))
+    assert "Deliveries of octo-org/compass" in text_of(page)
+    found = {int(link.rpartition("/")[2]) for link in links(page) if link.startswith("/deliveries/")}
+    assert found == {row.seq for row in ledger.deliveries(lane=RepositoryKey(1, 17))}
+    assert "/?state=dead&repository=1-17#deliveries" in links(page)
+
+
+def test_each_repository_leads_to_its_deliveries() -> None:
+    page = status(a_day())
+    assert {f"/?repository=1-{number}#deliveries" for number in (17, 18, 19, 20)} <= set(links(page))
+    assert "octo-org/harbour private" in text_of(page)
+
+
+def test_only_a_hundred_repositories_are_listed() -> None:
+    ledger = empty()
+    for number in range(1, 131):
+        ledger.register().seen(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
+    page = text_of(status_page(ledger, WELL, NOW))
+    assert "130 repositories" in page
+    assert "and 30 more" in page
+
+
+@pytest.mark.parametrize("make", [a_day, hostile, empty])
+def test_no_page_has_a_script_a_form_or_anything_from_elsewhere(make: object) -> None:
+    page = status(make())  # type: ignore[operator]
+    assert not re.search(
+        r"<(script|form|iframe|img|link|object|base)\b|\son\w+=|\sstyle=|javascript:", page, re.IGNORECASE
+    )
+    assert all(link.startswith(("/", "#", "https://github.com/")) for link in links(page))
+
+
+def test_names_are_text_whatever_is_in_them() -> None:
+    page = status(hostile())
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_what_the_server_asked_of_itself_is_shown_by_the_name_of_its_repository() -> None:
+    ledger = a_day()
+    ledger.put([Arrival("7:catch-up-1-18-1", RepositoryKey(1, 18), Event("catch-up"), received_at=NOW)])
+    assert "Waiting octo-org/harbour looked again by itself" in text_of(status(ledger))
+    assert "octo-org/harbour looked again by itself" in text_of(
+        delivery_page(ledger.delivery(16), NOW, "octo-org/harbour")
+    )
+
+
+def test_an_address_that_is_none_is_no_link() -> None:
+    page = delivery_page((replace(DELIVERY, url="javascript:alert(1)"), None), NOW)
+    assert "javascript" not in page
+
+
+def test_the_policy_names_the_style_that_the_page_has() -> None:
+    page = status(a_day())
+    inline = page.partition("<style>")[2].partition("</style>")[0]
+    assert inline == style()
+    digest = b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in policy()
+    assert unescape(page.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]) == policy()
+
+
+def test_the_steps_of_a_delivery_are_told_with_its_turn() -> None:
+    ledger = a_day()
+    seq = 1 + next(n for n, past in enumerate(DAY) if past.said == "updated")
+    page = delivery_page(ledger.delivery(seq), NOW)
+    text = text_of(page)
+    assert "octo-org/compass #4131 comment created, delivery 6, 1 h ago" in text
+    assert "A turn of its repository began 340 ms after it came, by worker mill-4711-c0ffee" in text
+    assert "The turn ended it took 2.6 s" in text
+    assert "#3870 93 % #4002 71 % #2204 61 %" in text
+    assert "look 412 ms remember 93 ms ask 58 ms plan 4 ms push 1.3 s say 702 ms" in text
+    assert "one page was skipped: it is too large" in text
+    assert "7 read, 2 written, 1 push" in text
+    assert "jobs retry" not in text
+
+
+def test_a_delivery_that_was_put_aside_says_how_it_is_retried() -> None:
+    text = text_of(delivery_page(a_day().delivery(5), NOW))
+    assert "precedent jobs retry 5" in text
+    assert "precedent jobs drop 5" in text
+
+
+def test_a_delivery_that_waits_says_when_it_is_tried_again() -> None:
+    waiting = replace(DELIVERY, state="waiting", attempts=2, next_at=NOW + 60_000, reason="GitHub did not answer")
+    text = text_of(delivery_page((waiting, None), NOW))
+    assert "Tried again GitHub did not answer" in text
+    assert "2 tries failed" in text
+    assert "22 November 2026, 12:21:00 Next try" in text
+
+
+def test_a_turn_that_had_it_before_is_not_told_as_the_one_that_has_it() -> None:
+    turn = RunRow("other", "t", RepositoryKey(1, 17), "mill", NOW)
+    assert "A turn" not in text_of(delivery_page((DELIVERY, turn), NOW))
+
+
+def test_a_delivery_that_is_not_known_says_so() -> None:
+    assert "No such delivery" in text_of(delivery_page(None, NOW))
+
+
+def test_an_installation_is_told_without_a_repository() -> None:
+    came = replace(
+        DELIVERY,
+        lane=RepositoryKey(1, 0),
+        event=Event("installation", "created"),
+        name="",
+        extra=(("account", "octo-org"),),
+    )
+    text = text_of(delivery_page((came, None), NOW))
+    assert "installation 1 App created" in text
+    assert "Of the account octo-org" in text
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "attempts", "name"),
+    [
+        ("done", "created", 0, "Commented"),
+        ("done", "silent", 0, "Silent"),
+        ("done", "", 0, "Done"),
+        ("done", "something new", 0, "Done"),
+        ("waiting", "", 0, "Waiting"),
+        ("waiting", "", 1, "Tried again"),
+        ("working", "", 1, "At work"),
+        ("dead", "failed", 8, "Put aside"),
+        ("dropped", "", 0, "Dropped"),
+    ],
+)
+def test_badges_say_what_became_of_it(state: State, said: str, attempts: int, name: str) -> None:
+    assert badge(replace(DELIVERY, state=state, said=said, attempts=attempts)).name == name
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [
+        (-5_000, "just now"),
+        (1_999, "just now"),
+        (2_000, "2 s ago"),
+        (59_999, "59 s ago"),
+        (60_000, "1 min ago"),
+        (3_600_000, "1 h ago"),
+        (47 * 3_600_000, "47 h ago"),
+        (48 * 3_600_000, "2 days ago"),
+    ],
+)
+def test_the_past_is_told_shortly(milliseconds: int, said: str) -> None:
+    assert moment(NOW - milliseconds, NOW).ago.replace("\u00a0", " ") == said
+
+
+def test_spans_numbers_and_lists_are_told_in_words() -> None:
+    assert [lasted(s) for s in (0, 0.0004, 0.25, 2.34, 90, 7_000, 9_000)] == [
+        "0 s", "0 s", "250 ms", "2.3 s", "2 min", "117 min", "2.5 h",
+    ]  # fmt: skip
+    assert [counted(n, "try", "tries") for n in (0, 1, 2_000)] == ["0 tries", "1 try", "2,000 tries"]
+    assert counted(2, "day") == "2 days"
+    assert [listed(names) for names in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == ["", "a", "a and b", "a, b and c"]
+    assert happened(Event("issue_comment", "created")) == "comment created"
+    assert happened(Event("installation_repositories", "added")) == "repositories added"
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            Past,
+            st.floats(0, 9_999),
+            st.integers(0, 3),
+            st.just(opened(3)),
+            st.sampled_from(["silent", "created", ""]),
+            st.text(max_size=50),
+        ),
+        max_size=4,
+    )
+)
+def test_no_day_breaks_the_page(days: list[Past]) -> None:
+    page = status(a_day(sorted(days, key=lambda past: -past.minutes)))
+    assert page.startswith("<!doctype html>")
+    assert page.rstrip().endswith("</html>")
+
+
+def test_the_nearest_stand_on_both_pages_without_a_word_of_them() -> None:
+    ledger = a_day([])
+    came = NOW - 300_000
+    arrival = Arrival(
+        "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, came, "9"
+    )
+    ledger.put([arrival])
+    work = ledger.begin(arrival.id, arrival.lane, NOW)
+    assert work is not None
+    told = CommentResult(99, "", "silent", "nothing is close", nearest=(near(7, 0.5123), near(8, 0.31)))
+    result = Result(work.deliveries[0].seq, "done", told.reason, said="silent", nearest=nearest(told))
+    ledger.end(work, [result], RunReport())
+    pages = (status_page(ledger, (), NOW), delivery_page(ledger.delivery(work.deliveries[0].seq), NOW))
+    for page in pages:
+        assert "#7" in page
+        assert "0.51" in page
+        assert "same error, words in common" in page
+        assert "SECRET" not in page
+
+
+def near(number: int, similarity: float) -> Match:
+    why = ("same error `SECRET_LOST`", "both speak of SECRET, things")
+    return Match(number, "SECRET", similarity, "closed", datetime(2025, 1, 1, tzinfo=UTC), why=why)

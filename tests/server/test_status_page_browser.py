@@ -1,0 +1,96 @@
+"""The status page in Chromium: nothing for axe to blame, nothing refused or too wide, in light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.server.health import readiness_checks
+from bot.server.status_page import DeliveryFilter, delivery_page, status_page
+from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WATCH, WINDOWS, axe
+from tests.server.gallery import NOW, OPTIONS, Days, a_day, empty, hostile
+from tools.screenshot import Browser, Tab, find_chromium, running
+
+pytestmark = pytest.mark.browser
+
+
+def status(ledger: Days, wanted: DeliveryFilter | None = None) -> str:
+    return status_page(ledger, readiness_checks(ledger, OPTIONS, NOW), NOW, wanted)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "day": lambda: status(a_day()),
+    "hostile": lambda: status(hostile(), DeliveryFilter(before=40)),
+    "empty": lambda: status(empty()),
+    "delivery": lambda: delivery_page(a_day().delivery(6), NOW),
+    "dead": lambda: delivery_page(a_day().delivery(5), NOW),
+    "hostile-delivery": lambda: delivery_page(hostile().delivery(4), NOW),
+    "gone": lambda: delivery_page(None, NOW),
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running(find_chromium()) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Any:
+    def open_page(name: str, window: str) -> Tab:
+        width, height, dark = WINDOWS[window]
+        file = tmp_path / "page.html"
+        file.write_text(PAGES[name](), encoding="utf-8")
+        tab = Tab(browser, dark)
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        tab.resize(width, height)
+        tab.open(file)
+        return tab
+
+    return open_page
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_and_nothing_is_refused_or_too_wide(opened: Any, name: str, window: str) -> None:
+    tab = opened(name, window)
+    assert tab.run("problems") == []
+    tab.run(axe())
+    assert tab.run(AXE) == []
+    assert tab.run(TOO_WIDE) == 0
+    tab.resize(320, 640)
+    assert tab.run(TOO_WIDE) == 0
+
+
+def test_the_style_is_in_force(opened: Any) -> None:
+    for window, colour in (("light", "rgb(246, 246, 243)"), ("dark", "rgb(19, 21, 23)")):
+        assert opened("day", window).run("getComputedStyle(document.body).backgroundColor") == colour
+
+
+def test_no_script_can_run(opened: Any) -> None:
+    tab = opened("day", "light")
+    tab.run("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+    assert tab.run("window.ran || 0") == 0
+
+
+def test_on_a_phone_each_figure_of_a_repository_says_what_it_is(opened: Any) -> None:
+    tab = opened("day", "phone")
+    said = tab.run("getComputedStyle(document.querySelector('td'), '::before').content")
+    assert "Last turn" in said
+
+
+def test_on_a_phone_the_table_of_repositories_is_still_one(opened: Any) -> None:
+    tab = opened("day", "phone")
+    nodes = tab.call("Accessibility.getFullAXTree")["nodes"]
+    roles = [node["role"]["value"] for node in nodes if not node["ignored"]]
+    assert (roles.count("table"), roles.count("columnheader"), roles.count("rowheader")) == (1, 5, 4)
+    assert roles.count("cell") == 16
+
+
+def test_links_are_large_enough_for_a_thumb(opened: Any) -> None:
+    tab = opened("day", "phone")
+    heights = tab.run("[...document.querySelectorAll('.filters a')].map(one => one.getBoundingClientRect().height)")
+    assert min(heights) >= 32

@@ -1,0 +1,292 @@
+"""Requests as bytes: what is stored, what is dropped, what is refused, and in which order that is found out."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.github.events import Event
+from bot.server.model import Arrival, Dropped, Refused, RepositoryKey
+from bot.server.webhook import WebhookRules, before_body, is_signed, receive
+from tests.fakes.github import FakeGitHub
+from tests.server.client import SECRET, delivered, issue_event, signature
+
+RULES = WebhookRules(7, (SECRET, b"the secret before that one"), "helper[bot]")
+GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+NOW = 1_790_000_000_000
+
+
+def raw(headers: dict[str, str]) -> dict[bytes, bytes]:
+    return {name.lower().encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
+
+
+def heard(payload: Any, event: str = "issues", method: str = "POST", **changed: str | None) -> Any:
+    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    headers = raw(delivered(body, event, GUID, **changed))
+    return receive(method, headers, body, RULES, NOW, "request-1")
+
+
+def status(payload: Any, event: str = "issues", method: str = "POST", **changed: str | None) -> int:
+    found = heard(payload, event, method, **changed)
+    return found.status if isinstance(found, Refused) else 202
+
+
+def with_installation(github: FakeGitHub, *args: Any, **more: Any) -> dict[str, Any]:
+    return github.payload(*args, **more) | {"installation": {"id": 5}}
+
+
+def test_an_opened_issue_becomes_an_arrival_without_a_word_of_anybody(github: FakeGitHub) -> None:
+    number = github.open_issue("octocat", "Sesame", "a secret word")
+    payload = with_installation(github, "issues", "opened", number)
+    place = payload["repository"]
+    arrival = heard(payload)
+    assert arrival == Arrival(
+        id=f"7:{GUID}",
+        lane=RepositoryKey(5, place["id"]),
+        event=Event("issues", "opened", number),
+        name=place["full_name"],
+        private=place["private"],
+        received_at=NOW,
+        request="request-1",
+    )
+    assert not any(word in repr(arrival) for word in ("Sesame", "secret word", "octocat'"))
+
+
+def test_of_a_comment_its_number_is_kept_and_not_its_author(github: FakeGitHub) -> None:
+    number = github.open_issue("octocat", "Crash")
+    comment = github.comment(number, "hubot", "Me too")
+    arrival = heard(with_installation(github, "issue_comment", "created", number, comment), "issue_comment")
+    assert arrival.event == Event("issue_comment", "created", number, comment_id=comment)
+
+
+REFUSALS = [
+    (405, "method", {}),
+    (415, "type", {"content_type": "application/x-www-form-urlencoded"}),
+    (415, "no type", {"content_type": None}),
+    (411, "no length", {"content_length": None}),
+    (411, "chunks", {"transfer_encoding": "chunked"}),
+    (411, "a length that is none", {"content_length": "+5"}),
+    (413, "26 MB", {"content_length": str(26 * 1024 * 1024)}),
+    (413, "one byte more than 25 MB", {"content_length": str(25 * 1024 * 1024 + 1)}),
+    (413, "a length of five thousand digits", {"content_length": "9" * 5_000}),
+    (400, "no event", {"x_github_event": None}),
+    (400, "an event that is none", {"x_github_event": "Issues!"}),
+    (403, "no signature", {"x_hub_signature_256": None}),
+    (403, "SHA-1 alone", {"x_hub_signature_256": None, "x_hub_signature": "sha1=" + "0" * 40}),
+    (403, "SHA-1 in its place", {"x_hub_signature_256": "sha1=" + "0" * 40}),
+    (403, "a short one", {"x_hub_signature_256": "sha256=00"}),
+    (403, "another one", {"x_hub_signature_256": "sha256=" + "0" * 64}),
+    (400, "no delivery", {"x_github_delivery": None}),
+    (400, "a delivery that is no GUID", {"x_github_delivery": "../../etc/passwd"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("expected", "changed"), [(one, rest) for one, _, rest in REFUSALS], ids=[r[1] for r in REFUSALS]
+)
+def test_each_refusal_has_its_status(expected: int, changed: dict[str, str | None]) -> None:
+    assert status(issue_event(1), method="PUT" if expected == 405 else "POST", **changed) == expected
+
+
+ORDER = {
+    405: {},
+    415: {"content_type": "text/plain"},
+    411: {"content_length": None},
+    400: {"x_github_event": None},
+    403: {"x_hub_signature_256": None},
+}
+
+
+@pytest.mark.parametrize("first", ORDER)
+@pytest.mark.parametrize("second", ORDER)
+def test_of_two_faults_the_earlier_check_speaks(first: int, second: int) -> None:
+    order = list(ORDER)
+    expected = min(first, second, key=order.index)
+    method = "GET" if 405 in (first, second) else "POST"
+    assert (
+        status(issue_event(1), "issues", method, **ORDER[first], **ORDER[second] if first != second else {}) == expected
+    )
+
+
+def test_the_size_is_looked_at_before_the_event_and_the_signature() -> None:
+    too_long = str(26 * 1024 * 1024)
+    assert status(issue_event(1), content_length=too_long, x_github_event=None, x_hub_signature_256=None) == 413
+
+
+def test_everything_that_headers_tell_is_known_before_the_body() -> None:
+    for expected, name, changed in REFUSALS:
+        headers = raw(delivered(b"{}", guid=GUID, **changed))
+        found = before_body("GET" if expected == 405 else "POST", headers)
+        later = name in ("another one", "no delivery", "a delivery that is no GUID")
+        assert found == 2 if later else isinstance(found, Refused) and found.status == expected
+
+
+def test_nothing_is_parsed_before_the_signature_is_good() -> None:
+    assert status(b"no JSON", x_hub_signature_256=signature(b"another body")) == 403
+    assert status(b"no JSON", x_github_delivery=None, x_hub_signature_256=signature(b"another body")) == 403
+
+
+@pytest.mark.parametrize("body", [b"", b"no JSON", b"[]", b'"text"', b"[" * 100_000, b"\xff\xfe", b"1" * 6_000])
+def test_a_good_signature_of_what_is_no_object_is_refused(body: bytes) -> None:
+    assert status(body) == 400
+
+
+@pytest.mark.parametrize("part", ["installation", "repository"])
+@pytest.mark.parametrize("wrong", [None, {}, [], {"id": "5"}, {"id": 0}, {"id": -1}, {"id": True}, {"id": 2**60}])
+def test_a_payload_without_numbers_of_its_place_is_refused(part: str, wrong: object) -> None:
+    assert status(issue_event(1) | {part: wrong}) == 400
+
+
+def test_the_vector_of_the_documentation_is_signed() -> None:
+    expected = b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    assert is_signed(b"Hello, World!", expected, (SECRET,))
+
+
+def test_the_secret_before_is_good_as_well_and_no_third_one() -> None:
+    body = json.dumps(issue_event(1)).encode()
+    assert status(body, x_hub_signature_256=signature(body, RULES.secrets[1])) == 202
+    assert status(body, x_hub_signature_256=signature(body, b"a secret of long ago")) == 403
+    assert status(body, x_hub_signature_256=signature(body, b"")) == 403
+
+
+@pytest.mark.parametrize("place", [7, 38, 70])
+def test_one_wrong_digit_of_a_signature_is_seen(place: int) -> None:
+    body = json.dumps(issue_event(1)).encode()
+    good = signature(body)
+    wrong = good[:place] + ("0" if good[place] != "0" else "1") + good[place + 1 :]
+    assert (status(body, x_hub_signature_256=good), status(body, x_hub_signature_256=wrong)) == (202, 403)
+
+
+def test_a_signature_takes_as_long_to_look_at_whichever_secret_made_it() -> None:
+    body = bytes(2_000_000)
+    signatures = [signature(body, secret).encode() for secret in (*RULES.secrets, b"neither")]
+
+    def seconds(given: bytes) -> float:
+        began = time.thread_time()
+        is_signed(body, given, RULES.secrets)
+        return time.thread_time() - began
+
+    first, second, neither = (min(seconds(given) for _ in range(7)) for given in signatures)
+    assert max(first, second, neither) < 1.5 * min(first, second, neither)
+
+
+def test_json_that_was_written_anew_is_not_what_was_signed() -> None:
+    body = json.dumps(issue_event(1)).encode()
+    again = json.dumps(json.loads(body), separators=(",", ":")).encode()
+    assert status(again, x_hub_signature_256=signature(body)) == 403
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_one_flipped_bit_anywhere_is_seen(data: st.DataObject) -> None:
+    body = json.dumps(issue_event(1)).encode()
+    place = data.draw(st.integers(0, len(body) * 8 - 1))
+    flipped = bytearray(body)
+    flipped[place // 8] ^= 1 << place % 8
+    assert status(bytes(flipped), x_hub_signature_256=signature(body)) == 403
+
+
+def test_a_body_that_is_shorter_than_it_said_is_refused() -> None:
+    assert status(issue_event(1), content_length="3") == 400
+
+
+@pytest.mark.parametrize("event", ["ping", "star", "workflow_job", "github_app_authorization", "pull_request"])
+def test_what_we_do_not_listen_to_is_dropped(event: str) -> None:
+    assert heard({"zen": "Keep it logically awesome."}, event) == Dropped(
+        "ping" if event == "ping" else "unknown event"
+    )
+
+
+@pytest.mark.parametrize("action", ["created", "edited"])
+def test_what_we_wrote_ourselves_is_dropped(action: str) -> None:
+    said = issue_event(1, action=action) | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
+    assert heard(said | {"sender": {"login": "Helper[bot]"}}, "issue_comment") == Dropped("our own comment")
+
+
+def test_what_people_do_to_our_comments_is_heard() -> None:
+    said = issue_event(1, action="deleted") | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
+    assert isinstance(heard(said, "issue_comment"), Arrival)
+
+
+@pytest.mark.parametrize(
+    ("ref", "is_kept"),
+    [("refs/heads/main", True), ("refs/heads/precedent", False), ("refs/tags/main", False), (None, False), ("", False)],
+)
+def test_of_pushes_only_those_to_the_default_branch_are_heard(ref: str | None, is_kept: bool) -> None:
+    found = heard(issue_event(1) | {"ref": ref}, "push")
+    assert isinstance(found, Arrival) if is_kept else found == Dropped("not the default branch")
+
+
+def test_a_push_where_the_default_branch_is_not_named_is_dropped() -> None:
+    payload: dict[str, Any] = issue_event(1) | {"ref": "refs/tags/v1"}
+    del payload["repository"]["default_branch"]
+    assert heard(payload, "push") == Dropped("not the default branch")
+
+
+def test_an_installation_goes_to_its_own_lane_with_its_account_and_repositories() -> None:
+    payload = {
+        "action": "created",
+        "installation": {"id": 5, "account": {"login": "octo-org"}},
+        "repositories": [{"id": 17}, {"id": 18}, {"id": "x"}, None],
+    }
+    arrival = heard(payload, "installation")
+    assert (arrival.lane, arrival.event) == (RepositoryKey(5, 0), Event("installation", "created"))
+    assert arrival.extra == (("account", "octo-org"), ("added", "17,18"))
+
+
+def test_repositories_that_come_and_go_are_named_by_their_numbers() -> None:
+    payload = {
+        "action": "removed",
+        "installation": {"id": 5, "account": {"login": "octo-org"}},
+        "repositories_added": [],
+        "repositories_removed": [{"id": 17}, {"id": 18}],
+    }
+    assert dict(heard(payload, "installation_repositories").extra) == {"account": "octo-org", "removed": "17,18"}
+
+
+def test_a_rename_goes_to_the_lane_of_the_installation_and_says_whose_it_is() -> None:
+    arrival = heard(issue_event(1, action="renamed"), "repository")
+    assert (arrival.lane, arrival.event) == (RepositoryKey(1, 0), Event("repository", "renamed"))
+    assert (arrival.name, arrival.private) == ("octo-org/project-17", True)
+    assert arrival.extra == (("repository", "17"),)
+
+
+def test_a_transferred_issue_keeps_where_it_went(github: FakeGitHub) -> None:
+    payload = issue_event(3, action="transferred") | {
+        "changes": {"new_issue": {"number": 9}, "new_repository": {"full_name": "octo-org/other"}}
+    }
+    assert heard(payload).event == Event("issues", "transferred", 3, moved_to="octo-org/other#9")
+
+
+def test_one_delivery_has_one_id_however_it_is_spelt() -> None:
+    assert heard(issue_event(1), x_github_delivery=GUID.upper()).id == f"7:{GUID}"
+
+
+def test_a_repository_that_does_not_say_is_taken_for_private() -> None:
+    payload: dict[str, Any] = issue_event(1)
+    del payload["repository"]["private"]
+    assert heard(payload).private
+    payload["repository"]["private"] = False
+    assert not heard(payload).private
+
+
+def test_no_secret_is_in_the_repr_of_the_rules() -> None:
+    assert "Everybody" not in repr(RULES)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200), st.dictionaries(st.sampled_from([*raw(delivered(b""))]), st.binary(max_size=80)))
+def test_no_request_is_answered_with_a_crash(body: bytes, headers: dict[bytes, bytes]) -> None:
+    whole = raw(delivered(body)) | headers
+    assert isinstance(receive("POST", whole, body, RULES, NOW, ""), Arrival | Dropped | Refused)
+    signed = b"sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest().encode()
+    assert isinstance(
+        receive("POST", whole | {b"x-hub-signature-256": signed}, body, RULES, NOW, ""), Arrival | Dropped | Refused
+    )

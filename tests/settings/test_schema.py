@@ -1,0 +1,317 @@
+"""Settings: what a config file and the inputs may say, and that the documents say the same as the code."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.settings.schema import (
+    INPUTS,
+    OVERRIDES,
+    Described,
+    Inputs,
+    Settings,
+    SettingsError,
+    describe,
+    given_inputs,
+    read_inputs,
+    with_inputs,
+)
+from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
+from tools import settings_docs
+
+ROOT = Path(__file__).resolve().parents[2]
+DESCRIBED = list(describe())
+LEAVES = [each for each in DESCRIBED if each.default is not None]
+
+
+def at(settings: Settings, path: str) -> Any:
+    value: Any = settings
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def as_yaml(path: str, value: str) -> str:
+    *sections, name = path.split(".")
+    return "".join(f"{section}:\n  " for section in sections) + f"{name}: {value}\n"
+
+
+def answer(text: str) -> Any:
+    """The settings, or the error's line."""
+    try:
+        return load_settings(text)
+    except SettingsError as error:
+        return str(error)
+
+
+def refusal(text: str | bytes) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(text, "p.yml")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.isprintable()
+    assert len(message) < 400
+    return message
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", b"", "# nothing yet\n", "---\n", "references:\ncomment: ~\n", "pages: {}\n"]
+)
+def test_what_is_absent_keeps_its_default(text: str | bytes | None) -> None:
+    assert load_settings(text) == Settings()
+
+
+def test_the_defaults_are_those_of_the_specification() -> None:
+    settings = Settings()
+    assert (settings.mode, settings.branch, settings.pulls) == ("comment", "precedent", False)
+    assert (settings.references.max, settings.references.chars) == (3, 5000)
+    assert settings.troubleshooting.similarity_threshold == 0.65
+    assert (settings.troubleshooting.max_results, settings.troubleshooting.open_results) == (3, 2)
+    assert settings.troubleshooting.total_budget_chars == 12_000
+    assert settings.pages.docs == ("README.md", "CHANGELOG.md", "docs/**/*.md")
+    assert (settings.comment.daily_limit, settings.commands.searches_per_hour) == (50, 5)
+
+
+def test_a_file_changes_what_it_names_and_nothing_else() -> None:
+    text = "mode: summary\ntroubleshooting:\n  max_results: 5\nignore: {labels: [wontfix, 'no']}\n"
+    settings = load_settings(text)
+    assert settings == replace(
+        Settings(),
+        mode="summary",
+        troubleshooting=replace(Settings().troubleshooting, max_results=5),
+        ignore=replace(Settings().ignore, labels=("wontfix", "no")),
+    )
+
+
+def test_a_byte_order_mark_is_no_error() -> None:
+    assert load_settings(b"\xef\xbb\xbfmode: off\n").mode == "off"
+
+
+@pytest.mark.parametrize("folder", ["", "/models", "/models/minilm", "minilm", "tools/models/all-MiniLM-L6-v2"])
+def test_the_model_is_in_the_image_or_below_the_workspace(folder: str) -> None:
+    assert load_settings(f"semantic:\n  model: '{folder}'\n").semantic.model == folder
+
+
+def test_on_and_off_are_words_and_not_truth_values() -> None:
+    settings = load_settings("mode: off\ncomment:\n  redirect_links: on\n")
+    assert (settings.mode, settings.comment.redirect_links) == ("off", "on")
+
+
+def test_a_whole_number_will_do_where_a_fraction_is_expected() -> None:
+    threshold = load_settings("troubleshooting:\n  similarity_threshold: 1\n").troubleshooting.similarity_threshold
+    assert (threshold, type(threshold)) == (1.0, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("referenes: {}", "p.yml:1: unknown setting 'referenes'; did you mean \"references\"?"),
+        ("\nreferences:\n  mx: 3", "p.yml:3: unknown setting 'references.mx'; did you mean \"references.max\"?"),
+        ("similarity_threshold: 0.5", 'did you mean "troubleshooting.similarity_threshold"?'),
+        ("comment: {zzz: 1}", "known here: author, redirect_links, daily_limit"),
+        ("mode: loud", "p.yml:1: mode must be one of comment, summary, off, not 'loud'"),
+        ("references: {max: '3'}", "references.max must be a whole number from 0 to 10, not '3'"),
+        ("references: {max: 1.5}", "references.max must be a whole number from 0 to 10, not 1.5"),
+        ("references: {max: true}", "references.max must be a whole number from 0 to 10, not true"),
+        ("references: {max: 11}", "references.max must be from 0 to 10, not 11"),
+        ("references: {max: " + "9" * 5000 + "}", "references.max must be"),
+        (
+            "troubleshooting:\n  similarity_threshold: 65",
+            "p.yml:2: troubleshooting.similarity_threshold must be from 0.0",
+        ),
+        ("troubleshooting: {similarity_threshold: .nan}", "similarity_threshold must be a number"),
+        ("pulls: yes", "pulls must be true or false, not 'yes'"),
+        ("references: [1]", "references must hold settings as `name: value`, not a list"),
+        ("- mode", "the file must hold settings as `name: value`, not a list"),
+        ("ignore:\n  authors: octocat", "p.yml:2: ignore.authors must be a list of at most 100 items"),
+        ("ignore: {authors: [octocat, [hubot]]}", "ignore.authors[1] must be an account's login, not a list"),
+        ("ignore: {labels: [404]}", "ignore.labels[0] must be label names, not 404 (put it in quotes)"),
+        (f"ignore: {{labels: {['x'] * 101}}}", "must be a list of at most 100 items"),
+        ("branch: --upload-pack=touch", "branch must be a branch name"),
+        ("branch: a/../b", "branch must be a branch name"),
+        ("branch: heads/x.lock", "branch must be a branch name"),
+        ("branch: 'a b'", "branch must be a branch name"),
+        ("pages: {docs: [../../etc/passwd]}", "pages.docs[0] must be paths below the repository"),
+        ("pages: {docs: [/etc/passwd]}", "pages.docs[0] must be paths below the repository"),
+        ("semantic: {model: /etc}", "semantic.model must be a folder below the workspace or /models, not '/etc'"),
+        ("semantic: {model: /modelsx}", "semantic.model must be a folder below the workspace or /models"),
+        ("semantic: {model: /models/../etc}", "semantic.model must be a folder below the workspace or /models"),
+        ("semantic: {model: ../outside}", "semantic.model must be a folder below the workspace or /models"),
+        ("semantic: {model: 'C:\\\\models'}", "semantic.model must be a folder below the workspace or /models"),
+        ("mode: off\nmode: comment", "p.yml:2: mode stands here a second time"),
+        ("mode: &m off", "p.yml:1: anchors and aliases are not supported"),
+        ("mode: *m", "p.yml:1: anchors and aliases are not supported"),
+        ("<<: {mode: off}", "unknown setting '<<'"),
+        ("? [mode]\n: off", "p.yml:1: unknown setting"),
+        ("mode: !!python/object/apply:os.system [id]", "p.yml:1: tags are not supported"),
+        ("mode: off\n---\nmode: off", "p.yml:2: not valid YAML"),
+        ("mode: {", "not valid YAML"),
+        (
+            "\tmode: off",
+            "p.yml:1: not valid YAML: found character that cannot start any token; indent with spaces, not",
+        ),
+        ("pages:\n\twiki: true", "p.yml:2: not valid YAML: found character that cannot start any token; indent with"),
+        ("mode: off\r\tpulls: true", "; indent with spaces, not tabs"),
+        ("mode: \0", "not valid YAML: it holds a character that YAML does not allow"),
+        ("mode: \ud800", "not valid YAML"),
+        (b"mode: off\nbranch: \xff", "p.yml:2: not UTF-8; save the file as UTF-8"),
+        ("mode: \u202eoff", r"not '\u202eoff'"),
+        ("#" * (MAX_BYTES + 1), "p.yml: larger than 64 KB"),
+        ("#" + "ü" * (MAX_BYTES // 2), "p.yml: larger than 64 KB"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_with_its_place_and_remedy(text: str | bytes, expected: str) -> None:
+    assert expected in refusal(text)
+
+
+def test_all_mistakes_of_a_file_are_told_at_once_up_to_five() -> None:
+    text = "modes: off\ncommands:\n  enabled: 3\n  foo: 1\nmode: loud\npulls: true\npulls: false\n"
+    told = refusal(text)
+    assert [part.partition(" ")[0] for part in told.split("; p.yml")] == ["p.yml:1:", ":3:", ":4:", ":5:", ":7:"]
+    assert "more" not in told
+    assert refusal(text + "zzz: 1\nyyy: 1\n").startswith(f"{told}; and 2 more")
+
+
+@pytest.mark.parametrize(
+    "piece", ["[", "{a: ", "- ", "? ", "[],", "{}\n", "'", '"', "a:\n ", "&a [*a,", "#\n", "| \n", "%TAG ! x\n"]
+)
+def test_a_hostile_file_is_refused_at_once(piece: str) -> None:
+    text = (piece * (MAX_BYTES // len(piece)))[: MAX_BYTES - 1]
+    started = time.perf_counter()
+    assert answer(text) == Settings() or answer(text).isprintable()
+    assert time.perf_counter() - started < 1
+
+
+@given(
+    st.text(st.sampled_from("mode: off\n-[]{}'\"#&*!|>%@`,?<=~ \t0129\u202e\U0001f600"), max_size=80)
+    | st.text(max_size=40)
+)
+def test_any_text_gives_settings_or_one_printable_line(text: str) -> None:
+    answered = answer(text)
+    assert isinstance(answered, Settings) or answered.isprintable()
+
+
+@pytest.mark.parametrize("each", LEAVES, ids=lambda each: each.path)
+def test_each_setting_is_read_from_its_own_line(each: Described) -> None:
+    for value in other_values(each):
+        settings = load_settings(as_yaml(each.path, settings_docs.yaml_value(value)))
+        assert at(settings, each.path) == value
+        assert [leaf.path for leaf in LEAVES if at(settings, leaf.path) != leaf.default] == [each.path]
+
+
+@pytest.mark.parametrize("each", [each for each in LEAVES if " to " in each.bounds], ids=lambda each: each.path)
+def test_bounds_are_allowed_and_what_lies_beyond_is_not(each: Described) -> None:
+    low, high = (float(bound.replace(",", "")) for bound in each.bounds.split(" to "))
+    kind = type(each.default)
+    for bound in (low, high):
+        assert at(load_settings(as_yaml(each.path, str(kind(bound)))), each.path) == bound
+    for beyond in (low - 1, high + 1):
+        assert f"{each.path} must be from {each.bounds}" in refusal(as_yaml(each.path, str(kind(beyond))))
+
+
+def other_values(each: Described) -> list[Any]:
+    if isinstance(each.default, bool):
+        return [not each.default]
+    if isinstance(each.default, int | float):
+        low, high = (type(each.default)(bound.replace(",", "")) for bound in each.bounds.split(" to "))
+        return [value for value in (low, high) if value != each.default]
+    if isinstance(each.default, tuple):
+        return [("what about {topic}",) if "{topic}" in each.bounds else ("octocat",)]
+    choices = each.bounds.split(", ")
+    return [choice for choice in choices if choice != each.default] if len(choices) > 1 else ["hubot"]
+
+
+def test_the_example_lists_every_setting_with_its_default() -> None:
+    text = (ROOT / "config.example.yml").read_text(encoding="utf-8")
+    assert load_settings(text, "config.example.yml") == Settings()
+    listed = yaml.safe_load(text)
+    for each in DESCRIBED:
+        value = listed
+        for name in each.path.split("."):
+            value = value[name]
+        assert each.default is None or value == (
+            list(each.default) if isinstance(each.default, tuple) else each.default
+        )
+        assert f"# {each.explanation}" in text
+
+
+def test_the_documents_are_those_that_the_code_writes() -> None:
+    assert (ROOT / "config.example.yml").read_text(encoding="utf-8") == settings_docs.example(), "run `make docs`"
+    assert (ROOT / "docs/settings.md").read_text(encoding="utf-8") == settings_docs.page(), "run `make docs`"
+
+
+@pytest.mark.parametrize("each", LEAVES, ids=lambda each: each.path)
+def test_the_page_of_settings_explains_each(each: Described) -> None:
+    assert f"| `{each.path}` |" in (ROOT / "docs/settings.md").read_text(encoding="utf-8")
+
+
+def test_the_inputs_of_the_action_are_those_that_the_code_reads() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    assert sorted(action["inputs"]) == sorted(INPUTS)
+    for name, declared in action["inputs"].items():
+        assert set(declared) == {"description", "default"}
+        if name in OVERRIDES:
+            assert OVERRIDES[name] in declared["description"]
+    defaults = {name: declared["default"] for name, declared in action["inputs"].items() if name != "token"}
+    assert read_inputs(defaults) == Inputs()
+    assert with_inputs(Settings(), defaults) == Settings()
+
+
+def test_inputs_come_from_the_environment_as_the_runner_names_them() -> None:
+    environ = {"INPUT_DRY-RUN": " true ", "INPUT_MODE": "", "INPUT_ISSUE": "42", "DRY_RUN": "x", "PATH": "/bin"}
+    assert given_inputs(environ) == {"dry-run": "true", "issue": "42"}
+
+
+def test_inputs_override_the_settings_that_they_name() -> None:
+    settings = with_inputs(
+        Settings(), {"mode": "off", "branch": "memory/v1", "bot-login": "hubot[bot]", "run": "rebuild"}
+    )
+    assert (settings.mode, settings.branch, settings.comment.author) == ("off", "memory/v1", "hubot[bot]")
+    assert replace(settings, mode="comment", branch="precedent", comment=Settings().comment) == Settings()
+
+
+def test_an_input_that_is_not_given_overrides_nothing() -> None:
+    assert with_inputs(Settings(), {"mode": "", "branch": ""}) == Settings()
+
+
+def test_the_other_inputs_are_read_with_their_types() -> None:
+    inputs = read_inputs(
+        {"token": "t" * 600, "run": "answer", "issue": "42", "dry-run": "True", "config": "bots/p.yml"}
+    )
+    assert inputs == Inputs(token="t" * 600, run="answer", issue=42, dry_run=True, config="bots/p.yml")
+    assert "ttt" not in repr(inputs)
+    assert read_inputs({"issue": "#42"}).issue == 42
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("mode", "loud", "input \"mode\" must be one of comment, summary, off, not 'loud'"),
+        ("branch", "../x", 'input "branch" must be a branch name'),
+        ("bot-login", "a b", 'input "bot-login" must be an account\'s login'),
+        ("run", "everything", 'input "run" must be one of "", catch-up, rebuild, answer'),
+        ("issue", "##4", 'input "issue" must be a whole number'),
+        ("issue", "-4", 'input "issue" must be a whole number'),
+        ("issue", "٤", 'input "issue" must be a whole number'),
+        ("issue", "9" * 5000, 'input "issue" must be a whole number'),
+        ("dry-run", "yes", 'input "dry-run" must be true or false'),
+        ("config", "../p.yml", 'input "config" must be'),
+    ],
+)
+def test_a_wrong_input_is_named(name: str, text: str, expected: str) -> None:
+    read = with_inputs if name in OVERRIDES else lambda _, inputs: read_inputs(inputs)
+    with pytest.raises(SettingsError) as caught:
+        read(Settings(), {name: text})
+    assert expected in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_the_example_names_the_place_that_is_read() -> None:
+    assert CONFIG_PATH in (ROOT / "config.example.yml").read_text(encoding="utf-8")
+    assert Inputs().config == CONFIG_PATH

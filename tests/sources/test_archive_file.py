@@ -1,0 +1,86 @@
+"""Archives are read thread by thread, whatever their size, and no thread takes more than its share."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.errors import UserError
+from bot.sources import archive_file
+from bot.sources.archive_file import MAX_LINE, read_archive
+from tests.cli.console import Run
+
+MB = 1024 * 1024
+
+
+def line(number: int, body: str = "It loops.") -> bytes:
+    return json.dumps({"id": number, "title": "Login", "created_at": "2024-01-01T09:00:00Z", "body": body}).encode()
+
+
+def written(folder: Path, *parts: bytes, packed: bool = True) -> Path:
+    path = folder / f"history.jsonl{'.gz' if packed else ''}"
+    with gzip.open(path, "wb", 1) if packed else path.open("wb") as file:
+        for part in parts:
+            file.write(part)
+    return path
+
+
+def ids(path: Path) -> list[object]:
+    return [thread.id for thread in read_archive(path)]
+
+
+@pytest.mark.parametrize("blank", [b"\n", b" ", b"\r\n", b"\t \n"])
+def test_a_bomb_of_blanks_is_refused_at_once_with_its_line_and_the_limit(tmp_path: Path, blank: bytes) -> None:
+    bomb = written(tmp_path, line(1), b"\n", *[blank * (MB // len(blank))] * 64)
+    began = process_time()
+    with pytest.raises(UserError, match=r"history\.jsonl\.gz, line \d+: over 16 MB without the end of a thread"):
+        ids(bomb)
+    assert process_time() - began < 3
+
+
+def test_a_line_without_an_end_is_refused_where_it_begins(tmp_path: Path, call: Run) -> None:
+    bomb = written(tmp_path, line(1), b"\n\n", b'{"body": "', *[b"a" * MB] * 20)
+    told = call("import", "--store", tmp_path / "store", bomb)
+    assert (told.code, told.out) == (2, "")
+    assert "history.jsonl.gz, line 3: over 16 MB without the end of a thread" in told.err
+
+
+def test_blank_lines_between_threads_cost_little(tmp_path: Path) -> None:
+    path = written(tmp_path, *(part for number in range(1, 5) for part in (line(number), b"\n" * 15 * MB)))
+    began = process_time()
+    assert ids(path) == [1, 2, 3, 4]
+    assert process_time() - began < 4
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_archive_is_of_any_size_and_a_thread_of_up_to_the_limit(tmp_path: Path, packed: bool) -> None:
+    room = MAX_LINE - len(line(1, ""))
+    path = written(tmp_path, line(1, "a" * room), b"\n", line(2, "b" * (room - 1)), packed=packed)
+    assert ids(path) == [1, 2]
+
+
+@given(
+    st.lists(st.sampled_from([b"", b" ", b"\t", line(1), line(2, "x" * 50), b"  " + line(3) + b" "]), max_size=12),
+    st.sampled_from([b"\n", b"\r\n", b"\n\n"]),
+    st.sampled_from([b"", b"\n", b" "]),
+)
+def test_lines_are_numbered_as_an_editor_numbers_them(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], between: bytes, end: bytes
+) -> None:
+    data = between.join(lines) + end
+    path = written(tmp_path_factory.getbasetemp(), data, packed=False)
+    with path.open("rb") as file:
+        found = [(number, text.strip()) for number, text in archive_file._lines(file, path)]
+    assert found == [(n, text.strip()) for n, text in enumerate(data.split(b"\n"), 1) if text.strip()]
+
+
+def test_what_is_no_thread_is_told_with_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path, line(1), b"\n\n\n", b"{]\n", packed=False)
+    with pytest.raises(UserError, match=r"history\.jsonl, line 4: not a thread \(not JSON"):
+        ids(path)

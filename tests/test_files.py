@@ -1,0 +1,55 @@
+"""Which paths a pattern names."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bot.files import Globs
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "named"),
+    [
+        ("README.md", "README.md", True),
+        ("README.md", "Readme.MD", True),
+        ("README.md", "docs/README.md", False),
+        ("docs/*.md", "docs/a.md", True),
+        ("docs/*.md", "docs/a/b.md", False),
+        ("docs/**/*.md", "docs/a.md", True),
+        ("docs/**/*.md", "docs/a/b/c.md", True),
+        ("docs/**/*.md", "docs.md", False),
+        ("**/adr-*.md", "adr-1.md", True),
+        ("**/adr-*.md", "x/y/adr-1.md", True),
+        ("docs/**", "docs/a/b.md", True),
+        ("docs/**/adr/**/*.md", "docs/x/adr/y/z/1.md", True),
+        ("docs/**/adr/**/*.md", "docs/x/y/z/1.md", False),
+        ("docs/[ab].md", "docs/b.md", True),
+        ("docs/?.md", "docs/ab.md", False),
+    ],
+)
+def test_stars_stay_in_a_folder_and_double_stars_cross(pattern: str, path: str, named: bool) -> None:
+    assert Globs([pattern]).match(path) is named
+
+
+@pytest.mark.parametrize(
+    ("pattern", "folder", "leads"),
+    [
+        ("README.md", "docs", False),
+        ("docs/**/*.md", "Docs", True),
+        ("docs/**/*.md", "docs/a/b", True),
+        ("docs/*.md", "docs", True),
+        ("docs/*.md", "docs/a", False),
+        ("**/*.md", "anything/at/all", True),
+        ("docs/**", "src", False),
+    ],
+)
+def test_only_folders_on_the_way_lead_somewhere(pattern: str, folder: str, leads: bool) -> None:
+    assert Globs([pattern]).lead(folder) is leads
+
+
+def test_many_stars_take_no_longer() -> None:
+    began = time.process_time()
+    assert not Globs(["**/" * 70 + "x.md", "*a" * 100]).match("a/" * 500 + "b" * 100)
+    assert time.process_time() - began < 1
