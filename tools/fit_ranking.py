@@ -109,7 +109,7 @@ def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
         for thread in threads:
             arms[thread.id] = embedded(thread, embedder)
             tick(1)
-    return replace(archive, history=replace(archive.history, arms=arms, embedder=embedder))
+    return replace(archive, history=replace(archive.history, vector_fields=arms, embedder=embedder))
 
 
 def fit_orders(large: Archive, asked: Sequence[EvaluationQuery]) -> RankingModels:

@@ -45,7 +45,7 @@ def run(environ: Mapping[str, str], now: datetime | None = None, write_gap: floa
         try:
             _run(around, given_inputs(environ), now or datetime.now(UTC), report)
         except PrecedentError as error:
-            report.meet(error)
+            report.report_fault(error)
         write_report(around, report)
     except PrecedentError as error:
         say(f"::error::{log_line(str(error))}")
@@ -78,7 +78,7 @@ def _run(around: RunnerEnvironment, given: Mapping[str, str], now: datetime, rep
                 report.note(f"What it would have said is in {path}, {KEPT}")
             return
         told = handle_event(event, bot)
-        report.hear(told)
+        report.add_results(told)
         if not (told or report.failures or report.notices):
             report.note("No answer was due." if inputs.dry_run else "No answer was due; what is new is remembered.")
         own = next((spoken.id for spoken in told if not spoken.renews), event.number)

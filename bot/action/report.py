@@ -145,12 +145,12 @@ class ActionReport:
     is_dry: bool = False
     past: RecentConversations | None = None
 
-    def hear(self, said: Iterable[CommentResult]) -> None:
+    def add_results(self, said: Iterable[CommentResult]) -> None:
         """Take in what was said, and what could not be."""
         for spoken in said:
             self.said.append(spoken)
             if spoken.error:
-                self.meet(spoken.error)
+                self.report_fault(spoken.error)
             elif spoken.is_refused:
                 self.notice(f"Issue {spoken.id}: {spoken.reason}")
 
@@ -161,7 +161,7 @@ class ActionReport:
         """Progress, in the log at once."""
         say(plain_log_line(line))
 
-    def spent(self, used: ApiUsage) -> None:
+    def note_api_usage(self, used: ApiUsage) -> None:
         self.note(sent(used))
 
     def fail(self, line: str, code: int) -> None:
@@ -169,7 +169,7 @@ class ActionReport:
             self.failures.append(line)
         self.code = max(self.code, code)
 
-    def meet(self, error: PrecedentError) -> None:
+    def report_fault(self, error: PrecedentError) -> None:
         """Take an error in: what passes by itself, or is meant so, is a notice; all else fails the run."""
         if isinstance(error, NEUTRAL):
             self.notice(error.cause if self.is_dry and isinstance(error, RateLimited) else str(error))

@@ -137,7 +137,7 @@ def show_notes(place: LocalMemory, more: Iterable[str] = ()) -> None:
 def facts_of_answer(place: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
     """What an answer says of itself: the signals that counted, those that did not, and what to know of the memory."""
     notes = [one_line(line) for line in (*place.missing.split("\n"), *place.note.split("\n")) if line]
-    return {"used": used, "unused": unused, "notes": notes, "searched": place.glance.size}
+    return {"used": used, "unused": unused, "notes": notes, "searched": place.local_cache.size}
 
 
 def command_result(shown: object, given: argparse.Namespace, *, found: bool, searched: bool = True) -> CommandResult:

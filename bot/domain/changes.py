@@ -175,7 +175,7 @@ class Changes:
 
     records: tuple[Record, ...] = ()
     said: tuple[AnswerRecord, ...] = ()
-    wishes: tuple[Request, ...] = ()
+    requests: tuple[Request, ...] = ()
     fixes: tuple[FixInfo, ...] = ()
     standing: tuple[StandingComment, ...] = ()
     renewed: tuple[Renewal, ...] = ()

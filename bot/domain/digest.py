@@ -64,11 +64,11 @@ class IndexEntry:
     duplicate_of: ThreadId | None = None
     duplicate_at: datetime | None = None
     flips: tuple[datetime, ...] = ()
-    alone_until: datetime | None = None
+    unvouched_until: datetime | None = None
 
-    def is_lone_at(self, moment: datetime | None) -> bool:
+    def is_unvouched_at(self, moment: datetime | None) -> bool:
         """Whether nobody stood behind it at ``moment`` (None: now) but a stranger who opened it."""
-        return self.alone_until is not None and self.alone_until > (moment or LATE)
+        return self.unvouched_until is not None and self.unvouched_until > (moment or LATE)
 
     def open_at(self, moment: datetime | None) -> bool:
         """Whether the thread was open at ``moment`` (None: now)."""
@@ -87,7 +87,7 @@ class IndexEntry:
         By the word of strangers alone nothing is a duplicate, as how many duplicates a thread has counts for it.
         """
         known = moment is None or (self.duplicate_at is not None and self.duplicate_at <= moment)
-        return self.duplicate_of if known and not self.is_lone_at(moment) else None
+        return self.duplicate_of if known and not self.is_unvouched_at(moment) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Learner:
     watch: Watch
     seconds: float = SECONDS
 
-    def lesson(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
+    def model_update(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
         """Everything, with the comments that would have been written."""
         from bot.ranking.word_vectors import encode_words, train_embeddings
 

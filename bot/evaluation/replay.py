@@ -49,7 +49,7 @@ class ReplayHistory:
 
     threads: Sequence[Thread]
     documents: Sequence[IndexDocument]
-    arms: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
+    vector_fields: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
     embedder: Embedder | None = None
     trained: dict[int, WordVectors | None] = field(default_factory=dict, repr=False)
 
@@ -109,7 +109,7 @@ class PastLibrary:
         """None: what was looked up since is not known of the past."""
         return {}
 
-    def wishes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
+    def requests(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         """None, as above."""
         return {}
 
@@ -194,5 +194,5 @@ def _document(thread: Thread) -> IndexDocument:
 
 def _encoded(history: ReplayHistory, number: int, learned: LearnedModel) -> IndexDocument:
     document = history.documents[number]
-    arms = history.arms.get(document.entry.id, {})
+    arms = history.vector_fields.get(document.entry.id, {})
     return replace(document, vectors={**learned.term_vectors(document.title, document.body), **arms})

@@ -34,7 +34,7 @@ class Reader(Protocol):
         """Why nothing more is to be asked for in this run, of one kind or at all; empty while all can be."""
         ...
 
-    def heed(self, error: ForgeError) -> None:
+    def apply_limit(self, error: ForgeError) -> None:
         """Take in what somebody else was told by GraphQL: after a limit, or with a dead token, it is asked no more."""
         ...
 

@@ -106,7 +106,7 @@ class App:
             ahead=seconds_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
         )
 
-    def mint(self, installation: int, repository: int) -> InstallationToken:
+    def create_token(self, installation: int, repository: int) -> InstallationToken:
         """A new token for this repository alone, good for an hour.
 
         Raises NotInstalled, and NotPermitted where the installation has not accepted what we need.

@@ -67,9 +67,9 @@ class GitHubClient:
         """Why nothing more was asked for: a limit, a dead token, a server that is down. Each raises at once again."""
         return self._wire.troubles
 
-    def heed(self, error: ForgeError) -> None:
+    def apply_limit(self, error: ForgeError) -> None:
         """Take in what somebody else was told by GraphQL: after a limit, or with a dead token, it is asked no more."""
-        self._wire.heed(error)
+        self._wire.apply_limit(error)
 
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
@@ -193,9 +193,9 @@ class GitHubClient:
         answer = self._read(path, query, spare=True)
         return answer.headers, answer.data
 
-    def sit_out(self, seconds: float) -> None:
+    def pause_requests(self, seconds: float) -> None:
         """Wait so long, and then ask again although a limit was reached that is over by then."""
-        self._wire.sit_out(seconds)
+        self._wire.pause_requests(seconds)
 
     def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> HttpAnswer:
         return self._ask("GET", path, query, **how)

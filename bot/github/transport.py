@@ -140,7 +140,7 @@ class HttpTransport:
             raise refusal
         return answer.data.get("data")
 
-    def heed(self, error: ForgeError) -> None:
+    def apply_limit(self, error: ForgeError) -> None:
         """Take in a refusal that GraphQL gave to somebody else who has this token."""
         if isinstance(error, (RateLimited, Unauthorised)):
             self._learn(error, _GRAPHQL)
@@ -156,7 +156,7 @@ class HttpTransport:
         """Pause for about so long; tests, which leave no gap between writes, do not."""
         time.sleep(min(1.0, self._pace) * seconds * random.uniform(0.5, 1.25))
 
-    def sit_out(self, seconds: float) -> None:
+    def pause_requests(self, seconds: float) -> None:
         """Wait so long, after which the limits that are over by then count no more: who has the time goes on asking.
 
         Tests, which leave no gap between writes, do not wait.

@@ -59,7 +59,7 @@ def entry_of(thread: Thread, ending: Outcome) -> IndexEntry:
         duplicate_of=ending.duplicate_of,
         duplicate_at=_duplicate_since(thread, ending),
         flips=thread.flips,
-        alone_until=unvouched_until(thread),
+        unvouched_until=unvouched_until(thread),
     )
 
 

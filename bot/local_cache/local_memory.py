@@ -83,7 +83,7 @@ class LocalMemory(NamedTuple):
     ``is_of_checkout``: it is the memory of the repository that was cloned to ``top``.
     """
 
-    glance: LocalCache
+    local_cache: LocalCache
     repo: str = ""
     home: str = ""
     top: Path | None = None

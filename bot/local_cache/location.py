@@ -36,7 +36,7 @@ def open_memory(where: MemoryOptions) -> Iterator[LocalMemory]:
     try:
         yield place
     finally:
-        place.glance.close()
+        place.local_cache.close()
 
 
 def no_memory(missing: str, top: Path | None = None) -> LocalMemory:

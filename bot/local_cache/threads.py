@@ -36,7 +36,7 @@ def thread_named(place: LocalMemory, text: str) -> Thread | None:
 
 def card_named(place: LocalMemory, thread: Thread) -> Card:
     """The card of a thread, made of itself where the memory has none."""
-    known = place.glance.cards([thread.id]).get(thread.id)
+    known = place.local_cache.cards([thread.id]).get(thread.id)
     known = known or card_of(DIGESTS.line(digest(thread, repo=place.repo or None)) or "")
     assert known is not None
     return known

@@ -65,13 +65,13 @@ class ToolContext:
         notes = [line for line in place.note.split("\n") if line]
         if self.where.offline and place.store is None and place.cache:
             with suppress(ValueError):
-                age = now() - datetime.fromisoformat(place.glance.fact("fetched"))
+                age = now() - datetime.fromisoformat(place.local_cache.fact("fetched"))
                 notes.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
         return notes
 
     def answer(self, place: LocalMemory, fields: Mapping[str, Any], *, found: bool) -> dict[str, Any]:
         """What each answer from this memory has, and its own fields."""
-        return data_of(fields, found=found, searched=place.glance.size, notes=self.notes(place))
+        return data_of(fields, found=found, searched=place.local_cache.size, notes=self.notes(place))
 
 
 def data_of(fields: Mapping[str, Any], *, found: bool, searched: int, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def answer_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     if asked.is_of_sessions:
         return _heard(search_sessions(asked, desk.folder, ""), asked)
     with desk.opened() as place:
-        found = search_memory(asked, place.glance)
+        found = search_memory(asked, place.local_cache)
         hits = [
             short_row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, asked.words))
             for one in found.found
@@ -256,7 +256,7 @@ def answer_smart_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnsw
 
     words = given["query"].strip()
     with desk.opened() as place:
-        found = smart(words, read_worktree(desk.folder), place.glance, now(), limit=given["limit"])
+        found = smart(words, read_worktree(desk.folder), place.local_cache, now(), limit=given["limit"])
         hits = [short_row(one.card, place.home, score=round(one.score, 2), why=list(one.why)) for one in found.hits]
         fields = {"hits": hits, "used": list(found.used), "unused": list(found.unused)}
         data = plain(bounded(desk.answer(place, fields, found=bool(hits))))
@@ -269,7 +269,7 @@ def answer_what(desk: ToolContext, _: Mapping[str, Any]) -> ToolAnswer:
     from bot.questions import what as work
 
     with desk.opened() as place:
-        found = work.find_what(read_worktree(desk.folder), place.glance, now())
+        found = work.find_what(read_worktree(desk.folder), place.local_cache, now())
         fields = {
             **work_rows(found, place.home),
             "used": list(found.used),

@@ -51,7 +51,7 @@ class BaseState:
         self.manifest = self._read_manifest()
         self._records: dict[ThreadId, Record | None] = {}
 
-    def bring(self, ids: Iterable[ThreadId]) -> None:
+    def prefetch(self, ids: Iterable[ThreadId]) -> None:
         """Have all that is kept of these threads here, in one exchange: who changes a thread asks for it bit by bit."""
         self._read(files_of(ids))
 
@@ -75,7 +75,7 @@ class BaseState:
         """What was said on these threads, as far as it can be read."""
         return self._kept(ANSWERS, ids)
 
-    def wishes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
+    def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
         """What people asked of the bot on these threads, oldest first, as far as it can be read."""
         return self._kept(REQUESTS, ids)
 

@@ -100,7 +100,7 @@ class BranchSnapshot:
         folder = checked_folder(prefix)
         return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and below(path, folder))
 
-    def strangers(self, prefix: str) -> list[str]:
+    def foreign_files(self, prefix: str) -> list[str]:
         """What `checkout` refuses of ``prefix``: all but regular files directly in it."""
         folder = checked_folder(prefix)
         return sorted(path for path, entry in self.files.items() if _is_strange(path, entry, folder))

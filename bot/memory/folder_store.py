@@ -281,9 +281,9 @@ class FolderSnapshot:
         """The regular files below ``prefix``, sorted."""
         return sorted(self._store.names(self.revision, checked_folder(prefix)))
 
-    def strangers(self, prefix: str) -> list[str]:
+    def foreign_files(self, prefix: str) -> list[str]:
         """What `checkout` refuses of ``prefix``, as it is now: all but regular files directly in it."""
-        return self._store.strangers(checked_folder(prefix))
+        return self._store.foreign_files(checked_folder(prefix))
 
     def checkout(self, prefix: str) -> Path:
         """A folder with copies of the files of ``prefix``; it lasts until the store is closed.
@@ -396,7 +396,7 @@ class FolderStore:
         new = content if isinstance(content, bytes) else regular_bytes(content, size)
         return regular_bytes(target, size) != new
 
-    def strangers(self, folder: str) -> list[str]:
+    def foreign_files(self, folder: str) -> list[str]:
         """The paths of what is no regular file directly in ``folder``; that of ``folder`` when it is no folder."""
         top = self._root / folder
         if top.is_symlink() or (top.exists() and not top.is_dir()):

@@ -144,9 +144,9 @@ class Memory:
         """Number of issues among them: what is looked through for one that is alike."""
         return self.draft.issues
 
-    def bring(self, ids: Iterable[ThreadId]) -> None:
+    def prefetch(self, ids: Iterable[ThreadId]) -> None:
         """Have all that is kept of these threads here, in one exchange with a remote store."""
-        self.draft.bring(ids)
+        self.draft.prefetch(ids)
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         """What is held of these threads, without those that GitHub does not show now."""
@@ -187,14 +187,14 @@ class Memory:
     def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return self.draft.fixes(ids)
 
-    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
-        return self.draft.wishes(ids)
+    def requests(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
+        return self.draft.requests(ids)
 
     def thread_comments(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, ThreadComments]:
         """Our comments that stand on these threads, and the keys of those that show them."""
         return self.draft.thread_comments(ids)
 
-    def recent_wishes(self, since: datetime) -> tuple[Request, ...]:
+    def recent_requests(self, since: datetime) -> tuple[Request, ...]:
         """What was asked for on any thread since then, oldest first: what the manifest has, so it costs nothing.
 
         It has the hour before the newest wish, of those that still wait a week, and of a crowd the newest 200, by turns
@@ -211,13 +211,13 @@ class Memory:
         """The ids of the pages that are remembered. Reads the digests of all threads that have names."""
         return self.draft.page_ids()
 
-    def every_said(self) -> Iterator[AnswerRecord]:
+    def every_answer(self) -> Iterator[AnswerRecord]:
         """What was said on all threads, in no order. Reads all shards of answers, in one go."""
-        return self.draft.every_said()
+        return self.draft.every_answer()
 
-    def every_wish(self) -> Iterator[Request]:
+    def every_request(self) -> Iterator[Request]:
         """What was asked for on all threads, in no order. Reads all shards of wishes, in one go."""
-        return self.draft.every_wish()
+        return self.draft.every_request()
 
     def every_fix(self) -> Iterator[FixInfo]:
         """Where the fixes of all threads are, in no order. Reads all shards of fixes, in one go."""
@@ -298,12 +298,12 @@ class Memory:
         """Whether the index was made without the text model that is at hand."""
         return self.embedder is not None and self.embedder.fingerprint != self.draft.manifest.embedder
 
-    def teach(self, lesson: ModelUpdate) -> None:
+    def install_model(self, lesson: ModelUpdate) -> None:
         """Keep what was learned (staged); the index has to be made anew after it."""
         self._lesson, self.has_learned = lesson, True
-        self.draft.teach(lesson)
+        self.draft.install_model(lesson)
 
-    def look_back(self) -> None:
+    def recent_answer(self) -> None:
         """Once everything was made anew and written: damage that this mended is told of as what was."""
         self.notes.settle(self.draft.look_at)
 
@@ -325,8 +325,8 @@ class Memory:
         standing = [one for changes in staged for one in changes.standing]
         read |= self.draft.records({key for one in standing for key in one.shows} - read.keys())
         promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
-        wished = {w.comment_id: w.id for changes in staged for w in changes.wishes if w.state == "pending"}
-        before, asked = self.draft.said_before(promised), self.draft.wishes_before(wished.values())
+        wished = {w.comment_id: w.id for changes in staged for w in changes.requests if w.state == "pending"}
+        before, asked = self.draft.answer_before(promised), self.draft.requests_before(wished.values())
         stood = self.draft.standing_before(one.id for one in standing)
         known, went_back = self._from, self._went_back
         self.open([*_touched(staged), *read])
@@ -335,8 +335,8 @@ class Memory:
         self._went_back = went_back or self._from.lacks(known)
         if self._went_back:
             self.notes.add(WENT_BACK)
-        self.taken |= {key for key, said in self.draft.said_before(promised).items() if said != before.get(key)}
-        now = self.draft.wishes_before(wished.values())
+        self.taken |= {key for key, said in self.draft.answer_before(promised).items() if said != before.get(key)}
+        now = self.draft.requests_before(wished.values())
         self.taken_wishes |= {
             key for key, wish in now.items() if key in wished and wish != asked.get(key) and _is_taken_up(wish)
         }
@@ -345,9 +345,9 @@ class Memory:
         }
         for changes in staged:
             self.stage(self._still_mine(changes, known))
-        self.draft.owe_again(read)
+        self.draft.promise_renewal(read)
         if lesson and not self.is_outdated:
-            self.teach(lesson)
+            self.install_model(lesson)
         if made_anew:
             self.rebuild_index()
 
@@ -358,12 +358,12 @@ class Memory:
             changes,
             pages=self._from.fit_pages(changes.pages, known),
             said=tuple(said for said in changes.said if said.id not in self.taken),
-            wishes=tuple(wish for wish in changes.wishes if wish.comment_id not in self.taken_wishes),
+            requests=tuple(wish for wish in changes.requests if wish.comment_id not in self.taken_wishes),
             standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),
         )
         if not self.is_outdated:
             return mine
-        return replace(mine, said=postponed(mine.said), wishes=postponed(mine.wishes), standing=(), renewed=())
+        return replace(mine, said=postponed(mine.said), requests=postponed(mine.requests), standing=(), renewed=())
 
 
 def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
@@ -377,7 +377,7 @@ def _is_taken_up(wish: Request) -> bool:
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
     """The threads that these changes are about."""
-    parts = ((*one.records, *one.said, *one.wishes, *one.fixes, *one.standing) for one in staged)
+    parts = ((*one.records, *one.said, *one.requests, *one.fixes, *one.standing) for one in staged)
     return list(dict.fromkeys(each.id for part in parts for each in part))
 
 

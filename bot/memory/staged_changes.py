@@ -70,10 +70,10 @@ class StagedChanges(BaseState):
         wanted = list(dict.fromkeys(ids))
         return super().said(wanted) | {key: self._said[key] for key in wanted if key in self._said}
 
-    def wishes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
+    def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
         """What people asked of the bot on these threads, oldest first; of those that are gone, to forget them."""
         wanted = list(dict.fromkeys(ids))
-        found = super().wishes(wanted) | {key: self._wishes[key] for key in wanted if key in self._wishes}
+        found = super().requests(wanted) | {key: self._wishes[key] for key in wanted if key in self._wishes}
         return {key: left for key, wishes in found.items() if (left := self._left_of(key, wishes))}
 
     def fixes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, FixInfo]:
@@ -90,19 +90,19 @@ class StagedChanges(BaseState):
         """The comments of ours that stood on these threads when the snapshot was taken."""
         return {one for linked in super().thread_comments(ids).values() for one in linked.comments}
 
-    def said_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
+    def answer_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
         """What was said on these threads when the snapshot was taken."""
         return super().said(ids)
 
-    def wishes_before(self, ids: Iterable[ThreadId]) -> dict[int, Request]:
+    def requests_before(self, ids: Iterable[ThreadId]) -> dict[int, Request]:
         """What had been asked for on these threads when the snapshot was taken, by comment."""
-        return {wish.comment_id: wish for wishes in super().wishes(ids).values() for wish in wishes}
+        return {wish.comment_id: wish for wishes in super().requests(ids).values() for wish in wishes}
 
-    def every_said(self) -> Iterator[AnswerRecord]:
+    def every_answer(self) -> Iterator[AnswerRecord]:
         """What was said on all threads, in no order."""
         yield from (dict(self._every(ANSWERS)) | self._said).values()
 
-    def every_wish(self) -> Iterator[Request]:
+    def every_request(self) -> Iterator[Request]:
         """What was asked for on all threads, in no order."""
         for key, wishes in (dict(self._every(REQUESTS)) | self._wishes).items():
             yield from self._left_of(key, wishes)
@@ -172,7 +172,7 @@ class StagedChanges(BaseState):
             self.manifest, threads=self.manifest.threads + threads, tombstones=self.manifest.tombstones + tombstones
         )
         self._hear(changes.said)
-        self._note_wishes(changes.wishes)
+        self._note_wishes(changes.requests)
         self._note_fixes(changes.fixes)
         self._comments_shown.drop(record.id for record in records if isinstance(record, Tombstone))
         self._comments_shown.put(changes.standing)
@@ -186,7 +186,7 @@ class StagedChanges(BaseState):
             self.manifest = replace(self.manifest, repo=self.repo or "")
         return records
 
-    def owe_again(self, read: Mapping[ThreadId, Record]) -> None:
+    def promise_renewal(self, read: Mapping[ThreadId, Record]) -> None:
         """Have the comments worked out again that show one of these threads, where what was ``read`` of it is not what
         is held: somebody else was faster."""
         held = self.records(read)
@@ -248,7 +248,7 @@ class StagedChanges(BaseState):
         which like threads they show."""
         linked = list(self.every_thread_comments())
         known = {one.comment_key: one for each in linked for one in each.comments}
-        for said in self.every_said():
+        for said in self.every_answer():
             shows = tuple(key for key, _ in said.matches)
             if shows and said.state == "said" and not self._is_gone(said.id):
                 known.setdefault((said.id, 0), StandingComment(said.id, said.at, 0, said.text_hash, shows))
@@ -271,7 +271,7 @@ class StagedChanges(BaseState):
         asked: dict[ThreadId, list[Request]] = {}
         for wish in wishes:
             asked.setdefault(wish.id, []).append(wish)
-        held = super().wishes(asked) | {key: self._wishes[key] for key in asked if key in self._wishes}
+        held = super().requests(asked) | {key: self._wishes[key] for key in asked if key in self._wishes}
         known = [wish for wishes in held.values() for wish in wishes]
         self._wishes |= {key: joined(held.get(key, ()), new) for key, new in asked.items()}
         told = {wish.comment_id for new in asked.values() for wish in new}
@@ -333,7 +333,7 @@ class StagedChanges(BaseState):
         forgotten = {key: None for key, record in known.items() if is_forgotten(record)}
         values: list[tuple[ShardSchema[Any], Mapping[ThreadId, Any]]] = [
             (ANSWERS, self._said | forgotten),
-            (REQUESTS, self._wishes | nothing | self.wishes(nothing)),
+            (REQUESTS, self._wishes | nothing | self.requests(nothing)),
             (FIXES, self._fixes | nothing),
             (COMMENTS, self._comments_shown.changed()),
         ]

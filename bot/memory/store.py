@@ -27,8 +27,8 @@ class PretendedSnapshot:
         kept = {path for path in self._base.paths(prefix) if path not in self._edits}
         return sorted(kept | {path for path, new in self._edits.items() if new is not None and below(path, folder)})
 
-    def strangers(self, prefix: str) -> list[str]:
-        return [path for path in self._base.strangers(prefix) if path not in self._edits]
+    def foreign_files(self, prefix: str) -> list[str]:
+        return [path for path in self._base.foreign_files(prefix) if path not in self._edits]
 
     def checkout(self, prefix: str) -> Path:
         place = self._base.checkout(f"empty-{secrets.token_hex(8)}")
@@ -85,7 +85,7 @@ class Snapshot(Protocol):
         """The files below the folder ``prefix`` ("" for all), sorted."""
         ...
 
-    def strangers(self, prefix: str) -> list[str]:
+    def foreign_files(self, prefix: str) -> list[str]:
         """What is at or below ``prefix`` and `checkout` refuses, sorted. Deleting it by its path mends that."""
         ...
 

@@ -154,10 +154,10 @@ class WorkingState(StagedChanges):
         """The deletions that make room for ``edits`` where these paths would be files and folders: of a file of that
         name, or of what is below it."""
         brought = {path for path, content in edits.items() if content is not None}
-        there = [path for path in (*self.snapshot.paths(""), *self.snapshot.strangers("")) if is_fit(path)]
+        there = [path for path in (*self.snapshot.paths(""), *self.snapshot.foreign_files("")) if is_fit(path)]
         return {path: None for path in there if path not in brought and (path in clashes or _folders(path) & brought)}
 
-    def teach(self, lesson: ModelUpdate) -> None:
+    def install_model(self, lesson: ModelUpdate) -> None:
         """Put in place what was learned; the index has to be made anew after it."""
         self._lesson = lesson.files()
         self._files |= {path: data or None for path, data in self._lesson.items()}
@@ -249,7 +249,9 @@ class WorkingState(StagedChanges):
             return "missing"
         if maker := other_maker(self.manifest):
             return f"made by {maker}"
-        wrong = self.snapshot.strangers(manifests.INDEX) or manifests.damaged_files(self.manifest, self._index_folder())
+        wrong = self.snapshot.foreign_files(manifests.INDEX) or manifests.damaged_files(
+            self.manifest, self._index_folder()
+        )
         return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
 
     def _rebuild(self, fault: str) -> Index:
@@ -286,7 +288,7 @@ class WorkingState(StagedChanges):
 
     def _paths_in(self, folder: str) -> list[str]:
         """All that the store has in this folder and that can be deleted."""
-        return [path for path in (*self.snapshot.paths(folder), *self.snapshot.strangers(folder)) if is_fit(path)]
+        return [path for path in (*self.snapshot.paths(folder), *self.snapshot.foreign_files(folder)) if is_fit(path)]
 
 
 def _folders(path: str) -> set[str]:

@@ -29,7 +29,7 @@ def _is_due(thread: Thread, look: RunState) -> bool:
     event, said = look.event, look.said.get(thread.id)
     is_its_own = event.number == thread.id
     is_fresh = thread.created_at > look.now - look.within
-    if look.asks_for(thread) or thread.id in redo(look.wished):
+    if look.asks_for(thread) or thread.id in redo(look.requested):
         return True
     if said is None:
         return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, look)))

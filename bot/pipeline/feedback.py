@@ -25,7 +25,7 @@ MAX_READS = 30
 class AnswerReader(Protocol):
     """What is needed of memory."""
 
-    def every_said(self) -> Iterable[AnswerRecord]: ...
+    def every_answer(self) -> Iterable[AnswerRecord]: ...
 
 
 class ReactionReader(Protocol):
@@ -44,7 +44,7 @@ def collect(memory: AnswerReader, forge: ReactionReader, now: datetime) -> tuple
     """
     found: list[AnswerRecord] = []
     try:
-        for said in _newest(memory.every_said(), now):
+        for said in _newest(memory.every_answer(), now):
             found += _changed(said, forge)
     except ForgeError:
         pass

@@ -36,9 +36,9 @@ def fetch_changes(event: Event, bot: RunContext) -> RunState:
         bot.note("Much changed since the last run: it was read as history.")
         listed, late = [], _read_history(bot, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
-    memory.bring(ids)
+    memory.prefetch(ids)
     held, said = dict(memory.records(ids)), dict(memory.said(ids))
-    known = replace(_known(held, said, memory.wishes(ids)), touched=_touched(event))
+    known = replace(_known(held, said, memory.requests(ids)), touched=_touched(event))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     news = catch_up(bot.forge, bot.own, known, found, since)
     if news.complete:  # pull requests move the cursor too, as they are in the list that it asks for
@@ -47,10 +47,10 @@ def fetch_changes(event: Event, bot: RunContext) -> RunState:
         news = _with_hint(news, event, held, {issue["number"] for issue in listed}, bot)
     news = _with_unread(news, held, bot)
     if news.limited:
-        bot.meet(news.limited)
+        bot.report_fault(news.limited)
         bot.note("Not all that changed could be read.")
     elif news.fault:
-        bot.meet(news.fault)
+        bot.report_fault(news.fault)
     settled = settle(said, news.own, bot.now - bot.within)
     look = RunState(
         event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within
@@ -92,9 +92,9 @@ def _read_history(bot: RunContext, since: datetime | None) -> tuple[ThreadId, ..
         bot.memory, bot.history, pace, since, partial(unread_requests, bot=bot), reading if is_next else None
     )
     if read.stopped:
-        bot.forge.heed(read.stopped)
+        bot.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, RateLimited) and not read.stopped.is_secondary:  # of GraphQL's points, not of requests
-        bot.meet(read.stopped)
+        bot.report_fault(read.stopped)
     elif read.stopped and not isinstance(read.stopped, Unreachable):
         raise read.stopped
     if not read.complete:

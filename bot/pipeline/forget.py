@@ -85,7 +85,7 @@ def forget_on_request(
 
 def _unfinished(bot: RunContext) -> list[Request]:
     """What earlier runs began, and nobody is at work with now."""
-    begun = (wish for wish in bot.memory.recent_wishes(bot.now - WAITING) if wish.name == FORGET)
+    begun = (wish for wish in bot.memory.recent_requests(bot.now - WAITING) if wish.name == FORGET)
     return [wish for wish in begun if wish.state == "pending" and not is_at_it(wish.trying_since, bot.now)]
 
 
@@ -118,10 +118,10 @@ def _carry_out(wish: Request, bot: RunContext) -> list[CommentResult]:
     erased = replace(_clear(wish, said, bot), refused=refused)
     _tell(wish, erased, bot)
     if refused:
-        bot.meet(_history_kept(wish, refused, bot))
+        bot.report_fault(_history_kept(wish, refused, bot))
     told = [] if erased.waits or not wish.by or (is_again and _is_told(wish, bot)) else _replied(wish, erased, bot)
     if not (erased.waits or any(one.error for one in told)):
-        bot.memory.stage(Changes(wishes=(replace(wish, state="done", trying_since=None),)))
+        bot.memory.stage(Changes(requests=(replace(wish, state="done", trying_since=None),)))
     bot.memory.commit(f"Forget {wish.id}: what showed it")
     return told
 
@@ -131,7 +131,7 @@ def _forget_text(wish: Request, bot: RunContext) -> RemoteRefused | None:
     memory = bot.memory
     held = memory.records([wish.id]).get(wish.id)
     at = max(bot.now, held.revised_at) if held else bot.now
-    memory.stage(Changes(records=(Tombstone(wish.id, at, FORGOTTEN),), wishes=(wish,)))
+    memory.stage(Changes(records=(Tombstone(wish.id, at, FORGOTTEN),), requests=(wish,)))
     try:
         memory.commit(f"Forget {wish.id}", squash=True)
     except RemoteRefused as error:
@@ -190,9 +190,9 @@ def _shown_in(key: ThreadId, bot: RunContext) -> tuple[CommentKey, ...]:
 def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: RunContext) -> list[ThreadId]:
     """The threads on which comments may show it that were written before memory kept what they show."""
     memory, near = bot.memory, set(pointing)
-    stands = (said for said in memory.every_said() if said.comment_id or said.state == "pending")
+    stands = (said for said in memory.every_answer() if said.comment_id or said.state == "pending")
     may_show = [(said.id, 0) for said in stands if said.id in near or _matches(said, key)]
-    replied = (wish for wish in memory.every_wish() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
+    replied = (wish for wish in memory.every_request() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
     may_show += [(wish.id, wish.comment_id) for wish in replied]
     linked = memory.thread_comments(thread for thread, _ in may_show).values()
     known = {one.comment_key for each in linked for one in each.comments}
@@ -206,7 +206,7 @@ def _matches(said: AnswerRecord, key: ThreadId) -> bool:
 def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunContext) -> bool:
     """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
     promises: list[AnswerRecord | Request] = [*bot.memory.said(where).values(), *([before] if before else [])]
-    promises += [wish for wishes in bot.memory.wishes(where).values() for wish in wishes if wish.name != FORGET]
+    promises += [wish for wishes in bot.memory.requests(where).values() for wish in wishes if wish.name != FORGET]
     begun = [one.trying_since for one in promises if one.state == "pending"]
     begun += [one.trying_since for linked in bot.memory.thread_comments(where).values() for one in linked.comments]
     return any(is_at_it(moment, bot.now) for moment in begun)

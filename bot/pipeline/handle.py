@@ -42,15 +42,15 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     if forgotten:  # comments of ours were deleted
         look = replace(look, said=bot.memory.said(look.said))
     replies = prepare_replies(requests, bot)
-    look = replace(look, wished=wishes_of(replies, bot))
-    bot.memory.stage(Changes(wishes=_wishes(look.wished, refresh=False)))
+    look = replace(look, requested=wishes_of(replies, bot))
+    bot.memory.stage(Changes(requests=_wishes(look.requested, refresh=False)))
     bot.watch("plan")
     plans = plan_comments(_due(look, bot), look, bot)
     replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
     look_for_releases(event, bot)
     again = plan_renewals(plans, look, bot)
     plans += again.plans
-    bot.memory.stage(Changes(wishes=_wishes(wishes_of(replies, bot), refresh=True), renewed=tuple(again.settled)))
+    bot.memory.stage(Changes(requests=_wishes(wishes_of(replies, bot), refresh=True), renewed=tuple(again.settled)))
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promise_renewals(again, bot))))
     bot.watch("push")
@@ -70,7 +70,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
 
 def _remember(look: RunState, bot: RunContext) -> None:
     """Stage the news; in a run that nobody waits for, what readers think of our comments too. Then learn, if due."""
-    memory, event, news = bot.memory, look.event, look.news
+    memory, event, news = bot.memory, look.event, look.updates
     memory.stage(Changes(records=news.records, said=tuple(look.settled.values()), cursor=news.cursor))
     if event.name in CALM:
         memory.stage(Changes(said=collect(memory, bot.forge, bot.now)))
@@ -109,8 +109,8 @@ def _still_ours(plans: Iterable[CommentPlan], bot: RunContext) -> list[CommentPl
 
 def _due(look: RunState, bot: RunContext) -> list[Thread]:
     """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
-    news = (record.id for record in look.news.records if bot.settings.pulls or not _is_pull(record))
-    keys = [*news, *look.late, *bot.memory.pending, *redo(look.wished)]
+    news = (record.id for record in look.updates.records if bot.settings.pulls or not _is_pull(record))
+    keys = [*news, *look.late, *bot.memory.pending, *redo(look.requested)]
     keys += [look.event.number] if look.event.number else []
     current = bot.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), look)

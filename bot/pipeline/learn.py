@@ -53,8 +53,8 @@ def learn(
     proof: the newest issues as they would have been answered.
     """
 
-    lesson, backtest = learner(memory, settings, renderer, place, seconds).lesson(tick)
-    memory.teach(replace(lesson, threads=memory.size))  # pages count in what it has grown by
+    lesson, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
+    memory.install_model(replace(lesson, threads=memory.size))  # pages count in what it has grown by
     memory.rebuild_index()
     return backtest
 
@@ -83,7 +83,7 @@ def learner(
 
     read_again = (record for record in memory.every_record() if isinstance(record, Thread))
     threads = deque((thread for thread in read_again if thread.kind is not Kind.PAGE), maxlen=MOST_THREADS)
-    feedback = feedback_of(memory.every_said(), memory.every_wish())
+    feedback = feedback_of(memory.every_answer(), memory.every_request())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = Watch(memory.ranking, settings, place, rendered, trains)
     return read_history(threads, watch, seconds, memory.embedder, feedback)

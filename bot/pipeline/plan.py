@@ -29,7 +29,7 @@ MAX_ANSWERS = 5
 
 def plan_comments(threads: list[Thread], look: RunState, bot: RunContext) -> list[CommentPlan]:
     """What is to be said on each of the threads, within what one run and 24 hours may say. Replies come first."""
-    new = sum(wish.name == "refresh" and wish.trying_since is not None for wish in look.wished)
+    new = sum(wish.name == "refresh" and wish.trying_since is not None for wish in look.requested)
     plans: list[CommentPlan] = []
     for thread in threads:
         full = sum(not p.passed for p in plans) >= MAX_ANSWERS
@@ -45,7 +45,7 @@ def plan(thread: Thread, look: RunState, bot: RunContext, waits: str = "") -> Co
     """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
     said = before = look.said.get(thread.id) or bot.memory.said([thread.id]).get(thread.id)
     reason = _reason_to_pass(thread, said, look, bot)
-    if said and not reason and thread.id in refreshed(look.wished):
+    if said and not reason and thread.id in refreshed(look.requested):
         # that a person deleted the comment does not count any more, and what is promised is a new answer
         before = replace(said, state="removed", comment_id=None)
     base = replace(_base(thread, bot), answer=Silent(reason), before=before)
@@ -76,10 +76,10 @@ def _reason_to_pass(thread: Thread, before: AnswerRecord | None, look: RunState,
     the comment that stands there is changed, and ``refresh`` and ``on`` may write one."""
     if look.asks_for(thread):
         return ""
-    wished = thread.id in refreshed(look.wished)
+    wished = thread.id in refreshed(look.requested)
     if before and before.comment_id and not wished:
-        unfinished = bot.memory.wishes([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
-        wished = thread.id in redo((*look.wished, *unfinished))
+        unfinished = bot.memory.requests([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
+        wished = thread.id in redo((*look.requested, *unfinished))
     return reason_to_pass(replace(thread, state="open", locked=False) if wished else thread, bot.settings)
 
 
@@ -125,7 +125,7 @@ def _worked_out(base: CommentPlan, bot: RunContext, kept: frozenset[ThreadId] = 
     thread, memory = base.thread, bot.memory
     is_false = base.stood is not None and shown.has_false_quotes(base.stood, memory.records(base.stood.shows))
     base = replace(base, is_false=is_false)
-    if is_off(memory.wishes([thread.id]).get(thread.id, ())):
+    if is_off(memory.requests([thread.id]).get(thread.id, ())):
         return replace(base, answer=Silent(SWITCHED_OFF))
     if not base.renews:
         fetch_missing(_pointed_at(thread, bot), bot, f"mentioned in issue {thread.id}")
@@ -170,10 +170,10 @@ def _with_own(p: CommentPlan, look: RunState, bot: RunContext) -> CommentPlan:
 def _standing(p: CommentPlan, text: str, look: RunState, bot: RunContext) -> tuple[OwnComment | None, bool]:
     """Our comment on the thread, and whether a person deleted it. It is looked for only before something is written."""
     key, before = p.thread.id, p.before
-    own = look.news.own.get(key)
+    own = look.updates.own.get(key)
     if own or not isinstance(key, int):
         return own, False
-    if key in refreshed(look.wished):
+    if key in refreshed(look.requested):
         return look_for(key, bot.forge, bot.own), False
     if before and before.state == "removed":
         return None, True
@@ -181,7 +181,7 @@ def _standing(p: CommentPlan, text: str, look: RunState, bot: RunContext) -> tup
         return None, False
     if before and before.text_hash and (before.state == "pending" or not before.comment_id):  # it was never seen
         return look_back(key, before.at, bot.forge, bot.own)
-    if key in look.news.own:
+    if key in look.updates.own:
         return None, False
     own = look_for(key, bot.forge, bot.own)
     return own, own is None and before is not None and before.comment_id is not None

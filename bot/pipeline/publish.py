@@ -54,7 +54,7 @@ def publish_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> list[Comment
     refused = [plan for plan, spoken in zip(mine, told, strict=True) if spoken.is_refused]
     if refused:
         gone = tuple(StandingComment(plan.request.thread.id, bot.now, plan.request.key) for plan in refused)
-        bot.memory.stage(Changes(wishes=tuple(closed(wish) for wish in promise_replies(refused, bot)), standing=gone))
+        bot.memory.stage(Changes(requests=tuple(closed(wish) for wish in promise_replies(refused, bot)), standing=gone))
         bot.memory.commit("Take back replies that could not be written")
     return told
 

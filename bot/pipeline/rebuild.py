@@ -147,7 +147,7 @@ def _read_on(bot: RunContext, reading: HistoryProgress, limit: float | None) -> 
         changed = f"{read.changed:,} would change" if bot.is_dry else f"{read.changed:,} records changed"
         bot.note(f"{len(read.seen):,} threads were read, {changed}.")
     if read.stopped:
-        bot.forge.heed(read.stopped)
+        bot.forge.apply_limit(read.stopped)
     if isinstance(read.stopped, Unreachable) and limit is None:
         raise Unreachable(_outage(bot, read, read.stopped)) from read.stopped
     if read.stopped and not isinstance(read.stopped, (RateLimited, Unreachable)):
@@ -169,7 +169,7 @@ def _break_off(bot: RunContext, stopped: ForgeError | None, why: str, *, found: 
     """Say that it is not at its end, ``why``, and what comes of that. ``found``: something was read. A limit is met as
     what ends the run, and not told twice."""
     if isinstance(stopped, RateLimited):
-        bot.meet(stopped)
+        bot.report_fault(stopped)
     because = "" if isinstance(stopped, RateLimited) else f" ({why})"
     if bot.is_dry:
         outlook = "Nothing is kept; a dry run starts over."
@@ -194,7 +194,7 @@ def _finish(bot: RunContext, started: float) -> Backtest | None:
     memory.stage(Changes(read_whole=whole.began if whole else None))
     memory.commit(f"Rebuild: {memory.size} threads")
     if not bot.is_dry:
-        memory.look_back()
+        memory.recent_answer()
     _tell_end(bot, bot.clock.seconds() - started)
     return backtest
 

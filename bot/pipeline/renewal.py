@@ -49,7 +49,7 @@ def plan_renewals(planned: Iterable[CommentPlan], look: RunState, bot: RunContex
     covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
     comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered][:MAX_RENEWALS]
     if comment_keys:
-        bot.memory.bring(dict.fromkeys(key for key, _ in comment_keys))
+        bot.memory.prefetch(dict.fromkeys(key for key, _ in comment_keys))
     for comment_key in comment_keys:
         _work_out(comment_key, found, look, bot)
     for comment_key in found.owed.keys() & {comment_key for comment_key, plan in covered.items() if plan.is_idle}:
@@ -68,7 +68,7 @@ def _work_out(comment_key: CommentKey, found: Renewals, look: RunState, bot: Run
         if plan is None:
             found.settle(comment_key)
         return
-    wish = next((one for one in bot.memory.wishes([key]).get(key, ()) if one.comment_id == reply), None)
+    wish = next((one for one in bot.memory.requests([key]).get(key, ()) if one.comment_id == reply), None)
     if (stood and is_at_it(stood.trying_since, bot.now)) or (wish and is_being_replied(wish, thread, bot)):
         return
     again = reply_again(thread, wish, stood, bot) if stood and wish and isinstance(thread, Thread) else None

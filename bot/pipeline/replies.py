@@ -94,7 +94,7 @@ class LastHour:
     @classmethod
     def of(cls, requests: Sequence[ParsedRequest], bot: RunContext) -> LastHour:
         again = [request.before for request in requests]
-        recent = [wish for wish in bot.memory.recent_wishes(bot.now - HOUR) if wish not in again]
+        recent = [wish for wish in bot.memory.recent_requests(bot.now - HOUR) if wish not in again]
         return cls(
             Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE),
             Counter(wish.by.casefold() for wish in recent if wish.name in EFFECTIVE),
@@ -164,7 +164,7 @@ def _is_told(wish: Request) -> bool:
 def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], bot: RunContext) -> ReplyPlan:
     """``earlier``: the requests of this run before it."""
     key, name, used = request.thread.id, request.name, hour.used[request.by.casefold()]
-    known = [wish for wish in bot.memory.wishes([key]).get(key, ()) if wish != request.before]
+    known = [wish for wish in bot.memory.requests([key]).get(key, ()) if wish != request.before]
     known += [plan.wish for plan in earlier if plan.request.thread.id == key]
     silent, limit = is_off(known), bot.settings.commands.searches_per_hour
     if name == FORGET:  # an administrator was heard before, unless the API could not be asked then

@@ -68,10 +68,10 @@ def find_requests(look: RunState, bot: RunContext) -> list[ParsedRequest]:
     """
     if bot.settings.mode == "off":
         return []
-    waiting = (w.id for w in bot.memory.recent_wishes(bot.now - bot.within) if w.state == "pending")
+    waiting = (w.id for w in bot.memory.recent_requests(bot.now - bot.within) if w.state == "pending")
     hinted = [look.event.number] if look.event.number else []
-    keys = list(dict.fromkeys([*(record.id for record in look.news.records), *hinted, *waiting]))
-    known, found, settled = bot.memory.wishes(keys), list[ParsedRequest](), list[Request]()
+    keys = list(dict.fromkeys([*(record.id for record in look.updates.records), *hinted, *waiting]))
+    known, found, settled = bot.memory.requests(keys), list[ParsedRequest](), list[Request]()
     for thread in bot.memory.records(keys).values():
         if isinstance(thread, Thread) and _is_answered(thread, bot):
             whole, wishes = _whole(thread, look.event, bot), known.get(thread.id, ())
@@ -79,13 +79,13 @@ def find_requests(look: RunState, bot: RunContext) -> list[ParsedRequest]:
             found += open_requests
             settled += done
     if settled:
-        bot.memory.stage(Changes(wishes=tuple(settled)))
+        bot.memory.stage(Changes(requests=tuple(settled)))
     return sorted(found, key=lambda request: (request.at, request.key))
 
 
 def new_requests(thread: Thread, event: Event, bot: RunContext) -> list[ParsedRequest]:
     """What is asked on a thread and of which memory has nothing; of one without comments, by the event's own."""
-    held = {wish.comment_id for wish in bot.memory.wishes([thread.id]).get(thread.id, ())}
+    held = {wish.comment_id for wish in bot.memory.requests([thread.id]).get(thread.id, ())}
     return [request for request in _requests(_whole(thread, event, bot), bot) if request.key not in held]
 
 
@@ -96,7 +96,7 @@ def unread_requests(records: Iterable[Record], bot: RunContext) -> tuple[Request
         return ()
     threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, bot))
     found = [request.waiting for thread in threads for request in _requests(thread, bot)]
-    known = bot.memory.wishes(dict.fromkeys(wish.id for wish in found)) if found else {}
+    known = bot.memory.requests(dict.fromkeys(wish.id for wish in found)) if found else {}
     held = {wish.comment_id for wishes in known.values() for wish in wishes}
     return tuple(wish for wish in found if wish.comment_id not in held)
 

@@ -46,7 +46,7 @@ class RunContext:
     clock: Clock
     note: Callable[[str], None]
     muted: str = ""
-    meet: Callable[[PrecedentError], None] = lambda _: None
+    report_fault: Callable[[PrecedentError], None] = lambda _: None
     is_dry: bool = False
     watch: Callable[[str], None] = lambda _: None
 
@@ -79,13 +79,13 @@ class RunState:
     """
 
     event: Event
-    news: Updates
+    updates: Updates
     now: datetime
     place: RepositoryAddress
     said: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
     settled: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
     late: tuple[ThreadId, ...] = ()
-    wished: tuple[Request, ...] = ()
+    requested: tuple[Request, ...] = ()
     is_first: bool = False
     within: timedelta = ANSWER_AGE
     limit: str = ""

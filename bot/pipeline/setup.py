@@ -98,7 +98,7 @@ class RunListener(Protocol):
         """Progress, for whoever watches."""
         ...
 
-    def meet(self, error: PrecedentError) -> None:
+    def report_fault(self, error: PrecedentError) -> None:
         """A fault that the run goes on after."""
         ...
 
@@ -106,7 +106,7 @@ class RunListener(Protocol):
         """A fault that somebody has to mend, with its exit code."""
         ...
 
-    def spent(self, used: ApiUsage) -> None:
+    def note_api_usage(self, used: ApiUsage) -> None:
         """What the whole run asked GitHub for, at its end."""
         ...
 
@@ -193,19 +193,19 @@ def build_run_context(
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,
-            clock=Clock(time.monotonic, ear.show, forge.sit_out),
+            clock=Clock(time.monotonic, ear.show, forge.pause_requests),
             note=ear.note,
             muted=chosen.muted,
-            meet=ear.meet,
+            report_fault=ear.report_fault,
             is_dry=chosen.is_dry,
         )
     finally:
         memory.close()
         for trouble in forge.troubles:
-            ear.meet(trouble)
+            ear.report_fault(trouble)
         for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
             ear.note(line)
-        ear.spent(ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1))
+        ear.note_api_usage(ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1))
 
 
 def _renderer(site: RepositorySite, chosen: RepositorySettings) -> Renderer:

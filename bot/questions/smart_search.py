@@ -85,7 +85,7 @@ class _Pool:
             self.found[card.id] = _Candidate(card)
         return self.found[card.id]
 
-    def bring(self, ids: Iterable[CardId]) -> list[_Candidate]:
+    def prefetch(self, ids: Iterable[CardId]) -> list[_Candidate]:
         """The candidates of these threads, as far as they are known."""
         known = self.cards.cards(ids)
         return [one for card in known.values() if (one := self.at(card)) is not None]
@@ -185,11 +185,11 @@ def _by_checkout(signs: WorktreeQuery, pool: _Pool) -> None:
                 candidate.has_evidence = True
                 candidate.terms = tuple(dict.fromkeys((*one.terms, *candidate.terms)))
     theirs = _files(signs.files, pool.cards)
-    for candidate in pool.bring(theirs):
+    for candidate in pool.prefetch(theirs):
         files = theirs[candidate.card.id]
         candidate.files = tuple(path for path, _ in files)
         candidate.has_evidence |= any(tells for _, tells in files)
-    for candidate in pool.bring((*signs.tickets, *signs.mentioned)):
+    for candidate in pool.prefetch((*signs.tickets, *signs.mentioned)):
         candidate.base, candidate.has_evidence = 1.0, True
 
 

@@ -188,7 +188,7 @@ def few_of_each_unknown_author(moment: datetime, most: int) -> Callable[[IndexEn
     met: Counter[str] = Counter()
 
     def is_let_in(entry: IndexEntry) -> bool:
-        if not entry.is_lone_at(moment):
+        if not entry.is_unvouched_at(moment):
             return True
         account = entry.author.casefold()
         met[account] += 1

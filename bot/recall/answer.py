@@ -44,7 +44,7 @@ def recall(
         library = WithoutWords(library, settings.ignore.people)
     limits = settings.references
     full, listed = find_mentions(thread, place, library, before, (limits.max, limits.chars))
-    wrong = wrong_matches_for(library.wishes([thread.id]).get(thread.id, ()), before)
+    wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()), before)
     full, listed = (tuple(one for one in part if one.id not in wrong) for part in (full, listed))
     skip: list[ThreadId] = [*wrong, *referenced(thread, place)]
     skip += [key for mention in (*full, *listed) for key in (mention.id, *mention.chain)]
@@ -88,7 +88,9 @@ def _alike(
         found = find_similar(thread, library, before, left_out, room, repo)
         shown = [match.id for match in (*found.seen, *found.still_open)]
         told = [*shown, *(match.id for match in found.nearest)]
-        named = {key for key, wishes in library.wishes(told).items() if thread.id in wrong_matches_for(wishes, before)}
+        named = {
+            key for key, wishes in library.requests(told).items() if thread.id in wrong_matches_for(wishes, before)
+        }
         if not named.intersection(shown):
             return replace(found, nearest=tuple(match for match in found.nearest if match.id not in named))
         left_out |= named

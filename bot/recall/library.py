@@ -41,7 +41,7 @@ class Library(Protocol):
 
     def fixes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, FixInfo]: ...
 
-    def wishes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, tuple[Request, ...]]: ...
+    def requests(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, tuple[Request, ...]]: ...
 
 
 class WithoutWords:
@@ -85,8 +85,8 @@ class WithoutWords:
     def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return self._library.fixes(ids)
 
-    def wishes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
-        return self._library.wishes(ids)
+    def requests(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
+        return self._library.requests(ids)
 
     def _hushed(self, record: Record) -> Record:
         if not isinstance(record, Thread):

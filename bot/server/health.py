@@ -116,7 +116,7 @@ def _waiting(ledger: Inbox, options: ServerOptions) -> int:
 def _queue(ledger: Inbox, options: ServerOptions, now: Instant) -> Check:
     try:
         waiting, oldest = _waiting(ledger, options), ledger.oldest_waiting()
-        ledger.pulse(RECEIVER, {})
+        ledger.heartbeat(RECEIVER, {})
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
@@ -132,7 +132,7 @@ def _queue(ledger: Inbox, options: ServerOptions, now: Instant) -> Check:
 
 def _pulses(ledger: Inbox) -> Pulses | None:
     try:
-        return ledger.pulses()
+        return ledger.heartbeats()
     except WorldError:
         return None
 

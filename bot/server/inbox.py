@@ -46,7 +46,7 @@ class Counters:
         self.database = database
         self.now = now
 
-    def tally(self, values: Tallies) -> None:
+    def count_up(self, values: Tallies) -> None:
         with self.database.transaction() as counting:
             self.count(counting, values)
         self.add_up()
@@ -67,7 +67,7 @@ class Counters:
                 _add(adding, _summed(row["counted"] for row in found))
             added = len(found)
 
-    def tallies(self) -> Tallies:
+    def counters(self) -> Tallies:
         # One statement, so that nothing is missed, or counted twice, which is added up meanwhile.
         both = (
             "select name, labels, much, '[]' as counted from tallies union all select '', '[]', 0, counted from tallied"
@@ -78,7 +78,7 @@ class Counters:
         totals.update(_summed(row["counted"] for row in found))
         return totals
 
-    def pulse(self, name: str, note: Note) -> None:
+    def heartbeat(self, name: str, note: Note) -> None:
         with self.database.transaction() as saying:
             saying.change(
                 "insert into pulses (name, said_at, note) values (:name, :now, :note)"
@@ -88,7 +88,7 @@ class Counters:
                 note=written(dict(note)),
             )
 
-    def pulses(self) -> Mapping[str, tuple[Instant, Note]]:
+    def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
         with self.database.transaction() as asking:
             found = asking.rows("select * from pulses where name <> :schema", schema=SCHEMA)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in found}
@@ -194,8 +194,8 @@ class DatabaseInbox(Counters):
             known = inbox_rules.row_after_run(register.lane(work.lane), told, now)
             register.keep(known)
             _close_turn(ending, work, told, now)
-            if told.again_at:
-                _look_again(ending, inbox_rules.follow_up(work, known, now), told.again_at)
+            if told.requeue_after:
+                _look_again(ending, inbox_rules.follow_up(work, known, now), told.requeue_after)
             self._wake(ending, work.lane, work.ticket, now)
             self.count(ending, inbox_rules.tally_run(results, told))
         return inbox_rules.absorbed(work)

@@ -114,7 +114,7 @@ def row_after_run(row: RepositoryRow, told: RunReport, now: Instant) -> Reposito
         row,
         cursor=max(row.cursor, told.cursor),
         pushes=tuple(sorted((*row.pushes, *told.pushes)))[-LAST_PUSHES:],
-        last_turn=now,
+        last_run=now,
         rate_left=told.rate_left if told.rate_left >= 0 else row.rate_left,
         backoff=told.backoff,
     )

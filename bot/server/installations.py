@@ -64,7 +64,7 @@ def apply_installation_events(
 class InstallationEvents:
     """Where we are at home, as of ``now``."""
 
-    ledger: Inbox
+    inbox: Inbox
     tokens: Tokens
     forget: Callable[[RepositoryKey], None]
     now: Instant
@@ -85,11 +85,11 @@ class InstallationEvents:
             case "suspend":
                 if not self._rests(known):
                     return OVER
-                self.ledger.register().installed(installation, account, "suspended")
+                self.inbox.register().installed(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
                 return _dropped(SUSPENDED, sum(self._rest(lane) for lane in known))
             case "deleted":
-                self.ledger.register().installed(installation, account, "gone")
+                self.inbox.register().installed(installation, account, "gone")
                 self.tokens.forget(installation=installation)
                 return _dropped(UNINSTALLED, sum(self.loses(lane, UNINSTALLED) for lane in known))
         return NOTHING
@@ -113,7 +113,7 @@ class InstallationEvents:
             case "deleted":
                 return _dropped(DELETED, self.leaves([lane], DELETED))
             case "transferred":
-                rows = self.ledger.register().lanes()
+                rows = self.inbox.register().lanes()
                 former = [row.lane for row in rows if row.lane.repository == lane.repository and row.lane != lane]
                 dropped = self.leaves(former, MOVED)
                 return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
@@ -121,9 +121,9 @@ class InstallationEvents:
 
     def receives(self, installation: int, account: str) -> None:
         """The App may work there; all it may see there is asked for at the next sweep, as an event can name too few."""
-        self.ledger.register().installed(installation, account, "active")
+        self.inbox.register().installed(installation, account, "active")
         self.tokens.forget(installation=installation)
-        self.ledger.pulse(PLACES, {"day": 0})
+        self.inbox.heartbeat(PLACES, {"day": 0})
 
     def leaves(self, lanes: Iterable[RepositoryKey], why: str) -> int:
         """Let go of those that GitHub gives no token for: an event may come late, and a list lack what is there.
@@ -155,7 +155,7 @@ class InstallationEvents:
     def loses(self, lane: RepositoryKey, why: str) -> int:
         """A repository is none of ours any more; how many of its deliveries were dropped."""
         self.tokens.forget(lane)
-        dropped = self.ledger.register().gone(lane, why)
+        dropped = self.inbox.register().gone(lane, why)
         self.forget(lane)
         return dropped
 
@@ -170,17 +170,17 @@ class InstallationEvents:
             for lane in sorted(set(lanes))
         ]
         groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
-        return sum(sum(self.ledger.put(group)) for group in groups)
+        return sum(sum(self.inbox.put(group)) for group in groups)
 
     def _lanes(self, installation: int) -> list[RepositoryKey]:
         """The repositories that are known of an installation."""
-        return [row.lane for row in self.ledger.register().lanes() if row.lane.installation == installation]
+        return [row.lane for row in self.inbox.register().lanes() if row.lane.installation == installation]
 
     def _rest(self, lane: RepositoryKey) -> int:
         """Drop what waits in a lane that stays known, as a later look finds it all."""
         dropped = 0
-        while found := self.ledger.deliveries(state="waiting", lane=lane, limit=_MOST):
-            count = self.ledger.drop([each.seq for each in found], SUSPENDED)
+        while found := self.inbox.deliveries(state="waiting", lane=lane, limit=_MOST):
+            count = self.inbox.drop([each.seq for each in found], SUSPENDED)
             dropped += count
             if not count:
                 break
@@ -237,7 +237,7 @@ class TokenCache:
             kept, forgotten = self._kept.get(lane), self._forgotten
         if kept is not None and now + SPARE <= kept.expires_at:
             return kept
-        minted = self._api.mint(lane.installation, lane.repository)
+        minted = self._api.create_token(lane.installation, lane.repository)
         ends = min(minted.expires_at, now + LIFE)
         fresh = Grant(lane, minted.token, minted.full_name, private=minted.private, expires_at=ends)
         with self._lock:
@@ -377,7 +377,7 @@ class DatabaseInstallations:
                 lane=row.lane.key,
                 cursor=row.cursor,
                 pushes=database.written(row.pushes),
-                last_turn=row.last_turn,
+                last_run=row.last_run,
                 rate_left=row.rate_left,
                 backoff=row.backoff,
             )
@@ -406,7 +406,7 @@ def repository_row(row: Row) -> RepositoryRow:
         private=bool(row["private"]),
         cursor=row["cursor"],
         pushes=tuple(json.loads(row["pushes"])),
-        last_turn=row["last_turn"],
+        last_run=row["last_turn"],
         rate_left=row["rate_left"],
         backoff=row["backoff"],
     )

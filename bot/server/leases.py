@@ -59,7 +59,7 @@ class WorkerLeases:
             names = [str(row["id"]) for row in found]
             return [name for name in names if self._locks.holds(name) or self._locks.take(name)]
 
-    def bury(self, worker: str) -> None:
+    def mark_dead(self, worker: str) -> None:
         """Our own name: we end, and have begun nothing that did not end."""
         with self._alone:
             with self._database.transaction() as burying:
@@ -76,7 +76,7 @@ class WorkerLeases:
                 )
             self._locks.give(worker)
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         with self._alone:
             return self._locks.holds(LEADER) or self._locks.take(LEADER)
 

@@ -51,7 +51,7 @@ class RunLog:
     def show(self, line: str) -> None:
         """Nobody watches."""
 
-    def meet(self, error: PrecedentError) -> None:
+    def report_fault(self, error: PrecedentError) -> None:
         self.met.append(error)
         self.note(str(error))
 
@@ -59,7 +59,7 @@ class RunLog:
         self.failed.append(line)
         self.note(line)
 
-    def spent(self, used: ApiUsage) -> None:
+    def note_api_usage(self, used: ApiUsage) -> None:
         self.used = used
 
     def watch(self, stage: str) -> None:

@@ -79,7 +79,7 @@ class _Page(Collector):
 
 
 def _families(ledger: Inbox, now: Instant) -> Iterator[Metric]:
-    tallies = ledger.tallies()
+    tallies = ledger.counters()
     yield from (_counter(name, tallies) for name in COUNTERS)
     yield _stages(tallies)
     jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
@@ -90,7 +90,7 @@ def _families(ledger: Inbox, now: Instant) -> Iterator[Metric]:
     yield _gauge(
         "oldest_waiting_seconds", "Age of the oldest delivery that is due", (now - oldest) / 1000 if oldest else 0
     )
-    yield _gauge("workers", "Workers that live", len(alive(ledger.pulses(), now)))
+    yield _gauge("workers", "Workers that live", len(alive(ledger.heartbeats(), now)))
     left = [lane.rate_left for lane in ledger.register().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0]
     if left:
         yield _gauge(

@@ -161,7 +161,7 @@ class RunReport:
     rate_left: int = -1
     cursor: Instant = 0
     notes: tuple[str, ...] = ()
-    again_at: Instant = 0
+    requeue_after: Instant = 0
     backoff: int = 0
 
 
@@ -202,7 +202,7 @@ class RepositoryRow:
     private: bool = True
     cursor: Instant = 0
     pushes: tuple[Instant, ...] = ()
-    last_turn: Instant = 0
+    last_run: Instant = 0
     rate_left: int = -1
     backoff: int = 0
 
@@ -260,7 +260,7 @@ class Dispatch(Protocol):
         """Tickets that this dead worker had begun run again; how many. Idempotent."""
         ...
 
-    def rouse(self) -> int:
+    def wake(self) -> int:
         """Tickets that were begun here, and whose begin or end could not be written down, run again; how many.
 
         They keep their lanes from everybody else meanwhile. To be asked again and again.
@@ -289,11 +289,11 @@ class Guard(Protocol):
         """Workers whose place can be taken; each is taken, so that nobody else gets it."""
         ...
 
-    def bury(self, worker: str) -> None:
+    def mark_dead(self, worker: str) -> None:
         """Forget a dead one and give its place back."""
         ...
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this worker is the one that sweeps."""
         ...
 
@@ -363,19 +363,19 @@ class Inbox(Protocol):
         """A ticket for each lane with something unfinished from before then and none in ``live``; how many."""
         ...
 
-    def tally(self, values: Tallies) -> None:
+    def count_up(self, values: Tallies) -> None:
         """Add to counters; they never shrink."""
         ...
 
-    def tallies(self) -> Tallies:
+    def counters(self) -> Tallies:
         """All counters, of all processes together."""
         ...
 
-    def pulse(self, name: str, note: Note) -> None:
+    def heartbeat(self, name: str, note: Note) -> None:
         """Replace what is known of a worker, the App, the clock, the sweep."""
         ...
 
-    def pulses(self) -> Mapping[str, tuple[Instant, Note]]:
+    def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
         """What was said last under each name, and when."""
         ...
 
@@ -439,7 +439,7 @@ class AppApi(Protocol):
         """Who the App is, what it may do and hears of, and how far GitHub's clock is ahead of ours."""
         ...
 
-    def mint(self, installation: int, repository: int) -> InstallationToken:
+    def create_token(self, installation: int, repository: int) -> InstallationToken:
         """A new token for this repository alone. Raises NotInstalled (404, 422, 403 for a suspended installation)."""
         ...
 

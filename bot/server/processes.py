@@ -176,7 +176,7 @@ class Queue:
     database: Database
     clock: DatabaseClock
     tickets: DbosTickets
-    ledger: DatabaseInbox
+    inbox: DatabaseInbox
 
 
 @contextmanager
@@ -220,10 +220,10 @@ def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptio
     options = _with_password(options)
     stop = _stopped_by_signals()
     with opened(options, "web", hurry=True) as queue:
-        writer = GroupCommitWriter(queue.ledger, guarded, lambda: health.close_checks(queue.ledger, options))
-        rules = WebhookRules(options.app_id, options.secrets, _login(options, queue.ledger))
+        writer = GroupCommitWriter(queue.inbox, guarded, lambda: health.close_checks(queue.inbox, options))
+        rules = WebhookRules(options.app_id, options.secrets, _login(options, queue.inbox))
         leads = Lead(locks(queue.database, _places(options)), TELLS)
-        door = web.WebDoor(rules, writer, queue.ledger, options, queue.clock, leads)
+        door = web.WebDoor(rules, writer, queue.inbox, options, queue.clock, leads)
         with _kept_running(Children(partial(start, options), options.workers), stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
@@ -272,18 +272,18 @@ def _worked(options: ServerOptions, guarded: Guarded, turns: Turns, parent: int)
         _look_around(options, listens=False)
     stop, slots, name = _stopped_by_signals(), RunSemaphore(options.jobs), _own_name()
     with opened(options, name) as queue, _app(options) as app:
-        login = _login(options, queue.ledger)
+        login = _login(options, queue.inbox)
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
         tokens = TokenCache(app)
         turning = turns(
-            WorkerDependencies(options, queue.ledger, queue.tickets, tokens, login, slots, stop, guarded, queue.clock)
+            WorkerDependencies(options, queue.inbox, queue.tickets, tokens, login, slots, stop, guarded, queue.clock)
         )
-        sweep = Resync(app, queue.ledger, queue.tickets, options, tokens, turning.forget)
+        sweep = Resync(app, queue.inbox, queue.tickets, options, tokens, turning.forget)
         held = locks(queue.database, _places(options))
         guard = WorkerLeases(name, queue.database, held, queue.clock)
         dispatch = DbosDispatch(queue.database, name, held, HOLD * options.jobs)
-        post = WorkerSetup(guard, dispatch, queue.ledger, turning.turn, slots, guarded)
+        post = WorkerSetup(guard, dispatch, queue.inbox, turning.turn, slots, guarded)
         rounds = LeaderTasks(lambda: sweep.once(queue.clock()), options.sweep_minutes, guarded)
         try:
             Worker(post, rounds, stop, parent).live()
@@ -297,17 +297,17 @@ def _login(options: ServerOptions, ledger: Inbox) -> str:
 
     While GitHub cannot be asked it is that of the last time, "" when there was none. Raises WorldError.
     """
-    known = ledger.pulses().get(APP, (0, {}))[1]
+    known = ledger.heartbeats().get(APP, (0, {}))[1]
     try:
         with _app(options) as app:
             info = app.about()
     except Unauthorised as error:
-        ledger.pulse(APP, {**known, "fault": str(error)})
+        ledger.heartbeat(APP, {**known, "fault": str(error)})
         raise
     except ForgeError as error:
         log.warning("GitHub was not asked who we are: %s", error)
         return f"{known['slug']}[bot]" if known.get("slug") else ""
-    ledger.pulse(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
+    ledger.heartbeat(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
     return info.login
 
 

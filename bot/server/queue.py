@@ -212,7 +212,7 @@ class DbosDispatch:
             raise WorldError(f"{len(left)} tickets of {worker} could not be taken over yet")
         return recovered
 
-    def rouse(self) -> int:
+    def wake(self) -> int:
         """DBOS tries again when a connection broke, but not when a disk was full or a lock not to be had."""
         assert self._dbos is not None, "it was started"
         now, roused = time.monotonic(), 0

@@ -136,7 +136,7 @@ def run_functions(shop: WorkerDependencies) -> RunFunctions:
     options = shop.options
     where = GitHubSite(options.api_url, options.server_url, shop.own_login, options.instance, options.attempts)
     desk = RunDependencies(
-        ledger=shop.ledger,
+        inbox=shop.inbox,
         tokens=shop.tokens,
         clones=CloneCache(options.data / "clones", options.clones_mb),
         pace=RateLimiter(options.pushes_per_minute, shop.clock),
@@ -153,20 +153,20 @@ def reconcile(ticket: str, lane: RepositoryKey, shop: WorkerDependencies, desk: 
     line = desk.guarded(lambda: _turn(ticket, lane, shop, desk))
     if line:
         log.error("a turn was not begun, or not written down: %s", line, extra={"lane": lane.key})
-        while desk.guarded(lambda: desk.ledger.put_off(ticket, lane, TROUBLE)):
+        while desk.guarded(lambda: desk.inbox.put_off(ticket, lane, TROUBLE)):
             time.sleep(PATIENCE)  # who dies with a ticket in hand has it taken over, who gives it up leaves none
 
 
 def _turn(ticket: str, lane: RepositoryKey, shop: WorkerDependencies, desk: RunDependencies) -> None:
-    pushes = desk.ledger.register().lane(lane).pushes
+    pushes = desk.inbox.register().lane(lane).pushes
     if not desk.pace.ready(pushes, desk.stop):
-        desk.ledger.put_off(ticket, lane, 0.0)
+        desk.inbox.put_off(ticket, lane, 0.0)
         return
     with shop.slots.taken(lane.key):
         if desk.stop.is_set():
-            desk.ledger.put_off(ticket, lane, 0.0)
+            desk.inbox.put_off(ticket, lane, 0.0)
             return
-        work = desk.ledger.begin(ticket, lane, desk.now())
+        work = desk.inbox.begin(ticket, lane, desk.now())
         if work is None:  # somebody did it along the way
             return
         with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
@@ -183,7 +183,7 @@ def run_repository(work: PendingWork, desk: RunDependencies) -> tuple[list[Resul
     if work.lane.repository:
         return RepositoryRun(work, desk).make()
     try:
-        return installations.apply_installation_events(work, desk.ledger, desk.tokens, desk.clones.forget), RunReport()
+        return installations.apply_installation_events(work, desk.inbox, desk.tokens, desk.clones.forget), RunReport()
     except WorldError as error:
         now, most = desk.now(), desk.where.attempts
         chance = random.uniform(0.5, 1.5)
@@ -194,11 +194,11 @@ def _ended(work: PendingWork, results: list[Result], told: RunReport, desk: RunD
     """Write it down, patiently, as it happened."""
     for pause in PAUSES:
         try:
-            return desk.ledger.end(work, results, told)
+            return desk.inbox.end(work, results, told)
         except WorldError as error:
             log.warning("what a turn did could not be written down yet: %s", error, extra={"lane": work.lane.key})
             desk.pace.wait(desk.stop, pause)
-    return desk.ledger.end(work, results, told)
+    return desk.inbox.end(work, results, told)
 
 
 def _log(work: PendingWork, results: list[Result]) -> None:
@@ -245,7 +245,7 @@ class RunDependencies:
     ``write_gap``: seconds between two writes to GitHub.
     """
 
-    ledger: Inbox
+    inbox: Inbox
     tokens: Tokens
     clones: CloneCache
     pace: RateLimiter
@@ -265,7 +265,7 @@ class RepositoryRun:
 
     work: PendingWork
     desk: RunDependencies
-    hearing: RunLog = field(default_factory=RunLog)
+    run_log: RunLog = field(default_factory=RunLog)
     results: dict[int, Result] = field(default_factory=dict)
     failed: dict[int, PrecedentError] = field(default_factory=dict)
     spoken: dict[object, CommentResult] = field(default_factory=dict)
@@ -281,44 +281,44 @@ class RepositoryRun:
         if error:
             self._aftermath(error)
             self._judge((each for each in self.work.deliveries if each.seq not in self.results), error)
-        for each in self.hearing.met:
+        for each in self.run_log.met:
             if isinstance(each, RateLimited):
                 self._aftermath(each)
         self._look_twice()
-        self.hearing.watch("")
-        used = self.hearing.used
+        self.run_log.watch("")
+        used = self.run_log.used
         told = replace(
             self.told,
-            stages=tuple((name, round(seconds, 3)) for name, seconds in self.hearing.seconds.items()),
+            stages=tuple((name, round(seconds, 3)) for name, seconds in self.run_log.seconds.items()),
             pushes=tuple(self.store.pushes) if self.store else (),
             reads=used.reads + used.graphql,
             writes=used.writes,
             rate_left=used.left,
-            notes=tuple(self.hearing.notes),
+            notes=tuple(self.run_log.notes),
         )
         return list(self.results.values()), told
 
     def _go(self) -> None:
         lane, desk = self.work.lane, self.desk
-        self.hearing.watch("token")
-        row = desk.ledger.register().lane(lane)
+        self.run_log.watch("token")
+        row = desk.inbox.register().lane(lane)
         grant = desk.tokens.grant(lane, desk.now())
         self.name = grant.name
-        desk.ledger.register().seen(lane, grant.name, private=grant.private)
+        desk.inbox.register().seen(lane, grant.name, private=grant.private)
         site = self._site(grant)
-        self.hearing.watch("settings")
-        chosen = read_settings(site, CONFIG_PATH, self.hearing)
-        chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.hearing))
-        self.hearing.watch("clone")
+        self.run_log.watch("settings")
+        chosen = read_settings(site, CONFIG_PATH, self.run_log)
+        chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
+        self.run_log.watch("clone")
         with desk.clones.borrowed(lane) as keep:
             self.store = desk.pace.store(branch_store(site, chosen.settings, keep), row.pushes, desk.stop)
             now = datetime.fromtimestamp(desk.now() / 1000, UTC)
-            with build_run_context(site, chosen, self.store, now, self.hearing) as bot:
-                self._work_on(replace(self._resting(bot), watch=self.hearing.watch), site, chosen, row)
+            with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
+                self._work_on(replace(self._resting(bot), watch=self.run_log.watch), site, chosen, row)
 
     def _resting(self, bot: RunContext) -> RunContext:
         """One that reads no history while a limit of that is known not to be over."""
-        until = self.desk.ledger.register().paused_until(self.work.lane.installation, OF_HISTORY)
+        until = self.desk.inbox.register().paused_until(self.work.lane.installation, OF_HISTORY)
         if until <= self.desk.now():
             return bot
         over = datetime.fromtimestamp(until / 1000, UTC)
@@ -365,8 +365,8 @@ class RepositoryRun:
             memory = open_repository_memory(site, chosen, self.store)
             self._handle(group, replace(bot, memory=memory), site)
             for line in memory.notes:
-                self.hearing.note(line)
-        self.hearing.watch("read on")
+                self.run_log.note(line)
+        self.run_log.watch("read on")
         self.told = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
         if before := memory.reading:
             go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
@@ -381,11 +381,11 @@ class RepositoryRun:
 
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
         """One event. What went wrong about it alone is judged here, all else ends the turn."""
-        heard, told = len(self.hearing.met), list[CommentResult]()
+        heard, told = len(self.run_log.met), list[CommentResult]()
         error = self._caught(lambda: told.extend(handle_event(group.event, bot)))
         for spoken in told:
             if spoken.renews:
-                self.hearing.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
+                self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
         told = [spoken for spoken in told if not spoken.renews]
         for spoken in told:
             known = self.spoken.get(spoken.id)
@@ -397,7 +397,7 @@ class RepositoryRun:
         if own and own.error and not own.is_refused:
             error = own.error
         elif (not own or own.is_owed) and not error:
-            error = next(iter(self.hearing.met[heard:]), None)
+            error = next(iter(self.run_log.met[heard:]), None)
         if error:
             self._aftermath(error)
             self._judge(group.deliveries, error)
@@ -407,7 +407,7 @@ class RepositoryRun:
             self._settle(group, standing(bot.memory, group.number, site), self._why(bot))
 
     def _why(self, bot: RunContext) -> str:
-        return self.hearing.failed[0] if bot.muted and self.hearing.failed else NOTHING
+        return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING
 
     def _settle(self, group: DeliveryGroup, own: CommentResult | None, otherwise: str) -> None:
         """Write down what was said, of the last delivery that led to it.
@@ -440,13 +440,13 @@ class RepositoryRun:
     def _aftermath(self, error: PrecedentError) -> None:
         """What an error means for others than the delivery that met it."""
         lane, desk = self.work.lane, self.desk
-        self.hearing.note(str(error))
+        self.run_log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
-            InstallationEvents(desk.ledger, desk.tokens, desk.clones.forget, desk.now()).loses(lane, str(error))
+            InstallationEvents(desk.inbox, desk.tokens, desk.clones.forget, desk.now()).loses(lane, str(error))
         elif isinstance(error, (Unauthorised, AuthFailed)):
             desk.tokens.forget(lane)
         elif isinstance(error, RateLimited) and error is not self.known_limit:
-            desk.ledger.register().pause(lane.installation, error.resource, limit_over(error, desk.now()))
+            desk.inbox.register().pause(lane.installation, error.resource, limit_over(error, desk.now()))
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
             desk.clones.forget(lane)
 
@@ -459,19 +459,19 @@ class RepositoryRun:
         now = self.desk.now()
         if any(each.state == "waiting" for each in self.results.values()):
             return RunReport(cursor=cursor)
-        limits = [each for each in self.hearing.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
+        limits = [each for each in self.run_log.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
         if limits:
-            return RunReport(cursor=cursor, again_at=max(limit_over(each, now) for each in limits))
+            return RunReport(cursor=cursor, requeue_after=max(limit_over(each, now) for each in limits))
         is_reading = memory.reading is not None and not bot.forge.troubles
         if is_reading and reads_on:
-            return RunReport(cursor=cursor, again_at=now)
+            return RunReport(cursor=cursor, requeue_after=now)
         owed = self._owed(memory, bot)
         if not (is_reading or owed):
             return RunReport(cursor=cursor)
         is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
         backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
         soonest = min((free for free in owed if free > now), default=now + backoff)
-        return RunReport(cursor=cursor, again_at=min(soonest, now + backoff), backoff=backoff)
+        return RunReport(cursor=cursor, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
     def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
         """For each promise that is left and that this turn did not keep: since when it may be looked at."""
@@ -479,7 +479,7 @@ class RepositoryRun:
         kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
         promised = memory.said([key for key in memory.pending if key not in kept]).values()
         left = [said.trying_since for said in promised if said.at > oldest]
-        wishes = (wish for wish in memory.recent_wishes(oldest) if wish.state == "pending" and wish.id not in kept)
+        wishes = (wish for wish in memory.recent_requests(oldest) if wish.state == "pending" and wish.id not in kept)
         left += [wish.trying_since for wish in wishes]
         left += [None for _ in memory.owed[:1] if bot.settings.mode == "comment"]
         return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]

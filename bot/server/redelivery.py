@@ -125,7 +125,7 @@ class Redelivery:
         return frozenset(name.removeprefix(prefix) for name in self._ledger.known([prefix + guid for guid in guids]))
 
     def _recall(self) -> _Memory:
-        _, note = self._ledger.pulses().get(PULSE, (0, {}))
+        _, note = self._ledger.heartbeats().get(PULSE, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
             owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
@@ -137,7 +137,7 @@ class Redelivery:
         """The newest of what is owed, as far as there is room for it."""
         kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
         owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
-        self._ledger.pulse(PULSE, {"until": memory.until, "owed": owed})
+        self._ledger.heartbeat(PULSE, {"until": memory.until, "owed": owed})
 
 
 def _latest(attempts: Iterable[DeliveryInfo]) -> list[DeliveryInfo]:

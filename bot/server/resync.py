@@ -63,7 +63,7 @@ class DriftCheck:
                 last = row.lane.key
         finally:
             if last:
-                self._ledger.pulse(PULSE, {"lane": last})
+                self._ledger.heartbeat(PULSE, {"lane": last})
         return caught_up
 
     def remind(self, now: Instant) -> int:
@@ -88,7 +88,7 @@ class DriftCheck:
 
     def _next(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """Round and round, from after the last one that was looked at."""
-        _, note = self._ledger.pulses().get(PULSE, (0, {}))
+        _, note = self._ledger.heartbeats().get(PULSE, (0, {}))
         try:
             last = RepositoryKey.of(str(note.get("lane", "")))
         except ValueError:
@@ -219,10 +219,10 @@ class Resync:
         try:
             about = self._api.about()
         except Unauthorised as error:
-            known = self._ledger.pulses().get(APP, (0, {}))[1]
-            self._ledger.pulse(APP, {**known, "fault": str(error)})
+            known = self._ledger.heartbeats().get(APP, (0, {}))[1]
+            self._ledger.heartbeat(APP, {**known, "fault": str(error)})
             raise
-        self._ledger.pulse(APP, {"slug": about.slug, "ahead": round(about.ahead), "fault": ""})
+        self._ledger.heartbeat(APP, {"slug": about.slug, "ahead": round(about.ahead), "fault": ""})
         return 1
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
@@ -237,7 +237,7 @@ class Resync:
     def _visit(self, now: Instant) -> int:
         """Once a day, or when something changed: all installations; how many repositories there are new to us."""
         today, register = now // DAY, self._ledger.register()
-        before = self._ledger.pulses().get(PLACES)
+        before = self._ledger.heartbeats().get(PLACES)
         if before and before[1].get("day") == today:
             return 0
         known = {row.lane for row in register.lanes()}
@@ -250,8 +250,8 @@ class Resync:
                 register.seen(RepositoryKey(place.id, number), name, private=private)
         self._leave(known - listed, now)
         found = self._house(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
-        if self._ledger.pulses().get(PLACES) == before:  # else something changed meanwhile, and is looked at next
-            self._ledger.pulse(PLACES, {"day": today})
+        if self._ledger.heartbeats().get(PLACES) == before:  # else something changed meanwhile, and is looked at next
+            self._ledger.heartbeat(PLACES, {"day": today})
         return found
 
     def _seen(self, installation: int) -> list[tuple[int, str, bool]]:

@@ -58,7 +58,7 @@ def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: De
     wanted = wanted or DeliveryFilter()
     rows = ledger.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
     counts, oldest = ledger.counts(), ledger.oldest_waiting()
-    lanes = sorted(ledger.register().lanes(), key=lambda row: (-row.last_turn, row.name))
+    lanes = sorted(ledger.register().lanes(), key=lambda row: (-row.last_run, row.name))
     names = {row.lane: row.name for row in lanes}
     values: Values = {
         "state": _state(checks, counts),
@@ -66,7 +66,7 @@ def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: De
         "lead": _lead(lanes, counts),
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
-        "said": _said(ledger.tallies()),
+        "said": _said(ledger.counters()),
         "filters": _filters(wanted, counts),
         "filtered": _shown(wanted, lanes),
         "entries": [_entry(row, now, names.get(row.lane, "")) for row in rows[:PAGE]],
@@ -236,7 +236,7 @@ def _repository(row: RepositoryRow, now: Instant) -> Values:
         "name": row.name or row.lane.key,
         "private": row.private,
         "link": _link(DeliveryFilter(lane=row.lane)),
-        "worked": moment(row.last_turn, now) if row.last_turn else None,
+        "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",
         "left": f"{row.rate_left:,}" if row.rate_left >= 0 else "not known",

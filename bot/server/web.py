@@ -176,10 +176,10 @@ class WebDoor:
 
     rules: WebhookRules
     writer: GroupCommitWriter
-    ledger: Inbox
+    inbox: Inbox
     options: ServerOptions
     clock: Callable[[], Instant]
-    leads: Callable[[], bool] = lambda: True
+    is_leader: Callable[[], bool] = lambda: True
     answered: metrics.Answered = field(default_factory=metrics.Answered)
 
 
@@ -258,7 +258,7 @@ class StatusRoutes:
     def __init__(self, door: WebDoor) -> None:
         self._door = door
         self._brake = PasswordLimiter()
-        self._glance = CachedChecks(lambda now: readiness_checks(door.ledger, door.options, now), door.clock)
+        self._glance = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
         """Whether deliveries can be stored, and so may be sent here. Whatever else is wrong, they wait."""
@@ -274,21 +274,21 @@ class StatusRoutes:
         if refusal := self._refusal(request):
             return refusal
         door = self._door
-        page = metrics.text(door.ledger, door.answered, door.clock(), for_all=door.leads())
+        page = metrics.text(door.inbox, door.answered, door.clock(), for_all=door.is_leader())
         return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
 
     def status(self, request: Request) -> Response:
         """The page of everything."""
         if refusal := self._refusal(request):
             return refusal
-        page = status_page(self._door.ledger, self._glance.now(), self._door.clock(), _wanted(request.query_params))
+        page = status_page(self._door.inbox, self._glance.now(), self._door.clock(), _wanted(request.query_params))
         return _page(page)
 
     def delivery(self, request: Request) -> Response:
         """The page of one delivery."""
         if refusal := self._refusal(request):
             return refusal
-        ledger = self._door.ledger
+        ledger = self._door.inbox
         found = ledger.delivery(_number(request.path_params["seq"]))
         name = ledger.register().lane(found[0].lane).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)

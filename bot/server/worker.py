@@ -22,7 +22,7 @@ class WorkerDependencies:
     """What turns are made with. ``stop`` is set when the process ends; ``slots`` is how many may work at once."""
 
     options: ServerOptions
-    ledger: Inbox
+    inbox: Inbox
     tickets: Tickets
     tokens: Tokens
     own_login: str
@@ -116,7 +116,7 @@ class WorkerSetup:
 
     guard: Guard
     dispatch: Dispatch
-    ledger: Inbox
+    inbox: Inbox
     run: Callable[[str, RepositoryKey], None]
     slots: RunSemaphore
     guarded: Guarded
@@ -166,7 +166,7 @@ class Worker:
             self._look()
         ended = self.post.dispatch.stop(self.drain)
         if ended:  # there is nothing to take over
-            self.post.guarded(lambda: self.post.guard.bury(self.post.guard.name))
+            self.post.guarded(lambda: self.post.guard.mark_dead(self.post.guard.name))
         log.info("drained" if ended else "some turns did not end in time: they are begun anew", extra=self._told())
         return ended
 
@@ -191,12 +191,12 @@ class Worker:
         """What dead workers had begun goes on; a place that was not given back stays taken and is tried again."""
         for name in self.post.guard.dead():
             count = self.post.dispatch.recover(name)
-            self.post.guard.bury(name)
+            self.post.guard.mark_dead(name)
             level = logging.WARNING if count else logging.INFO
             log.log(level, "took over from a worker that ended", extra=self._told() | {"ended": name, "tickets": count})
 
     def _sweep(self) -> None:
-        if self.post.guard.leads():
+        if self.post.guard.is_leader():
             self.rounds.go(time.monotonic())
 
     def _pulse_and_rouse(self) -> None:
@@ -206,8 +206,8 @@ class Worker:
             return
         self._pulse_at = now + PULSE
         note = {"pid": os.getpid(), "began": self.began, "busy": self.post.slots.busy}
-        self.post.ledger.pulse(f"{WORKER}{self.post.guard.name}", note)
-        if count := self.post.dispatch.rouse():
+        self.post.inbox.heartbeat(f"{WORKER}{self.post.guard.name}", note)
+        if count := self.post.dispatch.wake():
             log.warning("tickets whose end was not written down run again", extra=self._told() | {"tickets": count})
 
     def _told(self) -> dict[str, object]:

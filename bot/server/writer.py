@@ -163,7 +163,7 @@ class GroupCommitWriter:
             counted, self._counted = self._counted, {}
         try:
             if counted:
-                self._ledger.tally(counted)
+                self._ledger.count_up(counted)
         except WorldError:
             for (name, labels), much in counted.items():
                 self.count(name, labels, much)

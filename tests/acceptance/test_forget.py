@@ -250,7 +250,7 @@ def test_a_run_that_ended_on_the_way_is_finished_by_the_next(stage: Stage, at: s
     assert where(stage) == []
     (reply,) = stage.comments(LEAKY)
     assert "This issue is forgotten" in reply
-    assert [wish.state for wish in stage.memory().wishes([LEAKY])[LEAKY]] == ["done"]
+    assert [wish.state for wish in stage.memory().requests([LEAKY])[LEAKY]] == ["done"]
 
 
 def test_of_two_runs_with_one_command_one_replies(stage: Stage) -> None:

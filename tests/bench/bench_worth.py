@@ -140,7 +140,7 @@ def imported(name: str, pairs: Sequence[Pair], kind: Kind) -> list[tuple[bool, b
         memory.commit("Import")
         if kind.trains:
             words = train_embeddings([(terms(one.title), body_terms(one.body)) for one in records])
-            memory.teach(ModelUpdate(encode_words(words) if words else b"", shipped(), len(records)))
+            memory.install_model(ModelUpdate(encode_words(words) if words else b"", shipped(), len(records)))
         if kind.trains or kind.embedder:
             memory.rebuild_index()
             memory.commit("Index")

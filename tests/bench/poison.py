@@ -152,7 +152,7 @@ def _document(thread: Thread) -> IndexDocument:
 
 def _open_to_all(document: IndexDocument) -> IndexDocument:
     """The document as if its author were known: whatever the thread says counts from its beginning on."""
-    return replace(document, entry=replace(document.entry, alone_until=None))
+    return replace(document, entry=replace(document.entry, unvouched_until=None))
 
 
 def _answer(one: Asked, library: PastLibrary) -> Answer:

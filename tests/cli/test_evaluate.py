@@ -268,7 +268,7 @@ def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, 
     memory = opened(store)
     words = train_embeddings([(terms(thread.title), body_terms(thread.body)) for thread in THREADS])
     assert words is not None
-    memory.teach(ModelUpdate(encode_words(words), shipped(), SIZE))
+    memory.install_model(ModelUpdate(encode_words(words), shipped(), SIZE))
     memory.rebuild_index()
     assert memory.commit("Learned")
     kept = (store / WORDS).read_bytes()

@@ -176,7 +176,7 @@ def test_the_parameters_of_the_tools_are_told_as_they_are() -> None:
 def families() -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Each metric of a day: its kind, its labels and its help, by the name that the page of metrics has."""
     ledger = a_day()
-    ledger.tally({(metrics.DELIVERIES, ("issues", "stored")): 1})
+    ledger.count_up({(metrics.DELIVERIES, ("issues", "stored")): 1})
     found = {}
     for each in text_string_to_metric_families(metrics.text(ledger, Answered(), TODAY).decode()):
         name = f"{each.name}_total" if each.type == "counter" else each.name

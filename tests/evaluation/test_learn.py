@@ -186,7 +186,7 @@ def test_without_time_nothing_is_replayed_and_it_says_so() -> None:
 @pytest.mark.slow
 def test_a_lesson_has_words_a_ranking_with_its_provenance_and_a_proof() -> None:
     rounds: list[int] = []
-    lesson, backtest = learner(70, trains=True).lesson(rounds.append)
+    lesson, backtest = learner(70, trains=True).model_update(rounds.append)
     assert lesson.threads == 70
     assert lesson.words
     words = read_words(lesson.words)
@@ -205,20 +205,20 @@ def test_a_lesson_has_words_a_ranking_with_its_provenance_and_a_proof() -> None:
 
 
 def test_a_small_history_teaches_no_words_and_keeps_what_is_shipped() -> None:
-    lesson, backtest = learner(20).lesson()
+    lesson, backtest = learner(20).model_update()
     assert lesson.words == b""
     assert replace(lesson.ranking, provenance={}) == replace(shipped(), provenance={})
     assert len(backtest.replayed) == 20
 
 
 def test_no_history_teaches_nothing() -> None:
-    lesson, backtest = read_history([], Watch(shipped(), Settings())).lesson()
+    lesson, backtest = read_history([], Watch(shipped(), Settings())).model_update()
     assert (lesson.words, lesson.threads, backtest.replayed) == (b"", 0, ())
     assert "only 0 issues" in str(lesson.ranking.provenance["cut"])
 
 
 def test_a_lesson_without_time_still_has_the_words() -> None:
-    lesson, backtest = learner(60, seconds=-1, trains=True).lesson()
+    lesson, backtest = learner(60, seconds=-1, trains=True).model_update()
     assert lesson.words
     assert backtest.replayed == ()
     assert lesson.ranking.with_vectors == shipped().with_vectors

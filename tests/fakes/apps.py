@@ -99,7 +99,7 @@ class Apps:
                  if repository in seen)  # fmt: skip
         return next(found, None)
 
-    def mint(
+    def create_token(
         self, app: App, installation: int, permissions: dict[str, str] | None, only: Iterable[int] | None = None
     ) -> Token:
         """A token of an hour, for ``only`` these repositories; it may ask for less than the app was given.

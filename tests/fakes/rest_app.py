@@ -99,7 +99,7 @@ def create_token(call: Call) -> Reply:
     """For all repositories of the installation, or for those that are named, by number or by name alone."""
     app, number = _asked_for(call)
     only = _repositories(call, app.installations[number])
-    token = call.server.apps.mint(app, number, call.json().get("permissions"), only)
+    token = call.server.apps.create_token(app, number, call.json().get("permissions"), only)
     body = {"token": token.value, "expires_at": token.expires_at, "permissions": token.permissions}
     if only is not None:
         shown = [repository_shape(call.shapes, call.world.repositories[each], token.account) for each in only]

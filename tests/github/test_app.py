@@ -54,7 +54,7 @@ def test_the_clock_of_github_is_compared_with_ours(forge: FakeGitHub, app: App, 
 def test_a_token_is_for_one_repository_with_the_least_permissions(forge: FakeGitHub, app: App) -> None:
     forge.add_project(OTHER).repo.private = True
     number = forge.tenants.install("octocat", [HELLO, OTHER])
-    minted = app.mint(number, forge.repo.id)
+    minted = app.create_token(number, forge.repo.id)
     assert (minted.full_name, minted.private) == (HELLO, False)
     assert 3500 < minted.expires_at / 1000 - time.time() < 3700
     assert forge.world.tokens[minted.token].permissions == app_module.PERMISSIONS
@@ -66,34 +66,34 @@ def test_a_token_says_what_the_repository_is_called_now(forge: FakeGitHub, app: 
     number = forge.tenants.install("octocat", [HELLO])
     forge.tenants.rename(forge, "renamed")
     forge.repo.private = True
-    minted = app.mint(number, forge.repo.id)
+    minted = app.create_token(number, forge.repo.id)
     assert (minted.full_name, minted.private) == ("octocat/renamed", True)
 
 
 def test_without_an_installation_there_is_no_token(forge: FakeGitHub, app: App) -> None:
     with pytest.raises(NotInstalled, match="not installed there any more"):
-        app.mint(4711, forge.repo.id)
+        app.create_token(4711, forge.repo.id)
 
 
 def test_what_the_installation_does_not_see_has_no_token(forge: FakeGitHub, app: App) -> None:
     other = forge.add_project(OTHER).repo.id
     number = forge.tenants.install("octocat", [HELLO])
     with pytest.raises(NotInstalled, match="may not see this repository"):
-        app.mint(number, other)
+        app.create_token(number, other)
 
 
 def test_a_suspended_installation_has_no_token(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     forge.tenants.suspend(number)
     with pytest.raises(NotInstalled, match="suspended"):
-        app.mint(number, forge.repo.id)
+        app.create_token(number, forge.repo.id)
 
 
 def test_an_app_with_too_few_permissions_is_told_which_it_needs(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     forge.apps.known[77].permissions = {"issues": "read", "metadata": "read"}
     with pytest.raises(NotPermitted, match="issues: write, contents: write, metadata: read"):
-        app.mint(number, forge.repo.id)
+        app.create_token(number, forge.repo.id)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_a_github_that_is_down_or_has_had_enough_is_not_taken_for_an_uninstalled
     number = forge.tenants.install("octocat", [HELLO])
     forge.faults.add("POST /app/installations/*", kind)
     with pytest.raises(expected):
-        app.mint(number, forge.repo.id)
-    assert app.mint(number, forge.repo.id).token
+        app.create_token(number, forge.repo.id)
+    assert app.create_token(number, forge.repo.id).token
 
 
 def test_another_key_is_refused_in_words_that_say_what_to_check(forge: FakeGitHub) -> None:
@@ -138,7 +138,7 @@ def test_no_token_and_no_key_is_in_any_error(forge: FakeGitHub, app: App) -> Non
     for kind in ("5xx", "drop", "html", "401", "404", "422", "permission", "cut", "429"):
         forge.faults.add("POST /app/installations/*", kind)
         with pytest.raises(WorldError) as caught:
-            app.mint(number, forge.repo.id)
+            app.create_token(number, forge.repo.id)
         told += traceback.format_exception(caught.value)
     text = "".join(told)
     body = key_pair()[0].splitlines()[1]
@@ -188,7 +188,7 @@ def test_one_app_serves_many_threads_over_kept_connections(forge: FakeGitHub, ap
     found: list[str] = []
 
     def mint() -> None:
-        found.extend(app.mint(number, forge.repo.id).token for _ in range(3))
+        found.extend(app.create_token(number, forge.repo.id).token for _ in range(3))
 
     threads = [threading.Thread(target=mint) for _ in range(8)]
     for thread in threads:

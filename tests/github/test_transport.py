@@ -168,7 +168,7 @@ def test_a_limit_that_was_sat_out_counts_no_more(
     github.faults.add("GET *", "secondary403", seconds=30)
     with pytest.raises(RateLimited):
         client.issue(number)
-    client.sit_out(seconds)
+    client.pause_requests(seconds)
     if asks:
         assert client.issue(number)["number"] == number
     else:
@@ -182,7 +182,7 @@ def test_a_dead_token_cannot_be_sat_out(github: FakeGitHub, client: GitHubClient
     for _ in range(2):
         with pytest.raises(Unauthorised):
             client.issue(number)
-        client.sit_out(3_600)
+        client.pause_requests(3_600)
     assert len(github.requests) == 1
 
 

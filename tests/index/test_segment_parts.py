@@ -293,7 +293,7 @@ def test_a_part_of_any_size_is_checked_before_it_is_kept(tmp_path: Path) -> None
     (tmp_path / "parts").mkdir()
     parts = IndexParts(tmp_path, lambda names: dict.fromkeys(names, bytes(17 << 20)))
     with pytest.raises(IndexCorrupt):
-        parts.bring(["0" * 32])
+        parts.prefetch(["0" * 32])
 
 
 @pytest.mark.parametrize("sizes", [SMALL, Sizes()])

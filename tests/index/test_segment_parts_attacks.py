@@ -164,7 +164,7 @@ def test_another_number_of_documents_is_refused(honest: Path, documents: int) ->
 
 def test_one_part_in_the_place_of_all_takes_no_more_memory_than_the_documents_do(honest: Path) -> None:
     core, large = core_of(honest), 1 << 18
-    claimed = Core(large, core.arms, 1 << 16, 1 << 16, dict.fromkeys("tn", cores.PostingLayout(1, ())), [])
+    claimed = Core(large, core.vector_fields, 1 << 16, 1 << 16, dict.fromkeys("tn", cores.PostingLayout(1, ())), [])
     names = [core.numbers()[0]] * sum(claimed.sizes().values())
     with_core(honest, cores.encode_core(replace(claimed, names=names)))
     toc_with(honest, [record | {"documents": large} for record in records(honest)])

@@ -23,7 +23,7 @@ def lone(
     key: ThreadId, closed: float | None = 1, until: datetime | None = FOREVER, author: str = "mona"
 ) -> IndexDocument:
     state, flips = ("open", ()) if closed is None else ("closed", (at(closed),))
-    entry = IndexEntry(key, Kind.ISSUE, "A crash", author, state, START, START, flips=flips, alone_until=until)
+    entry = IndexEntry(key, Kind.ISSUE, "A crash", author, state, START, START, flips=flips, unvouched_until=until)
     return IndexDocument(entry, ["crash"])
 
 
@@ -85,8 +85,8 @@ def test_where_nobody_told_a_role_nobody_is_a_stranger(tmp_path: Path, closed: f
     keys = range(1, FLOOD + 6)
     index = index_of(tmp_path, *(untold(lone(key, closed=closed)) for key in keys))
     assert ids(index, at(5)) == [*keys]
-    assert not any(hit.entry.is_lone_at(at(5)) for hit in index.search(ASKED, before=at(5)))
-    assert not any(entry.is_lone_at(None) for entry in index.entries(keys).values())
+    assert not any(hit.entry.is_unvouched_at(at(5)) for hit in index.search(ASKED, before=at(5)))
+    assert not any(entry.is_unvouched_at(None) for entry in index.entries(keys).values())
 
 
 def test_the_first_role_that_is_told_makes_strangers_of_those_without_one(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_first_role_that_is_told_makes_strangers_of_those_without_one(tmp_pa
     assert len(ids(index, at(5))) == FLOOD + 2
     index.update([lone(500, closed=None, author="octocat")])
     assert ids(index, at(5)) == [500]
-    assert all(entry.is_lone_at(at(5)) for entry in index.entries([1, 99, 500]).values())
+    assert all(entry.is_unvouched_at(at(5)) for entry in index.entries([1, 99, 500]).values())
     index.update([], remove=[500])
     assert len(ids(index, at(5))) == FLOOD + 2
 

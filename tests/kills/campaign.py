@@ -105,7 +105,7 @@ class _Kill:
             self._look_after_death()
             self._go_on()
         finally:
-            victim.bury()
+            victim.mark_dead()
         self.hit.seconds = time.monotonic() - started
         return self.hit
 

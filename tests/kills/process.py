@@ -58,7 +58,7 @@ class ActionProcess:
         for pid, born in stopped.items():
             _signal(pid, born, signal.SIGKILL)
 
-    def bury(self) -> None:
+    def mark_dead(self) -> None:
         """End whatever lived on."""
         for pid, born in self._left.items():
             _signal(pid, born, signal.SIGKILL)

@@ -56,7 +56,7 @@ def owed_later(repository: Repository, asking: int | None) -> str:
         return f"unreadable: {error}"
     now = datetime.fromisoformat(repository.github.clock.now)
     promised = [one.trying_since for one in memory.said([repository.number]).values() if one.state == "pending"]
-    wishes = memory.wishes([repository.number]).get(repository.number, ())
+    wishes = memory.requests([repository.number]).get(repository.number, ())
     promised += [one.trying_since for one in wishes if one.state == "pending" and one.comment_id == asking]
     memory.close()
     return "SPEAKING" if any(since and since > now - SPEAKING for since in promised) else ""

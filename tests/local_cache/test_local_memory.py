@@ -83,7 +83,7 @@ def clone(url: str, folder: Path) -> Path:
 
 def ids(place: LocalMemory, words: str) -> list[object]:
     weights = {term: float(count) for term, count in Counter(terms(words)).items()}
-    return [found.card.id for found in place.glance.search(weights, limit=3, floor=0.5)]
+    return [found.card.id for found in place.local_cache.search(weights, limit=3, floor=0.5)]
 
 
 def cache_of(checkout: Path) -> Path:
@@ -119,7 +119,7 @@ def test_what_was_forgotten_leaves_this_machine_with_the_next_fetch(checkout: Pa
         memory.stage(Changes(records=(Tombstone(900, at(2), FORGOTTEN),)))
         memory.commit("Forget 900", squash=True)
     with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert (ids(place, "zebrafinch7731"), place.glance.size) == ([], 77)
+        assert (ids(place, "zebrafinch7731"), place.local_cache.size) == ([], 77)
     assert holds(cache, "zebrafinch7731") == []
 
 
@@ -128,7 +128,7 @@ def test_in_a_checkout_the_branch_is_fetched_from_its_remote(checkout: Path, rem
     (checkout / "src").mkdir()
     with open_memory(MemoryOptions(checkout / "src")) as place:
         assert (place.missing, place.note, place.top) == ("", "", checkout)
-        assert (place.repo, place.home, place.glance.size) == ("", "", 73)  # a folder of this machine is no site
+        assert (place.repo, place.home, place.local_cache.size) == ("", "", 73)  # a folder of this machine is no site
         assert ids(place, "login loop cookie")[0] == 48
     assert "precedent" not in git(checkout, "branch", "--all")
     assert git(checkout, "status", "--porcelain") == ""
@@ -205,7 +205,7 @@ def test_a_fetch_that_fails_leaves_the_clone_and_says_why(
 def test_offline_before_anything_was_fetched_there_is_no_memory(checkout: Path) -> None:
     with open_memory(MemoryOptions(checkout, offline=True)) as place:
         assert "never fetched here" in place.missing
-        assert place.glance.size == 0
+        assert place.local_cache.size == 0
         with pytest.raises(UserError, match="never fetched here"):
             place.demand()
 
@@ -233,7 +233,7 @@ def test_a_branch_that_is_deleted_takes_the_memory_with_it(checkout: Path, remot
         pass
     git(remote, "update-ref", "-d", "refs/heads/precedent")
     with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert (place.glance.size, "there is no branch" in place.missing) == (0, True)
+        assert (place.local_cache.size, "there is no branch" in place.missing) == (0, True)
 
 
 @pytest.mark.slow
@@ -243,7 +243,7 @@ def test_the_settings_of_the_checkout_name_the_branch(checkout: Path, remote: Pa
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").write_text("branch: memory\n")
     with open_memory(MemoryOptions(checkout)) as place:
-        assert place.glance.size == 73
+        assert place.local_cache.size == 73
     with open_memory(MemoryOptions(checkout, branch="precedent")) as place:
         assert "there is no branch 'precedent'" in place.missing
 
@@ -254,7 +254,7 @@ def test_a_fork_takes_the_memory_of_what_it_was_forked_from(checkout: Path, remo
     git(checkout, "remote", "set-url", "origin", str(fork))
     git(checkout, "remote", "add", "upstream", "../octo-org/linkbarn.git")
     with open_memory(MemoryOptions(checkout)) as place:
-        assert place.glance.size == 73
+        assert place.local_cache.size == 73
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_a_repository_is_named_from_anywhere(served: Hosted, tmp_path: Path, mon
     monkeypatch.setenv("GITHUB_SERVER_URL", served.server.url)
     helper(tmp_path, served)
     with open_memory(MemoryOptions(tmp_path, repo="octocat/hello")) as place:
-        assert (place.repo, place.glance.size) == ("octocat/hello", 1)
+        assert (place.repo, place.local_cache.size) == ("octocat/hello", 1)
         assert place.home == f"{served.server.url}/octocat/hello"
 
 
@@ -314,7 +314,7 @@ def test_the_credentials_of_the_person_are_used(served: Hosted, tmp_path: Path) 
         assert place.missing.startswith("the memory could not be fetched: ")
     helper(tmp_path, served)
     with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert (place.glance.size, place.missing) == (1, "")
+        assert (place.local_cache.size, place.missing) == (1, "")
 
 
 def test_a_helper_that_a_checkout_brings_is_not_run(served: Hosted, tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) ->
         remember(Memory(store).open(), issue(70, 2, "zebra"))
     served.mark()
     with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert place.glance.size == 60
+        assert place.local_cache.size == 60
     served.settle()
     assert served.server.bytes_out < whole_fetch / 4
 
@@ -477,7 +477,7 @@ def test_digests_that_are_missing_are_told_of(checkout: Path, remote: Path) -> N
     made = git(remote, "commit-tree", "-m", "x", git(remote, "mktree", given=kept.encode()))
     git(remote, "update-ref", "refs/heads/precedent", made)
     with open_memory(MemoryOptions(checkout)) as place:
-        assert (place.glance.size, "73 threads have no digest" in place.note) == (0, True)
+        assert (place.local_cache.size, "73 threads have no digest" in place.note) == (0, True)
 
 
 # A folder
@@ -500,9 +500,9 @@ def test_a_store_is_read_again_when_it_was_written(tmp_path: Path) -> None:
     with open_memory(MemoryOptions(tmp_path, store=store)) as place:
         assert (ids(place, "zebra"), place.store) == ([1], store)
         assert place.cache is not None
-        stamp = place.glance.fact("stamp")
+        stamp = place.local_cache.fact("stamp")
     with open_memory(MemoryOptions(tmp_path, store=store)) as place:
-        assert place.glance.fact("stamp") == stamp
+        assert place.local_cache.fact("stamp") == stamp
     remember(memory, issue(2, 0, "zebra"))
     with open_memory(MemoryOptions(tmp_path, store=store)) as place:
         assert ids(place, "zebra") == [1, 2]
@@ -573,7 +573,7 @@ def test_a_clone_of_many_fetches_is_made_anew(checkout: Path, remote: Path) -> N
         shutil.copy(pack, packs / f"pack-{n:040x}.pack")
         shutil.copy(pack.with_suffix(".idx"), packs / f"pack-{n:040x}.idx")
     with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert place.glance.size == 73
+        assert place.local_cache.size == 73
     assert len(list(packs.glob("*.pack"))) < 5
 
 

@@ -60,7 +60,7 @@ SECOND = Changes(
 THIRD = Changes(
     records=(issue(3, 3), page("docs:c.md", 3)),
     said=(AnswerRecord(3, "pending", at(3), text_hash="x"),),
-    wishes=(Request(3, 30, "search", "octocat", at(3)),),
+    requests=(Request(3, 30, "search", "octocat", at(3)),),
     pages=pages(READ),
     cursor=at(3),
 )
@@ -120,7 +120,7 @@ def test_what_is_owed_stays_owed(hosted: Hosted, two_commits: list[str], move: M
         memory.commit("third")
     with memory_of(hosted) as memory:
         assert memory.pending == (3,)
-        assert [wish.comment_id for wish in memory.recent_wishes(at(0))] == [30]
+        assert [wish.comment_id for wish in memory.recent_requests(at(0))] == [30]
 
 
 @ALL
@@ -166,7 +166,7 @@ def test_nothing_is_learned_from_more_threads_than_there_are(
     hosted: Hosted, two_commits: list[str], move: Move
 ) -> None:
     with memory_of(hosted) as memory:
-        memory.teach(ModelUpdate(None, shipped(), memory.size))
+        memory.install_model(ModelUpdate(None, shipped(), memory.size))
         memory.rebuild_index()
         memory.stage(Changes(records=(issue(1, 5),)))
         move(hosted, two_commits)

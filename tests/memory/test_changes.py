@@ -47,9 +47,9 @@ def page(key: str, **fields: Any) -> Thread:
 def test_the_next_run_reads_what_one_kept(place: Place) -> None:
     off = wish(7, 51, "off", state="done", reply_id=8)
     fixed = fix(7, 2, files=("a.py",), release="v2", released_at=at(1))
-    keep(place, wishes=(off, wish(120, 52)), fixes=(fixed,), pages=(("docs", "abc123"), ("wiki", "def456")))
+    keep(place, requests=(off, wish(120, 52)), fixes=(fixed,), pages=(("docs", "abc123"), ("wiki", "def456")))
     memory = place.memory()
-    assert memory.wishes([7, 8, 120]) == {7: (off,), 120: (wish(120, 52),)}
+    assert memory.requests([7, 8, 120]) == {7: (off,), 120: (wish(120, 52),)}
     assert memory.fixes([7, 8]) == {7: fixed}
     assert memory.pages == {"docs": "abc123", "wiki": "def456"}
     assert {path for path in place.files() if "jsonl" in path} == {
@@ -61,18 +61,20 @@ def test_the_next_run_reads_what_one_kept(place: Place) -> None:
 
 
 def test_what_is_staged_is_read_before_it_is_written(shelf: Place) -> None:
-    keep(shelf, wishes=(wish(7, 5),))
+    keep(shelf, requests=(wish(7, 5),))
     memory = shelf.memory()
-    memory.stage(Changes(wishes=(wish(7, 6, "off"), wish(7, 5, state="done")), fixes=(fix(7),), pages=(("docs", "a"),)))
-    assert memory.wishes([7]) == {7: (wish(7, 5, state="done"), wish(7, 6, "off"))}
+    memory.stage(
+        Changes(requests=(wish(7, 6, "off"), wish(7, 5, state="done")), fixes=(fix(7),), pages=(("docs", "a"),))
+    )
+    assert memory.requests([7]) == {7: (wish(7, 5, state="done"), wish(7, 6, "off"))}
     assert memory.fixes([7]) == {7: fix(7)}
     assert memory.pages == {"docs": "a"}
-    assert [one.comment_id for one in memory.recent_wishes(at(0))] == [5, 6]
-    assert set(memory.every_wish()) == {wish(7, 5, state="done"), wish(7, 6, "off")}
+    assert [one.comment_id for one in memory.recent_requests(at(0))] == [5, 6]
+    assert set(memory.every_request()) == {wish(7, 5, state="done"), wish(7, 6, "off")}
 
 
 def test_a_repeated_run_writes_nothing(shelf: Place) -> None:
-    changes = Changes(wishes=(wish(7, 5), wish(8, 6, "off")), fixes=(fix(7), fix(8)), pages=(("docs", "abc"),))
+    changes = Changes(requests=(wish(7, 5), wish(8, 6, "off")), fixes=(fix(7), fix(8)), pages=(("docs", "abc"),))
     memory = shelf.memory()
     memory.stage(changes)
     assert memory.commit("first")
@@ -85,7 +87,7 @@ def test_a_repeated_run_writes_nothing(shelf: Place) -> None:
 
 
 CHANGES = st.one_of(
-    st.builds(lambda wishes: Changes(wishes=tuple(wishes)), st.lists(ANY_WISH, max_size=4)),
+    st.builds(lambda wishes: Changes(requests=tuple(wishes)), st.lists(ANY_WISH, max_size=4)),
     st.builds(lambda fixes: Changes(fixes=tuple(fixes)), st.lists(ANY_FIX, max_size=4)),
 )
 
@@ -102,20 +104,20 @@ def test_memory_holds_the_same_whoever_writes_what_first(
     writers = [place.memory(), place.memory()]
     for changes in shuffled:
         writer = chance.choice(writers)
-        writer.stage(replace(changes, wishes=tuple(one for one in changes.wishes if one.state != "pending")))
+        writer.stage(replace(changes, requests=tuple(one for one in changes.requests if one.state != "pending")))
         if chance.random() < 0.5:
             writer.commit("a part")
     for writer in writers:
         writer.commit("the rest")
-    wishes = [one for part in parts for one in part.wishes if one.state != "pending"]
+    wishes = [one for part in parts for one in part.requests if one.state != "pending"]
     memory = place.memory()
-    held = memory.wishes([1, 2, 3])
+    held = memory.requests([1, 2, 3])
     assert held == {key: found for key in (1, 2, 3) if (found := joined(w for w in wishes if w.id == key))}
     fixes: dict[ThreadId, FixInfo] = {}
     for one in (one for part in parts for one in part.fixes):
         fixes[one.id] = later_fix(one, fixes.get(one.id))
     assert memory.fixes([1, 2, 3]) == fixes
-    assert memory.recent_wishes(at(-1)) == recent(wishes)
+    assert memory.recent_requests(at(-1)) == recent(wishes)
     place.close()
 
 
@@ -124,34 +126,34 @@ def test_memory_holds_the_same_whoever_writes_what_first(
 
 def test_two_memories_keep_both_wishes_and_the_later_fix(place: Place) -> None:
     one, two = place.memory(), place.memory()
-    one.stage(Changes(wishes=(wish(7, 5, "off"),), fixes=(fix(7, 2, release="v1"),), pages=(("docs", "a"),)))
-    two.stage(Changes(wishes=(wish(7, 6, "on"),), fixes=(fix(7, 1), fix(8)), pages=(("wiki", "b"),)))
+    one.stage(Changes(requests=(wish(7, 5, "off"),), fixes=(fix(7, 2, release="v1"),), pages=(("docs", "a"),)))
+    two.stage(Changes(requests=(wish(7, 6, "on"),), fixes=(fix(7, 1), fix(8)), pages=(("wiki", "b"),)))
     assert one.commit("one")
     assert two.commit("two")
     memory = place.memory()
-    assert memory.wishes([7]) == {7: (wish(7, 5, "off"), wish(7, 6, "on"))}
+    assert memory.requests([7]) == {7: (wish(7, 5, "off"), wish(7, 6, "on"))}
     assert memory.fixes([7, 8]) == {7: fix(7, 2, release="v1"), 8: fix(8)}
     assert memory.pages == {"docs": "a", "wiki": "b"}
-    assert [each.comment_id for each in memory.recent_wishes(at(0))] == [5, 6]
+    assert [each.comment_id for each in memory.recent_requests(at(0))] == [5, 6]
     assert (one.taken_wishes, two.taken_wishes) == (set(), set())
 
 
 def test_of_two_runs_that_take_up_a_wish_one_knows_that_it_was_second(place: Place) -> None:
     one, two = place.memory(), place.memory()
     for memory, moment in ((one, 1.0), (two, 1.5)):
-        memory.stage(Changes(wishes=(wish(7, 5, trying_since=at(moment)), wish(7, 6 + int(moment * 2)))))
+        memory.stage(Changes(requests=(wish(7, 5, trying_since=at(moment)), wish(7, 6 + int(moment * 2)))))
     assert one.commit("one")
     assert two.commit("two")
     assert (one.taken_wishes, two.taken_wishes) == (set(), {5})
-    assert place.memory().wishes([7])[7][0].trying_since == at(1), "it is the first one's to answer"
-    assert {each.comment_id for each in place.memory().wishes([7])[7]} == {5, 8, 9}
+    assert place.memory().requests([7])[7][0].trying_since == at(1), "it is the first one's to answer"
+    assert {each.comment_id for each in place.memory().requests([7])[7]} == {5, 8, 9}
 
 
 def test_a_wish_that_waited_when_both_began_is_taken_too(shelf: Place) -> None:
-    keep(shelf, wishes=(wish(7, 5),))
+    keep(shelf, requests=(wish(7, 5),))
     one, two = shelf.memory(), shelf.memory()
-    one.stage(Changes(wishes=(wish(7, 5, trying_since=at(1)),)))
-    two.stage(Changes(wishes=(wish(7, 5, trying_since=at(2)),)))
+    one.stage(Changes(requests=(wish(7, 5, trying_since=at(1)),)))
+    two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert one.commit("one")
     assert not two.commit("two"), "nothing is left to write"
     assert two.taken_wishes == {5}
@@ -159,34 +161,34 @@ def test_a_wish_that_waited_when_both_began_is_taken_too(shelf: Place) -> None:
 
 def test_what_became_of_a_wish_is_written_whoever_was_first(shelf: Place) -> None:
     one, two = shelf.memory(), shelf.memory()
-    one.stage(Changes(wishes=(wish(7, 5, trying_since=at(1)),)))
-    two.stage(Changes(wishes=(wish(7, 5, state="done", reply_id=9),)))
+    one.stage(Changes(requests=(wish(7, 5, trying_since=at(1)),)))
+    two.stage(Changes(requests=(wish(7, 5, state="done", reply_id=9),)))
     assert one.commit("one")
     assert two.commit("two")
     assert two.taken_wishes == set()
-    assert shelf.memory().wishes([7]) == {7: (wish(7, 5, state="done", reply_id=9),)}
+    assert shelf.memory().requests([7]) == {7: (wish(7, 5, state="done", reply_id=9),)}
 
 
 def test_a_run_that_leaves_a_wish_for_later_takes_nothing(shelf: Place) -> None:
     one, two = shelf.memory(), shelf.memory()
-    one.stage(Changes(wishes=(wish(7, 5, "waiting"),)))
-    two.stage(Changes(wishes=(wish(7, 5, trying_since=at(2)),)))
+    one.stage(Changes(requests=(wish(7, 5, "waiting"),)))
+    two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert one.commit("one")
     assert two.commit("two")
     assert two.taken_wishes == set()
-    assert shelf.memory().wishes([7]) == {7: (wish(7, 5, trying_since=at(2)),)}
+    assert shelf.memory().requests([7]) == {7: (wish(7, 5, trying_since=at(2)),)}
 
 
 def test_a_number_may_stand_for_an_issue_and_a_comment(shelf: Place) -> None:
-    keep(shelf, wishes=(wish(7, 7), wish(8, 7)))
-    assert shelf.memory().recent_wishes(at(0)) == (wish(7, 7), wish(8, 7))
+    keep(shelf, requests=(wish(7, 7), wish(8, 7)))
+    assert shelf.memory().recent_requests(at(0)) == (wish(7, 7), wish(8, 7))
 
 
 def test_an_unrelated_writer_takes_nothing(shelf: Place) -> None:
-    keep(shelf, wishes=(wish(7, 5),))
+    keep(shelf, requests=(wish(7, 5),))
     one, two = shelf.memory(), shelf.memory()
     remember(one, issue(7, 1))
-    two.stage(Changes(wishes=(wish(7, 5, trying_since=at(2)),)))
+    two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert two.commit("two")
     assert two.taken_wishes == set()
 
@@ -196,11 +198,11 @@ def test_an_unrelated_writer_takes_nothing(shelf: Place) -> None:
 
 def test_wishes_and_fixes_go_with_the_text_of_a_deleted_thread(place: Place) -> None:
     remember(place.memory(), issue(7), issue(8))
-    keep(place, wishes=(wish(7, 5), wish(8, 6)), fixes=(fix(7), fix(8)))
+    keep(place, requests=(wish(7, 5), wish(8, 6)), fixes=(fix(7), fix(8)))
     memory = place.memory()
     memory.stage(Changes(records=(Tombstone(7, at(2)),)))
-    assert (set(memory.wishes([7, 8])), set(memory.fixes([7, 8]))) == ({8}, {8})
-    assert [one.id for one in memory.every_wish()] == [8]
+    assert (set(memory.requests([7, 8])), set(memory.fixes([7, 8]))) == ({8}, {8})
+    assert [one.id for one in memory.every_request()] == [8]
     assert memory.commit("gone")
     lines = [json.loads(place.files()[f"{folder}/0000.jsonl"]) for folder in ("wishes", "fixes")]
     assert [line["id"] for line in lines] == [8, 8]
@@ -209,11 +211,11 @@ def test_wishes_and_fixes_go_with_the_text_of_a_deleted_thread(place: Place) -> 
 def test_what_comes_for_a_deleted_thread_is_not_kept(place: Place) -> None:
     remember(place.memory(), issue(7))
     slow = place.memory()
-    slow.stage(Changes(wishes=(wish(7, 5),), fixes=(fix(7),)))
+    slow.stage(Changes(requests=(wish(7, 5),), fixes=(fix(7),)))
     remember(place.memory(), Tombstone(7, at(2)))
     slow.commit("too late")
     assert not [path for path in place.files() if path.startswith(("wishes/", "fixes/"))]
-    assert place.memory().wishes([7]) == place.memory().fixes([7]) == {}
+    assert place.memory().requests([7]) == place.memory().fixes([7]) == {}
 
 
 # -- hostile bytes and other versions --------------------------------------------------------------------------------
@@ -221,24 +223,24 @@ def test_what_comes_for_a_deleted_thread_is_not_kept(place: Place) -> None:
 
 @pytest.mark.parametrize("junk", [b"{", b"\xff\x00", b"[" * 65_536, b'{"id": 8}', b'{"id": 8, "wishes": 5}', b"[]"])
 def test_a_hostile_line_costs_itself_and_is_told(shelf: Place, junk: bytes) -> None:
-    keep(shelf, wishes=(wish(7, 5), wish(9, 6)), fixes=(fix(7), fix(9)))
+    keep(shelf, requests=(wish(7, 5), wish(9, 6)), fixes=(fix(7), fix(9)))
     files = shelf.files()
     for folder in ("wishes", "fixes"):
         shelf.put({f"{folder}/0000.jsonl": junk + b"\n" + files[f"{folder}/0000.jsonl"]})
     memory = shelf.memory()
-    assert (set(memory.wishes([7, 8, 9])), set(memory.fixes([7, 8, 9]))) == ({7, 9}, {7, 9})
+    assert (set(memory.requests([7, 8, 9])), set(memory.fixes([7, 8, 9]))) == ({7, 9}, {7, 9})
     assert [note.split()[0] for note in memory.notes] == ["wishes/0000.jsonl", "fixes/0000.jsonl"]
-    memory.stage(Changes(wishes=(wish(8, 7),), fixes=(fix(8),)))
+    memory.stage(Changes(requests=(wish(8, 7),), fixes=(fix(8),)))
     memory.commit("mended")
     after = shelf.memory()
-    assert (set(after.wishes([7, 8, 9])), set(after.fixes([7, 8, 9])), after.notes) == ({7, 8, 9}, {7, 8, 9}, [])
+    assert (set(after.requests([7, 8, 9])), set(after.fixes([7, 8, 9])), after.notes) == ({7, 8, 9}, {7, 8, 9}, [])
 
 
 def test_whole_files_of_nonsense_cost_no_run(shelf: Place) -> None:
-    keep(shelf, wishes=(wish(7, 5),), fixes=(fix(7),))
+    keep(shelf, requests=(wish(7, 5),), fixes=(fix(7),))
     shelf.put({"wishes/0000.jsonl": b"\0" * 65_536, "fixes/0000.jsonl": b"", "answers/0000.jsonl": b"\xff\n" * 9})
     memory = shelf.memory()
-    assert (memory.wishes([7]), memory.fixes([7]), list(memory.every_said()), list(memory.every_wish())) == (
+    assert (memory.requests([7]), memory.fixes([7]), list(memory.every_answer()), list(memory.every_request())) == (
         {}, {}, [], [],
     )  # fmt: skip
 
@@ -257,7 +259,7 @@ def test_a_branch_of_the_version_before_is_not_written_for_nothing(shelf: Place)
     memory = shelf.memory()
     memory.stage(Changes(records=(issue(1),)))
     assert not memory.commit("nothing new")
-    assert (memory.pages, memory.recent_wishes(at(0)), memory.notes) == ({}, (), [])
+    assert (memory.pages, memory.recent_requests(at(0)), memory.notes) == ({}, (), [])
 
 
 @pytest.mark.parametrize(
@@ -285,17 +287,17 @@ def test_what_a_later_version_keeps_is_left_alone_also_by_a_squash(tmp_path: Pat
         "records/x/y/z.bin": b"\0",
         "wishes/later.bin": b"1",
     }
-    keep(place, wishes=(wish(7, 5),))
+    keep(place, requests=(wish(7, 5),))
     place.put(dict(later))
     store = BranchStore(str(tmp_path / "remote.git"), "precedent", None, squash_after=1)
     for number in range(3):
         memory = Memory(store).open()
-        memory.stage(Changes(records=(issue(number + 1),), wishes=(wish(7, 6 + number),)))
+        memory.stage(Changes(records=(issue(number + 1),), requests=(wish(7, 6 + number),)))
         memory.rebuild_index()
         assert memory.commit("and squashed")
     store.close()
     assert {path: data for path, data in place.files().items() if path in later} == later
-    assert len(place.memory().wishes([7])[7]) == 4
+    assert len(place.memory().requests([7])[7]) == 4
     place.close()
 
 
@@ -304,25 +306,25 @@ def test_what_a_later_version_keeps_is_left_alone_also_by_a_squash(tmp_path: Pat
 
 def test_recent_wishes_of_all_threads_are_known_without_reading_them(shelf: Place) -> None:
     for key, comment_id in ((7, 10), (150, 60), (9_000, 105), (8, 112)):
-        keep(shelf, wishes=(wish(key, comment_id, state="done"),))
+        keep(shelf, requests=(wish(key, comment_id, state="done"),))
     memory = shelf.memory()
-    assert [one.id for one in memory.recent_wishes(at(0))] == [150, 9_000, 8], "one hour before the newest"
-    assert [one.id for one in memory.recent_wishes(at(1.05))] == [9_000, 8]
-    assert memory.recent_wishes(at(2)) == ()
+    assert [one.id for one in memory.recent_requests(at(0))] == [150, 9_000, 8], "one hour before the newest"
+    assert [one.id for one in memory.recent_requests(at(1.05))] == [9_000, 8]
+    assert memory.recent_requests(at(2)) == ()
 
 
 def test_what_waits_is_known_until_it_is_done_and_an_old_run_does_not_bring_it_back(shelf: Place) -> None:
-    keep(shelf, wishes=(wish(7, 10), wish(8, 900, state="done")))
-    assert [one.id for one in shelf.memory().recent_wishes(at(0))] == [7, 8]
+    keep(shelf, requests=(wish(7, 10), wish(8, 900, state="done")))
+    assert [one.id for one in shelf.memory().recent_requests(at(0))] == [7, 8]
     slow = shelf.memory()
-    keep(shelf, wishes=(wish(7, 10, state="done"),))
-    assert [one.id for one in shelf.memory().recent_wishes(at(0))] == [8]
-    slow.stage(Changes(wishes=(wish(7, 10, trying_since=at(1)), wish(9, 901))))
+    keep(shelf, requests=(wish(7, 10, state="done"),))
+    assert [one.id for one in shelf.memory().recent_requests(at(0))] == [8]
+    slow.stage(Changes(requests=(wish(7, 10, trying_since=at(1)), wish(9, 901))))
     slow.commit("late")
     later = shelf.memory()
-    later.stage(Changes(wishes=(wish(7, 10),)))
+    later.stage(Changes(requests=(wish(7, 10),)))
     assert not later.commit("later still")
-    assert [one.id for one in shelf.memory().recent_wishes(at(0))] == [8, 9]
+    assert [one.id for one in shelf.memory().recent_requests(at(0))] == [8, 9]
 
 
 def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -> None:
@@ -331,12 +333,12 @@ def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -
         for index, key in enumerate((1, 99, 100, 20_000, "ABC-1"))
     ]
     asked = [wish(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
-    keep(place, said=told, wishes=asked)
+    keep(place, said=told, requests=asked)
     memory = place.memory()
-    assert (set(memory.every_said()), set(memory.every_wish())) == (set(told), set(asked))
+    assert (set(memory.every_answer()), set(memory.every_request())) == (set(told), set(asked))
     newer = replace(told[1], at=at(2), ups=1)
     memory.stage(Changes(said=(newer, AnswerRecord(5, "silent", at(1)))))
-    assert set(memory.every_said()) == {*told, newer, AnswerRecord(5, "silent", at(1))} - {told[1]}
+    assert set(memory.every_answer()) == {*told, newer, AnswerRecord(5, "silent", at(1))} - {told[1]}
 
 
 def test_the_pages_that_are_there_are_listed(shelf: Place) -> None:
@@ -416,7 +418,7 @@ def filled(hosted: Hosted) -> Hosted:
     """A branch with wishes and fixes on thread 250 alone."""
     with opened(hosted) as store:
         memory = Memory(store).open()
-        memory.stage(Changes(records=(issue(7), issue(250)), wishes=(wish(250, 5),), fixes=(fix(250),)))
+        memory.stage(Changes(records=(issue(7), issue(250)), requests=(wish(250, 5),), fixes=(fix(250),)))
         memory.commit("filled")
     return hosted
 
@@ -426,7 +428,7 @@ def requests(hosted: Hosted, *keys: ThreadId, expected: bool) -> list[str]:
     with opened(hosted) as store:
         hosted.mark()
         memory = Memory(store).open(keys if expected else ())
-        memory.records(keys), memory.wishes(keys), memory.fixes(keys), memory.recent_wishes(at(0)), memory.pages
+        memory.records(keys), memory.requests(keys), memory.fixes(keys), memory.recent_requests(at(0)), memory.pages
         return hosted.asked
 
 
@@ -443,12 +445,12 @@ def test_all_that_is_kept_of_a_thread_can_be_brought_in_one_exchange(filled: Hos
     with opened(filled) as store:
         memory = Memory(store).open()
         filled.mark()
-        memory.bring([7, 250])
+        memory.prefetch([7, 250])
         brought = filled.asked
         assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
-        assert (memory.said([250]), len(memory.wishes([250])), len(memory.fixes([250]))) == ({}, 1, 1)
+        assert (memory.said([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
         memory.stage(
-            Changes(records=(issue(250, 1),), wishes=(wish(250, 6),), said=(AnswerRecord(7, "silent", at(2)),))
+            Changes(records=(issue(250, 1),), requests=(wish(250, 6),), said=(AnswerRecord(7, "silent", at(2)),))
         )
         memory.commit("changed")
         assert brought == ["GET refs", "POST git-upload-pack"]

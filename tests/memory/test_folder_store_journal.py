@@ -261,8 +261,8 @@ def test_what_is_no_regular_file_is_neither_listed_nor_waited_for(tmp_path: Path
     os.mkfifo(root / "manifest.json")
     (root / "digests").symlink_to(tmp_path)
     assert snapshot.paths("") == ["index/toc", "records/0000/1.json"]
-    assert (snapshot.paths("digests"), snapshot.strangers("digests")) == ([], ["digests"])
-    assert "manifest.json" in snapshot.strangers("")
+    assert (snapshot.paths("digests"), snapshot.foreign_files("digests")) == ([], ["digests"])
+    assert "manifest.json" in snapshot.foreign_files("")
     with pytest.raises(StoreError, match="not a regular file"):
         snapshot.read(["manifest.json"])
     assert (store.write(snapshot, {"manifest.json": b"{}"}, "in its place").read(["manifest.json"])) == {
@@ -277,4 +277,4 @@ def test_folders_within_each_other_without_end_are_left_out(tmp_path: Path) -> N
     (tmp_path / "a").write_bytes(b"1")
     snapshot = FolderStore(tmp_path).open()
     assert snapshot.paths("") == ["a"]
-    assert snapshot.strangers("") == []
+    assert snapshot.foreign_files("") == []

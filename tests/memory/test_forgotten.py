@@ -19,7 +19,7 @@ from tests.memory.samples import Place, at, found, issue, remember
 
 SECRET = "hunterkeyzq9"
 ASKED = Request(7, 70, FORGET, "octocat", at(5), trying_since=at(5))
-GONE = Changes(records=(Tombstone(7, at(5), FORGOTTEN),), wishes=(ASKED,))
+GONE = Changes(records=(Tombstone(7, at(5), FORGOTTEN),), requests=(ASKED,))
 
 
 def leaky(hours: float = 1) -> Thread:
@@ -48,11 +48,11 @@ def known(place: Place) -> Memory:
     memory.stage(
         Changes(
             said=(AnswerRecord(7, "said", at(1), comment_id=11, text_hash="0" * 16, question="1" * 16),),
-            wishes=(Request(7, 12, "search", "octocat", at(1)),),
+            requests=(Request(7, 12, "search", "octocat", at(1)),),
             fixes=(FixInfo(7, "#8", at(1), files=(f"hashes/{SECRET}.py",)),),
         )
     )
-    memory.teach(ModelUpdate(b"not words, but " + SECRET.encode(), shipped(), 8, {"title": SECRET}))
+    memory.install_model(ModelUpdate(b"not words, but " + SECRET.encode(), shipped(), 8, {"title": SECRET}))
     memory.commit("all of it")
     return memory
 
@@ -71,9 +71,9 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_store_nor_in_what_it_was(p
         assert [name for name, content in reachable(where).items() if SECRET.encode() in content] == []
     assert [path for path, data in place.files().items() if SECRET.encode() in data] == []
     assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (memory.said([7]), memory.fixes([7]), memory.wishes([7])) == ({}, {}, {7: (ASKED,)})
+    assert (memory.said([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (ASKED,)})
     assert (memory.has_words, memory.learned_from) == (False, 0)
-    assert memory.recent_wishes(at(0)) == (ASKED,)
+    assert memory.recent_requests(at(0)) == (ASKED,)
 
 
 def test_no_later_text_takes_the_place_of_what_is_forgotten(place: Place) -> None:
@@ -103,8 +103,8 @@ def test_another_run_with_the_text_at_hand_brings_nothing_back_and_puts_off_what
     other.stage(Changes(records=(leaky(9), issue(9, 9, body="as in #7"))))
     promise = AnswerRecord(9, "pending", at(9), text_hash="2" * 16, trying_since=at(9))
     reply = Request(9, 90, "context", "octocat", at(9), trying_since=at(9))
-    other.stage(Changes(said=(promise, replace(promise, id=7)), wishes=(reply,)))
-    other.teach(ModelUpdate(SECRET.encode(), shipped(), 9, {"title": SECRET}))
+    other.stage(Changes(said=(promise, replace(promise, id=7)), requests=(reply,)))
+    other.install_model(ModelUpdate(SECRET.encode(), shipped(), 9, {"title": SECRET}))
     other.rebuild_index()
     forget(place.memory())
     assert other.commit("later")
@@ -113,7 +113,7 @@ def test_another_run_with_the_text_at_hand_brings_nothing_back_and_puts_off_what
     memory = place.memory()
     assert memory.records([7, 9]) == {7: Tombstone(7, at(5), FORGOTTEN), 9: issue(9, 9, body="as in #7")}
     assert memory.said([7, 9]) == {9: replace(promise, trying_since=None)}
-    assert memory.wishes([9]) == {9: (replace(reply, trying_since=None),)}
+    assert memory.requests([9]) == {9: (replace(reply, trying_since=None),)}
     assert memory.pending == (9,)
     assert not memory.has_words
     remember(other, issue(10, 10))

@@ -23,7 +23,7 @@ THREADS = tuple(issue(number) for number in (1, 2, 150))
 EVERYTHING = Changes(
     records=THREADS,
     said=(AnswerRecord(1, "silent", at(1), reason="nothing relevant"),),
-    wishes=(Request(1, 7, "refresh", "octocat", at(1), state="done"),),
+    requests=(Request(1, 7, "refresh", "octocat", at(1), state="done"),),
     fixes=(FixInfo(1, "#9", at(1)),),
     cursor=at(2),
 )
@@ -53,7 +53,7 @@ def rebuild(remote: Path) -> list[str]:
     """Read everything again, as `rebuild` does; what is told of it."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         memory.stage(EVERYTHING)
-        memory.teach(ModelUpdate(None, shipped(), 3))
+        memory.install_model(ModelUpdate(None, shipped(), 3))
         memory.rebuild_index()
         memory.commit("rebuild")
         return list(memory.notes)
@@ -94,7 +94,7 @@ def is_whole(remote: Path) -> bool:
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         assert found(memory, word_of(150)) == [150]
         assert set(memory.records([1, 2, 150])) == {1, 2, 150}
-        assert (set(memory.said([1])), set(memory.wishes([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
+        assert (set(memory.said([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
         return memory.size == 3 and not memory.notes
 
 

@@ -131,9 +131,9 @@ def test_a_fix_that_was_found_and_a_thread_called_wrong_are_changes_too(place: P
     assert owed(memory) == [(9, 0, 205)]
     memory.stage(Changes(renewed=memory.owed, fixes=(FixInfo(205, "a" * 40, at(3)),)))  # the same, looked up again
     assert owed(memory) == []
-    memory.stage(Changes(wishes=(Request(3, 5, "wrong", "octocat", at(2), about=(8,)),)))
+    memory.stage(Changes(requests=(Request(3, 5, "wrong", "octocat", at(2), about=(8,)),)))
     assert owed(memory) == []
-    memory.stage(Changes(wishes=(Request(3, 6, "wrong", "octocat", at(2), about=(9,)),)))
+    memory.stage(Changes(requests=(Request(3, 6, "wrong", "octocat", at(2), about=(9,)),)))
     assert owed(memory) == [(9, 0, 3), (9, 77, 3)]
 
 

@@ -47,7 +47,7 @@ def read(github: FakeGitHub, memory: Memory, way: str, limit: float | None = Non
 
     def sleep(seconds: float) -> None:
         pauses.append(seconds)
-        client.sit_out(seconds)
+        client.pause_requests(seconds)
 
     clock = Clock(lambda: 0.0, lambda _: None, sleep)
     return backfill(memory, history, Deadline(clock, datetime.now(UTC), limit), None, lambda _: ()), pauses

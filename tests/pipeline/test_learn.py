@@ -75,7 +75,7 @@ def test_a_memory_learns_anew_when_it_has_grown(tmp_path: Path) -> None:
     memory = remembering(tmp_path, HISTORY)
 
     def due(learned_from: int) -> tuple[bool, bool]:
-        memory.teach(ModelUpdate(None, shipped(), learned_from))
+        memory.install_model(ModelUpdate(None, shipped(), learned_from))
         return is_due(memory, calm=True), is_due(memory, calm=False)
 
     assert due(0) == (True, True)
@@ -166,7 +166,7 @@ def test_few_threads_teach_no_words_and_answer_by_words(tmp_path: Path) -> None:
 
 def test_a_memory_that_has_shrunk_gives_its_words_back(copied: Path) -> None:
     memory = opened(copied)
-    memory.teach(ModelUpdate(b"", shipped(), 20))
+    memory.install_model(ModelUpdate(b"", shipped(), 20))
     memory.rebuild_index()
     assert memory.commit("Learn")
     assert not (copied / WORDS).exists()

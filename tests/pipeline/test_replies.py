@@ -106,7 +106,7 @@ class Office:
         try:
             bot = self.bot(memory)
             look = fetch_changes(event, bot)
-            bot.memory.stage(Changes(look.news.records, cursor=look.news.cursor))
+            bot.memory.stage(Changes(look.updates.records, cursor=look.updates.cursor))
             plans = self.planned(find_requests(look, bot), bot)
             if dies == "before memory":
                 return []
@@ -120,7 +120,7 @@ class Office:
         plans = prepare_replies(requests, bot)
         wishes = promise_replies(plans, bot)
         self.redone = redo(wishes)
-        bot.memory.stage(Changes(wishes=wishes))
+        bot.memory.stage(Changes(requests=wishes))
         return plans
 
     def say(self, text: str, by: str = "monalisa", on: int = 3, **rest: str) -> int:
@@ -155,10 +155,10 @@ class Office:
     def reactions(self, comment: int) -> list[str]:
         return [reaction.content for reaction in self.github.comment_by_id(comment).reactions]
 
-    def wishes(self, on: int = 3) -> tuple[Request, ...]:
+    def requests(self, on: int = 3) -> tuple[Request, ...]:
         memory = self.memory().open()
         try:
-            return memory.wishes([on]).get(on, ())
+            return memory.requests([on]).get(on, ())
         finally:
             memory.close()
 
@@ -256,7 +256,7 @@ def test_who_says_what_and_what_happens(
     comment = counter.github.comment(number, by, text)
     counter.github.clock.advance(20)
     counter.run(Event("issue_comment", "created", number, comment_id=comment, comment_author=by or ""))
-    assert [wish.name for wish in counter.wishes(number)] == ([kept] if kept else [])
+    assert [wish.name for wish in counter.requests(number)] == ([kept] if kept else [])
     assert counter.reactions(comment) == (["eyes", reaction] if reaction else [])
     assert len(counter.replies(comment)) == len(counter.replies()) - before == bool(reply)
     assert all(reply in told for told in counter.replies(comment))
@@ -278,7 +278,7 @@ def test_a_private_member_counts_by_permission_not_by_association(office: Office
     office.later(20)
     assert words("off") in office.replies(member)[0]
     assert words("refused") not in office.replies(member)[0]
-    assert [wish.name for wish in office.wishes()] == ["off", "refused"]
+    assert [wish.name for wish in office.requests()] == ["off", "refused"]
     assert office.reactions(outsider) == ["eyes", "confused"]
 
 
@@ -300,7 +300,7 @@ def test_an_edited_comment_is_not_obeyed(office: Office) -> None:
     office.github.clock.advance(30)
     office.github.edit_comment(comment, "/precedent off")
     office.later(20)
-    assert (office.replies(), office.wishes(), office.reactions(comment)) == ([], (), [])
+    assert (office.replies(), office.requests(), office.reactions(comment)) == ([], (), [])
 
 
 def test_an_edit_of_an_answered_comment_changes_nothing(office: Office) -> None:
@@ -310,7 +310,7 @@ def test_an_edit_of_an_answered_comment_changes_nothing(office: Office) -> None:
     office.github.edit_comment(comment, "/precedent off")
     office.later()
     assert office.replies() == before
-    assert not is_off(office.wishes())
+    assert not is_off(office.requests())
 
 
 def test_a_comment_is_answered_once_however_often_a_run_looks(office: Office) -> None:
@@ -319,8 +319,8 @@ def test_a_comment_is_answered_once_however_often_a_run_looks(office: Office) ->
         office.later(seconds)
         office.run(Event("issue_comment", "created", 3, comment_id=comment))
     assert len(office.replies()) == 1
-    assert [(wish.state, wish.trying_since) for wish in office.wishes()] == [("done", None)]
-    assert office.wishes()[0].reply_id == office.github.comments_by(BOT)[0].id
+    assert [(wish.state, wish.trying_since) for wish in office.requests()] == [("done", None)]
+    assert office.requests()[0].reply_id == office.github.comments_by(BOT)[0].id
 
 
 def test_the_same_words_in_two_comments_are_two_requests(office: Office) -> None:
@@ -339,11 +339,11 @@ def test_what_was_first_read_as_history_is_answered_by_the_next_run(office: Offi
     comment = office.github.comment(3, "stranger", text)
     office.github.clock.advance(3_600)
     office.read_history()
-    assert [(wish.name, wish.state) for wish in office.wishes()] == [("waiting", "pending")]
+    assert [(wish.name, wish.state) for wish in office.requests()] == [("waiting", "pending")]
     for _ in range(3):
         office.later(3_600)
     assert len(office.replies(comment)) == len(office.replies()) == 1
-    assert [wish.state for wish in office.wishes()] == ["done"]
+    assert [wish.state for wish in office.requests()] == ["done"]
 
 
 def test_a_question_in_an_issue_that_was_first_read_as_history_is_answered(office: Office) -> None:
@@ -356,9 +356,9 @@ def test_a_question_in_an_issue_that_was_first_read_as_history_is_answered(offic
 def test_what_was_answered_is_not_answered_again_after_history_was_read_anew(office: Office) -> None:
     comment = office.say(SEARCH)
     office.later()
-    held = office.wishes()
+    held = office.requests()
     office.read_history()
-    assert office.wishes() == held
+    assert office.requests() == held
     office.later()
     assert len(office.replies(comment)) == 1
 
@@ -369,7 +369,7 @@ def test_what_was_answered_before_memory_was_lost_is_not_answered_again(office: 
     office.read_history()
     office.later()
     assert [len(office.replies(key)) for key in (comment, off)] == [1, 1]
-    assert is_off(office.wishes()), "what it changed holds again"
+    assert is_off(office.requests()), "what it changed holds again"
 
 
 def test_whether_it_was_answered_before_memory_was_lost_is_not_guessed(office: Office) -> None:
@@ -377,7 +377,7 @@ def test_whether_it_was_answered_before_memory_was_lost_is_not_guessed(office: O
     shutil.rmtree(office.folder / "store")
     office.github.faults.add("GET */issues/3/comments", "5xx", None)
     office.run(Event("issues", "edited", 3))
-    assert [(wish.name, wish.state) for wish in office.wishes()] == [("waiting", "pending")]
+    assert [(wish.name, wish.state) for wish in office.requests()] == [("waiting", "pending")]
     office.github.faults.clear()
     office.later()
     assert len(office.replies(comment)) == 1
@@ -391,11 +391,11 @@ def test_of_history_what_is_old_edited_or_of_nobody_to_be_heard_asks_nothing(off
     office.github.clock.advance(30)
     office.github.edit_comment(edited, f"{SEARCH}!")
     office.read_history()
-    assert (office.wishes(2), office.wishes(3)) == ((), ())
+    assert (office.requests(2), office.requests(3)) == ((), ())
     office.settings = replace(office.settings, mode="off")
     office.github.comment(3, "hubot", SEARCH)
     office.read_history()
-    assert office.wishes() == ()
+    assert office.requests() == ()
 
 
 def test_what_nobody_saw_for_a_day_is_not_answered_after_the_fact(office: Office) -> None:
@@ -420,26 +420,26 @@ def test_a_comment_that_the_list_does_not_show_yet_is_read_by_itself(office: Off
 
 def test_a_run_that_dies_before_it_writes_memory_leaves_the_reply_to_the_next(office: Office) -> None:
     comment = office.say(SEARCH, dies="before memory")
-    assert (office.replies(), office.wishes()) == ([], ())
+    assert (office.replies(), office.requests()) == ([], ())
     office.later()
     assert len(office.replies(comment)) == 1
 
 
 def test_a_run_that_dies_before_it_replies_is_made_good_after_two_minutes(office: Office) -> None:
     comment = office.say("/precedent off", "hubot", dies="before replies")
-    assert is_off(office.wishes())
+    assert is_off(office.requests())
     office.later(60)
     assert office.replies() == []
     office.later(LATER)
     office.later(LATER)
     assert len(office.replies(comment)) == 1
-    assert [wish.state for wish in office.wishes()] == ["done"]
+    assert [wish.state for wish in office.requests()] == ["done"]
 
 
 def test_a_promise_of_a_refusal_changes_nothing(office: Office) -> None:
     office.say("/precedent off", "stranger", dies="before replies")
-    assert [(wish.name, wish.state) for wish in office.wishes()] == [("refused", "pending")]
-    assert not is_off(office.wishes())
+    assert [(wish.name, wish.state) for wish in office.requests()] == [("refused", "pending")]
+    assert not is_off(office.requests())
     office.later()
     office.later()
     assert len(office.replies()) == 1
@@ -469,7 +469,7 @@ def test_a_reply_that_a_person_deleted_is_not_written_again(office: Office) -> N
     office.later()
     office.later()
     assert office.replies() == []
-    assert [wish.state for wish in office.wishes()] == ["done"]
+    assert [wish.state for wish in office.requests()] == ["done"]
 
 
 def test_a_reply_that_was_deleted_is_not_written_again_where_the_runners_clock_is_ahead(office: Office) -> None:
@@ -489,7 +489,7 @@ def test_a_command_that_was_deleted_meanwhile_is_not_answered(office: Office) ->
     office.github.delete_comment(comment)
     office.later()
     assert office.replies() == []
-    assert [wish.state for wish in office.wishes()] == ["refused"]
+    assert [wish.state for wish in office.requests()] == ["refused"]
 
 
 def test_of_two_runs_at_once_one_replies(office: Office) -> None:
@@ -504,9 +504,9 @@ def test_of_two_runs_at_once_one_replies(office: Office) -> None:
 def test_where_permission_cannot_be_asked_a_later_run_asks(office: Office) -> None:
     office.github.faults.add(PERMISSION, "secondary403")
     comment = office.say("/precedent off", "hubot")
-    assert ([wish.name for wish in office.wishes()], office.replies()) == (["waiting"], [])
+    assert ([wish.name for wish in office.requests()], office.replies()) == (["waiting"], [])
     office.later()
-    assert is_off(office.wishes())
+    assert is_off(office.requests())
     assert words("off") in office.replies(comment)[0]
 
 
@@ -516,7 +516,7 @@ def test_a_locked_conversation_gets_no_reply_and_keeps_what_was_wished(office: O
     office.github.lock(3)
     told = office.later(20)
     assert [spoken.is_refused for spoken in told] == [True, True]
-    assert {wish.name: wish.state for wish in office.wishes()} == {"search": "refused", "off": "done"}
+    assert {wish.name: wish.state for wish in office.requests()} == {"search": "refused", "off": "done"}
     office.later()
     assert office.replies(search) == []
 
@@ -526,9 +526,9 @@ def test_a_locked_conversation_gets_no_reply_and_keeps_what_was_wished(office: O
 
 def test_off_and_on_hold_until_the_other_and_make_the_issue_due(office: Office) -> None:
     office.say("/precedent off")
-    assert (is_off(office.wishes()), office.redone) == (True, {3})
+    assert (is_off(office.requests()), office.redone) == (True, {3})
     office.say("/precedent on")
-    assert (is_off(office.wishes()), office.redone) == (False, {3})
+    assert (is_off(office.requests()), office.redone) == (False, {3})
     office.say(SEARCH)
     assert office.redone == frozenset()
 
@@ -540,13 +540,13 @@ def test_while_it_is_off_only_on_is_answered(office: Office) -> None:
     office.say("What did we decide about the session store?", "stranger")
     assert office.replies() == before
     assert (office.reactions(search), office.reactions(wrong)) == (["eyes", "confused"], ["eyes", "rocket"])
-    assert wrong_matches_for(office.wishes()) == {1}
+    assert wrong_matches_for(office.requests()) == {1}
     assert len(office.replies(office.say("/precedent on"))) == 1
 
 
 def test_wrong_pairs_are_known(office: Office) -> None:
     office.say("/precedent wrong #1\n/precedent wrong #2")
-    assert wrong_pairs(office.wishes()) == {(3, 1), (3, 2)}
+    assert wrong_pairs(office.requests()) == {(3, 1), (3, 2)}
     assert office.redone == {3}
 
 
@@ -678,7 +678,7 @@ def test_on_and_off_for_an_hour_get_a_few_replies_and_go_on_to_count(office: Off
     asked_for = [office.say(f"/precedent {name}") for name in ("off", "on") * 30]
     assert [len(office.replies(comment)) for comment in asked_for] == [1] * FEW + [0] * (60 - FEW)
     assert all(office.reactions(comment) == ["eyes", "rocket"] for comment in asked_for)
-    assert not is_off(office.wishes())
+    assert not is_off(office.requests())
     office.github.clock.advance(3_700)
     assert len(office.replies(office.say("/precedent off"))) == 1
 
@@ -704,8 +704,8 @@ def test_what_is_to_be_done_is_done_when_no_more_may_be_written(office: Office) 
     office.say(SEARCH, "stranger")
     asked_for = office.say("/precedent off")
     assert (office.replies(asked_for), office.reactions(asked_for)) == ([], ["eyes", "rocket"])
-    assert is_off(office.wishes())
-    assert [wish.state for wish in office.wishes() if wish.name == "off"] == ["done"]
+    assert is_off(office.requests())
+    assert [wish.state for wish in office.requests() if wish.name == "off"] == ["done"]
     refused = office.say("/precedent on", "stranger")
     assert (office.replies(refused), office.reactions(refused)) == ([], ["eyes", "confused"])
 
@@ -750,7 +750,7 @@ def test_a_delivery_that_comes_again_adds_no_reaction(office: Office) -> None:
 def test_commands_can_be_switched_off(office: Office) -> None:
     with_commands(office, enabled=False)
     office.say("/precedent off")
-    assert (office.replies(), office.wishes()) == ([], ())
+    assert (office.replies(), office.requests()) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -798,7 +798,7 @@ def test_in_summary_mode_it_is_told_and_not_written(office: Office) -> None:
 def test_in_off_mode_nothing_is_looked_at(office: Office) -> None:
     office.settings = replace(office.settings, mode="off")
     office.say(SEARCH)
-    assert (office.replies(), office.wishes()) == ([], ())
+    assert (office.replies(), office.requests()) == ([], ())
 
 
 def test_a_run_that_may_say_nothing_leaves_it_to_one_that_may(office: Office) -> None:
@@ -878,12 +878,12 @@ def test_our_own_words_are_never_obeyed(office: Office) -> None:
     office.github.comment(3, BOT, f"{marker(reply_to=1)}\n{SEARCH}")
     office.github.comment(3, BOT, SEARCH)
     office.later(20)
-    assert office.wishes() == ()
+    assert office.requests() == ()
 
 
 def test_a_young_wish_of_an_hour_is_what_the_limit_looks_at(office: Office) -> None:
     office.say(SEARCH, "stranger")
     memory = office.memory().open()
     now = datetime.fromisoformat(office.github.clock.now)
-    assert [wish.by for wish in memory.recent_wishes(now - timedelta(hours=1))] == ["stranger"]
+    assert [wish.by for wish in memory.recent_requests(now - timedelta(hours=1))] == ["stranger"]
     memory.close()

@@ -95,7 +95,7 @@ def test_hostile_text_is_answered_like_any_other(remember: Remember, text: str) 
 def test_what_was_called_wrong_later_counts_for_today_only(remember: Remember) -> None:
     memory = remember(closed(1, TITLE, BODY), *FILLER)
     one = thread(500, TITLE, "Like #1?")
-    memory.stage(Changes(wishes=(Request(500, 7, "wrong", "octocat", one.created_at + timedelta(days=1), (1,)),)))
+    memory.stage(Changes(requests=(Request(500, 7, "wrong", "octocat", one.created_at + timedelta(days=1), (1,)),)))
     assert recall(one, memory, SETTINGS, PLACE, one.created_at).mentioned
     assert not recall(one, memory, SETTINGS, PLACE).mentioned
 
@@ -122,7 +122,7 @@ def test_what_is_shown_is_among_the_nearest(remember: Remember) -> None:
 
 def test_what_somebody_called_wrong_is_not_among_the_nearest(remember: Remember) -> None:
     memory = remember(closed(1, TITLE, BODY), closed(2, TITLE, BODY), *FILLER)
-    memory.stage(Changes(wishes=(Request(2, 77, "wrong", "octocat", at(2), about=(500,), state="done"),)))
+    memory.stage(Changes(requests=(Request(2, 77, "wrong", "octocat", at(2), about=(500,), state="done"),)))
     strict = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, similarity_threshold=1.0))
     assert [m.id for m in recall(thread(500, TITLE, BODY), memory, strict, PLACE).nearest] == [1]
 

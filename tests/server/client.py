@@ -98,7 +98,7 @@ class Line:
             return False
         return True
 
-    async def hear(self, seconds: float = WAIT) -> Answer:
+    async def add_results(self, seconds: float = WAIT) -> Answer:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(seconds):
@@ -114,7 +114,7 @@ class Line:
     async def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
         began = time.perf_counter()
         await self.say(head(method, path, headers) + body)
-        answer = await self.hear()
+        answer = await self.add_results()
         return Answer(answer.status, answer.headers, answer.body, time.perf_counter() - began, answer.closed)
 
     async def close(self) -> None:

@@ -73,8 +73,8 @@ def main() -> int:
     options = ServerOptions(data=given.folder, status_password=given.password)
     with _ledger(options, sqlite=given.sqlite) as ledger:
         made = door(ledger, options)
-        ledger.pulse(APP, {"slug": "helper", "ahead": 0})
-        ledger.pulse(f"{WORKER}here", {"state": "ready"})
+        ledger.heartbeat(APP, {"slug": "helper", "ahead": 0})
+        ledger.heartbeat(f"{WORKER}here", {"state": "ready"})
         made.writer.start()
         web.serve_http(create_app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
         return 0 if made.writer.stop(3) else 1
@@ -84,7 +84,7 @@ def main() -> int:
 def _ledger(options: ServerOptions, *, sqlite: bool) -> Iterator[Inbox]:
     if sqlite:
         with opened(options, "web", hurry=True) as queue:
-            yield queue.ledger
+            yield queue.inbox
     else:
         yield Away(options.data / "away")
 

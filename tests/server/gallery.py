@@ -81,11 +81,11 @@ def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES
     for place, seconds in enumerate((8, 3)):
         waiting = Past(0, place, commented(4_131 if place == 0 else 879))
         ledger.put([_arrival(901 + place, waiting, repositories, NOW - seconds * SECOND)])
-    ledger.pulse(APP, {"slug": "precedent", "ahead": 0})
-    ledger.pulse(f"{WORKER}mill-4711-c0ffee", {"state": "working"})
-    ledger.tally({("precedent_answers_total", ("silent", NOTHING)): 212})
-    ledger.tally({("precedent_answers_total", ("silent", "somebody switched it off on this issue")): 17})
-    ledger.tally({("precedent_answers_total", ("created", FOUND)): 31})
+    ledger.heartbeat(APP, {"slug": "precedent", "ahead": 0})
+    ledger.heartbeat(f"{WORKER}mill-4711-c0ffee", {"state": "working"})
+    ledger.count_up({("precedent_answers_total", ("silent", NOTHING)): 212})
+    ledger.count_up({("precedent_answers_total", ("silent", "somebody switched it off on this issue")): 17})
+    ledger.count_up({("precedent_answers_total", ("created", FOUND)): 31})
     return ledger
 
 
@@ -122,7 +122,7 @@ def hostile() -> Days:
     long = "y" * 2_000
     days = [Past(600 - n, n % 4, opened(n), "silent", long if n == 3 else "") for n in range(60)]
     ledger = a_day(days, names)
-    ledger.pulse(APP, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
+    ledger.heartbeat(APP, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
     return ledger
 
 

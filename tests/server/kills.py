@@ -193,7 +193,7 @@ class Campaign:
         sql = (
             "select turns.*, (select min(seq) from deliveries where turn = turns.id) as first from turns order by began"
         )
-        with self.stage.ledger() as ledger, ledger.database.transaction() as asking:
+        with self.stage.inbox() as ledger, ledger.database.transaction() as asking:
             return [
                 Turn(each["lane"], each["began"], each["ended"], int(each["first"] or 0), pid_of(each["worker"]))
                 for each in asking.rows(sql)

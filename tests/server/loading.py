@@ -190,7 +190,7 @@ class Booker:
         self._lock = threading.Lock()
 
     def book(self, ticket: str, lane: RepositoryKey) -> None:
-        work = self._queue.ledger.begin(ticket, lane, machine_clock())
+        work = self._queue.inbox.begin(ticket, lane, machine_clock())
         if work is None:
             return
         began = time.monotonic_ns()
@@ -200,7 +200,7 @@ class Booker:
         with self._lock:
             self._journal.write(f"{line}\n")
             self._journal.flush()
-        self._queue.tickets.cancel(self._queue.ledger.end(work, results, RunReport()))
+        self._queue.tickets.cancel(self._queue.inbox.end(work, results, RunReport()))
 
 
 def main(folder: Path) -> None:

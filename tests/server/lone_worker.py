@@ -76,7 +76,7 @@ def work(url: str, folder: Path, name: str, mode: str) -> int:
         try:
             for dead in places.dead():
                 diary.note("took over", dead, dispatch.recover(dead))
-                places.bury(dead)
+                places.mark_dead(dead)
         except WorldError as error:
             diary.note("failed", str(error))
         time.sleep(0.5)

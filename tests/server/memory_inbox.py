@@ -77,7 +77,7 @@ class MemoryRegister:
     def lanes(self, *, active_since: Instant = 0) -> list[RepositoryRow]:
         with self.lock:
             rows = (row for lane, row in sorted(self.known.items()) if lane.repository and lane not in self.lost)
-            return [row for row in rows if row.last_turn >= active_since]
+            return [row for row in rows if row.last_run >= active_since]
 
     def purge(self, before: Instant) -> None:
         """Forget what is gone since before then."""
@@ -192,7 +192,7 @@ class MemoryLedger:
                 self.rows[row.seq] = after
             self._tell(work, told, now)
             self._look_again(work, told, now)
-            self.tally(inbox_rules.tally_run(results, told))
+            self.count_up(inbox_rules.tally_run(results, told))
             self._wake(lane, work.ticket, now)
             return inbox_rules.absorbed(work)
 
@@ -209,13 +209,13 @@ class MemoryLedger:
         )
 
     def _look_again(self, work: PendingWork, told: RunReport, now: Instant) -> None:
-        if not told.again_at:
+        if not told.requeue_after:
             return
         for row in self._of(work.lane, "waiting"):
             if row.event.name == inbox_rules.FOLLOW_UP:
-                self.rows[row.seq] = replace(row, next_at=min(row.next_at, told.again_at))
+                self.rows[row.seq] = replace(row, next_at=min(row.next_at, told.requeue_after))
                 return
-        self._insert(inbox_rules.follow_up(work, self.places.lane(work.lane), now), told.again_at)
+        self._insert(inbox_rules.follow_up(work, self.places.lane(work.lane), now), told.requeue_after)
 
     def register(self) -> MemoryRegister:
         return self.places
@@ -270,20 +270,20 @@ class MemoryLedger:
             self._add([inbox_rules.new_item_id(lane, "mend") for lane in lanes], lanes)
             return len(lanes)
 
-    def tally(self, values: Tallies) -> None:
+    def count_up(self, values: Tallies) -> None:
         with self.lock:
             for key, much in values.items():
                 self.counted[key] = self.counted.get(key, 0.0) + much
 
-    def tallies(self) -> Tallies:
+    def counters(self) -> Tallies:
         with self.lock:
             return dict(self.counted)
 
-    def pulse(self, name: str, note: Note) -> None:
+    def heartbeat(self, name: str, note: Note) -> None:
         with self.lock:
             self.said[name] = (self.now(), dict(note))
 
-    def pulses(self) -> Mapping[str, tuple[Instant, Note]]:
+    def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
         with self.lock:
             return dict(self.said)
 

@@ -120,7 +120,7 @@ class MemoryDispatch:
     def recover(self, worker: str) -> int:
         return self.tickets.give_back(worker)
 
-    def rouse(self) -> int:
+    def wake(self) -> int:
         """Here nothing has to be written down."""
         return 0
 
@@ -161,12 +161,12 @@ class MemoryGuard:
         others = sorted(self._workers - {self.name})
         return [name for name in others if name in self._holds or self._take(name)]
 
-    def bury(self, worker: str) -> None:
+    def mark_dead(self, worker: str) -> None:
         self._workers.discard(worker)
         self._holds.discard(worker)
         self._places.discard(worker)
 
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         return "leader" in self._holds or self._take("leader")
 
     def die(self) -> None:

@@ -44,13 +44,13 @@ class Places:
     api: App
     clock: Clock
     tickets: Tickets
-    ledger: Inbox
+    inbox: Inbox
     forgotten: list[RepositoryKey] = field(default_factory=list)
     guids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         self.tokens = TokenCache(self.api)
-        self.register = self.ledger.register()
+        self.register = self.inbox.register()
 
     def arrive(
         self, lane: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
@@ -58,12 +58,12 @@ class Places:
         """A delivery comes in; its id."""
         name = f"{APP}:{next(self.guids):08d}"
         told = Event(event, action, None if extra else number)
-        self.ledger.put([Arrival(name, lane, told, received_at=self.clock.now, extra=tuple(extra.items()))])
+        self.inbox.put([Arrival(name, lane, told, received_at=self.clock.now, extra=tuple(extra.items()))])
         return name
 
     def begin(self, lane: RepositoryKey) -> PendingWork:
         """What waits in a lane."""
-        work = self.ledger.begin("ticket", lane, self.clock.now)
+        work = self.inbox.begin("ticket", lane, self.clock.now)
         assert work is not None, f"nothing waits in {lane}"
         return work
 
@@ -73,15 +73,15 @@ class Places:
             self.register.seen(lane, f"octocat/{lane.repository}", private=False)
             self.arrive(lane)
             work = self.begin(lane)
-            self.ledger.end(work, [], RunReport())
-            self.ledger.drop([each.seq for each in work.deliveries], "for the test")
+            self.inbox.end(work, [], RunReport())
+            self.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
     def waiting(self, lane: RepositoryKey) -> list[str]:
         """The events that wait in a lane."""
         return [each.event.name for each in self.rows(lane) if each.state == "waiting"]
 
     def rows(self, lane: RepositoryKey) -> Sequence[Delivery]:
-        return sorted(self.ledger.deliveries(lane=lane), key=lambda each: each.seq)
+        return sorted(self.inbox.deliveries(lane=lane), key=lambda each: each.seq)
 
 
 def _apart(github: FakeGitHub) -> None:
@@ -148,7 +148,7 @@ class Door:
         rules = WebhookRules(APP, (self.here.github.hooks.secret.encode(),), "precedent[bot]")
         found = receive(method, given, body, rules, self.here.clock.now, "request")
         if isinstance(found, Arrival):
-            self.here.ledger.put([found])
+            self.here.inbox.put([found])
         return Sent(202, {}, b"")
 
 
@@ -157,7 +157,7 @@ def sweep(here: Places, after: int = 0, api: App | None = None) -> ResyncResult:
     here.clock.now += after
     before = len(here.github.hooks.deliveries)
     options, forget = Chosen(here.github.url), here.forgotten.append
-    swept = Resync(api or here.api, here.ledger, here.tickets, options, forget=forget).once(here.clock.now)
+    swept = Resync(api or here.api, here.inbox, here.tickets, options, forget=forget).once(here.clock.now)
     deadline = time.monotonic() + 10
     while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -64,7 +64,7 @@ class Queue:
     """Tickets and a ledger over the same store."""
 
     tickets: Tickets
-    ledger: Inbox
+    inbox: Inbox
     clock: Clock
     dispatch: Callable[[str, int], Dispatch]
     with_tickets: Callable[[Tickets], Inbox]
@@ -88,8 +88,8 @@ class Queue:
 
     def add(self, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
         """A ticket on its own."""
-        if isinstance(self.ledger, DatabaseInbox):
-            with self.ledger.database.transaction() as adding:
+        if isinstance(self.inbox, DatabaseInbox):
+            with self.inbox.database.transaction() as adding:
                 self.tickets.add(adding, ticket, lane, delay)
         else:
             assert isinstance(self.tickets, MemoryTickets)
@@ -100,10 +100,10 @@ class Queue:
     @contextlib.contextmanager
     def dead_worker(self) -> Iterator[str]:
         """The name of a worker that began the ticket of `LANE`, and the delivery, and died."""
-        if isinstance(self.ledger, DatabaseInbox):
+        if isinstance(self.inbox, DatabaseInbox):
             assert LANE.key in self.tickets.live(), "it needs something to begin"
             with lone_worker(self.url, self.folder, "dead", "hang") as process:
-                until(lambda: any(row.state == "working" for row in self.ledger.deliveries()), 60)
+                until(lambda: any(row.state == "working" for row in self.inbox.deliveries()), 60)
                 process.kill()
                 process.wait()
             yield "dead"
@@ -111,7 +111,7 @@ class Queue:
             begun, never = threading.Event(), threading.Event()
 
             def hang(ticket: str, lane: RepositoryKey) -> None:
-                self.ledger.begin(ticket, lane, self.clock())
+                self.inbox.begin(ticket, lane, self.clock())
                 begun.set()
                 never.wait(60)
 
@@ -136,14 +136,14 @@ class Turns:
         with self.lock:
             self.calls.append(ticket)
         began = time.monotonic()
-        work = self.queue.ledger.begin(ticket, lane, self.queue.clock())
+        work = self.queue.inbox.begin(ticket, lane, self.queue.clock())
         if work is None:
             return
         time.sleep(self.seconds)
         seqs = [each.seq for each in work.deliveries]
         with self.lock:
             self.had.append((lane, began, time.monotonic(), seqs))
-        self.queue.tickets.cancel(self.queue.ledger.end(work, self.result(work), RunReport()))
+        self.queue.tickets.cancel(self.queue.inbox.end(work, self.result(work), RunReport()))
 
     @property
     def seqs(self) -> list[int]:
@@ -166,7 +166,7 @@ def settled(queue: Queue, seconds: float = 20.0) -> None:
     """Wait until nothing is to be done."""
 
     def nothing_left() -> bool:
-        counts = queue.ledger.counts()
+        counts = queue.inbox.counts()
         return not counts["waiting"] and not counts["working"]
 
     until(nothing_left, seconds)

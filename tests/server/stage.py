@@ -139,7 +139,7 @@ class ServerStage:
         return sent.status
 
     @contextlib.contextmanager
-    def ledger(self) -> Iterator[DatabaseInbox]:
+    def inbox(self) -> Iterator[DatabaseInbox]:
         """The server's own."""
         made = Database(self.database) if self.database else Database.within(self.data)
         try:
@@ -149,12 +149,12 @@ class ServerStage:
 
     def rows(self) -> list[Delivery]:
         """All deliveries that are kept, oldest first."""
-        with self.ledger() as ledger:
+        with self.inbox() as ledger:
             return sorted(ledger.deliveries(limit=10_000), key=lambda each: each.seq)
 
     def settle(self, seconds: float = 60) -> None:
         """Until nothing waits and nothing is worked on."""
-        with self.ledger() as ledger:
+        with self.inbox() as ledger:
             until(lambda: not any(ledger.counts()[state] for state in ("waiting", "working")), seconds, self.told)
 
     def rest(self) -> None:

@@ -30,9 +30,9 @@ def turns(shop: WorkerDependencies) -> RunFunctions:
 
     def turn(ticket: str, lane: RepositoryKey) -> None:
         with shop.slots.taken(lane.key):
-            if work := shop.ledger.begin(ticket, lane, shop.clock()):
+            if work := shop.inbox.begin(ticket, lane, shop.clock()):
                 _tell(told, "begin", work)
-                shop.ledger.end(work, [_result(shop, each) for each in work.deliveries], RunReport())
+                shop.inbox.end(work, [_result(shop, each) for each in work.deliveries], RunReport())
                 _tell(told, "end", work)
 
     return RunFunctions(turn, lambda _: None)

@@ -102,7 +102,7 @@ def test_who_gave_way_is_told_to_come_again_later(port: int) -> None:
         async with lines(port, 3) as held:
             await begun(held[:2], 25 * SMALL, 25 * SMALL - 1)
             third = await honest(port, 2 * SMALL)
-            return await held[0].hear(), third
+            return await held[0].add_results(), third
 
     first, third = asyncio.run(story())
     assert (first.status, first.headers["retry-after"], first.closed) == (503, "60", True)

@@ -83,7 +83,7 @@ class Heard:
         self.emulated.told("POST", f"{REPO}/issues", "monalisa", {"title": "Session store", "body": "Where?"})
         self.emulated.told("POST", f"{REPO}/issues/1/comments", "octocat", {"body": DECISION})
         with App(APP, key_pair()[0], self.emulated.url) as app:
-            self.token = app.mint(INSTALLATION, self.emulated.told("GET", REPO)["id"]).token
+            self.token = app.create_token(INSTALLATION, self.emulated.told("GET", REPO)["id"]).token
             with pytest.raises(Gone):
                 list(app.repositories(INSTALLATION))
 

@@ -34,8 +34,8 @@ SOUND = {"slug": "precedent", "ahead": 0, "fault": ""}
 def well(folder: Path) -> tuple[MemoryLedger, ServerOptions]:
     """A ledger of a server with nothing wrong."""
     ledger = MemoryLedger(MemoryTickets())
-    ledger.pulse(APP, SOUND)
-    ledger.pulse(f"{WORKER}a", {"pid": 7})
+    ledger.heartbeat(APP, SOUND)
+    ledger.heartbeat(f"{WORKER}a", {"pid": 7})
     return ledger, ServerOptions(data=folder, app_id=7)
 
 
@@ -92,12 +92,12 @@ def test_a_fault_of_the_app_makes_it_not_ready_and_is_one_line_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger, options = well(tmp_path)
-    ledger.pulse(APP, {**SOUND, "fault": FAULT})
+    ledger.heartbeat(APP, {**SOUND, "fault": FAULT})
     status, body = asked(ledger, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "token"])
     assert caplog.messages == [f"not well: token: {FAULT}"]
     assert FAULT not in json.dumps(body), "whoever asks is not always the operator"
-    ledger.pulse(APP, SOUND)
+    ledger.heartbeat(APP, SOUND)
     assert asked(ledger, options)[0] == 200
 
 
@@ -107,7 +107,7 @@ def test_the_log_says_it_once_and_that_it_is_over(tmp_path: Path, caplog: pytest
     now = [clock()]
     glance = CachedChecks(lambda at: readiness_checks(ledger, options, at), lambda: now[0], keep=10)
     for fault in (FAULT, FAULT, "", ""):
-        ledger.pulse(APP, {**SOUND, "fault": fault})
+        ledger.heartbeat(APP, {**SOUND, "fault": fault})
         now[0] += 100
         glance.now()
     assert caplog.messages == [f"not well: token: {FAULT}", "well again: token"]
@@ -118,7 +118,7 @@ def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> Non
         def counts(self, most=COUNTED, of=STATES):  # type: ignore[no-untyped-def]
             raise WorldError("the connection was refused")
 
-        def pulses(self):  # type: ignore[no-untyped-def]
+        def heartbeats(self):  # type: ignore[no-untyped-def]
             raise WorldError("the connection was refused")
 
     _, options = well(tmp_path)

@@ -27,14 +27,14 @@ def here(github: FakeGitHub) -> Iterator[Places]:
 def hear(here: Places) -> list[str]:
     """What GitHub sent last is received, stored and worked on; the reasons."""
     arrival = heard(here, here.github.hooks.deliveries[-1])
-    here.ledger.put([arrival])
+    here.inbox.put([arrival])
     return work(here, arrival.lane)
 
 
 def work(here: Places, lane: RepositoryKey) -> list[str]:
     found = here.begin(lane)
-    results = apply_installation_events(found, here.ledger, here.tokens, here.forgotten.append)
-    here.ledger.end(found, results, RunReport())
+    results = apply_installation_events(found, here.inbox, here.tokens, here.forgotten.append)
+    here.inbox.end(found, results, RunReport())
     assert {result.state for result in results} == {"done"}
     assert [result.seq for result in results] == [each.seq for each in found.deliveries]
     return [result.reason for result in results]
@@ -49,16 +49,16 @@ def test_a_new_installation_has_its_repositories_looked_at(here: Places) -> None
     assert hear(here) == ["the App is at work: repositories to look at: 2"]
     assert here.waiting(lane_of(here, number)) == here.waiting(lane_of(here, number, OTHER)) == ["catch-up"]
     assert here.register.state(number) == "active"
-    assert here.ledger.pulses()[PLACES][1] == {"day": 0}
+    assert here.inbox.heartbeats()[PLACES][1] == {"day": 0}
 
 
 def test_what_comes_twice_is_done_once(here: Places) -> None:
     number = here.github.tenants.install("octocat", [HELLO])
     arrival = heard(here, here.github.hooks.deliveries[-1])
-    here.ledger.put([arrival])
+    here.inbox.put([arrival])
     begun = here.begin(arrival.lane)
-    first = apply_installation_events(begun, here.ledger, here.tokens, here.forgotten.append)
-    second = apply_installation_events(begun, here.ledger, here.tokens, here.forgotten.append)
+    first = apply_installation_events(begun, here.inbox, here.tokens, here.forgotten.append)
+    second = apply_installation_events(begun, here.inbox, here.tokens, here.forgotten.append)
     assert (first[0].reason[-1], second[0].reason[-1]) == ("1", "0")
     assert here.waiting(lane_of(here, number)) == ["catch-up"]
 
@@ -117,7 +117,7 @@ def late(here: Places, before: int = 1) -> list[str]:
     sent = here.github.hooks.deliveries
     told = []
     for each in (*sent[-before:], *sent[-2 * before : -before]):
-        here.ledger.put([heard(here, each)])
+        here.inbox.put([heard(here, each)])
         told += work(here, RepositoryKey(each.payload["installation"]["id"], 0))
     return told
 
@@ -237,7 +237,7 @@ def test_what_says_nothing_to_us_is_done_with(
 def test_an_event_names_its_repositories_and_no_others(here: Places) -> None:
     here.arrive(RepositoryKey(5, 0), "installation", "created", account="octocat", added="50,51,50")
     assert work(here, RepositoryKey(5, 0)) == ["the App is at work: repositories to look at: 2"]
-    assert {row.lane for row in here.ledger.deliveries(state="waiting")} == {RepositoryKey(5, 50), RepositoryKey(5, 51)}
+    assert {row.lane for row in here.inbox.deliveries(state="waiting")} == {RepositoryKey(5, 50), RepositoryKey(5, 51)}
 
 
 def test_without_the_database_the_event_is_not_done_with(here: Places) -> None:

@@ -25,7 +25,7 @@ class Mint:
         self.ends = NOW + LIFE + ahead
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def mint(self, installation: int, repository: int) -> InstallationToken:
+    def create_token(self, installation: int, repository: int) -> InstallationToken:
         self.asked.append(RepositoryKey(installation, repository))
         name = self.names.get(repository)
         if name is None:

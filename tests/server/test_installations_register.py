@@ -19,16 +19,16 @@ OTHER = RepositoryKey(7, 71)
 
 
 def begun(queue: Queue) -> PendingWork:
-    work = queue.ledger.begin("9:a", LANE, queue.clock())
+    work = queue.inbox.begin("9:a", LANE, queue.clock())
     assert work is not None
     return work
 
 
 def test_counters_grow(queue: Queue) -> None:
-    queue.ledger.tally({("a", ("x", 'y"')): 1, ("a", ()): 2.5})
-    queue.ledger.tally({("a", ("x", 'y"')): 2})
-    queue.ledger.tally({})
-    assert queue.ledger.tallies() == {("a", ("x", 'y"')): 3, ("a", ()): 2.5}
+    queue.inbox.count_up({("a", ("x", 'y"')): 1, ("a", ()): 2.5})
+    queue.inbox.count_up({("a", ("x", 'y"')): 2})
+    queue.inbox.count_up({})
+    assert queue.inbox.counters() == {("a", ("x", 'y"')): 3, ("a", ()): 2.5}
 
 
 @pytest.mark.postgres
@@ -37,23 +37,23 @@ def test_a_turn_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp
     prepare(database, tmp_path)
     database.close()
     with queue_in_database(postgres_url, tmp_path) as queue, ThreadPoolExecutor(1) as pool:
-        assert isinstance(queue.ledger, DatabaseInbox)
-        queue.ledger.put([arrival("a"), arrival("b", OTHER)])
-        first, second = begun(queue), queue.ledger.begin("9:b", OTHER, queue.clock())
+        assert isinstance(queue.inbox, DatabaseInbox)
+        queue.inbox.put([arrival("a"), arrival("b", OTHER)])
+        first, second = begun(queue), queue.inbox.begin("9:b", OTHER, queue.clock())
         assert second is not None
-        queue.ledger.end(first, all_done(first), RunReport())
-        queue.ledger.put([arrival("c")])
-        third = queue.ledger.begin("9:c", LANE, queue.clock())
+        queue.inbox.end(first, all_done(first), RunReport())
+        queue.inbox.put([arrival("c")])
+        third = queue.inbox.begin("9:c", LANE, queue.clock())
         assert third is not None
-        with queue.ledger.database.transaction() as hanging:
-            queue.ledger.count(hanging, tally_run(all_done(third), RunReport()))
-            ended = pool.submit(queue.ledger.end, second, all_done(second), RunReport())
+        with queue.inbox.database.transaction() as hanging:
+            queue.inbox.count(hanging, tally_run(all_done(third), RunReport()))
+            ended = pool.submit(queue.inbox.end, second, all_done(second), RunReport())
             assert ended.result(timeout=5) == []
-        with queue.ledger.database.transaction() as hanging:
+        with queue.inbox.database.transaction() as hanging:
             hanging.rows("select * from tallies for update")
-            third_ended = pool.submit(queue.ledger.end, third, all_done(third), RunReport())
+            third_ended = pool.submit(queue.inbox.end, third, all_done(third), RunReport())
             assert third_ended.result(timeout=5) == []
-        assert queue.ledger.tallies()["precedent_turns_total", ("done",)] == 4
+        assert queue.inbox.counters()["precedent_turns_total", ("done",)] == 4
 
 
 def test_totals_are_exact_and_only_grow_while_many_count_and_add_up(queue: Queue) -> None:
@@ -62,40 +62,40 @@ def test_totals_are_exact_and_only_grow_while_many_count_and_add_up(queue: Queue
 
     def watch() -> None:
         while not stop.is_set():
-            seen.append(queue.ledger.tallies().get(key, 0.0))
+            seen.append(queue.inbox.counters().get(key, 0.0))
 
     watching = threading.Thread(target=watch)
     watching.start()
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: queue.ledger.tally({key: 1, ("b", ()): 0.5}), range(60)))
+        list(pool.map(lambda _: queue.inbox.count_up({key: 1, ("b", ()): 0.5}), range(60)))
     stop.set()
     watching.join()
-    assert queue.ledger.tallies() == {key: 60, ("b", ()): 30}
+    assert queue.inbox.counters() == {key: 60, ("b", ()): 30}
     assert seen == sorted(seen)
 
 
 def test_what_was_counted_is_added_up_and_kept_by_a_purge(queue: Queue) -> None:
-    queue.ledger.put([arrival("a")])
+    queue.inbox.put([arrival("a")])
     work = begun(queue)
-    queue.ledger.end(work, all_done(work), RunReport())
-    before = dict(queue.ledger.tallies())
-    queue.ledger.purge(queue.clock() + 1)
-    assert queue.ledger.tallies() == before
-    if isinstance(queue.ledger, DatabaseInbox):
-        with queue.ledger.database.transaction() as asking:
+    queue.inbox.end(work, all_done(work), RunReport())
+    before = dict(queue.inbox.counters())
+    queue.inbox.purge(queue.clock() + 1)
+    assert queue.inbox.counters() == before
+    if isinstance(queue.inbox, DatabaseInbox):
+        with queue.inbox.database.transaction() as asking:
             assert asking.rows("select * from tallied") == []
 
 
 def test_a_turn_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> None:
-    queue.ledger.put([arrival("a"), arrival("b")])
+    queue.inbox.put([arrival("a"), arrival("b")])
     work = begun(queue)
     first, second = (each.seq for each in work.deliveries)
     results = [
         Result(first, "done", "memory has something to tell", said="created"),
         Result(second, "done", "whatever #12 says", said="silent"),
     ]
-    queue.ledger.end(work, results, RunReport((("push", 0.3), ("push", 99.0), ("look", 1000.0)), (1, 2, 3)))
-    assert queue.ledger.tallies() == {
+    queue.inbox.end(work, results, RunReport((("push", 0.3), ("push", 99.0), ("look", 1000.0)), (1, 2, 3)))
+    assert queue.inbox.counters() == {
         ("precedent_turns_total", ("done",)): 1,
         ("precedent_answers_total", ("created", "memory has something to tell")): 1,
         ("precedent_answers_total", ("silent", "other")): 1,
@@ -111,16 +111,16 @@ def test_a_turn_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> N
 
 
 def test_what_was_said_last_replaces_what_was_said_before(queue: Queue) -> None:
-    queue.ledger.pulse("worker-1", {"jobs": 3, "state": "works"})
-    queue.ledger.pulse("worker-1", {"jobs": 4})
-    queue.ledger.pulse("clock", {"ahead": -2})
-    found = queue.ledger.pulses()
+    queue.inbox.heartbeat("worker-1", {"jobs": 3, "state": "works"})
+    queue.inbox.heartbeat("worker-1", {"jobs": 4})
+    queue.inbox.heartbeat("clock", {"ahead": -2})
+    found = queue.inbox.heartbeats()
     assert {name: note for name, (_, note) in found.items()} == {"worker-1": {"jobs": 4}, "clock": {"ahead": -2}}
     assert all(abs(at - queue.clock()) < 60_000 for at, _ in found.values())
 
 
 def test_an_installation_is_active_until_something_else_is_said(queue: Queue) -> None:
-    register = queue.ledger.register()
+    register = queue.inbox.register()
     assert register.state(7) == "active"
     register.pause(7, "core", 1)
     assert register.state(7) == "active"
@@ -131,9 +131,9 @@ def test_an_installation_is_active_until_something_else_is_said(queue: Queue) ->
 
 
 def test_a_repository_is_called_what_github_says_and_a_payload_only_before_that(queue: Queue) -> None:
-    queue.ledger.put([arrival("a")])
+    queue.inbox.put([arrival("a")])
     begun(queue)
-    register = queue.ledger.register()
+    register = queue.inbox.register()
     assert register.lane(LANE) == RepositoryRow(LANE, "octo-org/hello-world", private=True)
     register.seen(LANE, "octo-org/renamed", private=False)
     begun(queue)
@@ -142,31 +142,31 @@ def test_a_repository_is_called_what_github_says_and_a_payload_only_before_that(
 
 
 def test_a_repository_remembers_what_its_turns_left(queue: Queue) -> None:
-    register = queue.ledger.register()
+    register = queue.inbox.register()
     for number, (told, expected) in enumerate(
         [
             (RunReport(pushes=(3, 1), cursor=50, rate_left=100, backoff=9), ((1, 3), 50, 100, 9)),
             (RunReport(pushes=(4, 5, 6, 7, 8), cursor=40), ((3, 4, 5, 6, 7, 8), 50, 100, 0)),
         ]
     ):
-        queue.ledger.put([arrival(str(number))])
+        queue.inbox.put([arrival(str(number))])
         work = begun(queue)
-        queue.ledger.end(work, all_done(work), told)
+        queue.inbox.end(work, all_done(work), told)
         row = register.lane(LANE)
         assert (row.pushes, row.cursor, row.rate_left, row.backoff) == expected
-        assert abs(row.last_turn - queue.clock()) < 60_000
+        assert abs(row.last_run - queue.clock()) < 60_000
 
 
 def test_a_repository_that_is_gone_drops_what_waits_and_comes_back_when_it_is_seen(queue: Queue) -> None:
-    queue.ledger.put([arrival("a"), arrival("b"), arrival("c", OTHER)])
-    register = queue.ledger.register()
+    queue.inbox.put([arrival("a"), arrival("b"), arrival("c", OTHER)])
+    register = queue.inbox.register()
     register.seen(LANE, "octo-org/hello-world", private=True)
     register.seen(OTHER, "octo-org/other", private=True)
     register.seen(RepositoryKey(7, 0), "", private=True)
     assert [row.lane for row in register.lanes()] == [LANE, OTHER]
     assert register.gone(LANE, "the App is not installed there any more") == 2
     assert [row.lane for row in register.lanes()] == [OTHER]
-    assert [(row.state, row.reason) for row in queue.ledger.deliveries(lane=LANE)] == [
+    assert [(row.state, row.reason) for row in queue.inbox.deliveries(lane=LANE)] == [
         ("dropped", "the App is not installed there any more")
     ] * 2
     register.seen(LANE, "octo-org/hello-world", private=True)
@@ -175,11 +175,11 @@ def test_a_repository_that_is_gone_drops_what_waits_and_comes_back_when_it_is_se
 
 
 def test_what_is_gone_for_long_is_forgotten(queue: Queue) -> None:
-    register = queue.ledger.register()
+    register = queue.inbox.register()
     register.installed(7, "octo-org", "gone")
     register.seen(LANE, "octo-org/hello-world", private=False)
     register.gone(LANE, "gone")
-    queue.ledger.purge(queue.clock() - 60_000)
+    queue.inbox.purge(queue.clock() - 60_000)
     assert (register.state(7), register.lane(LANE).name) == ("gone", "octo-org/hello-world")
-    queue.ledger.purge(queue.clock() + 1)
+    queue.inbox.purge(queue.clock() + 1)
     assert (register.state(7), register.lane(LANE)) == ("active", RepositoryRow(LANE))

@@ -32,10 +32,10 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
             Arrival("9:b", OTHER, Event("issue_comment", "created", 8, comment_id=5), "octo-org/other", True, NOON),
             Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON),
         ]
-        assert made.ledger.put(arrivals) == [True] * 3
-        work = made.ledger.begin("9:a", LANE, NOON)
+        assert made.inbox.put(arrivals) == [True] * 3
+        work = made.inbox.begin("9:a", LANE, NOON)
         assert work is not None
-        made.ledger.end(
+        made.inbox.end(
             work, [Result(work.deliveries[0].seq, "dead", "it is not permitted: issues: write")], RunReport()
         )
         yield made
@@ -71,7 +71,7 @@ def test_a_list_can_be_narrowed_and_taken_as_json(queue: Queue, tmp_path: Path) 
 def test_a_dead_one_is_tried_again(queue: Queue, tmp_path: Path) -> None:
     done = jobs(tmp_path, "retry", "1", "2")
     assert done.stdout == "1 to be tried again, 1 not: not dead, or not there\n"
-    found = queue.ledger.delivery(1)
+    found = queue.inbox.delivery(1)
     assert found is not None
     assert (found[0].state, found[0].attempts) == ("waiting", 0)
     assert LANE.key in queue.tickets.live()
@@ -81,7 +81,7 @@ def test_a_dead_one_is_tried_again(queue: Queue, tmp_path: Path) -> None:
 def test_what_is_dropped_keeps_the_reason(queue: Queue, tmp_path: Path) -> None:
     done = jobs(tmp_path, "drop", "2", "--why", "archived", "--json")
     assert json.loads(done.stdout) == {"asked": 1, "done": 1}
-    found = queue.ledger.delivery(2)
+    found = queue.inbox.delivery(2)
     assert found is not None
     assert (found[0].state, found[0].reason) == ("dropped", "archived")
 
@@ -89,19 +89,19 @@ def test_what_is_dropped_keeps_the_reason(queue: Queue, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_dead_ones_at_once(queue: Queue, tmp_path: Path) -> None:
     assert json.loads(jobs(tmp_path, "retry", "--all-dead", "--json").stdout) == {"asked": 1, "done": 1}
-    assert queue.ledger.counts()["waiting"] == 3
+    assert queue.inbox.counts()["waiting"] == 3
     done = jobs(tmp_path, "drop", "--all-dead")
     assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
 
 
 @pytest.mark.slow
 def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Queue, tmp_path: Path) -> None:
-    work = queue.ledger.begin("9:b", OTHER, NOON)
+    work = queue.inbox.begin("9:b", OTHER, NOON)
     assert work is not None
-    queue.ledger.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
-    assert queue.ledger.begin("9:c", OTHER, NOON) is not None
+    queue.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
+    assert queue.inbox.begin("9:c", OTHER, NOON) is not None
     assert jobs(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
-    assert [row.state for row in queue.ledger.deliveries(lane=OTHER)] == ["working", "done"]
+    assert [row.state for row in queue.inbox.deliveries(lane=OTHER)] == ["working", "done"]
 
 
 @pytest.mark.slow

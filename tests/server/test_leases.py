@@ -57,11 +57,11 @@ def test_a_worker_that_lost_its_place_is_found_by_one_and_buried(database_url: s
             c.hold()
         assert (b.dead(), c.dead()) == (["a"], [])
         assert (b.dead(), c.dead()) == (["a"], []), "it is the business of who took it until it is buried"
-        b.bury("a")
+        b.mark_dead("a")
         assert (b.dead(), c.dead()) == ([], [])
         clock.ahead += LINGER + 1000
         assert (c.dead(), b.dead()) == (["a"], []), "it may have taken a ticket before it saw that it is dead"
-        c.bury("a")
+        c.mark_dead("a")
         clock.ahead += LINGER + 1000
         assert (b.dead(), c.dead()) == ([], [])
 
@@ -71,7 +71,7 @@ def test_a_worker_that_ends_well_is_asked_about_by_nobody(database_url: str, tmp
     with place(database_url, tmp_path, "a", clock) as (a, _), place(database_url, tmp_path, "b", clock) as (b, _):
         a.hold()
         b.hold()
-        a.bury("a")
+        a.mark_dead("a")
         assert (a.check(), b.dead()) == (False, [])
         clock.ahead += LINGER + 1000
         assert b.dead() == []
@@ -91,8 +91,8 @@ def test_one_leads_until_it_is_gone(database_url: str, tmp_path: Path) -> None:
         with place(database_url, tmp_path, "a", clock) as (a, _):
             a.hold()
             b.hold()
-            assert (a.leads(), b.leads(), a.leads()) == (True, False, True)
-        assert b.leads() is True
+            assert (a.is_leader(), b.is_leader(), a.is_leader()) == (True, False, True)
+        assert b.is_leader() is True
 
 
 def test_whose_lock_file_was_deleted_holds_nothing(tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ def test_in_memory_a_place_is_lost_when_its_worker_dies() -> None:
     a, b = MemoryGuard("a", places, workers), MemoryGuard("b", places, workers)
     a.hold()
     b.hold()
-    assert (a.check(), a.leads(), b.leads(), b.dead()) == (True, True, False, [])
+    assert (a.check(), a.is_leader(), b.is_leader(), b.dead()) == (True, True, False, [])
     a.die()
-    assert (a.check(), b.dead(), b.dead(), b.leads()) == (False, ["a"], ["a"], True)
-    b.bury("a")
+    assert (a.check(), b.dead(), b.dead(), b.is_leader()) == (False, ["a"], ["a"], True)
+    b.mark_dead("a")
     assert b.dead() == []
 
 

@@ -31,8 +31,8 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
         sent = asyncio.run(burst(port, wanted))
         assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
         with opened(ServerOptions(data=folder), "reader") as queue:
-            assert wait_until_done(queue.ledger, 120)
-            return sent, examine(queue.ledger, folder, sent)
+            assert wait_until_done(queue.inbox, 120)
+            return sent, examine(queue.inbox, folder, sent)
 
 
 @pytest.mark.slow
@@ -57,13 +57,13 @@ class Past:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ledger = MemoryLedger(MemoryTickets())
+        self.inbox = MemoryLedger(MemoryTickets())
         lane = RepositoryKey(1, 100)
-        self.ledger.put([Arrival(f"7:{name}", lane, Event("issues", "opened", 1)) for name in "abc"])
-        work = self.ledger.begin("7:a", lane, 2**50)
+        self.inbox.put([Arrival(f"7:{name}", lane, Event("issues", "opened", 1)) for name in "abc"])
+        work = self.inbox.begin("7:a", lane, 2**50)
         assert work
         self.seqs = [each.seq for each in work.deliveries]
-        self.ledger.end(work, [Result(seq, "done", "") for seq in self.seqs], RunReport())
+        self.inbox.end(work, [Result(seq, "done", "") for seq in self.seqs], RunReport())
 
     def examined(self, *held: tuple[str, str, int, int], sent: str = "abc", lane: str = "1-100") -> Findings:
         """``held``: worker, deliveries, and from when to when; ``sent`` one after the other, each with its 202."""
@@ -72,7 +72,7 @@ class Past:
             with (self.folder / f"journal-{worker}").open("a", encoding="ascii") as file:
                 file.write(f"{line}\n")
         told = [Sent(name, 100, 1, Answer(202, seconds=0.5), float(place)) for place, name in enumerate(sent)]
-        return examine(self.ledger, self.folder, told)
+        return examine(self.inbox, self.folder, told)
 
 
 @pytest.fixture

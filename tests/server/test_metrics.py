@@ -25,7 +25,7 @@ def samples(ledger: Days, answered: Answered | None = None) -> Samples:
 
 def test_a_day_is_counted() -> None:
     ledger = a_day()
-    ledger.tally({(DELIVERIES, ("issues", "stored")): 40, (DELIVERIES, ("other", "refused 403")): 3})
+    ledger.count_up({(DELIVERIES, ("issues", "stored")): 40, (DELIVERIES, ("other", "refused 403")): 3})
     found = samples(ledger)
     assert found[DELIVERIES, (("event", "issues"), ("result", "stored"))] == 40
     assert found[DELIVERIES, (("event", "other"), ("result", "refused 403"))] == 3
@@ -46,7 +46,7 @@ def test_the_fewest_requests_left_of_the_last_hour_are_told() -> None:
 def test_buckets_of_stages_hold_those_before_them() -> None:
     ledger = empty()
     for seconds, bucket in ((0.05, "0.1"), (0.2, "0.25"), (0.2, "0.25"), (900, "+Inf")):
-        ledger.tally(
+        ledger.count_up(
             {
                 ("precedent_stage_seconds_bucket", ("push", bucket)): 1,
                 ("precedent_stage_seconds_sum", ("push",)): seconds,
@@ -99,7 +99,7 @@ def test_no_metric_names_a_repository_or_an_account() -> None:
 
 def test_tallies_that_no_metric_knows_are_left_out() -> None:
     ledger = empty()
-    ledger.tally({("something_else", ("a",)): 1, (DELIVERIES, ("one label",)): 1})
+    ledger.count_up({("something_else", ("a",)): 1, (DELIVERIES, ("one label",)): 1})
     assert not [name for name, _ in samples(ledger) if name in ("something_else", DELIVERIES)]
 
 
@@ -127,7 +127,7 @@ def test_a_new_server_waits_for_its_token_and_its_workers() -> None:
 )
 def test_what_github_told_of_us_is_looked_at(note: dict[str, str | int], name: str, line: str) -> None:
     ledger = a_day()
-    ledger.pulse(APP, {"slug": "precedent", "ahead": 0} | note)
+    ledger.heartbeat(APP, {"slug": "precedent", "ahead": 0} | note)
     found = [check for check in readiness_checks(ledger, OPTIONS, NOW) if not check.ok]
     assert [(check.name, check.line) for check in found] == [(name, line)]
 
@@ -136,7 +136,7 @@ def test_a_worker_that_fell_silent_is_none() -> None:
     ledger = a_day()
     assert named(readiness_checks(ledger, OPTIONS, NOW + ALIVE))["workers"].ok
     assert not named(readiness_checks(ledger, OPTIONS, NOW + ALIVE + 1))["workers"].ok
-    ledger.pulse(f"{WORKER}other", {})
+    ledger.heartbeat(f"{WORKER}other", {})
     assert named(readiness_checks(ledger, OPTIONS, NOW))["workers"].line == "2 running"
 
 
@@ -172,7 +172,7 @@ class Lost(Days):
     def counts(self, *_):  # type: ignore[no-untyped-def]
         raise WorldError("connection refused")
 
-    def pulses(self):  # type: ignore[no-untyped-def]
+    def heartbeats(self):  # type: ignore[no-untyped-def]
         raise WorldError("connection refused")
 
 

@@ -76,7 +76,7 @@ def cuts(folder: Path, change: Callable[[Scene], object]) -> Iterator[Scene]:
 
 def comes_back(cut: Scene) -> None:
     """What GitHub tells of the return is heard, the issue told of again, and answered once."""
-    cut.town.hear()
+    cut.town.add_results()
     cut.town.tell(cut.ours, cut.number)
     cut.later()
     assert len(cut.said) == 1
@@ -94,7 +94,7 @@ def test_an_app_that_is_taken_away_says_nothing_after_it_and_what_it_kept_goes(t
         cut.town.settle()
         assert len(cut.said) == spoke[-1]
         assert cut.town.states(cut.lane) == [("dropped", SEEN)] or spoke[-1]
-        cut.town.hear()
+        cut.town.add_results()
         cut.town.settle()
         assert (cut.town.kept(), cut.town.here.register.lanes()) == (set(), [])
         tenants = cut.town.github.tenants
@@ -137,7 +137,7 @@ def test_one_that_gets_another_name_is_answered_once_and_its_namesake_never(tmp_
 def test_one_that_goes_to_another_account_is_answered_there_once(tmp_path: Path) -> None:
     def change(cut: Scene) -> None:
         cut.town.transfer(cut.ours, "octocat", cut.town.github.tenants.install("octocat"))
-        cut.town.hear()
+        cut.town.add_results()
 
     for cut in cuts(tmp_path, change):
         cut.later()

@@ -101,10 +101,10 @@ def test_a_ticket_whose_end_could_not_be_written_down_gives_its_lane_back(databa
             dispatch.start(lambda ticket, lane: came.append(ticket))
             until(lambda: came == ["9:a"], PATIENCE)
             ledger.put([arrival("b")])
-            assert dispatch.rouse() == 0, "its end may be on its way"
-            until(lambda: dispatch.rouse() or len(came) > 1, PATIENCE)
+            assert dispatch.wake() == 0, "its end may be on its way"
+            until(lambda: dispatch.wake() or len(came) > 1, PATIENCE)
             until(lambda: came == ["9:a", "9:a"], PATIENCE)
-        until(lambda: dispatch.rouse() >= 0 and came[-1] == "9:b", PATIENCE)
+        until(lambda: dispatch.wake() >= 0 and came[-1] == "9:b", PATIENCE)
         assert set(came[:-1]) == {"9:a"}
         until(lambda: not ledger.tickets.live(), PATIENCE)
     finally:
@@ -129,7 +129,7 @@ def test_a_ticket_that_is_in_hand_is_left_there(database_url: str, tmp_path: Pat
         ledger.put([arrival("a")])
         dispatch.start(run)
         until(lambda: came, PATIENCE)
-        assert [dispatch.rouse(), dispatch.rouse(), came] == [0, 0, ["9:a"]]
+        assert [dispatch.wake(), dispatch.wake(), came] == [0, 0, ["9:a"]]
     finally:
         go_on.set()
         dispatch.stop(5)

@@ -18,7 +18,7 @@ from tests.server.queues import LANE, Losing, Queue, Turns, arrival, settled, un
 
 def test_it_is_what_the_ports_say(queue: Queue) -> None:
     tickets: Tickets = queue.tickets
-    ledger: Inbox = queue.ledger
+    ledger: Inbox = queue.inbox
     dispatch: Dispatch = queue.dispatch("one", 1)
     assert (tickets.live(), ledger.deliveries(), dispatch.stop(0)) == (frozenset(), [], True)
 
@@ -28,7 +28,7 @@ def test_a_lane_is_done_in_the_order_of_arrival_whatever_the_ids_are(queue: Queu
     turns = Turns(queue, seconds=0.02)
     with queue.working(turns):
         for _ in range(6):
-            queue.ledger.put([arrival(str(uuid.uuid4())) for _ in range(5)])
+            queue.inbox.put([arrival(str(uuid.uuid4())) for _ in range(5)])
             time.sleep(0.15)
         settled(queue)
     assert turns.seqs == sorted(turns.seqs)
@@ -41,7 +41,7 @@ def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) ->
     lanes = [RepositoryKey(7, number) for number in (1, 2, 3, 4)]
     with queue.working(turns):
         for number in range(3):
-            queue.ledger.put([arrival(f"{lane.key}/{number}", lane) for lane in lanes])
+            queue.inbox.put([arrival(f"{lane.key}/{number}", lane) for lane in lanes])
             time.sleep(0.25)
         settled(queue)
     for lane in lanes:
@@ -55,7 +55,7 @@ def test_one_turn_of_a_lane_at_a_time_and_several_lanes_at_once(queue: Queue) ->
 def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
     turns = Turns(queue, seconds=0.3)
     with queue.working(turns, at_once=2):
-        queue.ledger.put([arrival(str(number), RepositoryKey(7, number)) for number in range(1, 8)])
+        queue.inbox.put([arrival(str(number), RepositoryKey(7, number)) for number in range(1, 8)])
         settled(queue)
     edges = sorted([(began, 1) for _, began, _, _ in turns.had] + [(ended, -1) for _, _, ended, _ in turns.had])
     running, most = 0, 0
@@ -68,13 +68,13 @@ def test_no_more_turns_run_at_once_than_said(queue: Queue) -> None:
 @pytest.mark.slow
 def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
     turns = Turns(queue)
-    assert queue.ledger.put([arrival("a"), arrival("b"), arrival("a", number=2)]) == [True, True, False]
-    assert queue.ledger.put([arrival("b"), arrival("c")]) == [False, True]
+    assert queue.inbox.put([arrival("a"), arrival("b"), arrival("a", number=2)]) == [True, True, False]
+    assert queue.inbox.put([arrival("b"), arrival("c")]) == [False, True]
     with queue.working(turns):
         settled(queue)
-        assert queue.ledger.put([arrival("a")]) == [False]
+        assert queue.inbox.put([arrival("a")]) == [False]
         time.sleep(0.5)
-    rows = queue.ledger.deliveries()
+    rows = queue.inbox.deliveries()
     assert [(row.id, row.event.number, row.state) for row in rows] == [
         ("9:c", 1, "done"),
         ("9:b", 1, "done"),
@@ -87,7 +87,7 @@ def test_the_same_delivery_again_is_nothing(queue: Queue) -> None:
 def test_a_turn_takes_what_waits_and_its_tickets_are_not_needed_any_more(queue: Queue) -> None:
     turns = Turns(queue)
     names = [str(uuid.uuid4()) for _ in range(70)]
-    queue.ledger.put([arrival(name) for name in names])
+    queue.inbox.put([arrival(name) for name in names])
     with queue.working(turns):
         settled(queue)
         until(lambda: not queue.tickets.live())
@@ -106,16 +106,16 @@ def test_what_is_to_be_tried_again_is_tried_at_its_time_and_passed_by_younger_on
         for each in work.deliveries
     ]
     with queue.working(turns):
-        queue.ledger.put([arrival("fails", number=1)])
+        queue.inbox.put([arrival("fails", number=1)])
         until(lambda: turns.had)
-        queue.ledger.put([arrival("younger", number=2)])
+        queue.inbox.put([arrival("younger", number=2)])
         settled(queue)
     first, second, third = turns.had
     assert [len(turn[3]) for turn in turns.had] == [1, 1, 1]
     assert (first[3], third[3]) == ([1], [1])
     assert second[1] < third[1]
     assert third[1] - first[2] >= 1.3
-    assert queue.ledger.deliveries()[-1].attempts == 1
+    assert queue.inbox.deliveries()[-1].attempts == 1
 
 
 @pytest.mark.slow
@@ -168,30 +168,30 @@ def test_a_delivery_and_its_ticket_are_kept_or_neither(queue: Queue) -> None:
     ledger = queue.with_tickets(Losing(queue.tickets, after=1))  # type: ignore[arg-type]
     with pytest.raises(ConnectionError):
         ledger.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
-    assert (queue.ledger.deliveries(), ledger.deliveries(), queue.tickets.live()) == ([], [], frozenset())
-    assert queue.ledger.put([arrival("a")]) == [True]
+    assert (queue.inbox.deliveries(), ledger.deliveries(), queue.tickets.live()) == ([], [], frozenset())
+    assert queue.inbox.put([arrival("a")]) == [True]
 
 
 @pytest.mark.slow
 def test_what_is_dead_is_left_alone_until_it_is_tried_again_or_dropped(queue: Queue) -> None:
     turns = Turns(queue)
     turns.result = lambda work: [Result(each.seq, "dead", "no permission") for each in work.deliveries]
-    queue.ledger.put([arrival("a"), arrival("b", number=2), arrival("c", number=3)])
+    queue.inbox.put([arrival("a"), arrival("b", number=2), arrival("c", number=3)])
     with queue.working(turns):
-        until(lambda: queue.ledger.counts()["dead"] == 3)
-        first, second, third = sorted(row.seq for row in queue.ledger.deliveries(state="dead"))
-        assert queue.ledger.drop([first], "not wanted") == 1
+        until(lambda: queue.inbox.counts()["dead"] == 3)
+        first, second, third = sorted(row.seq for row in queue.inbox.deliveries(state="dead"))
+        assert queue.inbox.drop([first], "not wanted") == 1
         turns.result = lambda work: [Result(each.seq, "done", "") for each in work.deliveries]
-        assert queue.ledger.retry([first, second, 99]) == 1
+        assert queue.inbox.retry([first, second, 99]) == 1
         settled(queue)
         time.sleep(0.5)
     assert turns.seqs == [first, second, third, second]
-    assert [row.state for row in queue.ledger.deliveries()] == ["dead", "done", "dropped"]
+    assert [row.state for row in queue.inbox.deliveries()] == ["dead", "done", "dropped"]
 
 
 @pytest.mark.slow
 def test_what_a_dead_worker_had_begun_is_done_by_another(queue: Queue) -> None:
-    queue.ledger.put([arrival("a"), arrival("b", number=2)])
+    queue.inbox.put([arrival("a"), arrival("b", number=2)])
     turns = Turns(queue)
     with queue.dead_worker() as dead, queue.working(turns, worker="two") as dispatch:
         time.sleep(1)
@@ -209,7 +209,7 @@ def test_a_lane_that_somebody_else_works_in_is_waited_for(queue: Queue) -> None:
     others = locks(Database(queue.url), queue.folder / "workers")
     turns = Turns(queue)
     assert others.take(f"lane-{LANE.key}")
-    queue.ledger.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
+    queue.inbox.put([arrival("a"), arrival("b", RepositoryKey(7, 71))])
     with queue.working(turns) as dispatch:
         until(lambda: turns.calls)
         time.sleep(0.5)
@@ -242,21 +242,21 @@ def test_after_stop_nothing_begins_and_what_runs_is_waited_for(queue: Queue) -> 
 @pytest.mark.slow
 def test_a_lane_whose_ticket_was_lost_is_found_and_called_again(queue: Queue) -> None:
     turns = Turns(queue)
-    queue.ledger.put([arrival("a", received_at=100), arrival("b", RepositoryKey(7, 71), received_at=100)])
-    queue.ledger.put([arrival("young", RepositoryKey(7, 72), received_at=900)])
+    queue.inbox.put([arrival("a", received_at=100), arrival("b", RepositoryKey(7, 71), received_at=100)])
+    queue.inbox.put([arrival("young", RepositoryKey(7, 72), received_at=900)])
     queue.tickets.cancel(["9:a", "9:young"])
     assert queue.tickets.live() == {"7-71"}
-    assert queue.ledger.mend(queue.tickets.live(), 500) == 1
+    assert queue.inbox.mend(queue.tickets.live(), 500) == 1
     assert queue.tickets.live() == {LANE.key, "7-71"}
     with queue.working(turns):
-        until(lambda: queue.ledger.counts()["done"] == 2)
-    assert [row.id for row in queue.ledger.deliveries(state="waiting")] == ["9:young"]
+        until(lambda: queue.inbox.counts()["done"] == 2)
+    assert [row.id for row in queue.inbox.deliveries(state="waiting")] == ["9:young"]
 
 
 @pytest.mark.slow
 def test_tickets_that_ended_are_forgotten_and_others_are_not(queue: Queue) -> None:
     turns = Turns(queue)
-    queue.ledger.put([arrival(str(number)) for number in range(5)])
+    queue.inbox.put([arrival(str(number)) for number in range(5)])
     with queue.working(turns):
         settled(queue)
         until(lambda: not queue.tickets.live())
@@ -278,11 +278,11 @@ def test_order_holds_for_many_lanes_with_failures(queue: Queue) -> None:
     ]
     with queue.working(turns):
         for number in range(40):
-            queue.ledger.put(
+            queue.inbox.put(
                 [arrival(str(uuid.UUID(int=chance.getrandbits(128))), RepositoryKey(7, number % 5 + 1), number)]
             )
         settled(queue)
     for lane in {turn[0] for turn in turns.had}:
         firsts = list(dict.fromkeys(seq for of, _, _, seqs in turns.had if of == lane for seq in seqs))
         assert firsts == sorted(firsts)
-    assert queue.ledger.counts()["done"] == 40
+    assert queue.inbox.counts()["done"] == 40

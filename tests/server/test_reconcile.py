@@ -159,7 +159,7 @@ def test_what_a_killed_turn_promised_is_looked_at_as_soon_as_it_may_be_and_tells
     began = town.here.clock.now
     town.hear_of(project, Event("catch-up"))
     town.settle(1)
-    (again,) = town.here.ledger.deliveries(state="waiting")
+    (again,) = town.here.inbox.deliveries(state="waiting")
     assert 24_000 <= again.next_at - began <= 26_000
     town.pass_time(26)
     town.settle()
@@ -301,7 +301,7 @@ def test_a_rebuild_that_the_action_began_comes_to_its_end_and_turns_do_too(town:
     town.settle()
     assert reading(town, project) is None
     assert len(town.comments(project, number)) == 1
-    assert town.here.ledger.deliveries(state="waiting") == []
+    assert town.here.inbox.deliveries(state="waiting") == []
     assert len(town.here.rows(town.lane(project))) <= 5
 
 
@@ -320,7 +320,7 @@ def test_a_reading_that_does_not_come_further_is_looked_at_ever_more_seldom(
     for _ in range(4):
         town.hear_of(project, Event("catch-up")) if not due else town.pass_time((due[-1] - town.here.clock.now) / 1000)
         town.settle()
-        (waiting,) = town.here.ledger.deliveries(state="waiting", limit=10)
+        (waiting,) = town.here.inbox.deliveries(state="waiting", limit=10)
         due.append(waiting.next_at)
     gaps = [round((after - before) / 125_000) for before, after in pairwise([began, *due])]
     assert gaps == [1, 2, 4, 8]

@@ -141,7 +141,7 @@ def test_with_a_new_database_every_repository_that_was_active_is_looked_at(here:
 def test_what_was_answered_and_dropped_is_not_taken_for_lost(here: Places, door: Door) -> None:
     lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     sweep(here)
-    here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
+    here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
     here.github.tenants.deliver(here.github, "push")  # to no branch at all
     assert here.github.hooks.deliveries[-1].status == 202
     assert sweep(here, 2 * MINUTE) == ResyncResult()
@@ -171,5 +171,5 @@ def test_what_could_not_be_asked_for_is_asked_for_however_old_it_is(here: Places
 
 
 def test_what_a_former_version_kept_does_not_end_the_sweep(here: Places) -> None:
-    here.ledger.pulse(PULSE, {"until": "x", "owed": "[1]"})
+    here.inbox.heartbeat(PULSE, {"until": "x", "owed": "[1]"})
     assert sweep(here).notes == ()

@@ -32,8 +32,8 @@ def known_at(here: Places, lane: RepositoryKey, cursor: Instant) -> None:
     here.register.seen(lane, HELLO, private=False)
     here.arrive(lane)
     work = here.begin(lane)
-    here.ledger.end(work, [], RunReport(cursor=cursor))
-    here.ledger.drop([each.seq for each in work.deliveries], "for the test")
+    here.inbox.end(work, [], RunReport(cursor=cursor))
+    here.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
 
 def test_repositories_that_nobody_told_us_of_are_found_once_a_day(here: Places) -> None:
@@ -46,7 +46,7 @@ def test_repositories_that_nobody_told_us_of_are_found_once_a_day(here: Places) 
     here.github.tenants.add(number, [OTHER])
     here.github.hooks.deliveries.clear()
     assert (sweep(here, 2 * HOUR).caught_up, here.waiting(other)) == (0, [])
-    here.ledger.pulse(PLACES, {"day": 0})
+    here.inbox.heartbeat(PLACES, {"day": 0})
     assert (sweep(here).caught_up, here.waiting(other)) == (1, ["catch-up"])
 
 
@@ -57,15 +57,15 @@ def test_what_changes_while_all_are_listed_is_looked_at_next(here: Places, monke
 
     def meanwhile() -> object:
         here.clock.now += 1
-        here.ledger.pulse(PLACES, {"day": 0})
+        here.inbox.heartbeat(PLACES, {"day": 0})
         return listed()
 
     monkeypatch.setattr(here.api, "installations", meanwhile)
     sweep(here)
-    assert here.ledger.pulses()[PLACES][1] == {"day": 0}
+    assert here.inbox.heartbeats()[PLACES][1] == {"day": 0}
     monkeypatch.undo()
     sweep(here)
-    assert here.ledger.pulses()[PLACES][1] != {"day": 0}
+    assert here.inbox.heartbeats()[PLACES][1] != {"day": 0}
 
 
 def test_an_installation_that_went_unnoticed_is_noticed(here: Places) -> None:
@@ -74,7 +74,7 @@ def test_an_installation_that_went_unnoticed_is_noticed(here: Places) -> None:
     here.arrive(lane)
     here.github.tenants.uninstall(lane.installation)
     here.github.hooks.deliveries.clear()
-    here.ledger.pulse(PLACES, {"day": 0})
+    here.inbox.heartbeat(PLACES, {"day": 0})
     sweep(here)
     assert (here.register.lanes(), here.waiting(lane)) == ([], [])
 
@@ -83,7 +83,7 @@ def test_a_list_that_lacks_an_installation_is_not_believed(here: Places) -> None
     lane = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
     sweep(here)
     here.arrive(lane)
-    here.ledger.pulse(PLACES, {"day": 0})
+    here.inbox.heartbeat(PLACES, {"day": 0})
     app = here.github.apps.known[APP]
 
     class Silent(App):
@@ -117,7 +117,7 @@ def test_a_lane_that_lost_its_ticket_gets_another(here: Places) -> None:
 
 def test_what_is_old_is_purged(here: Places) -> None:
     here.arrive(RepositoryKey(5, 50))
-    here.ledger.drop([row.seq for row in here.rows(RepositoryKey(5, 50))], "for the test")
+    here.inbox.drop([row.seq for row in here.rows(RepositoryKey(5, 50))], "for the test")
     assert sweep(here, 29 * DAY).purged == 0
     assert sweep(here, 2 * DAY).purged >= 1
 
@@ -125,7 +125,7 @@ def test_what_is_old_is_purged(here: Places) -> None:
 def test_the_sweep_says_who_we_are_and_how_our_clock_stands(here: Places) -> None:
     here.github.ahead = 90
     sweep(here)
-    assert here.ledger.pulses()[APP_PULSE][1] == {"slug": "precedent", "ahead": 90, "fault": ""}
+    assert here.inbox.heartbeats()[APP_PULSE][1] == {"slug": "precedent", "ahead": 90, "fault": ""}
 
 
 def test_a_key_that_is_refused_is_told_and_the_rest_is_done(here: Places) -> None:
@@ -134,13 +134,13 @@ def test_a_key_that_is_refused_is_told_and_the_rest_is_done(here: Places) -> Non
     here.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
     with App(APP, key_pair("other")[0], here.github.url) as api:
         swept = sweep(here, 2 * MINUTE, api)
-    note = here.ledger.pulses()[APP_PULSE][1]
+    note = here.inbox.heartbeats()[APP_PULSE][1]
     assert note["slug"] == "precedent"
     assert "its private key" in str(note["fault"])
     assert swept.mended == 1
     assert len(swept.notes) == 2
     assert sweep(here, MINUTE).notes == ()
-    assert here.ledger.pulses()[APP_PULSE][1]["fault"] == ""
+    assert here.inbox.heartbeats()[APP_PULSE][1]["fault"] == ""
 
 
 def test_a_github_that_is_down_is_noted(here: Places) -> None:

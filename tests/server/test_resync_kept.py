@@ -19,7 +19,7 @@ HELLO, OTHER = "octocat/hello-world", "octocat/other"
 @pytest.fixture
 def here(github: FakeGitHub, queue: Queue) -> Iterator[Places]:
     github.add_project(OTHER)
-    found = places(github, queue.tickets, queue.ledger)
+    found = places(github, queue.tickets, queue.inbox)
     yield found
     found.api.close()
 
@@ -27,10 +27,10 @@ def here(github: FakeGitHub, queue: Queue) -> Iterator[Places]:
 def hear(here: Places) -> list[str]:
     """What GitHub sent last is stored and worked on; the reasons."""
     arrival = heard(here, here.github.hooks.deliveries[-1])
-    here.ledger.put([arrival])
+    here.inbox.put([arrival])
     work = here.begin(arrival.lane)
-    results = apply_installation_events(work, here.ledger, here.tokens, here.forgotten.append)
-    here.ledger.end(work, results, RunReport())
+    results = apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append)
+    here.inbox.end(work, results, RunReport())
     return [result.reason for result in results]
 
 
@@ -45,8 +45,8 @@ def test_an_installation_comes_rests_and_goes(here: Places) -> None:
     for each in (lane, other):
         work = here.begin(each)
         assert [delivery.event.name for delivery in work.deliveries] == ["catch-up"]
-        here.ledger.end(work, [], RunReport(cursor=1))
-        here.ledger.register().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
+        here.inbox.end(work, [], RunReport(cursor=1))
+        here.inbox.register().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
     here.github.tenants.suspend(number)
     assert hear(here) == ["the App is suspended there: deliveries dropped: 2"]
     assert [row.lane for row in here.register.lanes()] == sorted([lane, other])
@@ -80,15 +80,15 @@ def test_the_daily_look_and_the_purge(here: Places) -> None:
     sweep(here)
     for _ in range(96):
         here.clock.now += 15 * MINUTE
-        Resync(here.api, here.ledger, here.tickets, Chosen(here.github.url))._lagging.remind(here.clock.now)
+        Resync(here.api, here.inbox, here.tickets, Chosen(here.github.url))._lagging.remind(here.clock.now)
     assert len(rows(here, lane, "schedule")) == 1
-    here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
-    assert here.ledger.purge(here.clock.now + DAY) >= 2
+    here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
+    assert here.inbox.purge(here.clock.now + DAY) >= 2
 
 
 @pytest.mark.slow
 def test_an_account_with_very_many_repositories_is_looked_at_as_a_whole(here: Places) -> None:
     lanes = [RepositoryKey(5, number) for number in range(1, 2_502)]
-    house = InstallationEvents(here.ledger, here.tokens, here.forgotten.append, here.clock.now)
+    house = InstallationEvents(here.inbox, here.tokens, here.forgotten.append, here.clock.now)
     assert house.looks(lanes, f"{APP}:found-1") == len(lanes)
     assert house.looks(lanes, f"{APP}:found-1") == 0

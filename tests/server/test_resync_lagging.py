@@ -30,8 +30,8 @@ def known_at(here: Places, lane: RepositoryKey, cursor: Instant) -> None:
     here.register.seen(lane, HELLO, private=False)
     here.arrive(lane)
     work = here.begin(lane)
-    here.ledger.end(work, [], RunReport(cursor=cursor))
-    here.ledger.drop([each.seq for each in work.deliveries], "for the test")
+    here.inbox.end(work, [], RunReport(cursor=cursor))
+    here.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
 
 def test_a_repository_whose_news_we_missed_is_caught_up_once(here: Places) -> None:
@@ -42,7 +42,7 @@ def test_a_repository_whose_news_we_missed_is_caught_up_once(here: Places) -> No
     here.github.open_issue("octocat", "Crash")
     assert (sweep(here).caught_up, here.waiting(lane)[-1]) == (1, "catch-up")
     assert sweep(here, 15 * MINUTE).caught_up == 0
-    here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
+    here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
     assert sweep(here, 15 * MINUTE).caught_up == 0
 
 
@@ -54,7 +54,7 @@ def test_one_that_gets_on_is_sent_on_and_one_that_does_not_is_not(here: Places) 
     here.github.open_issue("octocat", "Crash")
     for cursor, expected in ((3, 1), (2, 1), (2, 0)):
         known_at(here, lane, here.clock.now - cursor * HOUR)
-        here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
+        here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
         assert (cursor, sweep(here).caught_up) == (cursor, expected)
 
 
@@ -82,7 +82,7 @@ def test_a_repository_that_may_not_be_seen_any_more_is_known_to_be_gone(here: Pl
     known_at(here, lane, 1)
     sweep(here)
     here.github.tenants.remove(number, [HELLO])
-    here.ledger.drop([row.seq for row in here.rows(lane)], "for the test")
+    here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
     sweep(here, HOUR)
     assert lane not in [row.lane for row in here.register.lanes()]
     assert here.forgotten == [lane]
@@ -104,7 +104,7 @@ def test_a_limit_makes_the_lanes_of_that_installation_wait(here: Places) -> None
     here.github.faults.add("GET /repos/octocat/hello-world/issues", "primary403", times=None)
     sweep(here)
     here.arrive(lane)
-    assert here.ledger.begin("ticket", lane, here.clock.now) is None
+    assert here.inbox.begin("ticket", lane, here.clock.now) is None
 
 
 def test_lanes_are_asked_about_in_turn(here: Places) -> None:
@@ -122,14 +122,14 @@ def test_lanes_are_asked_about_in_turn(here: Places) -> None:
         return 0
 
     for _ in range(2):
-        DriftCheck(here.ledger, Tokens(), newest, APP).look(here.clock.now, print)  # type: ignore[arg-type]
+        DriftCheck(here.inbox, Tokens(), newest, APP).look(here.clock.now, print)  # type: ignore[arg-type]
     assert asked == [*lanes, *lanes[:50]]
 
 
 def test_each_lane_is_looked_at_once_a_day_at_a_time_of_its_own(here: Places) -> None:
     lanes = [RepositoryKey(5, number) for number in (100, 101, 150)]
     here.know(*lanes)
-    lagging = Resync(here.api, here.ledger, here.tickets, Chosen(here.github.url))._lagging
+    lagging = Resync(here.api, here.inbox, here.tickets, Chosen(here.github.url))._lagging
     begins = here.clock.now // DAY * DAY
     seen = {lane: [] for lane in lanes}  # type: dict[Lane, list[int]]
     for quarter in range(2 * QUARTERS):
@@ -144,6 +144,6 @@ def test_each_lane_is_looked_at_once_a_day_at_a_time_of_its_own(here: Places) ->
 
 def test_a_late_sweep_still_begins_the_daily_look(here: Places) -> None:
     here.know(RepositoryKey(5, 100))
-    lagging = Resync(here.api, here.ledger, here.tickets, Chosen(here.github.url))._lagging
+    lagging = Resync(here.api, here.inbox, here.tickets, Chosen(here.github.url))._lagging
     begins = here.clock.now // DAY * DAY + (100 % QUARTERS) * QUARTER
     assert [lagging.remind(begins + after * QUARTER) for after in (-1, 3, 4)] == [0, 1, 0]

@@ -96,7 +96,7 @@ def test_26_mb_are_refused_without_being_read_into_memory(server: tuple[int, int
             for _ in range(26 * 16):
                 if not await line.say(piece):
                     break
-            return await line.hear()
+            return await line.add_results()
 
     piece = b"a" * 65_536
     with memory_of(pid) as kilobytes:
@@ -125,7 +125,7 @@ def test_two_hundred_slow_senders_do_not_keep_others_waiting_and_are_closed(serv
             sent = await burst(server[0], ((str(uuid.uuid4()), 17, number) for number in range(50)), 4)
             for line in slow:
                 await line.say(b"X-Drip: drop\r\n")
-            ends = await asyncio.gather(*(line.hear(10) for line in slow))
+            ends = await asyncio.gather(*(line.add_results(10) for line in slow))
             return [one.answer for one in sent], ends, time.monotonic() - began
 
     beside, ends, seconds = asyncio.run(story())
@@ -142,7 +142,7 @@ def test_a_second_request_on_a_connection_has_to_hurry_as_well(server: tuple[int
             first = await line.ask("GET", "/healthz", {"Host": "localhost"})
             began = time.monotonic()
             await line.say(b"GET /healthz HTTP/1.1\r\nHost: local")
-            return first, await line.hear(10), time.monotonic() - began
+            return first, await line.add_results(10), time.monotonic() - began
 
     first, second, seconds = asyncio.run(story())
     assert (first.status, second.status) == (200, 0)
@@ -339,7 +339,7 @@ def test_what_is_under_way_when_it_is_told_to_stop_is_stored_and_answered(tmp_pa
             began = time.monotonic()
             await asyncio.sleep(0.5)
             await line.say(body[10:])
-            return await line.hear(), began
+            return await line.add_results(), began
 
     with running(tmp_path) as (port, process):
         answer, began = asyncio.run(story())

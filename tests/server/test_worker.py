@@ -30,7 +30,7 @@ class House:
 
     def __init__(self) -> None:
         self.tickets = MemoryTickets()
-        self.ledger = MemoryLedger(self.tickets)
+        self.inbox = MemoryLedger(self.tickets)
         self.places: set[str] = set()
         self.workers: set[str] = set()
         self.stop = threading.Event()
@@ -43,17 +43,17 @@ class House:
 
     def turn(self, ticket: str, lane: RepositoryKey) -> None:
         with self.slots.taken(lane.key):
-            work = self.ledger.begin(ticket, lane, time.time_ns() // 1_000_000)
+            work = self.inbox.begin(ticket, lane, time.time_ns() // 1_000_000)
             while not self.held.is_set() and lane.repository == 99:
                 time.sleep(0.01)
             if work:
-                self.ledger.end(
+                self.inbox.end(
                     work, [Result(each.seq, "done", "nothing related") for each in work.deliveries], RunReport()
                 )
 
     def post(self, name: str = "a") -> WorkerSetup:
         dispatch = MemoryDispatch(self.tickets, name)
-        return WorkerSetup(self.guard(name), dispatch, self.ledger, self.turn, self.slots, guarded)
+        return WorkerSetup(self.guard(name), dispatch, self.inbox, self.turn, self.slots, guarded)
 
     def worker(self, post: WorkerSetup | None = None, parent: int = 0) -> Worker:
         rounds = LeaderTasks(lambda: self.swept.append(time.monotonic()), 15, guarded)
@@ -84,9 +84,9 @@ def alive(worker: Worker) -> tuple[threading.Thread, list[object]]:
 
 def test_what_waits_is_done_and_the_end_is_clean() -> None:
     house = House()
-    house.ledger.put([arrival(1), arrival(2), arrival(3, RepositoryKey(17, 5))])
+    house.inbox.put([arrival(1), arrival(2), arrival(3, RepositoryKey(17, 5))])
     thread, ended = alive(house.worker())
-    until(lambda: house.ledger.counts().get("done") == 3)
+    until(lambda: house.inbox.counts().get("done") == 3)
     house.stop.set()
     thread.join(10)
     assert ended == [True]
@@ -96,8 +96,8 @@ def test_what_waits_is_done_and_the_end_is_clean() -> None:
 def test_a_worker_tells_that_it_lives() -> None:
     house = House()
     thread, _ = alive(house.worker())
-    until(lambda: "worker:a" in house.ledger.pulses())
-    _, note = house.ledger.pulses()["worker:a"]
+    until(lambda: "worker:a" in house.inbox.heartbeats())
+    _, note = house.inbox.heartbeats()["worker:a"]
     assert (note["pid"], note["busy"]) == (os.getpid(), 0)
     house.stop.set()
     thread.join(10)
@@ -106,15 +106,15 @@ def test_a_worker_tells_that_it_lives() -> None:
 @pytest.mark.slow
 def test_the_tickets_of_a_dead_worker_run_again() -> None:
     house = House()
-    house.ledger.put([arrival(1)])
+    house.inbox.put([arrival(1)])
     dead = house.guard("dead")
     dead.hold()
     assert house.tickets.take("dead", 1.0)
     thread, _ = alive(house.worker())
     time.sleep(1.2)
-    assert house.ledger.counts().get("done", 0) == 0, "a worker that lives keeps what it began"
+    assert house.inbox.counts().get("done", 0) == 0, "a worker that lives keeps what it began"
     dead.die()
-    until(lambda: house.ledger.counts().get("done") == 1, 5)
+    until(lambda: house.inbox.counts().get("done") == 1, 5)
     house.stop.set()
     thread.join(10)
     assert house.workers == set()
@@ -136,7 +136,7 @@ def test_a_turn_that_hangs_ends_the_worker() -> None:
     house = House()
     now = [0.0]
     house.slots = RunSemaphore(2, lambda: now[0])
-    house.ledger.put([arrival(1, RepositoryKey(17, 99))])
+    house.inbox.put([arrival(1, RepositoryKey(17, 99))])
     thread, ended = alive(house.worker())
     until(lambda: house.slots.busy == 1)
     now[0] = HANGING - 1
@@ -157,7 +157,7 @@ def test_a_worker_drains_when_who_started_it_is_gone() -> None:
 
 def test_a_turn_that_does_not_end_is_left_for_others() -> None:
     house = House()
-    house.ledger.put([arrival(1, RepositoryKey(17, 99))])
+    house.inbox.put([arrival(1, RepositoryKey(17, 99))])
     worker = house.worker()
     worker.drain = 0.3
     thread, ended = alive(worker)
@@ -205,14 +205,14 @@ def test_a_round_begins_when_it_is_time_and_never_beside_another() -> None:
 class Away(MemoryLedger):
     """A database that takes no pulse."""
 
-    def pulse(self, name: str, note: Note) -> None:
+    def heartbeat(self, name: str, note: Note) -> None:
         raise WorldError("the connection was refused")
 
 
 @pytest.mark.slow
 def test_a_database_that_is_away_for_a_while_ends_no_worker() -> None:
     house = House()
-    post = replace(house.post(), ledger=Away(house.tickets))
+    post = replace(house.post(), inbox=Away(house.tickets))
     thread, ended = alive(house.worker(post))
     time.sleep(1.5)
     assert ended == []

@@ -228,17 +228,17 @@ def test_counts_are_added_up_and_written_at_the_end_at_the_latest() -> None:
     for _ in range(3):
         writer.count("precedent_deliveries_total", ("issues", "stored"))
     assert writer.stop(5)
-    assert ledger.tallies() == {("precedent_deliveries_total", ("issues", "stored")): 3}
+    assert ledger.counters() == {("precedent_deliveries_total", ("issues", "stored")): 3}
 
 
 def test_counts_survive_a_lost_database() -> None:
     class Lost(Gated):
         lost = True
 
-        def tally(self, values):  # type: ignore[no-untyped-def]
+        def count_up(self, values):  # type: ignore[no-untyped-def]
             if self.lost:
                 raise WorldError("the database does not answer")
-            super().tally(values)
+            super().count_up(values)
 
     ledger = Lost()
     writer = GroupCommitWriter(ledger, guarded, look=0.05)
@@ -247,4 +247,4 @@ def test_counts_survive_a_lost_database() -> None:
     time.sleep(0.3)
     ledger.lost = False
     assert writer.stop(5)
-    assert sum(ledger.tallies().values()) == 1
+    assert sum(ledger.counters().values()) == 1

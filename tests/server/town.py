@@ -63,7 +63,7 @@ class Town:
         where = GitHubSite(self.github.url, self.git.url, LOGIN, "app")
         pace = RateLimiter(6, self.here.clock, self.waits)
         self.desk = RunDependencies(
-            self.here.ledger, self.here.tokens, CloneCache(self.clones, 100), pace, where, self.stop, self.here.clock,
+            self.here.inbox, self.here.tokens, CloneCache(self.clones, 100), pace, where, self.stop, self.here.clock,
             guarded, write_gap=0.0,
         )  # fmt: skip
 
@@ -110,14 +110,14 @@ class Town:
         """The delivery of an opened issue arrives at the lane of whoever sees the repository now."""
         self.here.arrive(self.lane(project), number=number)
 
-    def hear(self) -> None:
+    def add_results(self) -> None:
         """What GitHub delivered last arrives."""
-        self.here.ledger.put([heard(self.here, self.github.hooks.deliveries[-1])])
+        self.here.inbox.put([heard(self.here, self.github.hooks.deliveries[-1])])
 
     def hear_of(self, project: EventfulProject, *events: Event) -> None:
         """Deliveries come in, in this order."""
         lane, now = self.lane(project), self.here.clock.now
-        self.here.ledger.put(
+        self.here.inbox.put(
             [Arrival(f"{APP}:{next(self.here.guids):08d}", lane, event, received_at=now) for event in events]
         )
 
@@ -126,7 +126,7 @@ class Town:
     def settle(self, rounds: int = 10) -> None:
         """Turns of all lanes, until nothing waits that is due, or so many were done."""
         for _ in range(rounds):
-            rows = self.here.ledger.deliveries(state="waiting", limit=1000)
+            rows = self.here.inbox.deliveries(state="waiting", limit=1000)
             lanes = sorted({row.lane for row in rows if row.next_at <= self.here.clock.now})
             if not lanes:
                 return
@@ -140,7 +140,7 @@ class Town:
     def shop(self) -> WorkerDependencies:
         options = ServerOptions(app_id=APP, data=self.folder, api_url=self.github.url, server_url=self.git.url)
         return WorkerDependencies(
-            options, self.desk.ledger, self.here.tickets, self.here.tokens, LOGIN, RunSemaphore(1), self.stop, guarded
+            options, self.desk.inbox, self.here.tickets, self.here.tokens, LOGIN, RunSemaphore(1), self.stop, guarded
         )
 
     def pass_time(self, seconds: float) -> None:
@@ -167,7 +167,7 @@ class Town:
 
     def done(self, lane: RepositoryKey | None = None) -> list[RunRow]:
         """The turns that deliveries had last, the earliest first."""
-        ledger, found = self.here.ledger, dict[str, RunRow]()
+        ledger, found = self.here.inbox, dict[str, RunRow]()
         for each in ledger.deliveries(lane=lane, limit=1000):
             told = ledger.delivery(each.seq)
             if told and told[1]:

@@ -128,7 +128,7 @@ class BareSnapshot:
         folder = prefix.strip("/")
         return sorted(path for path in self.files if below(path, folder))
 
-    def strangers(self, prefix: str) -> list[str]:
+    def foreign_files(self, prefix: str) -> list[str]:
         return []
 
     def checkout(self, prefix: str) -> Path:

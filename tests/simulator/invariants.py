@@ -134,7 +134,7 @@ def _comments_shown(memory: Memory) -> Iterator[str]:
 
 def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
     """Promises are known in the manifest; what is said to stand does, and nothing that is owed was forgotten."""
-    said = {one.id: one for one in memory.every_said()}
+    said = {one.id: one for one in memory.every_answer()}
     promised = {key for key, one in said.items() if one.state == "pending"}
     if promised != set(memory.pending):
         yield f"(2) promised are {sorted(promised)}, the manifest has {sorted(memory.pending)}"

@@ -114,7 +114,7 @@ def waits(scene: Scene, *, fully: bool) -> bool:
     for nothing but to be seen so, which only counts ``fully``."""
     kept = set() if fully else set(standing(scene))
     with open_memory(scene) as memory:
-        wishes = memory.every_wish() if memory.size else ()
+        wishes = memory.every_request() if memory.size else ()
         owed = [(int(key), 0) for key in memory.pending]
         owed += [(int(wish.id), wish.comment_id) for wish in wishes if wish.state == "pending"]
         return bool(memory.owed) or any(key not in kept for key in owed)

@@ -92,7 +92,7 @@ def play(ground: Ground, seed: int, tell: Callable[[str], None] = lambda line: N
     finally:
         scene.close()
     story.count_comments()
-    return Played(seed, tuple(broken[:MAX_TOLD]), story.tally.counts, _left(story, scene.bare))
+    return Played(seed, tuple(broken[:MAX_TOLD]), story.count_up.counts, _left(story, scene.bare))
 
 
 def repeat_last(story: Story, settled: Sequence[Ran]) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _left(story: Story, bare: Bare) -> tuple[str, tuple[tuple[int, str], ...]]:
     files = bare.files(bare.tree_of(tip)) if tip else {}
     kept = sorted((path, oid) for path, oid in files.items() if not path.startswith(("model/", "manifest.json")))
     comments = story.fake.comments_by("github-actions[bot]")
-    tree = hashlib.sha256(repr(kept).encode()).hexdigest() if story.tally.counts["rebuilds"] else bare.tree_of(tip)
+    tree = hashlib.sha256(repr(kept).encode()).hexdigest() if story.count_up.counts["rebuilds"] else bare.tree_of(tip)
     return tree if tip else "", tuple((c.issue.number, c.body) for c in comments)
 
 

@@ -72,7 +72,7 @@ class Story:
     """One history on its scene; everything by chance is drawn from ``chance``."""
 
     def __init__(self, ground: Ground, seed: int, tell: Callable[[str], None] = lambda line: None) -> None:
-        self.seed, self.chance, self.tell, self.tally = seed, random.Random(seed), tell, Tally()
+        self.seed, self.chance, self.tell, self.count_up = seed, random.Random(seed), tell, Tally()
         draw = self.chance.random
         self.is_long = draw() < 0.03
         self.is_http = draw() < 0.2
@@ -105,7 +105,7 @@ class Story:
         for _ in range(turns):
             self.pass_time(self.chance.choice(STEPS))
             for _ in range(2 if self.chance.random() < 0.3 else 1):
-                self.tally.add("happenings")
+                self.count_up.add("happenings")
                 event = self.people.act()
                 self.since += 1
                 if event:
@@ -123,9 +123,9 @@ class Story:
     def run(self, event: Delivery) -> Ran:
         """One run with whatever disturbs it."""
         self.last = event
-        self.tally.add("events delivered")
+        self.count_up.add("events delivered")
         if event.payload in self.told:
-            self.tally.add("events repeated")
+            self.count_up.add("events repeated")
         self.told.add(event.payload)
         points = Points()
         self._disturb(points)
@@ -146,7 +146,7 @@ class Story:
             self.pass_time(900)
             ran.append(self.scene.act(self.scene.deliver("schedule")))
             self.tell(f"  {self.fake.clock.now[5:19]} settling run: {summary(ran[-1])}")
-            self.tally.add("settling runs")
+            self.count_up.add("settling runs")
             if not waits(self.scene, fully=fully) and not (fully and ran[-1].seen.writes):
                 break
         return ran
@@ -164,11 +164,11 @@ class Story:
 
     def count_comments(self) -> None:
         for (_, reply), made in self.fake.created.items():
-            self.tally.add("replies written" if reply else "comments written", len(made))
-        self.tally.add(f"histories that begin {self.start}")
-        self.tally.add(f"histories with git over {'HTTP' if self.is_http else 'a path'}")
-        self.tally.add("requests to the API", len(self.fake.requests))
-        self.tally.add("pushes", len(self.scene.bare.moves()))
+            self.count_up.add("replies written" if reply else "comments written", len(made))
+        self.count_up.add(f"histories that begin {self.start}")
+        self.count_up.add(f"histories with git over {'HTTP' if self.is_http else 'a path'}")
+        self.count_up.add("requests to the API", len(self.fake.requests))
+        self.count_up.add("pushes", len(self.scene.bare.moves()))
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Story:
         """What becomes of an event on its way: lost, doubled, or put somewhere among the others."""
         fate, manner = self.chance.random(), self.manner
         if fate < manner.lost:
-            self.tally.add("events lost")
+            self.count_up.add("events lost")
             self.tell("    (that event is lost)")
             return
         self.queue.append(event)
@@ -191,7 +191,7 @@ class Story:
         if self.manner is not CALM and self.chance.random() < 0.04 and (number := self._open_number()):
             return self._by_hand(number)
         if self.manner is not CALM and self.chance.random() < 0.05:
-            self.tally.add("rebuilds")
+            self.count_up.add("rebuilds")
             payload = b'{"inputs": {"run": "rebuild"}}'
             return Delivery("workflow_dispatch", "", None, payload, "workflow_dispatch rebuild")
         return self.queue.pop(0)
@@ -210,11 +210,11 @@ class Story:
             return
         if self.manner.late and self.chance.random() < 0.4:
             self.pass_time(LATE)
-            self.tally.add("events 20 days late")
+            self.count_up.add("events 20 days late")
             self.run(self.queue.pop(self.chance.randrange(len(self.queue))))
         elif budget:
             self.run(self.queue.pop(0))
-        self.tally.add("events lost", len(self.queue))
+        self.count_up.add("events lost", len(self.queue))
         self.queue.clear()
 
     def _disturb(self, points: Points) -> None:
@@ -234,7 +234,7 @@ class Story:
             points.interrupts[point] = lambda: self._interrupt(other, point)
 
     def _interrupt(self, other: Delivery, point: str) -> None:
-        self.tally.add(f"race at {'a numbered point' if point.isdigit() else point}")
+        self.count_up.add(f"race at {'a numbered point' if point.isdigit() else point}")
         ran = self.scene.act_beside(other)
         self.tell(f"    the other run: {summary(ran)}")
 
@@ -256,7 +256,7 @@ class Story:
             if not any(part in path for part in ("/commits", "/pulls", "/releases", "/tags", "/compare"))
         ]
         writes = [path for _, path, _ in ran.seen.sent if path != "/graphql"]
-        self.tally.add("usual events, undisturbed")
+        self.count_up.add("usual events, undisturbed")
         ends = [path.rpartition("/")[2] for path in reads]
         most = 3 if "timeline" in ends and any(path.endswith("/issues/comments") for path in reads) else 2
         if len(reads) > most or len(writes) > 1:
@@ -264,11 +264,11 @@ class Story:
 
     def _note(self, ran: Ran) -> None:
         self.tell(f"    {summary(ran)}")
-        self.tally.add("runs", 1)
+        self.count_up.add("runs", 1)
         if ran.points.died:
-            self.tally.add(f"crash before {ran.points.kind}")
+            self.count_up.add(f"crash before {ran.points.kind}")
         for kind, request in [*self.fake.faults.injected, *self.scene.ground.git.faults.injected]:
-            self.tally.add(f"fault {kind} {'git' if 'git-' in request or 'info/refs' in request else 'API'}")
+            self.count_up.add(f"fault {kind} {'git' if 'git-' in request or 'info/refs' in request else 'API'}")
         self.fake.faults.injected.clear()
         self.scene.ground.git.faults.injected.clear()
 

@@ -274,7 +274,7 @@ def test_names_that_no_disk_takes_count_as_damage_of_the_index(hosted: Hosted) -
     index = tree(repository, [(FILE, "x" * 300, blob(repository, b"evil"))])
     commit(repository, tree(repository, [(FOLDER, "index", index)]), "precedent")
     with opened(hosted) as store:
-        assert store.open().strangers("index") == ["index/" + "x" * 300]
+        assert store.open().foreign_files("index") == ["index/" + "x" * 300]
 
 
 @pytest.mark.parametrize("mode", ["100666", "104755", "777", "0100644", "140000", "060000", "20000"])

@@ -56,7 +56,7 @@ DONE = Renewal(900, 906, 12, AT)
 CHANGES = Changes(
     records=(THREAD, CLAIM, PAGE, GONE, LEFT),
     said=SAID,
-    wishes=WISHES,
+    requests=WISHES,
     fixes=(FIX,),
     standing=STANDING,
     renewed=(DONE,),
@@ -75,7 +75,7 @@ def files(folder: Path) -> dict[str, bytes]:
     memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
     memory.stage(CHANGES)
     memory.stage(Changes(fixes=(AFTER,)))
-    memory.teach(LESSON)
+    memory.install_model(LESSON)
     memory.rebuild_index()
     memory.commit("All of it")
     memory.close()

@@ -70,8 +70,8 @@ def nothing_lost(before: dict[str, bytes], after: dict[str, bytes]) -> None:
         assert (now.state if said.state != "pending" else "said") == ("said" if said.state == "pending" else said.state)
         assert said.comment_id in (None, now.comment_id)
         assert now.at >= said.at
-    for key, wish in past.wishes(before).items():
-        now = past.wishes(after)[key]
+    for key, wish in past.requests(before).items():
+        now = past.requests(after)[key]
         assert replace(now, reply_id=None, trying_since=None) == replace(
             wish, reply_id=None, trying_since=None, state="done"
         )

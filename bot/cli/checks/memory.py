@@ -55,7 +55,7 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
     """The files and parts of the index that are not as they should be; of one by another version nothing is known."""
     if manifest.index and other_maker(manifest):
         return ()
-    strangers = snapshot.strangers(INDEX)
+    strangers = snapshot.foreign_files(INDEX)
     if strangers or not manifest.index:
         return tuple(strangers)
     try:

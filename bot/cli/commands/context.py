@@ -118,7 +118,7 @@ def run_context(given: argparse.Namespace) -> object:
 def _branch(given: argparse.Namespace) -> str:
     """What is known of the branch here, as text."""
     with open_memory(memory_options(given)) as place:
-        found = find_what(worktree_of(place), place.glance, now_of(given))
+        found = find_what(worktree_of(place), place.local_cache, now_of(given))
         show_notes(place, found.unused)
         text = branch_text(work_rows(found, place.home), given.format, given.chars)
     if not found.is_relevant and not place.missing:
@@ -142,7 +142,7 @@ def _scope(given: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]
                     print(f"No thread #{number} in this memory.", file=sys.stderr)
                 found = of_issue(told, number)
             else:
-                changed = [card.id for card in place.glance.updated_since(since) if card.kind != Kind.PAGE][:MOST]
+                changed = [card.id for card in place.local_cache.updated_since(since) if card.kind != Kind.PAGE][:MOST]
                 found = of_participant(_threads(library, changed), given.participant)
     return found, settings.comment.author
 

@@ -95,7 +95,7 @@ def _ledger(options: ServerOptions) -> Iterator[Inbox]:
     with server_libraries():
         from bot.server import processes
     with processes.opened(options, "jobs") as queue:
-        yield queue.ledger
+        yield queue.inbox
 
 
 def _all_dead(ledger: Inbox) -> list[Delivery]:

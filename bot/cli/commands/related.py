@@ -20,7 +20,7 @@ def run_related(given: argparse.Namespace) -> object:
 
     with open_memory(memory_options(given)) as place:
         place.demand()
-        found = find_related([_within(place, file) for file in given.files], place.glance, moment_asked_for(given))
+        found = find_related([_within(place, file) for file in given.files], place.local_cache, moment_asked_for(given))
         show_notes(place)
         if given.json:
             shown: object = {

@@ -30,7 +30,7 @@ def run_search(given: argparse.Namespace) -> object:
     if asked.logs:
         raise UserError("--logs names transcripts: give --kind session with it")
     with open_memory(memory_options(given)) as place:
-        hits = search_memory(asked, place.demand().glance)
+        hits = search_memory(asked, place.demand().local_cache)
         show_notes(place)
         shown: object = _rows(hits, asked, place) if given.json else _hits(hits, asked, place)
     return command_result(shown, given, found=bool(hits.found))

@@ -30,7 +30,7 @@ def run_show(given: argparse.Namespace) -> CommandResult:
     with open_memory(memory_options(given)) as place:
         thread = _thread(place, given.id)
         card = card_named(place, thread)
-        near = linked_rows(expand([thread.id], place.glance), place.home, full_row)
+        near = linked_rows(expand([thread.id], place.local_cache), place.home, full_row)
         show_notes(place if not place.missing else place._replace(missing=""))
         if given.json:
             said = conversation(thread, MOST if given.full else given.chars)
@@ -84,7 +84,7 @@ def _lines(
 
 def _reopened(earlier: Earlier, place: LocalMemory) -> str:
     number = number_of(earlier.outcome.fix or earlier.outcome.claimed)
-    named = place.glance.cards([number]).get(number) if number else None
+    named = place.local_cache.cards([number]).get(number) if number else None
     ended = proven(earlier.outcome, is_change(named.kind, named.state, named.merged_at) if named else None)
     told = (
         "" if ended.kind is OutcomeKind.UNKNOWN else f" ({one_line(how(ended.kind.value, ended.fix, ended.release))})"

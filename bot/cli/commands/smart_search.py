@@ -18,7 +18,9 @@ def run_smart_search(given: argparse.Namespace) -> object:
     words = " ".join(given.words)
     with open_memory(memory_options(given)) as place:
         keep = None if given.state == "all" else lambda card: card.state == given.state
-        found = smart(words, worktree_of(place), place.glance, moment_asked_for(given), limit=given.limit, keep=keep)
+        found = smart(
+            words, worktree_of(place), place.local_cache, moment_asked_for(given), limit=given.limit, keep=keep
+        )
         show_notes(place, found.unused)
         if given.json:
             hits = [full_row(one.card, place.home, score=round(one.score, 4), why=list(one.why)) for one in found.hits]

@@ -240,7 +240,7 @@ def _read(site: RepositorySite, store: Path, settings: Settings, given: argparse
         else:
             since, found = _newest(history, given.history or found.issues, found)
         _announce(found)
-        pace = Deadline(Clock(time.monotonic, lambda _: None, forge.sit_out), datetime.now(UTC))
+        pace = Deadline(Clock(time.monotonic, lambda _: None, forge.pause_requests), datetime.now(UTC))
         with progress("Reading issues", found.changed) as tick:
             read = backfill(memory, _Watched(history, tick), pace, since, lambda _: ())
     if read.stopped:

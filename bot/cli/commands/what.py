@@ -16,7 +16,7 @@ def run_what(given: argparse.Namespace) -> object:
     from bot.questions.what import find_what
 
     with open_memory(memory_options(given)) as place:
-        found = find_what(worktree_of(place), place.glance, moment_asked_for(given))
+        found = find_what(worktree_of(place), place.local_cache, moment_asked_for(given))
         show_notes(place, found.unused)
         if wants_json(given):
             shown: object = {

@@ -93,7 +93,7 @@ class WhooshIndex:
         with _damage_is_corruption():
             places = [(key, leaf, document) for key in ids for leaf, document in self._find(key)]
             wanted = {leaf: [document for _, one, document in places if one is leaf] for leaf in self._leaves}
-            self._parts.bring(name for leaf in wanted for name in leaf.parts_of_entries(wanted[leaf]))
+            self._parts.prefetch(name for leaf in wanted for name in leaf.parts_of_entries(wanted[leaf]))
             corpus = IndexSearcher(self._leaves if places else (), None, self._parts)
             for key, leaf, document in places:
                 entry = leaf.entry(document)
@@ -119,7 +119,7 @@ class WhooshIndex:
 
     def count(self, kind: Kind) -> int:
         with _damage_is_corruption():
-            self._parts.bring(name for leaf in self._leaves for name in leaf.parts_of_numbers())
+            self._parts.prefetch(name for leaf in self._leaves for name in leaf.parts_of_numbers())
             return sum(leaf.count_of(kind) for leaf in self._leaves)
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class WhooshIndex:
         All parts are brought. What is read of a leaf afterwards may raise anything where the segment is damaged.
         """
         with _damage_is_corruption():
-            self._parts.bring(self.parts())
+            self._parts.prefetch(self.parts())
         return dict(zip(self._names, self._leaves, strict=True))
 
     def parts(self) -> set[str]:
@@ -168,13 +168,14 @@ class WhooshIndex:
         terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
         wanted = [
-            (leaf.parts_of_numbers(), leaf.parts_of_keys(keys), leaf.parts_of_arms(query.vectors)) for leaf in parted
+            (leaf.parts_of_numbers(), leaf.parts_of_keys(keys), leaf.parts_of_vector_fields(query.vectors))
+            for leaf in parted
         ]
-        self._parts.bring(chain.from_iterable(chain.from_iterable(wanted)))
+        self._parts.prefetch(chain.from_iterable(chain.from_iterable(wanted)))
 
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
         """Where a thread is."""
-        self._parts.bring(name for leaf in self._leaves for name in leaf.parts_of_numbers())
+        self._parts.prefetch(name for leaf in self._leaves for name in leaf.parts_of_numbers())
         found = ((leaf, leaf.find(key)) for leaf in self._leaves)
         return [(leaf, document) for leaf, document in found if document is not None]
 
@@ -265,7 +266,7 @@ def _best(found: Search, count: int, is_kept: Callable[[int], bool]) -> list[int
     while True:
         with _damage_is_corruption():
             places = ranking.best(wanted)
-            found.bring_entries(places)
+            found.prefetch_entries(places)
             entries = {number: found.entry(number) for number in places}
         kept = [number for number in places if is_kept(number)]
         if len(kept) > count:

@@ -65,7 +65,7 @@ class IndexSearcher:
 
     def judged(self, entry: IndexEntry) -> IndexEntry:
         """The entry of a thread, which is never lone where nobody is a stranger."""
-        return entry if self._has_roles or entry.alone_until is None else replace(entry, alone_until=None)
+        return entry if self._has_roles or entry.unvouched_until is None else replace(entry, unvouched_until=None)
 
     def lists(self, field: str, term: str) -> TermPostings:
         key = encode_key(LETTERS[field], term)
@@ -96,7 +96,7 @@ class IndexSearcher:
         shared = ((self.views[view], [found[view].documents for found in lists]) for view in views)
         return sum(view.frequency(arrays.common(parts)) for view, parts in shared)
 
-    def bring_entries(self, numbers: Iterable[int]) -> None:
+    def prefetch_entries(self, numbers: Iterable[int]) -> None:
         """Have the entries of these documents here, with one exchange.
 
         And of those that they are duplicates of: who gets a duplicate asks next for the thread at the end of the chain.
@@ -108,7 +108,7 @@ class IndexSearcher:
             news = self._originals(news)
             wanted = [known | more for known, more in zip(wanted, news, strict=True)]
         both = zip(self.views, wanted, strict=True)
-        self._parts.bring(name for view, found in both for name in view.leaf.parts_of_entries(found))
+        self._parts.prefetch(name for view, found in both for name in view.leaf.parts_of_entries(found))
 
     def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
         """For each view the documents of threads that any of ``documents`` is a duplicate of."""
@@ -173,9 +173,9 @@ class Search:
             self._entries[number] = self._corpus.entry(number)
         return self._entries[number]
 
-    def bring_entries(self, numbers: Iterable[int]) -> None:
+    def prefetch_entries(self, numbers: Iterable[int]) -> None:
         """Have the entries of these documents here, see `Corpus.bring_entries`."""
-        self._corpus.bring_entries(number for number in numbers if number not in self._entries)
+        self._corpus.prefetch_entries(number for number in numbers if number not in self._entries)
 
     def hits(self, found: Iterable[int]) -> list[Hit]:
         """These documents with all that is known of them, in no order that means anything."""

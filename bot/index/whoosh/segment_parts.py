@@ -74,7 +74,7 @@ class Core:
     are in one part, ``block`` that of those whose entries are."""
 
     documents: int
-    arms: Mapping[str, int]
+    vector_fields: Mapping[str, int]
     rows: int
     block: int
     lists: Mapping[str, PostingLayout]
@@ -86,7 +86,7 @@ class Core:
 
     def vectors(self, arm: str) -> Sequence[str]:
         """The parts with the vectors of one kind; the first is their book. Nothing for a kind that it has not."""
-        return self._section(arm) if arm in self.arms else ()
+        return self._section(arm) if arm in self.vector_fields else ()
 
     def entries(self) -> Sequence[str]:
         """The parts with the entries."""
@@ -114,13 +114,17 @@ class Core:
 
     def rows_of(self, arm: str) -> int:
         """How many rows of codes of this kind are in one part."""
-        return min(self.rows, LARGEST // vectors.groups(self.arms[arm]))
+        return min(self.rows, LARGEST // vectors.groups(self.vector_fields[arm]))
 
     def sizes(self) -> dict[str, int]:
         """How many parts each section has."""
         return {
             "numbers": _blocks(self.documents, self.rows),
-            **{arm: 1 + _blocks(self.documents, self.rows_of(arm)) for arm in VECTOR_FIELDS if arm in self.arms},
+            **{
+                arm: 1 + _blocks(self.documents, self.rows_of(arm))
+                for arm in VECTOR_FIELDS
+                if arm in self.vector_fields
+            },
             "entries": _blocks(self.documents, self.block),
             **{letter: self.lists[letter].size for letter in FIELDS},
         }
@@ -131,7 +135,7 @@ def encode_core(core: Core) -> bytes:
     lists = {
         name: [found.buckets, [key.decode("latin-1") for key in found.heavy]] for name, found in core.lists.items()
     }
-    description = {"arms": dict(core.arms), "rows": core.rows, "block": core.block, "lists": lists}
+    description = {"arms": dict(core.vector_fields), "rows": core.rows, "block": core.block, "lists": lists}
     text = json.dumps(description, separators=(",", ":")).encode()
     return _HEADER.pack(_MAGIC, core.documents, len(text)) + text + bytes.fromhex("".join(core.names))
 
@@ -196,7 +200,7 @@ class PartedSegmentReader(SegmentReader):
     def __init__(self, core: Core, deleted: Iterable[int], parts: IndexParts) -> None:
         self._core, self._parts = core, parts
         self.count, self.deleted = core.documents, frozenset(deleted)
-        self.widths = dict(core.arms)
+        self.widths = dict(core.vector_fields)
         self._arms: dict[str, CodedVectorField] = {}
         self._blocks: dict[int, Block] = {}
         self._terms: dict[str, TermFile] = {}
@@ -252,7 +256,7 @@ class PartedSegmentReader(SegmentReader):
     def parts_of_keys(self, keys: Iterable[bytes]) -> Iterable[str]:
         return [self._core.list_of(key) for key in keys]
 
-    def parts_of_arms(self, arms: Iterable[str]) -> Iterable[str]:
+    def parts_of_vector_fields(self, arms: Iterable[str]) -> Iterable[str]:
         return [name for arm in arms for name in self._core.vectors(arm)]
 
     def parts_of_entries(self, documents: Iterable[int]) -> Iterable[str]:
@@ -326,7 +330,7 @@ class IndexParts:
         self._fetch = fetch
         self._held: dict[str, bytes] = {}
 
-    def bring(self, names: Iterable[str]) -> None:
+    def prefetch(self, names: Iterable[str]) -> None:
         """Have these parts here, with one exchange for all that are not."""
         missing = [name for name in dict.fromkeys(names) if name not in self._held]
         there = {path.name for path in self._folder.iterdir()} if missing and self._folder.is_dir() else set()
@@ -343,7 +347,7 @@ class IndexParts:
     def __getitem__(self, name: str) -> bytes:
         """The content of a part, brought if it is not here."""
         if name not in self._held:
-            self.bring([name])
+            self.prefetch([name])
         return self._held[name]
 
     def save(self, data: bytes) -> str:

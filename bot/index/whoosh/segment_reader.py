@@ -75,7 +75,7 @@ class SegmentReader(ABC):
     def parts_of_keys(self, keys: Iterable[bytes]) -> Iterable[str]:
         return ()
 
-    def parts_of_arms(self, arms: Iterable[str]) -> Iterable[str]:
+    def parts_of_vector_fields(self, arms: Iterable[str]) -> Iterable[str]:
         return ()
 
     def parts_of_entries(self, documents: Iterable[int]) -> Iterable[str]:
@@ -311,7 +311,7 @@ def pack_stored(entry: IndexEntry) -> bytes:
         entry.duplicate_of,
         entry.duplicate_at and _seconds(entry.duplicate_at),
         [_seconds(at) for at in entry.flips],
-        entry.alone_until and _seconds(entry.alone_until),
+        entry.unvouched_until and _seconds(entry.unvouched_until),
     ]
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
@@ -336,7 +336,7 @@ def _is_fit(shape: tuple[type, ...]) -> bool:
 
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> IndexEntry:
     updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
-    duplicate_of, duplicate_at, flips, alone_until = more
+    duplicate_of, duplicate_at, flips, unvouched_until = more
     if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIMES):
         raise ValueError("an entry is damaged")
     if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
@@ -357,7 +357,7 @@ def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created
         duplicate_of,
         None if duplicate_at is None else _moment(duplicate_at),
         tuple(map(_moment, flips)),
-        None if alone_until is None else _moment(alone_until),
+        None if unvouched_until is None else _moment(unvouched_until),
     )
 
 

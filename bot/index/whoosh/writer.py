@@ -194,8 +194,8 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
             target_at=_seconds(entry.duplicate_at),
             length=_NUMBER.pack(entry.length),
             kind=_NUMBER.pack(KINDS[entry.kind]),
-            alone=_seconds(entry.alone_until, 1 if document.has_role else -1),
-            account=_NUMBER.pack(stand_in(entry.author.casefold()) if entry.alone_until else 0),
+            alone=_seconds(entry.unvouched_until, 1 if document.has_role else -1),
+            account=_NUMBER.pack(stand_in(entry.author.casefold()) if entry.unvouched_until else 0),
             **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
             entry=segment_reader.pack_stored(entry),
             id={id_term(entry.id): 1},
@@ -207,7 +207,7 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
     def take_over(self, segment: Segment) -> None:
         """Add the documents of a segment that are not deleted."""
         leaf = open_segment(self.storage, segment, self.parts)
-        self.parts.bring(leaf.parts())
+        self.parts.prefetch(leaf.parts())
         base = self.docnum
         alive = [number not in leaf.deleted for number in range(leaf.count)]
         self._copy_columns(leaf, alive)
