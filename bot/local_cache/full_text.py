@@ -15,7 +15,7 @@ from bot.domain.card import LEAST_PART, SessionPassage
 from bot.errors import WorldError
 from bot.index.impacts import LEVELS, heaviest, idf
 from bot.local_cache.database import is_damage, open_sessions, remove, unusable
-from bot.local_cache.session_sync import K1, LEVEL_BITS, departed, is_behind, is_unmapped, postings, segments
+from bot.local_cache.session_index import K1, LEVEL_BITS, departed, is_behind, is_unmapped, postings, segments
 from bot.reading.analyzer import terms
 from bot.sources.session_files import SessionFiles
 
@@ -317,7 +317,7 @@ def _seen(text: str) -> str:
 # Ranks the messages of the logs for a search by words: BM25, with a floor below which nothing is said.
 #
 # S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; what a posting is worth
-# is in `bot.local_cache.session_sync`, the weight of a term in `bot.index.impacts`.
+# is in `bot.local_cache.session_index`, the weight of a term in `bot.index.impacts`.
 
 
 _LEVEL = (1 << LEVEL_BITS) - 1

@@ -68,10 +68,10 @@ def _stamp(manifest: Path) -> str:
 
 
 def _of_repository(where: MemoryOptions) -> LocalMemory:
-    from bot.git import remote  # starts git, which a store needs not
+    from bot.git import origin  # starts git, which a store needs not
 
     top = top_of(where.folder)
-    found = remote.remote_of_repository(where.repo) if where.repo else remote.remote_of_checkout(top)
+    found = origin.remote_of_repository(where.repo) if where.repo else origin.remote_of_checkout(top)
     if isinstance(found, str):
         return no_memory(found, top)
     branch = where.branch or early_settings_at(None if where.repo else top).branch

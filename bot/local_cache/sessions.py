@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.git.remote import tracked_files
+from bot.git.origin import tracked_files
 from bot.local_cache.database import SESSION_FORMAT
 from bot.local_cache.full_text import SessionIndex
 from bot.local_cache.local_memory import ProgressBar, cache_folder, cache_name, early_settings_at, no_progress

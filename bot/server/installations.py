@@ -377,7 +377,7 @@ class DatabaseInstallations:
                 lane=row.lane.key,
                 cursor=row.cursor,
                 pushes=database.written(row.pushes),
-                last_run=row.last_run,
+                last_turn=row.last_run,
                 rate_left=row.rate_left,
                 backoff=row.backoff,
             )

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TextIO
 
-from bot.errors import PrecedentError
+from bot.errors import PrecedentError, bug
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
@@ -200,3 +200,17 @@ def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:
     """The issues that were shown, each with its similarity in 0..1."""
     shown = (*spoken.context.seen_before, *spoken.context.open_now)
     return tuple((match.id, match.similarity) for match in shown if isinstance(match.id, int))
+
+
+def guarded(call: Callable[[], object]) -> str:
+    """Call it; "" when it ended well, else what went wrong in a line. What ends the process passes through.
+
+    The threads of the server go on after a bug.
+    """
+    try:
+        call()
+    except PrecedentError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 - a thread of the server has nobody above it who would hear of a bug
+        return bug(error)
+    return ""

@@ -38,10 +38,10 @@ WANTED = 0.3
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.local_cache import Logs
-from bot.sources.session_files import find
-logs = Logs(Path(sys.argv[1]))
-logs.refresh(find([sys.argv[2]], sys.argv[2]))
+from bot.local_cache.full_text import SessionIndex
+from bot.sources.session_files import find_sessions
+logs = SessionIndex(Path(sys.argv[1]))
+logs.refresh(find_sessions([sys.argv[2]], sys.argv[2]))
 print(len(logs.search(sys.argv[3], 5)))
 """
 

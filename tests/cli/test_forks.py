@@ -11,7 +11,7 @@ from bot.cli.commands.init import look_at_checkout
 from bot.cli.main import parser
 from bot.git.checkout import CheckoutGit
 from bot.git.checkout import read_worktree as look_at_work
-from bot.git.remote import RemoteRepository, remote_of_checkout
+from bot.git.origin import RemoteRepository, remote_of_checkout
 from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.location import open_memory
 from tests.cli.console import Run

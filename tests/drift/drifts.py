@@ -85,7 +85,7 @@ DRIFTS = {
         "bot/cli/main.py", '"outcomes", help=', '"endings", help=', COMMANDS, "no heading 'endings'"
     ),
     "an option that nobody explains": Drift(
-        "bot/cli/arguments.py",
+        "bot/cli/commands/show.py",
         '    length.add_argument("--full"',
         '    length.add_argument("--deep", action="store_true", help="all")\n    length.add_argument("--full"',
         COMMANDS,
@@ -99,17 +99,25 @@ DRIFTS = {
         "--verbose",
     ),
     "the default of an option": Drift(
-        "bot/cli/arguments.py",
+        "bot/cli/commands/search.py",
         "type=number(1, MAX_LIMIT), default=10",
         "type=number(1, MAX_LIMIT), default=12",
         COMMANDS,
         "search --limit",
     ),
     "the bounds of an option": Drift(
-        "bot/cli/arguments.py", "type=number(1, 50), default=20", "type=number(1, 40), default=20", COMMANDS, "50"
+        "bot/cli/commands/smart_search.py",
+        "type=number(1, 50), default=20",
+        "type=number(1, 40), default=20",
+        COMMANDS,
+        "50",
     ),
     "a choice of an option": Drift(
-        "bot/cli/arguments.py", '"pull", "page", "session"', '"pull", "page", "wiki", "session"', COMMANDS, "--kind"
+        "bot/cli/commands/search.py",
+        '"pull", "page", "session"',
+        '"pull", "page", "wiki", "session"',
+        COMMANDS,
+        "--kind",
     ),
     "a default in the page of commands": Drift(
         "docs/command-line.md", "(default 12,000)", "(default 10,000)", COMMANDS, "show --chars"
@@ -129,7 +137,7 @@ DRIFTS = {
     ),
     "what CI runs": Drift(".ci/run", "\nmake demo\n", "\nmake all\n", README, "make demo"),
     "a number in a help text": Drift(
-        "bot/cli/arguments.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
+        "bot/cli/commands/search.py", "1 to 1000 (default 10)", "1 to 1000 (default 12)", COMMANDS, "search --limit"
     ),
     "a command in a sentence": Drift(
         "docs/evaluation.md", "`precedent calibrate` sets", "`precedent adjust` sets", COMMANDS, "adjust"

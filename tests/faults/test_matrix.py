@@ -20,7 +20,7 @@ from tests.faults.theatre import Theatre
 
 pytestmark = pytest.mark.slow
 
-LIMITED = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, ({0}, {0})); sys.exit(main())"
+LIMITED = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, ({0}, {0})); sys.exit(run_action())"
 """A run that can write so many bytes into one file, as on a full disk; git is told so, or killed for trying."""
 
 ORDER = {call: place for place, call in enumerate(CALLS)}
@@ -65,7 +65,7 @@ def test_a_full_disk_ends_the_run_before_anything_is_pushed(room: int, tmp_path:
     environment = {**os.environ, **theatre.stage.environment(event[0]), "TMPDIR": str(folder)}
     environment |= {"GITHUB_OUTPUT": "/dev/null", "GITHUB_STEP_SUMMARY": "/dev/null"}
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; from bot.action.main import main; {LIMITED.format(room)}"],
+        [sys.executable, "-c", f"import sys; from bot.action.main import run_action; {LIMITED.format(room)}"],
         cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     complaints = [line for line in done.stdout.splitlines() if line.startswith("::error::")]

@@ -556,7 +556,7 @@ import logging, os, subprocess, sys, warnings
 from bot.cli.commands.mcp import claimed_stdout
 wire = claimed_stdout()
 print("printed early")
-from bot.mcp.tools import Told
+from bot.mcp.tools import ToolAnswer
 from bot.mcp.server import serve
 
 def ask(tool, arguments):
@@ -568,7 +568,7 @@ def ask(tool, arguments):
     os.write(1, b"written\\n")
     if tool.name == "memory_what":
         raise RuntimeError("a bug")
-    return Told({}, "quiet", failed=True)
+    return ToolAnswer({}, "quiet", failed=True)
 
 serve(ask, wire)
 """
@@ -718,9 +718,10 @@ def test_a_search_loads_nothing_of_the_whole_memory(store: Path, tmp_path: Path)
     answer(ToolContext(MemoryOptions(tmp_path, store=store)), SEARCH, {"query": "cookie"})
     code = (
         "import sys; from pathlib import Path; from bot.mcp.server import answer\n"
-        "from bot.mcp.tools import Desk; from bot.mcp.tools import SEARCH\n"
-        "from bot.local_cache.local_memory import Where\n"
-        "assert not answer(Desk(Where(Path.cwd(), store=Path(sys.argv[1]))), SEARCH, {'query': 'cookie'}).failed\n"
+        "from bot.mcp.tools import SEARCH, ToolContext\n"
+        "from bot.local_cache.local_memory import MemoryOptions\n"
+        "assert not answer(ToolContext(MemoryOptions(Path.cwd(), store=Path(sys.argv[1]))), SEARCH,"
+        " {'query': 'cookie'}).failed\n"
         "print([n for n in ('numpy', 'whoosh', 'jinja2', 'mcp', 'bot.memory.memory') if n in sys.modules])"
     )
     done = subprocess.run(

@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bot.errors import WorldError, guarded
+from bot.errors import WorldError
 from bot.server import health, web
 from bot.server.database import machine_clock as clock
 from bot.server.health import APP, WORKER
+from bot.server.log import guarded
 from bot.server.model import Inbox
 from bot.server.options import ServerOptions
 from bot.server.processes import opened

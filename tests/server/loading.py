@@ -23,9 +23,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
-from bot.errors import guarded
 from bot.server.database import machine_clock
 from bot.server.leases import locks
+from bot.server.log import guarded
 from bot.server.model import Inbox, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import Queue, opened

@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 
 from bot.cli.output import CommandResult
-from bot.errors import PrecedentError, guarded
+from bot.errors import PrecedentError
 from bot.server import processes
+from bot.server.log import guarded
 from bot.server.model import Delivery, PendingWork, RepositoryKey, Result, RunReport
 from bot.server.options import WORKING, forget_secrets, read_options
 from bot.server.processes import spawn

@@ -13,11 +13,12 @@ import pytest
 import sqlalchemy as sa
 from starlette.requests import Request
 
-from bot.errors import WorldError, guarded
+from bot.errors import WorldError
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.health import APP, WORKER, CachedChecks, readiness_checks
 from bot.server.inbox import DatabaseInbox
+from bot.server.log import guarded
 from bot.server.model import COUNTED, STATES, Inbox
 from bot.server.options import ServerOptions
 from bot.server.web import StatusRoutes, WebDoor

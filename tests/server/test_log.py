@@ -93,7 +93,7 @@ def test_of_an_exception_the_kind_and_the_place_are_told_and_not_its_words() -> 
     except ValueError as error:
         made.exc_info = (ValueError, error, error.__traceback__)
     found = json.loads(Lines().format(made))
-    assert found["error"].startswith("ValueError at test_logs.py:")
+    assert found["error"].startswith("ValueError at test_log.py:")
     assert "stranger" not in json.dumps(found)
 
 

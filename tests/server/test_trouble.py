@@ -16,11 +16,12 @@ from typing import Any, cast
 import pytest
 import sqlalchemy as sa
 
-from bot.errors import WorldError, guarded
+from bot.errors import WorldError
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import DatabaseInbox
+from bot.server.log import guarded
 from bot.server.model import RepositoryKey, Tokens
 from bot.server.options import ServerOptions
 from bot.server.queue import DbosTickets, prepare

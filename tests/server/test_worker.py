@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.errors import WorldError, guarded
+from bot.errors import WorldError
 from bot.github.events import Event
+from bot.server.log import guarded
 from bot.server.model import Arrival, Note, RepositoryKey, Result, RunReport
 from bot.server.worker import HANGING, LOST, Ended, LeaderTasks, RunSemaphore, Worker, WorkerSetup
 from tests.server.memory_inbox import MemoryLedger

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from bot.errors import WorldError, guarded
+from bot.errors import WorldError
 from bot.github.events import Event
+from bot.server.log import guarded
 from bot.server.model import Arrival, Full, RepositoryKey
 from bot.server.writer import GROUP, GroupCommitWriter
 from tests.server.memory_inbox import MemoryLedger

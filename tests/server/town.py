@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bot.errors import guarded
 from bot.github.events import Event
 from bot.server.clone_cache import CloneCache
+from bot.server.log import guarded
 from bot.server.model import Arrival, Delivery, Inbox, Instant, RepositoryKey, RunRow, Tickets
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import RateLimiter

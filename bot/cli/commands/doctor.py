@@ -19,7 +19,7 @@ from bot.comment.clean_text import log_line
 from bot.errors import StoreError, UserError
 from bot.git.checkout import top_of
 from bot.git.errors import RemoteUnreachable
-from bot.git.remote import RemoteRepository, remote_of_checkout
+from bot.git.origin import RemoteRepository, remote_of_checkout
 from bot.settings.schema import Settings
 
 

@@ -13,7 +13,6 @@ from bot.cli.progress import progress
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
-from bot.local_cache.sessions import search_sessions
 from bot.questions.search import SearchFilter, ThreadHits, WordSearch, search_memory
 from bot.questions.views import Item, ItemSection, full_row, holds, linked_rows, passage_row, url_of
 
@@ -24,6 +23,8 @@ def run_search(given: argparse.Namespace) -> object:
     choice = SearchFilter(given.state, given.kind or "all", frozenset(given.label), author, given.since)
     asked = WordSearch(" ".join(given.words), choice, given.limit, given.expand, tuple(given.logs))
     if asked.is_of_sessions:
+        from bot.local_cache.sessions import search_sessions  # it loads what other searches do without
+
         said = search_sessions(asked, Path.cwd(), "--", progress).passages
         heard: object = [passage_row(one) for one in said] if given.json else output.passages_text(said)
         return command_result(heard, given, found=bool(said))

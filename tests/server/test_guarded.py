@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.errors import WorldError, guarded
+from bot.errors import WorldError
+from bot.server.log import guarded
 from bot.server.worker import LOST, Ended
 
 
