@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("bot", "templates", "tests")
 SPEAKING = (
     "    plans = _still_ours(plans, bot)\n"
-    "    told = [speak(p, bot.forge, bot.own, mode, bot.renderer.words) for p in plans]\n"
+    "    told = [publish_comment(p, bot.forge, bot.own, mode, bot.renderer.words) for p in plans]\n"
 )
 MOST = 400
 """Histories after which a bug that was not caught counts as missed. The rarest needs 240: few runs meet in a push."""
