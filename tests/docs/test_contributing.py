@@ -1,4 +1,4 @@
-"""What CONTRIBUTING and the design page say of the code: names are in the files named for them, examples can be followed."""
+"""What CONTRIBUTING and the design page say of the code: names are in the files they give, examples can be followed."""
 
 from __future__ import annotations
 
