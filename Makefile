@@ -43,7 +43,7 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(CHECKS)/bin/shellcheck .ci/run
 	$(CHECKS)/bin/shellcheck build/snippets/scripts/*.sh
 
-bench: $(VENV)/ready ## Measure speed, size and quality beside others; ONLY=search,event measures some anew
+bench: $(VENV)/ready ## Measure speed, size and quality beside others; ONLY=search,event repeats some
 	@$(BIN)/python -m tests.bench.run $(if $(ONLY),--only "$(ONLY)")
 
 image: ## Build the container image with Docker or buildah; SERVER=1 builds that of the webhook server
@@ -52,13 +52,13 @@ image: ## Build the container image with Docker or buildah; SERVER=1 builds that
 	elif command -v buildah >/dev/null 2>&1; then buildah bud --isolation chroot --network host --layers "$$@"; \
 	else echo "make image needs Docker or buildah: install one of them" >&2; exit 2; fi
 
-lock: $(CHECKS)/ready ## Pin all dependencies anew, with hashes; UPGRADE=1 takes newer versions
+lock: $(CHECKS)/ready ## Pin all dependencies with hashes; UPGRADE=1 takes newer versions
 	$(CHECKS)/bin/python -m tools.lock $(if $(UPGRADE),--upgrade)
 
-docs: $(VENV)/ready ## Write config.example.yml, docs/settings.md and tables of other pages anew from the code
+docs: $(VENV)/ready ## Write config.example.yml, docs/settings.md and tables of other pages from the code
 	@$(BIN)/python -m tools.settings_docs
 
-picture: $(VENV)/ready ## Take the pictures of the README anew; needs Chromium and its fonts
+picture: $(VENV)/ready ## Take the pictures of the README; needs Chromium and its fonts
 	@$(BIN)/python -m tools.picture
 
 clean: ## Remove what the targets above have made

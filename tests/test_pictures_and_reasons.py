@@ -1,4 +1,4 @@
-"""What pages tell in the words of the code: names in the pictures of docs/design.md, reasons in docs/faq.md."""
+"""Names of the code in pages: in the diagrams of docs/design.md and docs/releasing.md, and reasons in docs/faq.md."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DESIGN = (ROOT / "docs/design.md").read_text(encoding="utf-8")
-PICTURES = re.findall(r"^```mermaid\n(.*?)^```$", DESIGN, re.MULTILINE | re.DOTALL)
+PAGES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("design.md", "releasing.md"))
+PICTURES = re.findall(r"^```mermaid\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "bot").rglob("*.py")))
 NAME = re.compile(
     r"\b(?:[a-z]+\.)?_?[a-z]+(?:_[a-z]+)+\b|\b_[a-z]+\b|\b[A-Z][a-z]+(?:[A-Z][A-Za-z]+)+\b|\bmemory\.[a-z]+\b"
@@ -28,7 +28,7 @@ def names(picture: str) -> set[str]:
 def test_the_pictures_hold_names_of_the_code() -> None:
     assert len(PICTURES) >= 8
     told = set[str]().union(*map(names, PICTURES))
-    assert {"look_around", "_reapply", "BranchStore", "own_cut", "teach"} <= told
+    assert {"fetch_changes", "_reapply", "BranchStore", "own_cut", "install_model"} <= told
     assert len(told) > 20
 
 

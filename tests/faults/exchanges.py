@@ -128,7 +128,7 @@ ROWS = (
     Row("fetch: dropped", struck(FETCH, "drop"), later(1, "git fetch"), NOTHING),
     Row("fetch: dropped once", struck(FETCH, "drop", 1), FINE, "Tried again."),
     Row("fetch: slow", struck(FETCH, "slow", 2), FINE, "Up to 300 seconds a call, and not below 1,000 bytes a second."),
-    Row("push: 401", struck(PUSH, "401"), later(1, "git push"), "Memory comes before the mouth: no comment. " + NOTHING),
+    Row("push: 401", struck(PUSH, "401"), later(1, "git push"), "What is not saved is not posted: no comment. " + NOTHING),
     Row("push: 403", struck(PUSH, "permission"), later(1, "contents: write"), "The permission is named; no comment."),
     Row("push: 404", struck(PUSH, "404"), later(1, "git push"), NOTHING),
     Row("push: 429", struck(PUSH, "429"), later(1, "git push"), "Three tries with pauses, then the next run."),
@@ -154,7 +154,7 @@ ROWS = (
     Row("index file cut", cut("index"), FINE, "The index is made anew from the records, and the run says so."),
     Row("record cut", cut("records"), FINE, "That one thread is read again from GitHub."),
     Row("newer format", newer, later(2, "newer Precedent"),
-        "It is not touched and, as memory comes before the mouth, nothing is said until this version is updated. "
+        "It is not touched, and nothing is posted until this version is updated. "
         "The way back is by hand: delete the branch, and history is read again.", one_back),
 )  # fmt: skip
 

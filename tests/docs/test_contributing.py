@@ -1,0 +1,68 @@
+"""What CONTRIBUTING and the design page say of the code: names are in the files they give, examples can be followed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks, text
+
+PAGES = ("CONTRIBUTING.md", "docs/design.md")
+NAMED_IN = re.compile(r"`(\w+(?:\.\w+)?)`(?: and `(\w+)`)? in\s+`(bot/[\w/]+\.py)`")
+"""A name, or two, and the file that has it."""
+
+MOST_FILES = {
+    "A new command": 2,
+    "A new field for templates": 3,
+    "A new page source": 3,
+    "A new phrase for an ending": 1,
+}
+"""How many files of ours each example may touch."""
+
+
+def examples() -> dict[str, str]:
+    """The text of each example by its heading."""
+    part = text("CONTRIBUTING.md").partition("## Four examples")[2].partition("\n## ")[0]
+    pieces = re.split(r"^### (.+)$", part, flags=re.MULTILINE)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_name_is_in_the_file_that_a_page_names_for_it(page: str) -> None:
+    found = [(name, file) for *names, file in NAMED_IN.findall(text(page)) for name in names if name]
+    assert len(found) > 4
+    for name, file in found:
+        for part in name.split("."):
+            assert re.search(rf"\b{part}\b", text(file)), f"{page}: {file} has no {name}"
+
+
+def test_the_imports_of_the_examples_work() -> None:
+    trees = [
+        ast.parse(line)
+        for body in blocks("CONTRIBUTING.md", "python")
+        for line in body.splitlines()
+        if "bot." in line
+        if line.startswith("from ")
+    ]
+    imports = [node for tree in trees for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert imports
+    for node in imports:
+        module = import_module(str(node.module))
+        assert [each.name for each in node.names if not hasattr(module, each.name)] == [], node.module
+
+
+def test_an_example_touches_no_more_files_than_it_may_and_changes_those_that_are_there() -> None:
+    assert set(examples()) == set(MOST_FILES)
+    for name, body in examples().items():
+        files = re.findall(r"^# (bot/[\w/]+\.py)", body, re.MULTILINE)
+        assert 0 < len(set(files)) <= MOST_FILES[name], name
+        new = [file for file in files if not (ROOT / file).exists()]
+        assert len(new) == (name in ("A new command", "A new page source")), new
+
+
+def test_a_row_of_the_table_of_commands_is_written_as_the_others() -> None:
+    (row,) = re.findall(r'^ {4}"decided": (\(.*\)),$', text("CONTRIBUTING.md"), re.MULTILINE)
+    assert re.sub("decided", "what", row) in text("bot/cli/main.py")
