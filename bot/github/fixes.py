@@ -65,7 +65,6 @@ class FixApi(Protocol):
 
     def get(self, path: str, query: Mapping[str, Any], /) -> tuple[Mapping[str, Any], Any]:
         """Headers and JSON; raises a ForgeError."""
-        ...
 
 
 class _Enough(Exception):

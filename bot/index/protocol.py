@@ -110,25 +110,21 @@ class Index(Protocol):
         they were scored; it is asked about each once, the best first. A vector whose length is not that of its arm is
         near to nothing. Raises IndexCorrupt.
         """
-        ...
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
         """The inverse document frequency (> 0, natural logarithm) of each term in titles and opening texts.
 
         Raises IndexCorrupt.
         """
-        ...
 
     def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
         """How many threads hold all terms of each group in their titles and opening texts; none hold an empty one.
 
         Of the terms of a question this reads nothing that `rarity` has not read. Raises IndexCorrupt.
         """
-        ...
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         """The entries of those of ``ids`` that are in the index. Raises IndexCorrupt."""
-        ...
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
         """Put documents in the place of those with the same id, and take out ``remove``; visible at once, and on disk.
@@ -136,19 +132,15 @@ class Index(Protocol):
         Of two documents with one id the later one stays; an id in both arguments stays. Raises IndexCorrupt; what was
         there before is then still on disk.
         """
-        ...
 
     def count(self, kind: Kind) -> int:
         """The number of threads of this kind. Raises IndexCorrupt."""
-        ...
 
     def close(self) -> None:
         """Give back the files. Using the index afterwards is an error."""
-        ...
 
     def __len__(self) -> int:
         """The number of threads."""
-        ...
 
 
 # How an index is laid out: what has to be known of it before any of it is read.

@@ -79,15 +79,12 @@ class Snapshot(Protocol):
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """The contents of these files, fetched together; absent ones are left out. Raises UnreadableFile."""
-        ...
 
     def paths(self, prefix: str) -> list[str]:
         """The files below the folder ``prefix`` ("" for all), sorted."""
-        ...
 
     def foreign_files(self, prefix: str) -> list[str]:
         """What is at or below ``prefix`` and `checkout` refuses, sorted. Deleting it by its path mends that."""
-        ...
 
     def checkout(self, prefix: str) -> Path:
         """A writable folder with the files below ``prefix`` as they are in this state, for programs that need files.
@@ -95,7 +92,6 @@ class Snapshot(Protocol):
         Regular files only: a symlink or a sub-folder in the store raises StoreError. Writing there changes nothing
         in the store until the files are handed to ``Store.write``.
         """
-        ...
 
 
 class Store(Protocol):
@@ -106,7 +102,6 @@ class Store(Protocol):
 
         ``want`` names files or folders that will be read, so that a remote store can fetch them in one go.
         """
-        ...
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
         """Replace ``base`` by itself plus ``edits``, or raise Moved when ``base`` is no longer the newest state.
@@ -115,8 +110,6 @@ class Store(Protocol):
         kept, even where there is nothing to change; a server that forbids that raises a StoreError, and nothing is
         written.
         """
-        ...
 
     def close(self) -> None:
         """Give back temporary files."""
-        ...

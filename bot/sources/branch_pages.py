@@ -36,22 +36,18 @@ class Branch(Protocol):
 
     def tip(self) -> str:
         """The commit that it stands at now, empty where there is no repository or nothing in it."""
-        ...
 
     def fetch(self) -> tuple[str, datetime]:
         """Bring the newest commit with its folders, not the files. Its id and time."""
-        ...
 
     def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
         """Of the fetched commit the ids of the wanted files by path, and in words what was left out.
 
         ``leads`` says of a folder whether to look into it.
         """
-        ...
 
     def contents(self, ids: Sequence[str], limit: int) -> Mapping[str, bytes]:
         """These files by id, without those of more than ``limit`` bytes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

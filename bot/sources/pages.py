@@ -28,7 +28,6 @@ class PageStore(Protocol):
 
     def page_ids(self) -> Iterable[ThreadId]:
         """The ids of the pages that are remembered, in any order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,6 @@ class PageSource(Protocol):
 
     def read(self, known: str, shelf: PageStore, note: Callable[[str], None]) -> PageReading | None:
         """What the source holds, None when it still is in the state ``known``. Raises WorldError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

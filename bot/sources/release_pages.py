@@ -23,7 +23,6 @@ class ReleaseApi(Protocol):
 
     def pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[dict[str, Any]], bool]:
         """The items of a list, at most so many pages of it, and whether these are all. Raises WorldError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
