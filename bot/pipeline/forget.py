@@ -113,7 +113,7 @@ def _carry_out(wish: Request, bot: RunContext) -> list[CommentResult]:
     wish = replace(wish, trying_since=bot.now)
     said = bot.memory.said([wish.id]).get(wish.id)
     refused = _forget_text(wish, bot)
-    if wish.comment_id in bot.memory.taken_wishes:
+    if wish.comment_id in bot.memory.taken_requests:
         return []
     erased = replace(_clear(wish, said, bot), refused=refused)
     _tell(wish, erased, bot)

@@ -135,7 +135,7 @@ def test_two_memories_keep_both_wishes_and_the_later_fix(place: Place) -> None:
     assert memory.fixes([7, 8]) == {7: fix(7, 2, release="v1"), 8: fix(8)}
     assert memory.pages == {"docs": "a", "wiki": "b"}
     assert [each.comment_id for each in memory.recent_requests(at(0))] == [5, 6]
-    assert (one.taken_wishes, two.taken_wishes) == (set(), set())
+    assert (one.taken_requests, two.taken_requests) == (set(), set())
 
 
 def test_of_two_runs_that_take_up_a_wish_one_knows_that_it_was_second(place: Place) -> None:
@@ -144,7 +144,7 @@ def test_of_two_runs_that_take_up_a_wish_one_knows_that_it_was_second(place: Pla
         memory.stage(Changes(requests=(wish(7, 5, trying_since=at(moment)), wish(7, 6 + int(moment * 2)))))
     assert one.commit("one")
     assert two.commit("two")
-    assert (one.taken_wishes, two.taken_wishes) == (set(), {5})
+    assert (one.taken_requests, two.taken_requests) == (set(), {5})
     assert place.memory().requests([7])[7][0].trying_since == at(1), "it is the first one's to answer"
     assert {each.comment_id for each in place.memory().requests([7])[7]} == {5, 8, 9}
 
@@ -156,7 +156,7 @@ def test_a_wish_that_waited_when_both_began_is_taken_too(shelf: Place) -> None:
     two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert one.commit("one")
     assert not two.commit("two"), "nothing is left to write"
-    assert two.taken_wishes == {5}
+    assert two.taken_requests == {5}
 
 
 def test_what_became_of_a_wish_is_written_whoever_was_first(shelf: Place) -> None:
@@ -165,7 +165,7 @@ def test_what_became_of_a_wish_is_written_whoever_was_first(shelf: Place) -> Non
     two.stage(Changes(requests=(wish(7, 5, state="done", reply_id=9),)))
     assert one.commit("one")
     assert two.commit("two")
-    assert two.taken_wishes == set()
+    assert two.taken_requests == set()
     assert shelf.memory().requests([7]) == {7: (wish(7, 5, state="done", reply_id=9),)}
 
 
@@ -175,7 +175,7 @@ def test_a_run_that_leaves_a_wish_for_later_takes_nothing(shelf: Place) -> None:
     two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert one.commit("one")
     assert two.commit("two")
-    assert two.taken_wishes == set()
+    assert two.taken_requests == set()
     assert shelf.memory().requests([7]) == {7: (wish(7, 5, trying_since=at(2)),)}
 
 
@@ -190,7 +190,7 @@ def test_an_unrelated_writer_takes_nothing(shelf: Place) -> None:
     remember(one, issue(7, 1))
     two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert two.commit("two")
-    assert two.taken_wishes == set()
+    assert two.taken_requests == set()
 
 
 # -- threads that are gone -------------------------------------------------------------------------------------------
