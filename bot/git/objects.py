@@ -49,7 +49,6 @@ class Objects:
         self._contents = _Asked(("cat-file", "--batch"), start, failed, timeout)
 
     def close(self) -> None:
-        """End what was started."""
         self._sizes.close()
         self._contents.close()
 

@@ -1,4 +1,4 @@
-"""Which repository somebody works in, by what git knows of the remotes of the checkout. Nothing is fetched."""
+"""Where git fetches from and pushes to: the remotes of a checkout, ours with a token, and the person's own."""
 
 from __future__ import annotations
 
@@ -67,13 +67,12 @@ def _at_address(address: str, top: Path) -> RemoteRepository:
     address = without_secret(address)
     site = _site(scp[1] if scp else "", address)
     owner_name = _OWNER_NAME.search(address) if site else None
-    return (
-        RemoteRepository(address, owner_name[1], f"{site}/{owner_name[1]}") if owner_name else RemoteRepository(address)
-    )
+    if not owner_name:
+        return RemoteRepository(address)
+    return RemoteRepository(address, owner_name[1], f"{site}/{owner_name[1]}")
 
 
 def _site(host: str, address: str) -> str:
-    """The address for people of the server that git reaches so, "" where that is no site."""
     try:
         parts = urlsplit(address)
         if parts.scheme in ("http", "https"):
@@ -92,9 +91,6 @@ def without_secret(address: str) -> str:
         return address
     user = found["user"] if _NAME.fullmatch(found["user"]) else ""
     return f"{found['scheme']}{user}{'@' if user else ''}{address[found.end() :]}"
-
-
-# A remote, and what git is started with for it: of this machine's settings nothing but the way to the network.
 
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -162,9 +158,7 @@ class Remote:
 
     def settings(self, leaving_out: str = "") -> dict[str, str]:
         """The settings of git for it. Without a filter git knows of no missing objects, and fetches none by itself."""
-        found = {"remote.origin.url": self.url}
-        if leaving_out:
-            found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
+        found = _address_settings(self.url, leaving_out)
         if self.url.startswith("/"):
             found["protocol.file.allow"] = "always"  # a repository on this machine was asked for by its path
         elif self.token:
@@ -172,7 +166,6 @@ class Remote:
         return found
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:
-        """What git is started with: of this machine's settings nothing but the way to the network."""
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         return inherited | _ENVIRONMENT | given({**_SETTINGS, **settings}) | {"HOME": str(home)}
 
@@ -185,6 +178,13 @@ class Remote:
     @property
     def _basic(self) -> str:
         return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+
+
+def _address_settings(url: str, leaving_out: str) -> dict[str, str]:
+    found = {"remote.origin.url": url}
+    if leaving_out:
+        found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
+    return found
 
 
 def at(url: str | Remote, token: str | None) -> Remote:
@@ -205,9 +205,6 @@ def checked_branch(name: str) -> str:
     if name == "HEAD" or not _BRANCH.fullmatch(name) or name.endswith((".", "/", ".lock")):
         raise UserError(f"branch: {name[:80]!r} is not a branch name; use letters, digits, '-', '_' and '/'")
     return name
-
-
-# A remote as the person at this machine reaches it: with their ssh, their credentials, and no token of ours.
 
 
 _ADDRESS = re.compile(
@@ -259,11 +256,7 @@ class OwnRemote(Remote):
             raise UserError(f"not the address of a repository: {self.redacted(self.url)[:200]!r}")
 
     def settings(self, leaving_out: str = "") -> dict[str, str]:
-        """As `Remote.settings`, without a token."""
-        found = {"remote.origin.url": self.url}
-        if leaving_out:
-            found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
-        return found
+        return _address_settings(self.url, leaving_out)
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - theirs stays
         """What the person's programs are started with, but for what speaks of a checkout or would ask."""

@@ -1,4 +1,8 @@
-"""Brings the logs up to date with their files: reads what is new or has grown, and forgets what is gone."""
+"""Brings the index of sessions up to date with their files: reads what is new or has grown, forgets what is gone.
+
+A posting list has 32 bits for each passage: 27 for its number, 5 for its level, see `bot.index.impacts`. Lists of
+segments that follow each other are joined by writing one after the other.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +33,14 @@ MAX_FILES = 500
 _CACHE = 64 << 10
 """KiB: a batch that fits keeps nobody from reading until it is written."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Tick = Callable[[int], None]
+
+
+def microseconds(moment: datetime) -> int:
+    """Since 1970, as times of passages are stored."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 class KnownFile(NamedTuple):
@@ -104,7 +112,7 @@ class SessionSync:
 
     def _add(self, said: Utterance, file: int, session: int, batch: Batch) -> None:
         number = batch.add(terms(said.text) + terms("\n".join(said.files)))
-        at = (said.at - _EPOCH) // _MICROSECOND if said.at else None
+        at = microseconds(said.at) if said.at else None
         self._database.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", (number, file, session, said.type, at))
         self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", (number, said.text, "\n".join(said.files)))
 
@@ -142,11 +150,8 @@ class SessionSync:
         note(self._database, "mapping", stamp)
 
 
-# Whether the logs are behind their files: asked before every search, so nothing is read for it.
-
-
 def is_behind(database: sqlite3.Connection, files: SessionFiles, failed: Container[str] = ()) -> bool:
-    """Whether a file is new, has changed or is gone; one that ``failed`` is as it can be."""
+    """Whether a file is new, has changed or is gone; one that ``failed`` is as it can be. Asked before every search."""
     known = dict(database.execute("SELECT path, mark FROM files"))
     paths = {file.path for file in files.sessions}
     changed = any(known.get(file.path) != file.mark and file.path not in failed for file in files.sessions)
@@ -168,11 +173,7 @@ def stamp_of(files: SessionFiles) -> str:
     return sha256("\0".join([*marks, *sorted(file.path for file in files.sessions)]).encode()).hexdigest()
 
 
-# Posting lists of the logs: which passages hold a term, and how much it says about each (BM25).
-#
-# A list has 32 bits for each passage: 27 for its number, 5 for its level, see `bot.index.impacts`. Lists of segments
-# that follow each other are joined by writing one after the other.
-
+# -- posting lists ---------------------------------------------------------------------------------------------------
 
 LEVEL_BITS = 5
 LAST = (1 << 27) - 1
@@ -228,14 +229,14 @@ class Batch:
     def write(self, database: sqlite3.Connection) -> None:
         """Add what there is as a segment; none where there is nothing."""
         if len(self):
-            row = (self.first, self.next - 1, len(self))
-            segment = database.execute(
-                "INSERT INTO segments (first, last, size, gone) VALUES (?, ?, ?, 0)", row
-            ).lastrowid
-            lists = sorted(self._lists.items())
-            database.executemany(
-                "INSERT INTO postings VALUES (?, ?, ?)", ((segment, term, each.tobytes()) for term, each in lists)
-            )
+            asked = "INSERT INTO segments (first, last, size, gone) VALUES (?, ?, ?, 0)"
+            segment = database.execute(asked, (self.first, self.next - 1, len(self))).lastrowid
+            _write_lists(database, segment or 0, self._lists)
+
+
+def _write_lists(database: sqlite3.Connection, segment: int, lists: Mapping[str, array[int]]) -> None:
+    rows = ((segment, term, each.tobytes()) for term, each in sorted(lists.items()))
+    database.executemany("INSERT INTO postings VALUES (?, ?, ?)", rows)
 
 
 def _level(frequency: float) -> int:
@@ -244,10 +245,8 @@ def _level(frequency: float) -> int:
 
 def segments(database: sqlite3.Connection) -> list[PassageSegment]:
     """All of them, oldest first."""
-    return [
-        PassageSegment(*row)
-        for row in database.execute("SELECT number, first, last, size, gone FROM segments ORDER BY first")
-    ]
+    rows = database.execute("SELECT number, first, last, size, gone FROM segments ORDER BY first")
+    return [PassageSegment(*row) for row in rows]
 
 
 def departed(database: sqlite3.Connection) -> frozenset[int]:
@@ -303,11 +302,7 @@ def _join(database: sqlite3.Connection, group: Sequence[PassageSegment]) -> None
     lists: dict[str, array[int]] = {}
     for segment in group:
         for term, part in _lists(database, segment):
-            known = lists.get(term)
-            if known is None:
-                lists[term] = part
-            else:
-                known.extend(part)
+            lists.setdefault(term, array("I")).extend(part)
     for segment in group:
         database.execute("DELETE FROM postings WHERE segment = ?", (segment.number,))
         database.execute("DELETE FROM segments WHERE number = ?", (segment.number,))
@@ -316,10 +311,7 @@ def _join(database: sqlite3.Connection, group: Sequence[PassageSegment]) -> None
     if live:
         row = (group[0].number, group[0].first, group[-1].last, live)
         database.execute("INSERT INTO segments VALUES (?, ?, ?, ?, 0)", row)
-        database.executemany(
-            "INSERT INTO postings VALUES (?, ?, ?)",
-            ((group[0].number, term, each.tobytes()) for term, each in sorted(lists.items())),
-        )
+        _write_lists(database, group[0].number, lists)
 
 
 def _lists(database: sqlite3.Connection, segment: PassageSegment) -> Iterator[tuple[str, array[int]]]:

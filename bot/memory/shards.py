@@ -255,23 +255,6 @@ def parse_renewal(line: Line) -> Renewal:
     return Renewal(parse_key(line["id"]), parse_number(line.get("reply")) or 0, about, parse_time(line["at"]))
 
 
-DIGESTS = ShardSchema[Digest]("digests", _plain_fields)
-ANSWERS = StoredShard(
-    "answers", stored_fields, lambda line: (parse_answer(line), True), "what was said on some threads is not known"
-)
-REQUESTS = StoredShard("wishes", requests_fields, parse_requests, "some of what people asked for is not known")
-FIXES = StoredShard(
-    "fixes", stored_fields, lambda line: (parse_fix(line), True), "where some fixes are is looked up again"
-)
-COMMENTS = StoredShard(
-    "comments",
-    thread_comments_fields,
-    parse_thread_comments,
-    "which comments show some threads is not known until the next rebuild",
-)
-SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
-
-
 def _one_of(states: frozenset[str], state: Any) -> str:
     if state not in states:
         raise ValueError(f"no such state: {state!r:.40}")
@@ -300,6 +283,22 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     return stamp(value) if isinstance(value, datetime) else value
 
+
+DIGESTS = ShardSchema[Digest]("digests", _plain_fields)
+ANSWERS = StoredShard(
+    "answers", stored_fields, lambda line: (parse_answer(line), True), "what was said on some threads is not known"
+)
+REQUESTS = StoredShard("wishes", requests_fields, parse_requests, "some of what people asked for is not known")
+FIXES = StoredShard(
+    "fixes", stored_fields, lambda line: (parse_fix(line), True), "where some fixes are is looked up again"
+)
+COMMENTS = StoredShard(
+    "comments",
+    thread_comments_fields,
+    parse_thread_comments,
+    "which comments show some threads is not known until the next rebuild",
+)
+SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
 
 MAX_REQUESTS = 200
 """Requests that are kept of one thread, and of the last hour in the manifest."""

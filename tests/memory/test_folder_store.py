@@ -170,7 +170,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from bot.memory.folder_store import FolderStore
-from bot.memory.store import Moved
+from bot.errors import TipMoved
 
 store = FolderStore(Path(sys.argv[1]))
 for turn in range(10):
@@ -180,7 +180,7 @@ for turn in range(10):
         try:
             store.write(snapshot, {f"records/{sys.argv[2]}-{turn}": b"x", "count": b"%d" % (count + 1)}, "x")
             break
-        except Moved:
+        except TipMoved:
             pass
 """
 

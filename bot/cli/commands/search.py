@@ -9,7 +9,7 @@ from typing import Any
 from bot.cli import output
 from bot.cli.arguments import Subparsers, add_place, memory_options, number, since
 from bot.cli.output import command_result, show_notes
-from bot.cli.progress import progress
+from bot.cli.progress import progress, warn
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
@@ -24,7 +24,7 @@ def run_search(given: argparse.Namespace) -> object:
     choice = SearchFilter(given.state, given.kind or "all", frozenset(given.label), author, given.since)
     asked = WordSearch(" ".join(given.words), choice, given.limit, given.expand, tuple(given.logs))
     if asked.is_of_sessions:
-        said = search_sessions(asked, Path.cwd(), "--", progress).passages
+        said = search_sessions(asked, Path.cwd(), "--", progress, warn).passages
         heard: object = [passage_row(one) for one in said] if given.json else output.passages_text(said)
         return command_result(heard, given, found=bool(said))
     if asked.logs:
