@@ -1,9 +1,9 @@
 """Searches the messages of sessions on this machine by words, and shows of each the part that has most of them.
 
-Messages are indexed where they are read, in a file of the cache; nothing of it leaves the machine. What reads the files
-of sessions is imported only when one of them has changed. The ranking is BM25 (S. Robertson and H. Zaragoza, "The
-Probabilistic Relevance Framework: BM25 and Beyond", 2009) with a floor below which nothing is shown; what a posting is
-worth is in `bot.local_cache.session_sync`, the weight of a term in `bot.index.impacts`.
+Messages are indexed where they are read, in a file of the cache; nothing of it leaves the machine. The ranking is BM25
+(S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009) with a floor below which
+nothing is shown. What a posting is worth is in `bot.local_cache.session_sync`, the weight of a term in
+`bot.index.impacts`.
 """
 
 from __future__ import annotations

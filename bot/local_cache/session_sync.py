@@ -1,7 +1,8 @@
 """Brings the index of sessions up to date with their files: reads what is new or has grown, forgets what is gone.
 
 A posting list has 32 bits for each passage: 27 for its number, 5 for its level, see `bot.index.impacts`. Lists of
-segments that follow each other are joined by writing one after the other.
+segments that follow each other are joined by writing one after the other. What reads the files is imported only
+when one of them has changed.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bot.index.impacts import LEVELS
 from bot.local_cache.database import fact, note, writing
 from bot.reading.analyzer import terms
-from bot.sources.clock import local_zone
-from bot.sources.session import Utterance
 from bot.sources.session_files import SessionFile, SessionFiles
-from bot.sources.session_issues import issues_of_sessions
-from bot.sources.session_reader import Cursor, is_same, read_portion
+
+if TYPE_CHECKING:
+    from bot.sources.session import Utterance
+    from bot.sources.session_reader import Cursor
 
 BATCH = 5_000
 """Messages that are written at once: a second or two, for which others who write have to wait."""
@@ -56,6 +57,8 @@ class SessionSync:
     """One refresh. ``failed`` has the files that cannot be read, with the reason."""
 
     def __init__(self, database: sqlite3.Connection, files: SessionFiles, tick: Tick) -> None:
+        from bot.sources.clock import local_zone
+
         self._database, self._files, self._tick = database, files, tick
         self._zone = local_zone()
         self.failed: dict[str, str] = {}
@@ -98,6 +101,8 @@ class SessionSync:
                 self.failed[file.path] = error.strerror or str(error)
 
     def _take(self, file: SessionFile, known: KnownFile | None, batch: Batch) -> None:
+        from bot.sources.session_reader import Cursor, is_same, read_portion
+
         goes_on = known is not None and known.inode == file.inode and is_same(file, known.cursor)
         cursor = known.cursor if known and goes_on else Cursor()
         portion = read_portion(file, cursor, BATCH - len(batch), self._zone)
@@ -134,6 +139,8 @@ class SessionSync:
         )
 
     def _held(self) -> dict[str, KnownFile]:
+        from bot.sources.session_reader import Cursor
+
         rows = self._database.execute(
             "SELECT path, number, mark, inode, offset, session, folder, broken, last, guard FROM files"
         )
@@ -142,6 +149,8 @@ class SessionSync:
     def _number(self, stamp: str) -> None:
         if fact(self._database, "mapping") == stamp:
             return
+        from bot.sources.session_issues import issues_of_sessions
+
         self._database.execute("UPDATE files SET issue = NULL WHERE issue IS NOT NULL")
         known = issues_of_sessions(self._files.mappings, self._files.sessions)
         self._database.executemany(

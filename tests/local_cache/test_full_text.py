@@ -434,10 +434,10 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 SEARCH = """
 import sys
 from pathlib import Path
-from bot.local_cache import Logs
-from bot.sources.session_files import find
-logs = Logs(Path(sys.argv[1]))
-logs.refresh(find(["."], sys.argv[2]), lambda _: print("portion", flush=True))
+from bot.local_cache.full_text import SessionIndex
+from bot.sources.session_files import find_sessions
+logs = SessionIndex(Path(sys.argv[1]))
+logs.refresh(find_sessions(["."], sys.argv[2]), lambda _: print("portion", flush=True))
 print(len(logs.search("widget", 100_000)))
 unwanted = {"numpy", "whoosh", "rich", "dataclasses", "json", "bot.domain.thread", "bot.sources.session"}
 print(sorted(unwanted & set(sys.modules)))
