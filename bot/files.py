@@ -5,12 +5,14 @@ Errors say what to do.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
@@ -108,6 +110,18 @@ def refuse_detour(root: Path, path: str) -> None:
     """StoreError where a folder on the way to the file is a symlink: what lies behind it is not in the store."""
     if link := detour(root, path.rpartition("/")[0]):
         raise StoreError(f"{link} is a symlink; put a real folder in its place")
+
+
+def lock_within(descriptor: int, kind: int, seconds: float) -> bool:
+    """Wait for a lock (fcntl.LOCK_EX or LOCK_SH), so long at most. Raises OSError where there are no locks."""
+    until = time.monotonic() + seconds
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
 
 
 def flush(files: Iterable[Path]) -> None:

@@ -313,7 +313,6 @@ def _printed(git: CheckoutGit, *words: str) -> bytes:
 
 
 def _status(git: CheckoutGit, unused: list[str]) -> _Status:
-    """Branch and changed files; without new files where looking for them takes too long."""
     for untracked, missed in (("normal", "new files"), ("no", "changed files")):
         try:
             return _read_status(_printed(git, *_STATUS, f"--untracked-files={untracked}"))

@@ -113,7 +113,6 @@ class _Asked:
                 self.close()
 
     def take(self, count: int) -> bytes:
-        """The next ``count`` bytes of the answer."""
         while len(self._held) < count:
             self._more()
         taken = bytes(self._held[:count])

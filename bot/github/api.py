@@ -13,6 +13,16 @@ PER_PAGE = 100
 """What GitHub gives at most in one answer to a read."""
 
 
+def object_in(value: object) -> dict[str, Any]:
+    """``value`` where it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """The objects in ``value`` where it is a list, else none."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 class Rate(NamedTuple):
     """How many of this hour's requests are left, of how many, and when the hour is over."""
 

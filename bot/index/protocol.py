@@ -21,8 +21,8 @@ VECTOR_FIELDS = ("trained", "trained_title", "semantic", "semantic_title")
 repository trained on itself and from an optional one that was downloaded."""
 
 FLOOD = 25
-"""More lone threads of one account at one moment than this are no questions. In six archives the busiest person had 20,
-a bot with weekly digests 28, and all accounts that are gone, which count as one, 26 at their worst moment."""
+"""More unvouched threads of one account at one moment than this are no questions. In six archives the busiest person
+had 20, a bot with weekly digests 28, and all accounts that are gone, which count as one, 26 at their worst moment."""
 
 
 class IndexCorrupt(Exception):
@@ -104,11 +104,11 @@ class Index(Protocol):
         Ordered by their score for the terms (0 where none is shared), best first; equal scores by id, numbers before
         strings. Without a blend only threads that share a term are found; a blend needs ``before``, else ValueError.
         With ``before``, threads that were created then or later do not exist: they are neither found nor counted in
-        term statistics, and duplicates that became known after it are not counted. Nor do lone threads exist
-        (`Entry.is_lone_at`) that were closed then, or whose account had more than FLOOD of them. But where no issue has
-        a role (`Document.has_role`), none is lone, as nobody knows who is a stranger. ``keep`` leaves threads out after
-        they were scored; it is asked about each once, the best first. A vector whose length is not that of its arm is
-        near to nothing. Raises IndexCorrupt.
+        term statistics, and duplicates that became known after it are not counted. Nor do unvouched threads exist
+        (`IndexEntry.is_unvouched_at`) that were closed then, or whose account had more than FLOOD of them. But where no
+        issue has a role (`IndexDocument.has_role`), none is unvouched, as nobody knows who is unknown. ``keep`` leaves
+        threads out after they were scored; it is asked about each once, the best first. A vector whose length is not
+        that of its vector field is near to nothing. Raises IndexCorrupt.
         """
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
@@ -141,9 +141,6 @@ class Index(Protocol):
 
     def __len__(self) -> int:
         """The number of threads."""
-
-
-# How an index is laid out: what has to be known of it before any of it is read.
 
 
 LAYOUT = 3

@@ -117,7 +117,6 @@ class LocalCache:
         return [proven(card, changes.get(fix or 0)) for card, fix in zip(cards, fixes, strict=True)]
 
     def _changes(self, numbers: Iterable[CardId]) -> dict[CardId, bool]:
-        """Of these issues and pull requests, as far as they are known, which were merged."""
         rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(dict.fromkeys(map(name_of, numbers))))
         cards = [card for (line,) in rows if (card := card_of(line))]
         known = {card.id: is_change(card.kind, card.state, card.merged_at) for card in cards}
@@ -131,7 +130,6 @@ class LocalCache:
 
 
 def _groups(ranker: Ranker, places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """These in their order, at least ``size`` at a time, equal scores together."""
     start = 0
     while start < len(places):
         end = min(start + size, len(places))
@@ -245,7 +243,6 @@ class Ranker:
                     held[document] = held.get(document, 0) | bit
 
     def _rarity(self) -> list[float]:
-        """The share of each term in the rarity of all of them together."""
         frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT}
         found = [weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms]
         whole = sum(found)

@@ -116,7 +116,6 @@ def _told(cache: Path) -> str:
 
 
 def _age(cache: Path) -> float:
-    """Seconds since the memory was last fetched into this folder, or tried to be."""
     try:
         return abs(time.time() - (cache / FETCHED_FILE).stat().st_mtime)
     except OSError:

@@ -324,7 +324,6 @@ def _join(database: sqlite3.Connection, group: Sequence[PassageSegment]) -> None
 
 
 def _lists(database: sqlite3.Connection, segment: PassageSegment) -> Iterator[tuple[str, array[int]]]:
-    """The terms of a segment with their lists, without the passages that are gone."""
     span = (segment.first, segment.last)
     gone = {row[0] for row in database.execute("SELECT number FROM gone WHERE number BETWEEN ? AND ?", span)}
     for term, data in database.execute("SELECT term, list FROM postings WHERE segment = ? ORDER BY term", segment[:1]):

@@ -205,7 +205,6 @@ def _packed(documents: list[int], levels: bytes) -> bytes:
 
 
 def _fixes(fixes: Iterable[FixInfo]) -> dict[str, Fixes]:
-    """What is known of fixes, by the shard of the thread's digest."""
     found: dict[str, Fixes] = {}
     for fix in fixes:
         if fix.commit or fix.refuted:

@@ -173,14 +173,14 @@ class BaseState:
         except ValueError as error:
             manifest, fault = Manifest(), f"damaged ({error})"
         if not there and (data is None or fault):
-            self._refuse_strangers()
+            self._refuse_other_branch()
         if fault:
             told = f"The manifest was {fault}: "
             now = f"{told}it is made anew, and the next runs catch up from the beginning."
             self.notes.fault(MANIFEST_PATH, now, f"{told}this rebuild made it anew.")
         return replace(manifest, threads=there) if fault else manifest
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_other_branch(self) -> None:
         """StoreError where there is no memory and something else: it is not ours to write into, or to squash."""
         strange = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
         if strange:

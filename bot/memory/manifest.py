@@ -268,7 +268,6 @@ def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> Iterator[Item]:
-    """These items, as far as they can be read."""
     for each in listed:
         with suppress(KeyError, TypeError, ValueError, OverflowError, AttributeError):
             yield read(each)

@@ -378,7 +378,6 @@ def _is_taken_up(request: Request) -> bool:
 
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
-    """The threads that these changes are about."""
     parts = ((*one.records, *one.said, *one.requests, *one.fixes, *one.standing) for one in staged)
     return list(dict.fromkeys(each.id for part in parts for each in part))
 

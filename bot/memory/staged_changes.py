@@ -353,7 +353,6 @@ class StagedChanges(BaseState):
         return isinstance(self._records.get(key), Tombstone)
 
     def _winners(self, records: Iterable[Record]) -> list[Record]:
-        """Of each thread's records the newest, where it replaces what is held."""
         in_time = sorted(records, key=lambda one: (is_forgotten(one), one.revised_at, isinstance(one, Tombstone)))
         newest = {record.id: record for record in in_time}
         held = self.records(newest)
@@ -405,7 +404,6 @@ class StagedChanges(BaseState):
         return made
 
     def _mend_digests(self, path: str) -> None:
-        """Read all digests of a damaged shard again from the records."""
         for record in self._decoded(in_order(self.snapshot.paths(f"{RECORD_FOLDER}/{PurePosixPath(path).stem}"))):
             if isinstance(record, Thread) and record.id not in self._written:
                 self._digests[record.id] = read_digest(record, repo=self.repo)

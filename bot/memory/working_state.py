@@ -219,7 +219,6 @@ class WorkingState(StagedChanges):
         return document_of(thread, self._digest_anew(thread), self.encoder.vectors(thread))
 
     def _ready(self) -> Index:
-        """The index with all in it that was applied. Raises IndexCorrupt."""
         if self._index is None:
             fault = self._fault()
             if fault:
@@ -273,7 +272,6 @@ class WorkingState(StagedChanges):
         return gone | {path: file for path, file in kept.items() if file.is_file()}
 
     def _paths_in(self, folder: str) -> list[str]:
-        """All that the store has in this folder and that can be deleted."""
         return [path for path in (*self.snapshot.paths(folder), *self.snapshot.foreign_files(folder)) if is_fit(path)]
 
 

@@ -107,7 +107,6 @@ class _Adam:
 
 
 def _one_round(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, random: np.random.Generator, rate: float) -> None:
-    """Every pair once, in batches of about BATCH."""
     order = random.permutation(len(pairs))
     for part in np.array_split(order, max(1, round(len(pairs) / BATCH))):
         if len(part) > 1:
