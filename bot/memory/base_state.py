@@ -97,7 +97,7 @@ class BaseState:
                     self._records[key] = self._decode(path, files[path])
         return {key: record for key in wanted if (record := self._records[key]) is not None}
 
-    def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
+    def answers(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
         """What was said on these threads, as far as it can be read."""
         return self._kept(ANSWERS, ids)
 

@@ -153,8 +153,8 @@ class Memory:
         unseen = self.draft.manifest.unseen
         return self.draft.records(key for key in ids if key not in unseen)
 
-    def said(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, AnswerRecord]:
-        return self.draft.said(ids)
+    def answers(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, AnswerRecord]:
+        return self.draft.answers(ids)
 
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         return self.draft.entries(ids)
@@ -324,7 +324,7 @@ class Memory:
         staged, made_anew, update = self._staged, self._made_anew, self._model_update
         standing = [one for changes in staged for one in changes.standing]
         read |= self.draft.records({key for one in standing for key in one.shows} - read.keys())
-        promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
+        promised = {said.id for changes in staged for said in changes.answers if said.state == "pending"}
         requested = {one.comment_id: one.id for changes in staged for one in changes.requests if one.state == "pending"}
         before, asked = self.draft.answer_before(promised), self.draft.requests_before(requested.values())
         stood = self.draft.standing_before(one.id for one in standing)
@@ -359,13 +359,15 @@ class Memory:
         mine = replace(
             changes,
             pages=self._from.fit_pages(changes.pages, known),
-            said=tuple(said for said in changes.said if said.id not in self.taken),
+            answers=tuple(said for said in changes.answers if said.id not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
             standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),
         )
         if not self.is_outdated:
             return mine
-        return replace(mine, said=postponed(mine.said), requests=postponed(mine.requests), standing=(), renewed=())
+        return replace(
+            mine, answers=postponed(mine.answers), requests=postponed(mine.requests), standing=(), renewed=()
+        )
 
 
 def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
@@ -378,7 +380,7 @@ def _is_taken_up(request: Request) -> bool:
 
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
-    parts = ((*one.records, *one.said, *one.requests, *one.fixes, *one.standing) for one in staged)
+    parts = ((*one.records, *one.answers, *one.requests, *one.fixes, *one.standing) for one in staged)
     return list(dict.fromkeys(each.id for part in parts for each in part))
 
 

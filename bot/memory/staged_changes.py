@@ -124,9 +124,9 @@ class StagedChanges(BaseState):
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
+    def answers(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
         wanted = list(dict.fromkeys(ids))
-        return super().said(wanted) | {key: self._answers[key] for key in wanted if key in self._answers}
+        return super().answers(wanted) | {key: self._answers[key] for key in wanted if key in self._answers}
 
     def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
         """What people asked of the bot on these threads, oldest first; of those that are gone, to forget them."""
@@ -149,7 +149,7 @@ class StagedChanges(BaseState):
 
     def answer_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
         """What was said on these threads when the snapshot was taken."""
-        return super().said(ids)
+        return super().answers(ids)
 
     def requests_before(self, ids: Iterable[ThreadId]) -> dict[int, Request]:
         """What had been asked for on these threads when the snapshot was taken, by comment."""
@@ -225,7 +225,7 @@ class StagedChanges(BaseState):
         self.manifest = replace(
             self.manifest, threads=self.manifest.threads + threads, tombstones=self.manifest.tombstones + tombstones
         )
-        self._note_answers(changes.said)
+        self._note_answers(changes.answers)
         self._note_requests(changes.requests)
         self._note_fixes(changes.fixes)
         self._comments_shown.drop(record.id for record in records if isinstance(record, Tombstone))
@@ -253,7 +253,7 @@ class StagedChanges(BaseState):
 
     def _note_answers(self, said: Iterable[AnswerRecord]) -> None:
         new = [one for one in said if not is_forgotten(self._records.get(one.id))]
-        stood = self.said(one.id for one in new)
+        stood = self.answers(one.id for one in new)
         answers: dict[ThreadId, AnswerRecord] = {}
         for one in new:
             answers[one.id] = later_answer(one, answers.get(one.id, stood.get(one.id)))
@@ -303,7 +303,7 @@ class StagedChanges(BaseState):
         """The promises that are kept; the others are settled, and that is said."""
         if len(pending) <= MAX_PENDING:
             return pending
-        said = self.said(pending)
+        said = self.answers(pending)
         authors = {key: record.author for key, record in self.records(pending).items() if isinstance(record, Thread)}
         kept = within_bounds(pending, {key for key, one in said.items() if one.trying_since}, authors)
         for key in said.keys() - set(kept):

@@ -337,7 +337,7 @@ def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -
     memory = place.memory()
     assert (set(memory.every_answer()), set(memory.every_request())) == (set(told), set(asked))
     newer = replace(told[1], at=at(2), ups=1)
-    memory.stage(Changes(said=(newer, AnswerRecord(5, "silent", at(1)))))
+    memory.stage(Changes(answers=(newer, AnswerRecord(5, "silent", at(1)))))
     assert set(memory.every_answer()) == {*told, newer, AnswerRecord(5, "silent", at(1))} - {told[1]}
 
 
@@ -381,10 +381,10 @@ def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled
     assert [f"More than {MAX_PENDING} issues wait" in note for note in memory.notes] == [True]
     found = place.memory()
     assert found.pending == memory.pending
-    said = found.said(range(1, last + 1))
+    said = found.answers(range(1, last + 1))
     assert {key for key, one in said.items() if one.state == "pending"} == set(found.pending)
     assert said[MAX_PENDING + 5].reason == "too many wait for an answer"
-    memory.stage(Changes(said=promises(1)))
+    memory.stage(Changes(answers=promises(1)))
     assert memory.pending == found.pending
 
 
@@ -393,13 +393,13 @@ def test_who_opened_few_issues_is_answered_although_another_opened_many_before(p
     keep(place, records=[issue(900), *flood], said=promises(*range(2, MAX_PENDING + 2)))
     memory = keep(place, said=promises(900))
     assert memory.pending == (*range(2, MAX_PENDING + 1), 900)
-    assert memory.said([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
+    assert memory.answers([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
 
 
 def test_a_comment_that_stands_is_still_known_when_its_change_is_given_up(shelf: Place) -> None:
     standing = AnswerRecord(900, "pending", at(900), "waits", comment_id=77)
     memory = keep(shelf, said=[*promises(*range(1, MAX_PENDING + 1)), standing])
-    assert (memory.said([900])[900].state, memory.said([900])[900].comment_id) == ("said", 77)
+    assert (memory.answers([900])[900].state, memory.answers([900])[900].comment_id) == ("said", 77)
 
 
 def test_sources_of_pages_are_few_and_can_be_taken_out() -> None:
@@ -448,9 +448,9 @@ def test_all_that_is_kept_of_a_thread_can_be_brought_in_one_exchange(filled: Hos
         memory.prefetch([7, 250])
         brought = filled.asked
         assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
-        assert (memory.said([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
+        assert (memory.answers([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
         memory.stage(
-            Changes(records=(issue(250, 1),), requests=(wish(250, 6),), said=(AnswerRecord(7, "silent", at(2)),))
+            Changes(records=(issue(250, 1),), requests=(wish(250, 6),), answers=(AnswerRecord(7, "silent", at(2)),))
         )
         memory.commit("changed")
         assert brought == ["GET refs", "POST git-upload-pack"]
