@@ -319,4 +319,6 @@ def test_a_folder_elsewhere_is_refused(tmp_path: Path, named: str) -> None:
 
 
 def test_an_embedder_does_not_show_what_it_holds(plain: OnnxEmbedder) -> None:
-    assert repr(replace(plain, fingerprint="0" * 16)) == f"Embedder(dimensions={DIMENSIONS}, fingerprint='{'0' * 16}')"
+    assert (
+        repr(replace(plain, fingerprint="0" * 16)) == f"OnnxEmbedder(dimensions={DIMENSIONS}, fingerprint='{'0' * 16}')"
+    )
