@@ -333,7 +333,7 @@ def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -
         for index, key in enumerate((1, 99, 100, 20_000, "ABC-1"))
     ]
     asked = [wish(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
-    keep(place, said=told, requests=asked)
+    keep(place, answers=told, requests=asked)
     memory = place.memory()
     assert (set(memory.every_answer()), set(memory.every_request())) == (set(told), set(asked))
     newer = replace(told[1], at=at(2), ups=1)
@@ -375,8 +375,8 @@ def being_said(key: int) -> AnswerRecord:
 def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled(place: Place) -> None:
     last = MAX_PENDING + 11
     flood = [issue(key, author="mona") for key in range(2, last + 1)]
-    keep(place, records=[issue(1), *flood], said=promises(*range(1, MAX_PENDING + 2)))
-    memory = keep(place, said=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
+    keep(place, records=[issue(1), *flood], answers=promises(*range(1, MAX_PENDING + 2)))
+    memory = keep(place, answers=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
     assert memory.pending == (*range(1, MAX_PENDING), last)
     assert [f"More than {MAX_PENDING} issues wait" in note for note in memory.notes] == [True]
     found = place.memory()
@@ -390,15 +390,15 @@ def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled
 
 def test_who_opened_few_issues_is_answered_although_another_opened_many_before(place: Place) -> None:
     flood = [issue(key, author="mona") for key in range(2, MAX_PENDING + 2)]
-    keep(place, records=[issue(900), *flood], said=promises(*range(2, MAX_PENDING + 2)))
-    memory = keep(place, said=promises(900))
+    keep(place, records=[issue(900), *flood], answers=promises(*range(2, MAX_PENDING + 2)))
+    memory = keep(place, answers=promises(900))
     assert memory.pending == (*range(2, MAX_PENDING + 1), 900)
     assert memory.answers([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
 
 
 def test_a_comment_that_stands_is_still_known_when_its_change_is_given_up(shelf: Place) -> None:
     standing = AnswerRecord(900, "pending", at(900), "waits", comment_id=77)
-    memory = keep(shelf, said=[*promises(*range(1, MAX_PENDING + 1)), standing])
+    memory = keep(shelf, answers=[*promises(*range(1, MAX_PENDING + 1)), standing])
     assert (memory.answers([900])[900].state, memory.answers([900])[900].comment_id) == ("said", 77)
 
 
