@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import UserError
-from bot.git.remote import tracked_files
 from bot.local_cache.database import SESSION_FORMAT
 from bot.local_cache.full_text import SessionIndex
 from bot.local_cache.local_memory import (
@@ -21,7 +20,6 @@ from bot.local_cache.local_memory import (
     no_warning,
 )
 from bot.questions.search import SessionHits, WordSearch
-from bot.sources.clock import local_key
 from bot.sources.session_files import find_sessions
 
 if TYPE_CHECKING:
@@ -46,6 +44,8 @@ def open_session_index(
     if not named and not given:
         yield None
         return
+    from bot.sources.clock import local_key  # a search of the memory needs no clock
+
     folder = top if top and named else Path.cwd()
     asked_for = {_whole(each): each for each in given}
     patterns = [*named, *asked_for]
@@ -74,6 +74,7 @@ def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
     Not those that were committed: whoever may open a pull request could put words into the agent's mouth.
     """
     from bot.domain.thread import Thread
+    from bot.git.remote import tracked_files
 
     with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
         if logs is None:
