@@ -1,13 +1,18 @@
-"""How much a program may take that works on what strangers have packed."""
+"""Files and paths: bounds on what is read, regular files only, durable writes, names of a store, and globs.
+
+Errors say what to do.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
@@ -24,10 +29,6 @@ MAX_FILES = 400_000
 
 MAX_DEPTH = 20
 """Folders within each other that are looked into."""
-
-
-# Files on the local disk: reading only regular ones, writing durably, and errors that say what to do.
-
 
 _MANY = 64
 
@@ -76,7 +77,6 @@ def copy_regular(file: Path, target: Path, most: int) -> int:
 
 
 def _opened(file: Path) -> int | None:
-    """A descriptor of a regular file, None where there is none."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -110,6 +110,18 @@ def refuse_detour(root: Path, path: str) -> None:
     """StoreError where a folder on the way to the file is a symlink: what lies behind it is not in the store."""
     if link := detour(root, path.rpartition("/")[0]):
         raise StoreError(f"{link} is a symlink; put a real folder in its place")
+
+
+def lock_within(descriptor: int, kind: int, seconds: float) -> bool:
+    """Wait for a lock (fcntl.LOCK_EX or LOCK_SH), so long at most. Raises OSError where there are no locks."""
+    until = time.monotonic() + seconds
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
 
 
 def flush(files: Iterable[Path]) -> None:
@@ -162,9 +174,6 @@ def write_beside(top: Path, path: str, content: bytes) -> None:
         replace(top / path, content)
 
 
-# Which names a file of the store may have, and which of them lie below a folder.
-
-
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _RESERVED = frozenset({"", ".", "..", ".git", ".store"})
 LONGEST = 1024
@@ -184,7 +193,6 @@ def checked(path: str) -> str:
 
 
 def is_fit(path: str) -> bool:
-    """Whether ``path`` could be the path of a file of ours."""
     try:
         return checked(path) == path
     except StoreError:
@@ -192,7 +200,6 @@ def is_fit(path: str) -> bool:
 
 
 def checked_all(paths: Iterable[str]) -> list[str]:
-    """Each path once, in order, all of them checked."""
     return [checked(path) for path in dict.fromkeys(paths)]
 
 
@@ -219,11 +226,11 @@ def refuse_clashes(files: Iterable[str]) -> None:
         raise PathClash(f"{min(clashes)!r} would be a file and a folder at once; choose another name", clashes)
 
 
-# Which paths of a repository a setting names: ``*`` within a folder, ``**`` across folders, capitals or not.
-
-
 class Globs:
-    """Some patterns such as ``docs/**/*.md``. Time grows with the length of path and pattern, not faster."""
+    """Which paths patterns such as ``docs/**/*.md`` name: ``*`` within a folder, ``**`` across folders, in any case.
+
+    Time grows with the length of path and pattern, not faster.
+    """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = [pattern.casefold().split("/") for pattern in patterns]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.cli.progress import progress
+from bot.cli.progress import progress, warn
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions
 from bot.questions.requests import SLUG, Issue, issue_named
@@ -137,7 +137,7 @@ def token_of(environ: Mapping[str, str]) -> Token:
 def memory_options(given: argparse.Namespace) -> MemoryOptions:
     """Where these options say that the memory is."""
     named = given.store, given.repo or "", given.memory_branch or ""
-    return MemoryOptions(Path.cwd(), *named, given.refresh, given.offline, progress)
+    return MemoryOptions(Path.cwd(), *named, given.refresh, given.offline, progress, warn)
 
 
 def worktree_of(place: LocalMemory) -> Worktree:

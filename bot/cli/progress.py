@@ -1,10 +1,17 @@
-"""A progress bar on stderr for work that takes a while; nothing where nobody watches."""
+"""What work that takes a while shows on stderr: a progress bar where somebody watches, and warnings."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from bot.comment.clean_text import one_line
+
+
+def warn(note: str) -> None:
+    """Shows the note in one line."""
+    print(one_line(note), file=sys.stderr)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ FORGET = "forget"
 class AnswerRecord:
     """What was said on a thread, as kept on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
 
-    ``state`` is ``pending`` (memory is written, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or
+    ``state`` is ``pending`` (memory is written, the comment not yet seen), ``answers``, ``silent``, ``withdrawn`` or
     ``removed`` (a person deleted the comment: it is not written again). ``question`` identifies what was answered: the
     thread's text and references as they were then, empty where nobody looked for an answer. ``at`` is when it was first
     promised and identifies the answer: states and counts do not move it. ``trying_since`` is when the run began that is
@@ -168,13 +168,13 @@ class Changes:
 
     ``pages`` says of each source of pages (``docs``, ``wiki``, ``releases``) which state of it was read, such as a
     commit. ``reading`` is how far a reading of the whole history has come, ``read_whole`` when one began that is at its
-    end. Which comments are owed a look follows from ``records``, ``fixes`` and ``wishes``; ``renewed`` had theirs.
+    end. Which comments are owed a look follows from ``records``, ``fixes`` and ``requests``; ``renewed`` had theirs.
     Threads that are ``unseen`` are told of nowhere until they are read again: GitHub does not show them, and does not
     say that they are gone.
     """
 
     records: tuple[Record, ...] = ()
-    said: tuple[AnswerRecord, ...] = ()
+    answers: tuple[AnswerRecord, ...] = ()
     requests: tuple[Request, ...] = ()
     fixes: tuple[FixInfo, ...] = ()
     standing: tuple[StandingComment, ...] = ()

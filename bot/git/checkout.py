@@ -140,7 +140,6 @@ class CheckoutGit:
 
     @cached_property
     def _known(self) -> list[tuple[str, str]]:
-        """What has to be known of the settings: key and value, in their order."""
         answer = self._ask(_SETTINGS, ("config", "-z", "--get-regexp", _WANTED))
         if answer.is_cut:  # the settings that are cut off may name filters
             raise NoAnswer("the settings of the checkout are too long")
@@ -226,7 +225,6 @@ def _ended(process: subprocess.Popen[bytes], until: float, patience: float) -> i
 
 
 def _shown(text: str) -> str:
-    """With a sign in the place of bytes that are no text."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -236,9 +234,6 @@ def meaning(said: bytes) -> str:
         return "the checkout belongs to somebody else; git asks for safe.directory"
     first = said.decode("utf-8", "replace").partition("\n")[0].removeprefix("fatal: ")
     return "".join(char if char.isprintable() else " " for char in first).strip()[:160] or "git failed"
-
-
-# Reads from a checkout what somebody is working on: by git alone, which changes nothing and runs nothing else.
 
 
 _MOST_FILES = 200
@@ -305,7 +300,6 @@ def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
 
 
 def _project(git: CheckoutGit) -> str:
-    """The name of the remote repository, "" where it has none."""
     address = next(iter(git.remotes.values()), "").strip().rstrip("/")
     return _line(re.split(r"[/:\\]", address)[-1].removesuffix(".git"))
 
@@ -319,7 +313,6 @@ def _printed(git: CheckoutGit, *words: str) -> bytes:
 
 
 def _status(git: CheckoutGit, unused: list[str]) -> _Status:
-    """Branch and changed files; without new files where looking for them takes too long."""
     for untracked, missed in (("normal", "new files"), ("no", "changed files")):
         try:
             return _read_status(_printed(git, *_STATUS, f"--untracked-files={untracked}"))

@@ -49,7 +49,6 @@ class Objects:
         self._contents = _Asked(("cat-file", "--batch"), start, failed, timeout)
 
     def close(self) -> None:
-        """End what was started."""
         self._sizes.close()
         self._contents.close()
 
@@ -114,7 +113,6 @@ class _Asked:
                 self.close()
 
     def take(self, count: int) -> bytes:
-        """The next ``count`` bytes of the answer."""
         while len(self._held) < count:
             self._more()
         taken = bytes(self._held[:count])

@@ -64,13 +64,12 @@ def _at_address(address: str, top: Path) -> RemoteRepository:
     address = without_secret(address)
     site = _site(scp[1] if scp else "", address)
     owner_name = _OWNER_NAME.search(address) if site else None
-    return (
-        RemoteRepository(address, owner_name[1], f"{site}/{owner_name[1]}") if owner_name else RemoteRepository(address)
-    )
+    if not owner_name:
+        return RemoteRepository(address)
+    return RemoteRepository(address, owner_name[1], f"{site}/{owner_name[1]}")
 
 
 def _site(host: str, address: str) -> str:
-    """The address for people of the server that git reaches so, "" where that is no site."""
     try:
         parts = urlsplit(address)
         if parts.scheme in ("http", "https"):

@@ -79,9 +79,7 @@ class Remote:
 
     def settings(self, leaving_out: str = "") -> dict[str, str]:
         """The settings of git for it. Without a filter git knows of no missing objects, and fetches none by itself."""
-        found = {"remote.origin.url": self.url}
-        if leaving_out:
-            found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
+        found = _address_settings(self.url, leaving_out)
         if self.url.startswith("/"):
             found["protocol.file.allow"] = "always"  # a repository on this machine was asked for by its path
         elif self.token:
@@ -89,7 +87,6 @@ class Remote:
         return found
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:
-        """What git is started with: of this machine's settings nothing but the way to the network."""
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         return inherited | _ENVIRONMENT | given({**_SETTINGS, **settings}) | {"HOME": str(home)}
 
@@ -102,6 +99,13 @@ class Remote:
     @property
     def _basic(self) -> str:
         return base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
+
+
+def _address_settings(url: str, leaving_out: str) -> dict[str, str]:
+    found = {"remote.origin.url": url}
+    if leaving_out:
+        found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
+    return found
 
 
 def at(url: str | Remote, token: str | None) -> Remote:
@@ -122,9 +126,6 @@ def checked_branch(name: str) -> str:
     if name == "HEAD" or not _BRANCH.fullmatch(name) or name.endswith((".", "/", ".lock")):
         raise UserError(f"branch: {name[:80]!r} is not a branch name; use letters, digits, '-', '_' and '/'")
     return name
-
-
-# A remote as the person at this machine reaches it: with their ssh, their credentials, and no token of ours.
 
 
 _ADDRESS = re.compile(
@@ -176,11 +177,7 @@ class OwnRemote(Remote):
             raise UserError(f"not the address of a repository: {self.redacted(self.url)[:200]!r}")
 
     def settings(self, leaving_out: str = "") -> dict[str, str]:
-        """As `Remote.settings`, without a token."""
-        found = {"remote.origin.url": self.url}
-        if leaving_out:
-            found |= {"remote.origin.promisor": "true", "remote.origin.partialclonefilter": leaving_out}
-        return found
+        return _address_settings(self.url, leaving_out)
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - theirs stays
         """What the person's programs are started with, but for what speaks of a checkout or would ask."""

@@ -115,7 +115,6 @@ def read_head(
 
 @contextmanager
 def _repository(url: str | Remote, token: str | None) -> Iterator[Git]:
-    """An empty one that goes with the context."""
     with (
         on_disk("make a temporary folder"),
         tempfile.TemporaryDirectory(prefix="precedent-") as folder,
@@ -126,7 +125,6 @@ def _repository(url: str | Remote, token: str | None) -> Iterator[Git]:
 
 
 def _matching(git: Git, patterns: list[str], limit: int) -> dict[str, TreeEntry]:
-    """The wanted files, and of each the content where it is small enough for the server to send it."""
     root = git.objects.commit(TIP).tree
     bare = bool(git.objects.absent([root]))
     if bare:

@@ -48,7 +48,6 @@ class Git:
         self.close()
 
     def close(self) -> None:
-        """End the processes that read objects."""
         self.objects.close()
 
     def init(self) -> None:
@@ -63,14 +62,13 @@ class Git:
             (self._folder / "HEAD").write_text("ref: refs/heads/main\n")
 
     def tidy(self) -> None:
-        """Take away what a killed git left, locks and parts of packs. Only for who has the repository for himself."""
+        """Take away what a killed git left, locks and parts of packs. For its only user."""
         with on_disk("tidy a repository"):
             for pattern in ("*.lock", "refs/**/*.lock", "objects/pack/*.lock", "objects/pack/tmp_*"):
                 for left in self._folder.glob(pattern):
                     left.unlink(missing_ok=True)
 
     def exists(self) -> bool:
-        """Whether `init` was called for this folder."""
         return (self._folder / "HEAD").exists()
 
     def fetch_tip(self, ref: str, filters: Iterable[str]) -> bool:

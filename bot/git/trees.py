@@ -1,4 +1,7 @@
-"""Edits as git takes them: the id of each new content, and the one stream that makes a commit of them."""
+"""Trees of git: edits as one stream that makes a commit, and all names in a tree, within bounds.
+
+A small tree may unfold into billions of files.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,6 @@ def import_stream(draft: CommitDraft, changes: Changes, folder: Path) -> IO[byte
 
 
 def differing(files: Mapping[str, TreeEntry], changes: Changes) -> Changes:
-    """``changes`` without those that ``files`` already show."""
     return {
         path: blob
         for path, blob in changes.items()
@@ -99,7 +101,6 @@ def differing(files: Mapping[str, TreeEntry], changes: Changes) -> Changes:
 
 
 def changed(files: Mapping[str, TreeEntry], changes: Changes) -> dict[str, TreeEntry]:
-    """``files`` after ``changes``."""
     kept = {path: entry for path, entry in files.items() if path not in changes}
     return kept | {path: TreeEntry(FILE_MODE, blob.oid) for path, blob in changes.items() if blob is not None}
 
@@ -124,9 +125,6 @@ def _chunks(source: bytes | Path) -> Iterator[bytes]:
                 yield chunk
     except OSError as error:
         raise StoreError(f"cannot read {source}: {error.strerror}") from error
-
-
-# What lies in a tree of git, level by level and within bounds: a small tree may unfold into billions of files.
 
 
 LARGEST_TREE = 16_000_000

@@ -19,6 +19,7 @@ from jwt.exceptions import PyJWTError
 
 from bot.domain.thread_json import clean
 from bot.errors import UserError
+from bot.github.api import PER_PAGE, object_in
 from bot.github.errors import (
     ForgeError,
     Gone,
@@ -40,7 +41,6 @@ EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
 TIMEOUT = 20.0
 """Seconds for each part of a request."""
 
-PER_PAGE = 100
 NOT_INSTALLED = "the App is not installed there any more, or may not see this repository"
 SUSPENDED = "the App's installation is suspended there"
 REFUSED = "GitHub does not know the App by this key (401): check its number, its private key and this machine's clock"
@@ -51,6 +51,57 @@ LACKING = (
 )
 NO_KEY = "the App's private key is no RSA key in PEM: give the file as GitHub made it"
 UNREADABLE = "GitHub's answer was not what was asked for: it is asked again later"
+
+
+@dataclass(frozen=True, slots=True)
+class AppInfo:
+    """The App itself. ``login`` is "slug[bot]"; ``ahead`` is GitHub's clock minus ours, in seconds."""
+
+    id: int
+    slug: str
+    login: str
+    events: tuple[str, ...] = ()
+    permissions: Mapping[str, str] = field(default_factory=dict)
+    ahead: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationToken:
+    """A new token, and what the repository that it is for is called now.
+
+    ``expires_at`` is in milliseconds since 1970, UTC.
+    """
+
+    token: str = field(repr=False)
+    expires_at: int
+    full_name: str
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationInfo:
+    """An account that the App is installed for."""
+
+    id: int
+    account: str
+    suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryInfo:
+    """An attempt of GitHub to deliver something.
+
+    ``delivered_at`` is in milliseconds since 1970, UTC; a number that GitHub left out is 0.
+    """
+
+    id: int
+    guid: str
+    event: str
+    action: str
+    status_code: int
+    delivered_at: int
+    installation_id: int = 0
+    repository_id: int = 0
 
 
 class App:
@@ -80,7 +131,6 @@ class App:
         self._context.run(self._github.__enter__)
 
     def close(self) -> None:
-        """Close its connections."""
         self._context.run(self._github.__exit__)
 
     def __enter__(self) -> Self:
@@ -93,8 +143,8 @@ class App:
         """Who the App is, what it may do and hears of, and how far GitHub's clock is ahead of ours."""
         before = time.time()
         answer = self._ask("GET", "/app")
-        told = _object(_json(answer))
-        slug, permissions = clean(told.get("slug")), _object(told.get("permissions"))
+        told = object_in(_json(answer))
+        slug, permissions = clean(told.get("slug")), object_in(told.get("permissions"))
         if not slug:
             raise Unreachable(UNREADABLE)
         return AppInfo(
@@ -113,7 +163,7 @@ class App:
         """
         told = self._token(installation, {"repository_ids": [repository], "permissions": PERMISSIONS})
         token, expires_at = clean(told.get("token")), _instant(told.get("expires_at"))
-        listed = [each for each in map(_object, _list(told.get("repositories"))) if each.get("id") == repository]
+        listed = [each for each in map(object_in, _list(told.get("repositories"))) if each.get("id") == repository]
         shown = listed[0] if listed else self._repository(token, repository)
         name = clean(shown.get("full_name"))
         if not token or not expires_at or "/" not in name:
@@ -123,7 +173,7 @@ class App:
     def installations(self) -> Iterator[InstallationInfo]:
         """All accounts that the App is installed for."""
         for each in self._pages("/app/installations"):
-            account = clean(_object(each.get("account")).get("login"))
+            account = clean(object_in(each.get("account")).get("login"))
             yield InstallationInfo(_number(each.get("id")), account, suspended=bool(each.get("suspended_at")))
 
     def repositories(self, installation: int) -> Iterator[tuple[int, str, bool]]:
@@ -137,7 +187,7 @@ class App:
         query: dict[str, str | int] = {"per_page": PER_PAGE}
         while True:
             answer = self._ask("GET", "/app/hook/deliveries", params=query)
-            for told in map(_object, _list(_json(answer))):
+            for told in map(object_in, _list(_json(answer))):
                 found = _delivery(told)
                 if found.delivered_at < until:
                     return
@@ -153,7 +203,7 @@ class App:
 
     def _token(self, installation: int, asked: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
-            return _object(_json(self._ask("POST", f"/app/installations/{installation}/access_tokens", json=asked)))
+            return object_in(_json(self._ask("POST", f"/app/installations/{installation}/access_tokens", json=asked)))
         except Gone as error:
             raise NotInstalled(NOT_INSTALLED) from error
         except Invalid as error:
@@ -162,9 +212,8 @@ class App:
             raise Suspended(SUSPENDED) if "suspended" in str(error) else NotPermitted(LACKING) from error
 
     def _repository(self, token: str, repository: int) -> Mapping[str, Any]:
-        """What a repository is called, as the token that is for it sees it."""
         try:
-            return _object(_json(self._ask("GET", f"/repositories/{repository}", token)))
+            return object_in(_json(self._ask("GET", f"/repositories/{repository}", token)))
         except Gone as error:
             raise NotInstalled(NOT_INSTALLED) from error
 
@@ -174,13 +223,12 @@ class App:
         while True:
             page += 1
             told = _json(self._ask("GET", path, token, params={"per_page": PER_PAGE, "page": page}))
-            listed = _list(_object(told).get(name) if name else told)
-            yield from map(_object, listed)
+            listed = _list(object_in(told).get(name) if name else told)
+            yield from map(object_in, listed)
             if len(listed) < PER_PAGE:
                 return
 
     def _ask(self, verb: str, path: str, token: str = "", **given: Any) -> Response[Any]:
-        """One request, as the App or with a token."""
         asking = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
         try:
             answer: Response[Any] = self._context.copy().run(lambda: asking.request(verb, path, **given))
@@ -245,67 +293,9 @@ def _instant(stamp: object) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) if moment else 0
 
 
-def _object(data: object) -> Mapping[str, Any]:
-    return data if isinstance(data, dict) else {}
-
-
 def _list(data: object) -> list[Any]:
     return data if isinstance(data, list) else []
 
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63 else 0
-
-
-# What GitHub tells an App: who it is, where it is installed, what was delivered, and a token for one repository.
-
-
-@dataclass(frozen=True, slots=True)
-class AppInfo:
-    """The App itself. ``login`` is "slug[bot]"; ``ahead`` is GitHub's clock minus ours, in seconds."""
-
-    id: int
-    slug: str
-    login: str
-    events: tuple[str, ...] = ()
-    permissions: Mapping[str, str] = field(default_factory=dict)
-    ahead: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class InstallationToken:
-    """A new token, and what the repository that it is for is called now.
-
-    ``expires_at`` is in milliseconds since 1970, UTC.
-    """
-
-    token: str = field(repr=False)
-    expires_at: int
-    full_name: str
-    private: bool
-
-
-@dataclass(frozen=True, slots=True)
-class InstallationInfo:
-    """An account that the App is installed for."""
-
-    id: int
-    account: str
-    suspended: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryInfo:
-    """An attempt of GitHub to deliver something.
-
-    ``delivered_at`` is in milliseconds since 1970, UTC; a number that GitHub left out is 0.
-    """
-
-    id: int
-    guid: str
-    event: str
-    action: str
-    status_code: int
-    delivered_at: int
-    installation_id: int = 0
-    repository_id: int = 0

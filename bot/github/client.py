@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict, Unpack
 from urllib.parse import parse_qsl, urlsplit
 
-from bot.github.api import PER_PAGE, Rate
+from bot.github.api import PER_PAGE, Json, Rate
 from bot.github.errors import CATCHES_UP, ForgeError, Gone, IssuesOff, NotPermitted, Unreachable, gives
 from bot.github.threads import OwnComment
 from bot.github.transport import TIMEOUT, HttpAnswer, HttpTransport
 
-Json = dict[str, Any]
 WRITE_GAP = 1.0
 """Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
 
@@ -28,14 +27,14 @@ _ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
 
 
 class _How(TypedDict, total=False):
-    """How a request is made, as `Wire.ask` takes it."""
+    """How a request is made, as `HttpTransport.ask` takes it."""
 
     again: bool
     spare: bool
 
 
 class GitHubClient:
-    """The few calls that are needed, each returning GitHub's JSON or raising a ForgeError."""
+    """A `bot.github.api.Forge`: each call returns GitHub's JSON or raises a ForgeError."""
 
     def __init__(
         self, api_url: str, token: str, repo: str, *, write_gap: float = WRITE_GAP, timeout: float = TIMEOUT
@@ -43,43 +42,40 @@ class GitHubClient:
         """``write_gap``: seconds between two writes, by which the pauses before a repeated read shrink too."""
         if not _REPO.match(repo):
             raise ForgeError(f"not a repository: {repo!r:.80}; GITHUB_REPOSITORY is owner/name")
-        self._wire = HttpTransport(api_url, token, write_gap=write_gap, timeout=timeout)
+        self._transport = HttpTransport(api_url, token, write_gap=write_gap, timeout=timeout)
         self._repo = f"/repos/{repo}"
         self._home = ""
 
     @property
     def reads(self) -> int:
         """Requests that were sent to read, repeats included."""
-        return self._wire.sent["GET"]
+        return self._transport.sent["GET"]
 
     @property
     def writes(self) -> int:
         """Requests that were sent to write something."""
-        return self._wire.sent.total() - self.reads
+        return self._transport.sent.total() - self.reads
 
     @property
     def rate(self) -> Rate | None:
-        """Requests left in this hour, of how many, and when the next hour begins; None before the first answer."""
-        return self._wire.rate
+        return self._transport.rate
 
     @property
     def troubles(self) -> tuple[ForgeError, ...]:
         """Why nothing more was asked for: a limit, a dead token, a server that is down. Each raises at once again."""
-        return self._wire.troubles
+        return self._transport.troubles
 
     def apply_limit(self, error: ForgeError) -> None:
-        """Take in what somebody else was told by GraphQL: after a limit, or with a dead token, it is asked no more."""
-        self._wire.apply_limit(error)
+        self._transport.apply_limit(error)
 
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
         """One error for each permission that turned out to be missing."""
-        return tuple(self._wire.lacking.values())
+        return tuple(self._transport.lacking.values())
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def issues_since(self, since: datetime | None, pages: int) -> tuple[list[Json], bool]:
-        """Issues and pull requests changed since then, oldest change first, and whether these are all."""
         query: dict[str, Any] = {"state": "all", "sort": "updated", "direction": "asc", "per_page": PER_PAGE}
         if since:
             query["since"] = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -91,7 +87,6 @@ class GitHubClient:
             raise NotPermitted("the token cannot see this repository's issues", gives("issues: write")) from error
 
     def comments_since(self, since: datetime, pages: int) -> tuple[list[Json], bool]:
-        """Comments on any issue changed since then, oldest change first, and whether these are all."""
         query = {
             "sort": "updated",
             "direction": "asc",
@@ -113,15 +108,12 @@ class GitHubClient:
         return data
 
     def comments(self, number: int) -> list[Json]:
-        """All comments of an issue, oldest first."""
         return self.pages(f"{self._repo}/issues/{number}/comments", {"per_page": PER_PAGE}, 26)[0]
 
     def timeline(self, number: int) -> list[Json]:
-        """Everything that happened to an issue, its comments (event ``commented``) among it, oldest first."""
         return self.pages(f"{self._repo}/issues/{number}/timeline", {"per_page": PER_PAGE}, 52)[0]
 
     def comment(self, comment_id: int) -> Json:
-        """One comment on an issue; Gone when it was deleted or cannot be seen yet."""
         data: Json = _shaped(self.get(f"{self._repo}/issues/comments/{comment_id}", {})[1], dict)
         return data
 
@@ -146,16 +138,13 @@ class GitHubClient:
         return OwnComment(int(data["id"]), text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
 
     def update_comment(self, comment_id: int, text: str) -> OwnComment:
-        """Replace the text of a comment; Gone when a person deleted it."""
         data = self._write("PATCH", f"{self._repo}/issues/comments/{comment_id}", {"body": text})
         return OwnComment(comment_id, text, str(data.get("html_url") or ""), str(data.get("node_id") or ""))
 
     def delete_comment(self, comment_id: int) -> None:
-        """Delete a comment, with all that it said before it was edited; Gone when somebody was first."""
         self._ask("DELETE", f"{self._repo}/issues/comments/{comment_id}", None)
 
     def react(self, comment_id: int, content: str) -> None:
-        """Put a reaction on a comment, such as ``eyes``; the same one twice is one."""
         self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, spare=True)
 
     def fold(self, node_id: str, *, folded: bool) -> None:
@@ -164,7 +153,7 @@ class GitHubClient:
         wanted = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
         kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
         told = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
-        self._wire.graphql(f"mutation Fold($input: {kind}) {{ {told} }}", {"input": wanted}, spare=True)
+        self._transport.graphql(f"mutation Fold($input: {kind}) {{ {told} }}", {"input": wanted}, spare=True)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -195,7 +184,7 @@ class GitHubClient:
 
     def pause_requests(self, seconds: float) -> None:
         """Wait so long, and then ask again although a limit was reached that is over by then."""
-        self._wire.pause_requests(seconds)
+        self._transport.pause_requests(seconds)
 
     def _read(self, path: str, query: Mapping[str, Any], **how: Unpack[_How]) -> HttpAnswer:
         return self._ask("GET", path, query, **how)
@@ -215,15 +204,14 @@ class GitHubClient:
         rest = path.removeprefix(self._repo)
         for _ in range(HOPS):
             there = path if rest == path else (self._home or self._repo) + rest  # the rate limit lies in no repository
-            answer = self._wire.ask(verb, there, query, body, **how)
+            answer = self._transport.ask(verb, there, query, body, **how)
             if not answer.led_to:
                 return answer
             self._home = self._moved(rest, answer.led_to)
         raise Unreachable("GitHub led from one place to another without end", CATCHES_UP)
 
     def _moved(self, rest: str, led_to: str) -> str:
-        """Where the repository is now, given that ``rest`` of it led there."""
-        place = _PLACE.fullmatch(self._wire.below(led_to))
+        place = _PLACE.fullmatch(self._transport.below(led_to))
         if place is None:
             raise Unreachable("GitHub led to another server", CATCHES_UP)
         if not rest:
@@ -239,7 +227,7 @@ class GitHubClient:
     def _name(self, path: str) -> str | None:
         """``owner/repo#N`` of an issue elsewhere, None where it cannot be seen from here."""
         try:
-            found = _shaped(self._wire.ask("GET", path).data, dict)
+            found = _shaped(self._transport.ask("GET", path).data, dict)
         except ForgeError:
             return None
         repo = "/".join(str(found.get("repository_url") or "").split("/")[-2:])

@@ -104,8 +104,7 @@ class NotAsked(Unreachable):
     """Not even asked for, as what was asked before it had no answer."""
 
 
-# What an answer of GitHub that is no result means, as one line with the remedy.
-
+# -- from an answer to its meaning -------------------------------------------------------------------------------------
 
 UNTOLD_WAIT = timedelta(seconds=60)
 """How long a secondary limit lasts at least where GitHub names no time.
@@ -120,7 +119,7 @@ _LIMIT_WORDS = (
     "wait a few minutes before you try again",
     "retry your request again later",
 )
-_CLOSED_DOORS = (
+_CLOSED = (
     "is locked",
     "archived",
     "read-only",
@@ -142,7 +141,7 @@ def meaning_of(status: int, headers: Mapping[str, str], data: Any, path: str = "
         return limit_of(headers, message, _resource(path))
     if status == 401:
         return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
-    if status in (403, 422) and any(words in message.lower() for words in _CLOSED_DOORS):
+    if status in (403, 422) and any(words in message.lower() for words in _CLOSED):
         return CannotComment(f"GitHub takes no comment here: {message:.120}")
     if status == 403:
         return NotPermitted(f"the token may not do this (403: {message:.120})", gives(_needed(headers, path)))
@@ -219,7 +218,6 @@ def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
 
 
 def _resource(path: str) -> str:
-    """What a request is counted against, by its path."""
     return GRAPHQL if path.endswith("/graphql") else SEARCH if path.startswith("/search/") else CORE
 
 
@@ -232,12 +230,8 @@ def _needed(headers: Mapping[str, str], path: str) -> str:
 
 
 def _message(data: Any) -> str:
-    """What GitHub says in words, the reasons of a failed validation among them."""
     found = data if isinstance(data, dict) else {}
     errors = found.get("errors")
-    details = (
-        [str(each.get("message") or "") for each in errors if isinstance(each, dict)]
-        if isinstance(errors, list)
-        else []
-    )
+    listed = errors if isinstance(errors, list) else []
+    details = [str(each.get("message") or "") for each in listed if isinstance(each, dict)]
     return "; ".join(filter(None, [str(found.get("message") or ""), *details]))

@@ -1,4 +1,4 @@
-"""Who and what a webhook payload is about, by GitHub's numbers; read leniently, as strangers' words are in it."""
+"""What a webhook payload says: who and what it is about, and the event; read leniently."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from bot.domain.thread_json import clean
 from bot.errors import UserError
+from bot.github.api import object_in, objects_in
 
 _LARGEST = 2**53
 
@@ -24,7 +25,6 @@ class PayloadRepository:
 
 
 def repository_of(payload: Mapping[str, Any]) -> PayloadRepository:
-    """Where it happened."""
     found = _object(payload, "repository")
     return PayloadRepository(
         id=_whole_number(found.get("id")),
@@ -51,11 +51,8 @@ def sender_of(payload: Mapping[str, Any]) -> str:
 
 def repositories_of(payload: Mapping[str, Any], name: str) -> tuple[int, ...]:
     """The numbers in a list of repositories: ``repositories``, ``repositories_added``, ``repositories_removed``."""
-    listed = payload.get(name)
-    numbers = (
-        (_whole_number(one.get("id")) for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()
-    )
-    return tuple(number for number in numbers if number)
+    listed = objects_in(payload.get(name))
+    return tuple(number for one in listed if (number := _whole_number(one.get("id"))))
 
 
 def pushed_to(payload: Mapping[str, Any]) -> str:
@@ -65,16 +62,12 @@ def pushed_to(payload: Mapping[str, Any]) -> str:
 
 
 def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = data.get(name)
-    return value if isinstance(value, dict) else {}
+    return object_in(data.get(name))
 
 
 def _whole_number(value: object) -> int:
-    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST
-    return value if is_number and isinstance(value, int) else 0
-
-
-# A webhook payload, read leniently, as an Event of ours.
+    """``value`` where it is a number of GitHub's, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else 0
 
 
 MAX_PAYLOAD = 25 * 1024 * 1024
@@ -140,9 +133,9 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event:
     return Event(
         name=name,
         action=clean(data.get("action"))[:40],
-        number=_number(issue.get("number")),
+        number=_whole_number(issue.get("number")) or None,
         is_pull="pull_request" in issue and issue["pull_request"] is not None,
-        comment_id=_number(comment.get("id")),
+        comment_id=_whole_number(comment.get("id")) or None,
         comment_author=clean(_object(comment, "user").get("login")),
         moved_to=_moved_to(data),
         inputs=tuple(sorted((clean(k), clean(v)) for k, v in _object(data, "inputs").items())),
@@ -150,13 +143,7 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event:
 
 
 def _moved_to(data: Mapping[str, Any]) -> str | None:
-    """Where a transferred issue went, as owner/repo#N."""
     changes = _object(data, "changes")
-    number = _number(_object(changes, "new_issue").get("number"))
+    number = _whole_number(_object(changes, "new_issue").get("number"))
     repo = clean(_object(changes, "new_repository").get("full_name"))
     return f"{repo}#{number}" if number and repo else None
-
-
-def _number(value: object) -> int | None:
-    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53
-    return value if is_number and isinstance(value, int) else None

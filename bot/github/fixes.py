@@ -11,13 +11,12 @@ from urllib.parse import quote
 
 from bot.domain.changes import FixInfo
 from bot.domain.thread import ThreadId
+from bot.github.api import PER_PAGE, object_in, objects_in
 from bot.github.errors import ForgeError, Gone, Invalid, NotAsked, RateLimited, Unauthorised, Unreachable
 from bot.github.releases import (
     Release,
     first_by_date,
     first_by_version,
-    object_in,
-    objects_in,
     of_project,
     read_release,
     read_tag,
@@ -45,7 +44,6 @@ NOTHING_AGAIN = timedelta(days=30)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _PAGES = 3
-_PER_PAGE = 100
 _PULL = re.compile(r"#([1-9]\d{0,9})\Z", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
 _MADE = re.compile(
@@ -65,7 +63,6 @@ class FixApi(Protocol):
 
     def get(self, path: str, query: Mapping[str, Any], /) -> tuple[Mapping[str, Any], Any]:
         """Headers and JSON; raises a ForgeError."""
-        ...
 
 
 class _Enough(Exception):
@@ -154,7 +151,7 @@ class FixFinder:
             return self._pull(FixInfo(key, ref, now, is_pull=True), pull[1])
         if not _COMMIT.match(ref):
             return FixInfo(key, ref, now)
-        found = object_in(self._get(f"/commits/{ref}", {"per_page": _PER_PAGE}))
+        found = object_in(self._get(f"/commits/{ref}", {"per_page": PER_PAGE}))
         dated = object_in(object_in(found.get("commit")).get("committer"))
         sha, files = sha_in(found.get("sha")), files_of(found.get("files"))
         is_aside = sha is not None and not self._has("HEAD", sha)
@@ -165,7 +162,7 @@ class FixFinder:
         merged_at, commit = time_in(found.get("merged_at")), sha_in(found.get("merge_commit_sha"))
         if merged_at is None or commit is None:
             return replace(fix, refuted="merged_at" in found and merged_at is None)
-        files = files_of(self._get(f"/pulls/{number}/files", {"per_page": _PER_PAGE}))
+        files = files_of(self._get(f"/pulls/{number}/files", {"per_page": PER_PAGE}))
         return replace(fix, commit=commit, merged_at=merged_at, files=files)
 
     # -- the release -------------------------------------------------------------------------------------------------
@@ -229,9 +226,9 @@ class FixFinder:
         """Whether all releases since then are listed, reading on where they are not."""
         while not self._complete and self._pages < _PAGES and not self._reaches(moment):
             self._pages += 1
-            page = objects_in(self._get("/releases", {"per_page": _PER_PAGE, "page": self._pages}))
+            page = objects_in(self._get("/releases", {"per_page": PER_PAGE, "page": self._pages}))
             self._releases += page
-            self._complete = len(page) < _PER_PAGE
+            self._complete = len(page) < PER_PAGE
         return self._complete or self._reaches(moment)
 
     def _reaches(self, moment: datetime) -> bool:
@@ -243,9 +240,9 @@ class FixFinder:
         """All tags that are versions, in the order of these; none where there are too many tags to know that."""
         listed: list[dict[str, Any]] = []
         for number in range(1, _PAGES):
-            page = objects_in(self._get("/tags", {"per_page": _PER_PAGE, "page": number}))
+            page = objects_in(self._get("/tags", {"per_page": PER_PAGE, "page": number}))
             listed += page
-            if len(page) < _PER_PAGE:
+            if len(page) < PER_PAGE:
                 tags = [tag for one in listed if (tag := read_tag(one))]
                 return sorted(of_project(tags, self._name), key=lambda tag: tag.version)
         return []

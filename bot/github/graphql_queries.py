@@ -197,11 +197,8 @@ def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
     event: dict[str, Any] = {"event": name, "created_at": node["createdAt"], "actor": _user(node.get("actor"))}
     closer = node.get("closer") or node.get("commit") or {}
     event["commit_id"] = closer.get("oid")
-    source = (
-        node.get("source")
-        or node.get("canonical")
-        or (closer if _is_home(closer, home.removeprefix("/repos/")) else {})
-    )
+    closed_by = closer if _is_home(closer, home.removeprefix("/repos/")) else {}
+    source = node.get("source") or node.get("canonical") or closed_by
     if source.get("number") and not node.get("isCrossRepository"):
         event["source"] = _source(source, home)
     yield event

@@ -1,4 +1,4 @@
-"""githubkit for bulk: history by GraphQL, fifty issues with their comments and timeline in one request."""
+"""A repository's whole history, oldest change first, in batches to be remembered one by one; by GraphQL or by REST."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bot.domain.thread import Record, Thread
 from bot.domain.thread_json import parse_time, stamp
-from bot.github.api import Rate, Reader
+from bot.github.api import Json, Rate, Reader
 from bot.github.errors import (
     GOES_ON,
     HISTORY,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from githubkit.retry import RetryOption
 
 
-Json = dict[str, Any]
 PER_PAGE = 50
 """Issues a request asks for: with a hundred comments and events each it stays far below 500,000 nodes."""
 
@@ -157,7 +156,6 @@ class GraphQLHistory:
         return issues
 
     def _asked(self, api: GitHub[Any], query: str, variables: Json) -> Json:
-        """The data of an answer that has the repository in it, and issues in that."""
         from githubkit.exception import GitHubException
 
         owner, _, name = self._repo.partition("/")
@@ -211,7 +209,6 @@ def _with_sources(timeline: list[Json], told: list[Json]) -> list[Json]:
 
 
 def _meaning(error: GitHubException | ValueError) -> ForgeError:
-    """The meaning of what githubkit raised, as one line with the remedy."""
     from githubkit.exception import RequestFailed
 
     if not isinstance(error, RequestFailed):
@@ -247,9 +244,6 @@ def _data(answer: Any, headers: Mapping[str, str]) -> Json:
 def _for_reading(meaning: ForgeError) -> ForgeError:
     """What a fault means for a reading: where it is no limit and no right that is missing, fewer issues may go."""
     return Unreachable(str(meaning), GOES_ON) if type(meaning) in (ForgeError, Gone, Invalid) else meaning
-
-
-# A repository's whole history, oldest change first, in batches to be remembered one by one; by GraphQL or by REST.
 
 
 KEPT = 100

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.domain.thread_json import parse_time
+from bot.github.api import object_in
 from bot.reading.versions import Version, read_version
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
@@ -93,13 +94,3 @@ def time_in(value: object) -> datetime | None:
         return parse_time(value)
     except ValueError:
         return None
-
-
-def object_in(value: object) -> dict[str, Any]:
-    """``value`` where it is a JSON object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def objects_in(value: object) -> list[dict[str, Any]]:
-    """The objects in ``value`` where it is a list, else none."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -54,7 +54,6 @@ def _first_line(comment: Json) -> str:
 
 
 def own_comment(comment: Json) -> OwnComment:
-    """A comment of ours as the REST API gives it."""
     return OwnComment(
         id=int(comment["id"]),
         text=str(comment.get("body") or ""),

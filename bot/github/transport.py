@@ -38,7 +38,7 @@ TIMEOUT = 20.0
 """Seconds until GitHub accepts a connection, and between two parts of an answer; a whole answer may take twice that."""
 
 PAUSES = (0.5, 1.0, 2.0)
-"""Seconds before a read is repeated, times a factor by chance of .5 to 1.25. Nothing but reads is repeated."""
+"""Seconds before a read is repeated, times a random factor of .5 to 1.25. Nothing but reads is repeated."""
 
 USUAL = 10.0
 """Seconds that one request may take before it counts as time that was lost."""
@@ -86,8 +86,10 @@ class HttpTransport:
         self._requester = api.requester
         self._token = token  # whatever an answer repeats of it is told to nobody
         self._base = base
-        self._line = _Line(base.hostname or "", base.port or (80 if base.scheme == "http" else 443), timeout=None)
-        self._line.protocol, self._line.seconds = base.scheme, timeout
+        self._connection = _Connection(
+            base.hostname or "", base.port or (80 if base.scheme == "http" else 443), timeout=None
+        )
+        self._connection.protocol, self._connection.seconds = base.scheme, timeout
         self._pace = write_gap
         self._ends: dict[str, ForgeError] = {}
         self._strikes: Counter[str] = Counter()
@@ -178,7 +180,7 @@ class HttpTransport:
         self.sent[verb] += 1
         try:
             parameters = dict(query or {})
-            status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._line)
+            status, headers, text = self._requester.requestJson(verb, url, parameters, None, body, self._connection)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
             self._lost[need] += time.monotonic() - started
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
@@ -216,7 +218,7 @@ class HttpTransport:
             self.rate = Rate(int(left), int(limit), begins_anew(headers))
 
 
-class _Line(HTTPSRequestsConnectionClass):
+class _Connection(HTTPSRequestsConnectionClass):
     """PyGithub's connection, but for three things: an answer has an end in time and size; where a redirect leads is
     ours to decide; and an answer that is "not ready yet" is none, instead of one that is waited for without end."""
 
@@ -234,10 +236,10 @@ class _Line(HTTPSRequestsConnectionClass):
             stream=True,
         )
         with answer:
-            return _Heard(answer, _read(answer, time.monotonic() + 2 * self.seconds))
+            return _WholeAnswer(answer, _read(answer, time.monotonic() + 2 * self.seconds))
 
 
-class _Heard(RequestsResponse):
+class _WholeAnswer(RequestsResponse):
     """An answer that was read to its end."""
 
     def __init__(self, answer: Response, text: str) -> None:
@@ -274,7 +276,6 @@ def _json(text: str, status: int) -> Any:
 
 
 def _kind(path: str) -> str:
-    """The allowance that a request counts against."""
     return "graphql" if path == _GRAPHQL else "core"
 
 
@@ -283,5 +284,4 @@ def _is_over(end: ForgeError, at: datetime) -> bool:
 
 
 def _may_come(error: ForgeError) -> bool:
-    """Whether what was not there may be there in a moment."""
     return isinstance(error, Gone) and not (error.certain or isinstance(error, IssuesOff))

@@ -1,4 +1,7 @@
-"""The threads of one batch of history, each read by itself: one that cannot be had costs no other."""
+"""What changed since we last looked: at most two reads for the usual event, whatever was lost in between.
+
+Each thread of a batch of history is read by itself: one that cannot be had costs no other.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +18,6 @@ from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited
 from bot.github.threads import OwnComment, OwnCommentRule, archive_message, split_own, thread_of
 
 IssueFields = dict[str, Any]
-
-
-class ListedIssue(NamedTuple):
-    """An issue as a list shows it: it is there, whatever becomes of reading the rest of it."""
-
-    number: int
-    created_at: datetime
-    updated_at: datetime
-
-
-def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFields], Record]) -> Updates:
-    """The news of these issues, as far as each can be read; the cursor is behind all of them.
-
-    What GitHub calls gone is a tombstone. What only cannot be seen is listed, and left as it is. Raises ForgeError for
-    all that is no matter of one issue.
-    """
-    records: list[Record] = []
-    unread: dict[int, datetime] = {}
-    for place, shown in listed.items():
-        try:
-            records.append(read(shown))
-        except IssuesOff:
-            raise
-        except Gone as error:
-            if error.certain:  # since it was listed
-                records.append(tombstone(place.number, error, place.updated_at + STEP))
-            else:
-                unread[place.number] = place.created_at
-    cursor = max((place.updated_at for place in listed), default=None)
-    return Updates(tuple(records), cursor=cursor, listed=frozenset(place.number for place in listed), unread=unread)
-
-
-# What changed since we last looked: at most two reads for the usual event, whatever was lost in between.
-
-
 Json = Mapping[str, Any]
 OVERLAP = timedelta(minutes=5)
 """How far behind the cursor a run looks again: clocks differ, and times are whole seconds."""
@@ -85,6 +53,36 @@ class Updates:
     def limited(self) -> RateLimited | None:
         """The limit that was met on the way; nothing more is to be asked for in this run."""
         return self.fault if isinstance(self.fault, RateLimited) else None
+
+
+class ListedIssue(NamedTuple):
+    """An issue as a list shows it: it is there, whatever becomes of reading the rest of it."""
+
+    number: int
+    created_at: datetime
+    updated_at: datetime
+
+
+def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFields], Record]) -> Updates:
+    """The news of these issues, as far as each can be read; the cursor is behind all of them.
+
+    What GitHub calls gone is a tombstone. What only cannot be seen is listed, and left as it is. Raises ForgeError for
+    all that is no matter of one issue.
+    """
+    records: list[Record] = []
+    unread: dict[int, datetime] = {}
+    for place, shown in listed.items():
+        try:
+            records.append(read(shown))
+        except IssuesOff:
+            raise
+        except Gone as error:
+            if error.certain:  # since it was listed
+                records.append(tombstone(place.number, error, place.updated_at + STEP))
+            else:
+                unread[place.number] = place.created_at
+    cursor = max((place.updated_at for place in listed), default=None)
+    return Updates(tuple(records), cursor=cursor, listed=frozenset(place.number for place in listed), unread=unread)
 
 
 @dataclass(frozen=True, slots=True)

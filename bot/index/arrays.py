@@ -1,39 +1,16 @@
-"""Columns of whole numbers byte by byte, the lowest of all numbers first: so they deflate well."""
+"""Inverted lists and columns as arrays: what they add up to for each document, how many there are, which are best."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 BYTES = 8
 _NUMBER = np.dtype("<i8")
-
-
-def pack_planes(columns: Sequence[Numbers]) -> bytes:
-    """These columns, one after the other."""
-    return b"".join(np.ascontiguousarray(_bytes_of(column).T).tobytes() for column in columns)
-
-
-def unpack_planes(packed: bytes, columns: int, count: int) -> list[Numbers]:
-    """So many columns of ``count`` numbers each. Raises ValueError when it is another number of bytes."""
-    planes = np.frombuffer(packed, np.uint8).reshape(columns, BYTES, count)
-    return [np.ascontiguousarray(plane.T).view(_NUMBER).reshape(count).astype(np.int64, copy=False) for plane in planes]
-
-
-def rows_of(column: Numbers) -> bytes:
-    """The numbers one after the other, as signed little-endian numbers of eight bytes."""
-    return column.astype(_NUMBER, copy=False).tobytes()
-
-
-def _bytes_of(column: Numbers) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    return np.ascontiguousarray(column, _NUMBER).view(np.uint8).reshape(len(column), BYTES)
-
-
-# Inverted lists as arrays: what they add up to for each document, how many documents there are, and which are best.
-
 
 Numbers = NDArray[np.int64]
 Levels = NDArray[np.uint8]
@@ -43,7 +20,7 @@ Flags = NDArray[np.bool_]
 _GAPS: dict[int, np.dtype[np.unsignedinteger]] = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
 _LENGTH = np.dtype("<u4")
-_NONE = np.zeros(0, np.int64)
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 def document_numbers(gaps: bytes | memoryview, width: int) -> Numbers:
@@ -56,7 +33,6 @@ def document_numbers(gaps: bytes | memoryview, width: int) -> Numbers:
 
 
 def as_impacts(packed: bytes | memoryview) -> Levels:
-    """A byte for each document, read in place."""
     return np.frombuffer(packed, np.uint8)
 
 
@@ -71,7 +47,6 @@ def ends(lengths: bytes | memoryview) -> Numbers:
 
 
 def as_numbers(values: Iterable[int]) -> Numbers:
-    """These numbers as an array."""
     return np.fromiter(values, np.int64)
 
 
@@ -81,7 +56,6 @@ def zeros(*shape: int) -> Scores:
 
 
 def gains_of(weight: float, saturation: Sequence[float]) -> Scores:
-    """What each level adds to a score, for a term of this weight."""
     return weight * np.asarray(saturation)
 
 
@@ -93,7 +67,6 @@ def as_flags(count: int, raised: Iterable[int]) -> Flags:
 
 
 def is_ascending(values: Numbers) -> bool:
-    """Whether no value is smaller than the one before it."""
     return bool(np.all(values[:-1] <= values[1:]))
 
 
@@ -111,18 +84,6 @@ def gained(at: Numbers, found: Levels, by_level: Scores, wanted: Numbers) -> Sco
     return np.where(at[place] == wanted, by_level[found[place]], 0.0)
 
 
-def places_in(values: Numbers, wanted: int) -> list[int]:
-    """Where this number stands, in ascending order."""
-    found: list[int] = np.flatnonzero(values == wanted).tolist()
-    return found
-
-
-def places_of_any(values: Numbers, wanted: Iterable[int]) -> list[int]:
-    """Where any of these numbers stands, in ascending order."""
-    found: list[int] = np.flatnonzero(np.isin(values, as_numbers(wanted))).tolist()
-    return found
-
-
 def common(parts: Sequence[Numbers]) -> Numbers:
     """The numbers that stand in all parts, each of which is ascending and not empty."""
     found, *others = sorted(parts, key=len)
@@ -134,24 +95,12 @@ def common(parts: Sequence[Numbers]) -> Numbers:
 
 def more_than(times: int, parts: Sequence[Numbers]) -> Numbers:
     """The numbers that stand in all parts together more often than so many times."""
-    known, counts = np.unique(joined_numbers(parts), return_counts=True)
+    known, counts = np.unique(joined(parts, np.int64), return_counts=True)
     found: Numbers = known[counts > times]
     return found
 
 
-def is_any_of(values: Numbers, wanted: Numbers) -> Flags:
-    """A flag for each value, raised where it is any of those wanted."""
-    found: Flags = np.isin(values, wanted)
-    return found
-
-
-def only(values: Scores, marks: Numbers, wanted: Iterable[int]) -> Scores:
-    """The values where the mark is one of those wanted, -inf elsewhere."""
-    return np.where(np.isin(marks, as_numbers(wanted)), values, -np.inf)
-
-
 def frequency(at: Numbers, hidden: Flags) -> int:
-    """How many of the documents ``at`` are not hidden."""
     return len(at) - int(np.count_nonzero(hidden[at]))
 
 
@@ -190,7 +139,7 @@ def strongest(shares: Scores, count: int) -> list[list[int]]:
 
 def occurrences(keys: Sequence[Numbers], within: Sequence[Numbers]) -> Numbers:
     """How often each of all the ``keys`` is among all the numbers ``within``."""
-    asked, (known, counts) = joined_numbers(keys), np.unique(joined_numbers(within), return_counts=True)
+    asked, (known, counts) = joined(keys, np.int64), np.unique(joined(within, np.int64), return_counts=True)
     if not len(known):
         return np.zeros(len(asked), np.int64)
     place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
@@ -217,7 +166,6 @@ def log_days(since: Numbers, until: float) -> Scores:
 
 
 def log_counts(values: Numbers) -> Scores:
-    """ln(1 + n)."""
     return np.log1p(np.maximum(values, 0))
 
 
@@ -230,16 +178,26 @@ def weighed(parts: Iterable[tuple[float, Scores | Flags]], hidden: Flags) -> Sco
     return total
 
 
-def joined(parts: Sequence[Scores]) -> Scores:
-    """The scores of all parts, one part after the other."""
-    return np.concatenate([np.zeros(0), *parts])
+def joined(parts: Sequence[NDArray[Kind]], kind: type[Kind]) -> NDArray[Kind]:
+    """The values of all parts, one part after the other; none where there is no part."""
+    return np.concatenate([np.zeros(0, kind), *parts])
 
 
-def joined_flags(parts: Sequence[Flags]) -> Flags:
-    """The flags of all parts, one part after the other."""
-    return np.concatenate([np.zeros(0, np.bool_), *parts])
+def pack_planes(columns: Sequence[Numbers]) -> bytes:
+    """These columns, one after the other; of each the lowest byte of all numbers first, as that deflates well."""
+    return b"".join(np.ascontiguousarray(_bytes_of(column).T).tobytes() for column in columns)
 
 
-def joined_numbers(parts: Sequence[Numbers]) -> Numbers:
-    """The numbers of all parts, one part after the other."""
-    return np.concatenate([_NONE, *parts])
+def unpack_planes(packed: bytes, columns: int, count: int) -> list[Numbers]:
+    """So many columns of ``count`` numbers each. Raises ValueError when it is another number of bytes."""
+    planes = np.frombuffer(packed, np.uint8).reshape(columns, BYTES, count)
+    return [np.ascontiguousarray(plane.T).view(_NUMBER).reshape(count).astype(np.int64, copy=False) for plane in planes]
+
+
+def rows_of(column: Numbers) -> bytes:
+    """The numbers one after the other, as signed little-endian numbers of eight bytes."""
+    return column.astype(_NUMBER, copy=False).tobytes()
+
+
+def _bytes_of(column: Numbers) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    return np.ascontiguousarray(column, _NUMBER).view(np.uint8).reshape(len(column), BYTES)

@@ -64,24 +64,19 @@ def entry_of(thread: Thread, ending: Outcome) -> IndexEntry:
 
 
 def _duplicate_since(thread: Thread, ending: Outcome) -> datetime | None:
-    """When it was closed and said what it is a duplicate of."""
     if ending.duplicate_of is None or thread.closed_at is None:
         return None
     return max(thread.closed_at, ending.at or thread.closed_at)
-
-
-# Whether anybody stands behind a thread but the stranger who opened it.
 
 
 _TURNS = frozenset({"closed", "reopened", "marked_as_duplicate"})
 
 
 def unvouched_until(thread: Thread) -> datetime | None:
-    """Until when nobody stood behind the thread but the stranger who opened it: until the first other person wrote in
-    it, closed it or reopened it; FOREVER where nobody did. None where its author is known here, and for what is no
-    issue.
+    """Until when nobody vouched for the thread of an unknown author: until the first other person wrote in it, closed
+    it or reopened it; FOREVER where nobody did. None where its author is known here, and for what is no issue.
 
-    Who closes it as not planned without a word does not stand behind it. Neither reactions nor labels count, which a
+    Whoever closes it as not planned without a word does not vouch for it. Neither reactions nor labels count, which a
     form may set, nor bots. Of accounts that are gone nobody knows which they were: they are one.
     A thread that nobody knows who closed was closed by nobody.
     """

@@ -137,7 +137,6 @@ class TermFile:
         return self._keys[start : self._keys.index(0, start, start + MAX_KEY + 1)]
 
     def _parts(self, offset: int, length: int) -> tuple[int, memoryview, memoryview]:
-        """Of one list the width of its gaps, the gaps, and the levels."""
         packed = self._lists[offset : offset + length]
         width = packed[0]
         count, rest = divmod(len(packed) - 1, width + 1)

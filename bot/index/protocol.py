@@ -21,8 +21,8 @@ VECTOR_FIELDS = ("trained", "trained_title", "semantic", "semantic_title")
 repository trained on itself and from an optional one that was downloaded."""
 
 FLOOD = 25
-"""More lone threads of one account at one moment than this are no questions. In six archives the busiest person had 20,
-a bot with weekly digests 28, and all accounts that are gone, which count as one, 26 at their worst moment."""
+"""More unvouched threads of one account at one moment than this are no questions. In six archives the busiest person
+had 20, a bot with weekly digests 28, and all accounts that are gone, which count as one, 26 at their worst moment."""
 
 
 class IndexCorrupt(Exception):
@@ -104,31 +104,27 @@ class Index(Protocol):
         Ordered by their score for the terms (0 where none is shared), best first; equal scores by id, numbers before
         strings. Without a blend only threads that share a term are found; a blend needs ``before``, else ValueError.
         With ``before``, threads that were created then or later do not exist: they are neither found nor counted in
-        term statistics, and duplicates that became known after it are not counted. Nor do lone threads exist
-        (`Entry.is_lone_at`) that were closed then, or whose account had more than FLOOD of them. But where no issue has
-        a role (`Document.has_role`), none is lone, as nobody knows who is a stranger. ``keep`` leaves threads out after
-        they were scored; it is asked about each once, the best first. A vector whose length is not that of its arm is
-        near to nothing. Raises IndexCorrupt.
+        term statistics, and duplicates that became known after it are not counted. Nor do unvouched threads exist
+        (`IndexEntry.is_unvouched_at`) that were closed then, or whose account had more than FLOOD of them. But where no
+        issue has a role (`IndexDocument.has_role`), none is unvouched, as nobody knows who is unknown. ``keep`` leaves
+        threads out after they were scored; it is asked about each once, the best first. A vector whose length is not
+        that of its vector field is near to nothing. Raises IndexCorrupt.
         """
-        ...
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
         """The inverse document frequency (> 0, natural logarithm) of each term in titles and opening texts.
 
         Raises IndexCorrupt.
         """
-        ...
 
     def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
         """How many threads hold all terms of each group in their titles and opening texts; none hold an empty one.
 
         Of the terms of a question this reads nothing that `rarity` has not read. Raises IndexCorrupt.
         """
-        ...
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         """The entries of those of ``ids`` that are in the index. Raises IndexCorrupt."""
-        ...
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
         """Put documents in the place of those with the same id, and take out ``remove``; visible at once, and on disk.
@@ -136,22 +132,15 @@ class Index(Protocol):
         Of two documents with one id the later one stays; an id in both arguments stays. Raises IndexCorrupt; what was
         there before is then still on disk.
         """
-        ...
 
     def count(self, kind: Kind) -> int:
         """The number of threads of this kind. Raises IndexCorrupt."""
-        ...
 
     def close(self) -> None:
         """Give back the files. Using the index afterwards is an error."""
-        ...
 
     def __len__(self) -> int:
         """The number of threads."""
-        ...
-
-
-# How an index is laid out: what has to be known of it before any of it is read.
 
 
 LAYOUT = 3

@@ -1,9 +1,14 @@
-"""Vectors as codes: a byte stands for three numbers in a row, a third of the size for a cosine that is off by .016.
+"""Vectors of signed bytes, as they are and as codes.
 
+A code is a byte that stands for three numbers in a row: a third of the size for a cosine that is off by .016.
 Product quantisation (H. Jégou, M. Douze, C. Schmid, "Product quantization for nearest neighbor search", IEEE PAMI 33,
 2011): the directions are cut into groups of WIDTH numbers, and each group has a book of its own with the SIZE points
 that are nearest to most of what stands there. The first point of each group is nothing, so that a row of zeros stays
 one. Codes lie group by group: an array of groups x rows.
+
+Of vectors as they are all sums are exact: of at most 1,024 products of two bytes no partial sum exceeds 2²⁴, up to
+which a float32 holds every whole number. So a cosine depends neither on the machine nor on the order in which a library
+adds.
 """
 
 from __future__ import annotations
@@ -28,13 +33,7 @@ _STORED = np.dtype("<i2")
 
 
 def groups(length: int) -> int:
-    """How many codes a vector of this length has."""
     return -(-length // WIDTH)
-
-
-def book_bytes(length: int) -> int:
-    """The size of a packed book for vectors of this length."""
-    return groups(length) * SIZE * WIDTH * _STORED.itemsize
 
 
 def train_codes(rows: Matrix) -> Book:
@@ -49,7 +48,6 @@ def train_codes(rows: Matrix) -> Book:
 
 
 def encode_vectors(rows: Matrix, book: Book) -> Codes:
-    """The code of each group of each row."""
     found = np.empty((len(book), len(rows)), np.uint8)
     for start in range(0, len(rows), _CHUNK):
         for group, points in enumerate(_directions(rows[start : start + _CHUNK])):
@@ -101,11 +99,6 @@ def read_codes(packed: bytes, length: int, count: int) -> Codes:
     return np.frombuffer(packed, np.uint8).reshape(groups(length), count)
 
 
-def joined(parts: list[Codes]) -> Codes:
-    """The codes of all parts, one part after the other; there is at least one."""
-    return np.concatenate(parts, axis=1)
-
-
 def _directions(rows: Matrix) -> NDArray[np.float32]:
     """The rows scaled to a length of 1, as groups x rows x WIDTH."""
     wide = np.zeros((len(rows), groups(rows.shape[1]) * WIDTH), np.float32)
@@ -132,18 +125,13 @@ def _nearest(points: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArr
 
 
 def _looked_up(codes: Codes, worth: NDArray[np.float32]) -> Squares:
-    """The sum over all groups of what each code is worth there."""
     found = np.zeros(codes.shape[1], np.float32)
     for group, values in zip(codes, worth, strict=True):
         found += values[group]
     return found
 
 
-# Vectors of signed bytes: matrices of them, and the cosines of their rows with a vector.
-#
-# All sums are exact: of at most 1,024 products of two bytes no partial sum exceeds 2²⁴, up to which a float32 holds
-# every whole number. So a cosine depends neither on the machine nor on the order in which a library adds.
-
+# -- as they are -------------------------------------------------------------------------------------------------------
 
 MAX_LENGTH = 1024
 """The most numbers that a vector may have."""
@@ -162,7 +150,6 @@ def matrix(packed: bytes | memoryview, length: int) -> Matrix:
 
 
 def squares(rows: Matrix) -> Squares:
-    """The squared length of each row."""
     found = np.empty(len(rows), np.float32)
     for part in _parts(rows):
         wide = rows[part].astype(np.float32)

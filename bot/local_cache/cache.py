@@ -1,4 +1,4 @@
-"""What is asked of a glance: cards by words, by id, by file, by link and by time."""
+"""A repository's cards on this machine: asked for by words, by id, by file, by link and by time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class LocalCache:
 
     @property
     def size(self) -> int:
-        """Number of threads."""
         return int(self._database.execute("SELECT count(*) FROM threads").fetchone()[0])
 
     def fact(self, name: str) -> str:
@@ -44,7 +43,6 @@ class LocalCache:
         keep: Callable[[Card], bool] | None = None,
         floor: float = 0.0,
     ) -> list[CardHit]:
-        """As `bot.questions.requests.Cards.search`."""
         ranker = Ranker(self._database, weights)
         found: list[CardHit] = []
         wanted = limit
@@ -60,12 +58,10 @@ class LocalCache:
         return found
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
-        """As `bot.questions.requests.Cards.cards`."""
         found = self._cards(dict.fromkeys(map(name_of, ids)))
         return {card.id: card for card in found.values()}
 
     def naming(self, path: str) -> dict[CardId, tuple[str, ...]]:
-        """As `bot.questions.requests.Cards.naming`."""
         folders = _folders(path)
         if not folders:
             return {}
@@ -92,7 +88,6 @@ class LocalCache:
         return [link._replace(kind="reference") if none else link for link, none in zip(links, is_none, strict=True)]
 
     def decided(self, limit: int) -> list[Card]:
-        """As `bot.questions.requests.Cards.decided`."""
         asked = "SELECT digest FROM threads WHERE decided != '' ORDER BY decided DESC, id LIMIT ?"
         return self._read(line for (line,) in self._database.execute(asked, (limit,)))
 
@@ -102,7 +97,6 @@ class LocalCache:
         return self._read(line for (line,) in self._database.execute(asked, (moment.isoformat(),)))
 
     def _at(self, ranker: Ranker, places: Sequence[int]) -> dict[int, Card]:
-        """The cards of these documents, by their places."""
         names: dict[str, int] = {}
         for segment in ranker.segments:
             inside = [place - segment.start for place in places if 0 <= place - segment.start < segment.length]
@@ -123,7 +117,6 @@ class LocalCache:
         return [proven(card, changes.get(fix or 0)) for card, fix in zip(cards, fixes, strict=True)]
 
     def _changes(self, numbers: Iterable[CardId]) -> dict[CardId, bool]:
-        """Of these issues and pull requests, as far as they are known, which were merged."""
         rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(dict.fromkeys(map(name_of, numbers))))
         cards = [card for (line,) in rows if (card := card_of(line))]
         known = {card.id: is_change(card.kind, card.state, card.merged_at) for card in cards}
@@ -137,7 +130,6 @@ class LocalCache:
 
 
 def _groups(ranker: Ranker, places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """These in their order, at least ``size`` at a time, equal scores together."""
     start = 0
     while start < len(places):
         end = min(start + size, len(places))
@@ -149,9 +141,6 @@ def _groups(ranker: Ranker, places: Sequence[int], size: int) -> Iterator[Sequen
 
 def _folders(path: str) -> list[str]:
     return [part for part in path.replace("\\", "/").casefold().split("/") if part not in ("", ".", "..")]
-
-
-# Ranks the threads of a glance for a search by words: the same numbers as the index, bit by bit, without arrays.
 
 
 _TEXT = "t"
@@ -181,16 +170,16 @@ class TermMatches(NamedTuple):
 
 
 class Ranker:
-    """One query, scored at once, for all documents that share a term with it."""
+    """One query, scored at once, for all documents that share a term: the same numbers as the index, without arrays."""
 
     def __init__(self, database: sqlite3.Connection, weights: Mapping[str, float]) -> None:
         self._database = database
         self.segments = _segments(database)
         self._count = sum(segment.length - len(segment.deleted) for segment in self.segments)
         self._terms = [(term, -weight) for weight, term in heaviest(weights)]
-        self._clues = [
-            clue for letter, importance in _FIELDS for term, weight in self._terms
-            if (clue := self._clue(letter, term, importance * weight))
+        self._matches = [
+            match for letter, importance in _FIELDS for term, weight in self._terms
+            if (match := self._match(letter, term, importance * weight))
         ]  # fmt: skip
         self._scores: dict[int, float] = {}
         self._held: dict[int, int] = {}  # a bit for each term that the document holds
@@ -213,20 +202,19 @@ class Ranker:
         """How much of the query it holds, by the rarity of the words in titles and texts, in 0..1."""
         held = self._held[place]
         if held not in self._parts:
-            shares = (share for bit, share in enumerate(self._rarities) if held >> bit & 1)
-            self._parts[held] = sum(shares)
+            self._parts[held] = sum(share for bit, share in enumerate(self._rarities) if held >> bit & 1)
         return self._parts[held]
 
     def terms(self, place: int) -> tuple[str, ...]:
         """The terms of the query that this document holds, what adds most to its score first."""
         shares: dict[str, float] = {}
-        for clue in self._clues:
-            at = bisect_left(clue.documents, place)
-            if at < len(clue.documents) and clue.documents[at] == place:
-                shares[clue.term] = shares.get(clue.term, 0.0) + clue.gains[clue.levels[at]]
+        for match in self._matches:
+            at = bisect_left(match.documents, place)
+            if at < len(match.documents) and match.documents[at] == place:
+                shares[match.term] = shares.get(match.term, 0.0) + match.gains[match.levels[at]]
         return tuple(sorted(shares, key=lambda term: (-shares[term], term)))
 
-    def _clue(self, letter: str, term: str, weight: float) -> TermMatches | None:
+    def _match(self, letter: str, term: str, weight: float) -> TermMatches | None:
         rows = self._database.execute("SELECT segment, list FROM postings WHERE key = ?", (encode_key(letter, term),))
         lists = dict(rows.fetchall())
         documents: list[int] = []
@@ -247,16 +235,15 @@ class Ranker:
     def _score(self) -> None:
         bits = {term: 1 << place for place, (term, _) in enumerate(self._terms)}
         scores, held = self._scores, self._held
-        for clue in self._clues:
-            bit, gains = bits[clue.term], clue.gains
-            if clue.frequency:
-                for document, level in zip(clue.documents, clue.levels, strict=True):
+        for match in self._matches:
+            bit, gains = bits[match.term], match.gains
+            if match.frequency:
+                for document, level in zip(match.documents, match.levels, strict=True):
                     scores[document] = scores.get(document, 0.0) + gains[level]
                     held[document] = held.get(document, 0) | bit
 
     def _rarity(self) -> list[float]:
-        """The share of each term in the rarity of all of them together."""
-        frequencies = {clue.term: clue.frequency for clue in self._clues if clue.letter == _TEXT}
+        frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT}
         found = [weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms]
         whole = sum(found)
         return [rarity / whole for rarity in found]

@@ -1,4 +1,4 @@
-"""The file of a glance: an SQLite database in a cache folder, made anew whenever it is not what it should be."""
+"""The SQLite files of the cache, of cards and of sessions: made anew whenever they are not what they should be."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bot.reading.analyzer import ANALYSER_VERSION
 FORMAT = "3"
 """Of the tables. A file of another format is made anew: nothing is in it that is not elsewhere."""
 
-_PATIENCE = 30.0
-"""Seconds that one process waits for another that writes."""
+_PATIENCE, PATIENCE = 30.0, 60.0
+"""Seconds that one process waits for another that writes: cards, sessions."""
 
 TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -40,11 +40,11 @@ CREATE INDEX links_to ON links (target);
 
 
 class Damaged(Exception):
-    """The file is no glance of this version."""
+    """The file is no cache of this version."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """The glance at ``path``, which is there. Raises Damaged, WorldError where it is in use."""
+    """The cache at ``path``, which is there. Raises Damaged, WorldError where it is in use."""
     try:
         database = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
         try:
@@ -75,7 +75,7 @@ def note(database: sqlite3.Connection, name: str, value: str) -> None:
 
 
 def made(path: Path) -> sqlite3.Connection:
-    """The glance at ``path``; an empty one where there is none that can be read.
+    """The cache at ``path``; an empty one where there is none that can be read.
 
     Only its owner may read it. Raises WorldError.
     """
@@ -96,7 +96,7 @@ def made(path: Path) -> sqlite3.Connection:
 
 
 def _lay_out(path: Path) -> None:
-    """Put a file without threads in place, by one rename: who meanwhile reads the old one goes on with it."""
+    """Put a file without threads in place, by one rename: whoever reads the old one meanwhile goes on with it."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
     os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -124,14 +124,8 @@ def writing(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("COMMIT")
 
 
-# The file of the logs: an SQLite database in a cache folder, emptied when it is of another version or damaged.
-
-
 SESSION_FORMAT = f"3 {ANALYSER_VERSION} {sys.byteorder}"
 """Of the tables, of the terms in them, and of the numbers in posting lists."""
-
-PATIENCE = 60.0
-"""Seconds that one process waits for another that writes."""
 
 SESSION_TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -162,7 +156,7 @@ _PASSING = frozenset(
 
 
 def open_sessions(path: Path) -> sqlite3.Connection:
-    """The database at ``path``, empty where there was none that can be used. Only its owner may read it.
+    """The file of sessions at ``path``, empty where there was none that can be used. Only its owner may read it.
 
     Raises WorldError.
     """

@@ -1,4 +1,4 @@
-"""The folder in which this program keeps what it can make again."""
+"""What commands know of the memory that they ask: where it is, what is cached of it, which settings hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_NAME = 150
 
 
 def cache_folder() -> Path:
-    """Where that folder is. https://specifications.freedesktop.org/basedir-spec/latest/"""
+    """The folder in which this program keeps what it can make again. https://specifications.freedesktop.org/basedir-spec/latest/"""
     named = os.environ.get("XDG_CACHE_HOME", "")
     try:
         return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "precedent"
@@ -42,23 +42,28 @@ def cache_name(text: str) -> str:
     return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"
 
 
-# A memory that somebody asks, and how they said where it is.
-
-
 _OURS = f"{FORMAT}-{ANALYSER_VERSION}"
 CACHE_FILE, FETCHED_FILE = f"glance-{_OURS}.db", f"fetched-{_OURS}"
-"""Names in the folder of a memory: its glance, and what was to be said of the last fetch, a file as old as that. Those
-of a version that reads other glances have other names: two versions on one machine leave each other's alone."""
+"""Names in the folder of a memory: its cache, and what was to be said of the last fetch, a file as old as that. Those
+of a version that reads other caches have other names: two versions on one machine leave each other's alone."""
 
 ProgressBar = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 """Shows how far some work is: takes its label and its number of steps (None: unknown), gives a function that takes the
 number of steps done since the last call."""
 
 
+Warn = Callable[[str], None]
+"""Tells somebody, in a line, what could not be read."""
+
+
 @contextmanager
 def no_progress(_label: str, _total: int | None) -> Iterator[Callable[[int], None]]:
     """Shows nothing."""
     yield lambda _: None
+
+
+def no_warning(_note: str) -> None:
+    """Tells nobody."""
 
 
 class MemoryOptions(NamedTuple):
@@ -72,13 +77,14 @@ class MemoryOptions(NamedTuple):
     refresh: bool = False
     offline: bool = False
     progress: ProgressBar = no_progress
+    warn: Warn = no_warning
 
 
 class LocalMemory(NamedTuple):
     """A memory that can be asked. ``repo`` is OWNER/NAME and ``home`` its address for people, "" where nobody knows.
 
     ``top`` is the topmost folder of the checkout, None outside of any. ``note`` says what somebody should know of it;
-    ``missing`` why there is none, and what mends it: its glance is empty then. ``cache`` is a folder for what belongs
+    ``missing`` why there is none, and what mends it: its cache is empty then. ``cache`` is a folder for what belongs
     to it on this machine, ``store`` the folder that it was read from, None where that is a branch.
     ``is_of_checkout``: it is the memory of the repository that was cloned to ``top``.
     """
@@ -93,15 +99,13 @@ class LocalMemory(NamedTuple):
     store: Path | None = None
     is_of_checkout: bool = False
     progress: ProgressBar = no_progress
+    warn: Warn = no_warning
 
     def demand(self) -> LocalMemory:
         """Itself; UserError where there is no memory."""
         if self.missing:
             raise UserError(self.missing)
         return self
-
-
-# The settings in somebody's checkout, read where a command depends on them.
 
 
 PATH = Path(".github/precedent.yml")
@@ -161,7 +165,6 @@ def settings_bytes(top: Path | None) -> bytes:
 
 
 def _known(file: Path, text: bytes) -> EarlySettings | None:
-    """What is kept of settings with these bytes, None where nothing of use is."""
     with suppress(OSError, ValueError, TypeError):
         head, _, held = file.read_bytes().partition(b"\n")
         version, branch, sessions = json.loads(head)

@@ -23,16 +23,16 @@ from bot.local_cache.local_memory import (
 from bot.reading.analyzer import ANALYSER_VERSION
 
 FRESH = 60.0
-"""Seconds after a fetch in which nobody fetches again."""
+"""Minimum seconds between fetches."""
 
 _MANIFEST = "manifest.json"
 
 
 @contextmanager
 def open_memory(where: MemoryOptions) -> Iterator[LocalMemory]:
-    """The memory there, brought up to date. Raises UserError for what was named wrongly, WorldError for faults."""
+    """The memory there, brought up to date. Raises UserError for an invalid argument, WorldError for faults."""
     place = _of_store(where, where.store) if where.store else _of_repository(where)
-    place = place._replace(progress=where.progress)
+    place = place._replace(progress=where.progress, warn=where.warn)
     try:
         yield place
     finally:
@@ -50,13 +50,13 @@ def _of_store(where: MemoryOptions, store: Path) -> LocalMemory:
     manifest = store / _MANIFEST
     cache = cache_folder() / "stores" / cache_name(str(store.absolute()))
     stamp = _stamp(manifest)
-    glance = None if where.refresh or not stamp else _known(cache / CACHE_FILE, stamp)
-    if glance is None:
+    cards = None if where.refresh or not stamp else _known(cache / CACHE_FILE, stamp)
+    if cards is None:
         from bot.local_cache.sync import fill_from_store
 
-        glance = fill_from_store(store, cache / CACHE_FILE, lambda: _stamp(manifest), where.progress)
+        cards = fill_from_store(store, cache / CACHE_FILE, lambda: _stamp(manifest), where.progress)
     top = top_of(where.folder)
-    return LocalMemory(glance, where.repo or glance.fact("repo"), "", top, glance.fact("notes"), "", cache, store)
+    return LocalMemory(cards, where.repo or cards.fact("repo"), "", top, cards.fact("notes"), "", cache, store)
 
 
 def _stamp(manifest: Path) -> str:
@@ -81,29 +81,29 @@ def _of_repository(where: MemoryOptions) -> LocalMemory:
         from bot.local_cache.sync import fill_from_branch
 
         note = fill_from_branch(found.url, branch, cache, where.progress)
-    glance = _known(cache / CACHE_FILE)
-    if glance is None:
+    cards = _known(cache / CACHE_FILE)
+    if cards is None:
         missing = note or f"the memory of {found.url} was never fetched here: leave out --offline once"
         whose = "" if found.name in ("", "origin") else f"; the remote {found.name} counts in this checkout"
         return no_memory(f"{missing}{whose}", top)
-    told = "\n".join(filter(None, (note, glance.fact("notes"))))
-    return LocalMemory(glance, found.repo, found.home, top, told, "", cache, is_of_checkout=not where.repo)
+    told = "\n".join(filter(None, (note, cards.fact("notes"))))
+    return LocalMemory(cards, found.repo, found.home, top, told, "", cache, is_of_checkout=not where.repo)
 
 
 def _known(path: Path, stamp: str = "") -> LocalCache | None:
-    """The glance that is here, None where it cannot be used, or is not of this state (any, where that is empty)."""
+    """The cache that is here, None where it cannot be used, or is not of this state (any, where that is empty)."""
     if not path.exists():
         return None
     try:
-        glance = LocalCache(connect(path))
+        cards = LocalCache(connect(path))
     except Damaged:
         return None
     try:
-        if glance.fact("analyser") == ANALYSER_VERSION and glance.fact("stamp") and stamp in ("", glance.fact("stamp")):
-            return glance
+        if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
+            return cards
     except sqlite3.DatabaseError:
         pass
-    glance.close()
+    cards.close()
     return None
 
 
@@ -116,7 +116,6 @@ def _told(cache: Path) -> str:
 
 
 def _age(cache: Path) -> float:
-    """Seconds since the memory was last fetched into this folder, or tried to be."""
     try:
         return abs(time.time() - (cache / FETCHED_FILE).stat().st_mtime)
     except OSError:

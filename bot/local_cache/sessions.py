@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.git.origin import tracked_files
 from bot.local_cache.database import SESSION_FORMAT
 from bot.local_cache.full_text import SessionIndex
-from bot.local_cache.local_memory import ProgressBar, cache_folder, cache_name, early_settings_at, no_progress
+from bot.local_cache.local_memory import (
+    ProgressBar,
+    Warn,
+    cache_folder,
+    cache_name,
+    early_settings_at,
+    no_progress,
+    no_warning,
+)
 from bot.questions.search import SessionHits, WordSearch
-from bot.sources.clock import local_key
 from bot.sources.session_files import find_sessions
 
 if TYPE_CHECKING:
@@ -25,23 +29,29 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_session_index(
-    top: Path | None, given: Sequence[str] = (), *, asked: bool = False, progress: ProgressBar = no_progress
+    top: Path | None,
+    given: Sequence[str] = (),
+    *,
+    asked: bool = False,
+    progress: ProgressBar = no_progress,
+    warn: Warn = no_warning,
 ) -> Iterator[SessionIndex | None]:
     """What is in these transcripts and in those that the settings at ``top`` name; None where nobody names any.
 
-    What could not be read is told of on stderr. UserError where one of those ``given`` names no transcript.
+    ``warn`` is told what could not be read. UserError where one of those ``given`` names no transcript.
     """
     named = _named(top, asked=asked) if top else ()
     if not named and not given:
         yield None
         return
+    from bot.sources.clock import local_key  # a search of the memory needs no clock
+
     folder = top if top and named else Path.cwd()
     asked_for = {_whole(each): each for each in given}
     patterns = [*named, *asked_for]
     name = cache_name("\n".join([str(folder), *patterns, local_key()]))  # what is kept of times is as of one zone
-    logs = SessionIndex(
-        cache_folder() / "logs" / f"{name}.{SESSION_FORMAT.replace(' ', '-')}.db"
-    )  # other versions have their own
+    version = SESSION_FORMAT.replace(" ", "-")  # other versions have their own
+    logs = SessionIndex(cache_folder() / "logs" / f"{name}.{version}.db")
     try:
         files = find_sessions(patterns, str(folder))
         for pattern, reason in files.unmatched.items():
@@ -49,11 +59,10 @@ def open_session_index(
                 raise UserError(f"--logs {asked_for[pattern]}: {reason}")
         with progress("Reading transcripts", None) as tick:
             notes = logs.refresh(files, tick)
-        broken = sum(logs.broken().values())
-        left_out = "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
-        told = [*notes, left_out] if broken else notes
-        for note in told:
-            print(one_line(note), file=sys.stderr)
+        for note in notes:
+            warn(note)
+        if broken := sum(logs.broken().values()):
+            warn("1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out.")
         yield logs
     finally:
         logs.close()
@@ -65,8 +74,9 @@ def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
     Not those that were committed: whoever may open a pull request could put words into the agent's mouth.
     """
     from bot.domain.thread import Thread
+    from bot.git.origin import tracked_files
 
-    with open_session_index(place.top, progress=place.progress) as logs:
+    with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
         if logs is None:
             return []
         working = [one for one in logs.sessions() if one.issue == number]
@@ -76,10 +86,9 @@ def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
 
 
 def session_named(place: LocalMemory, key: str) -> Thread | None:
-    """The session of this id, None where there is none."""
     from bot.domain.thread import Thread
 
-    with open_session_index(place.top, progress=place.progress) as logs:
+    with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
         found = logs.session(key) if logs else None
         return found if isinstance(found, Thread) else None
 
@@ -102,16 +111,18 @@ def _named(top: Path, *, asked: bool) -> Sequence[str]:
     return ()
 
 
-def search_sessions(asked: WordSearch, folder: Path, option: str, progress: ProgressBar = no_progress) -> SessionHits:
+def search_sessions(
+    asked: WordSearch, folder: Path, option: str, progress: ProgressBar = no_progress, warn: Warn = no_warning
+) -> SessionHits:
     """The messages of the transcripts that the settings of the checkout around ``folder``, or the search, name.
 
     UserError where nobody names any, and for what sessions do not have. ``option`` stands before the name of a
-    parameter where this door has it: ``--``, or nothing.
+    parameter: ``--``, or nothing.
     """
     from bot.git.checkout import top_of
 
     _refuse_filters(asked, option)
-    with open_session_index(top_of(folder), asked.logs, asked=True, progress=progress) as logs:
+    with open_session_index(top_of(folder), asked.logs, asked=True, progress=progress, warn=warn) as logs:
         if logs is None:
             give = "give --logs PATH, or " if option else ""
             raise UserError(f"no transcripts are named: {give}set sources.sessions in the settings")

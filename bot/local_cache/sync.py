@@ -1,4 +1,4 @@
-"""Brings what this machine keeps of a memory up to date, and opens all of it where a glance is too little."""
+"""Brings the cache of a memory up to date, of which only what changed is read again, and opens all of a memory."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from bot.reading.analyzer import ANALYSER_VERSION
 def fill_from_store(
     store: Path, path: Path, stamp: Callable[[], str], progress: ProgressBar = no_progress
 ) -> LocalCache:
-    """The glance of a store, as it is now. UserError where there is no store, or nothing in it."""
+    """The cache of a store, as it is now. UserError where there is no store, or nothing in it."""
     now = stamp()
     with closing(open_store(store, leaves_traces=False)) as memory, alone(path.parent):
         return _filled(path, memory, now, progress)
 
 
 def fill_from_branch(url: str, branch: str, cache: Path, progress: ProgressBar = no_progress) -> str:
-    """Fetch the branch and make the glance in ``cache`` hold it; says what somebody should know of that.
+    """Fetch the branch and make the file in ``cache`` hold it; says what somebody should know of that.
 
-    Where the remote cannot be reached, the glance stays as it is, and that is said.
+    Where the remote cannot be reached, the cache stays as it is, and that is said.
     """
     with alone(cache):
         try:
@@ -113,9 +113,6 @@ def memory_of(place: LocalMemory) -> Iterator[Memory]:
         yield Memory(ReadOnlyStore(store), repo=place.repo or None).open()
 
 
-# The store that a command names, and the text model.
-
-
 def text_model(folder: Path | None) -> Embedder | None:
     """The text model in a folder, None without one; WorldError where it cannot be used."""
     from bot.ranking.embedder import open_embedder
@@ -138,9 +135,6 @@ def open_store(folder: Path, *, leaves_traces: bool = True, semantic: Path | Non
     return memory
 
 
-# Brings a glance up to date with a memory: only what changed is read again.
-
-
 Progress = Callable[[int], None]
 Fixes = dict[CardId, FixInfo]
 """For threads what was looked up of the change that their ending names."""
@@ -149,13 +143,13 @@ _LETTERS = (b"n", b"t")
 
 
 def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: Progress = lambda _: None) -> None:
-    """Make the glance hold what ``memory`` does now; ``stamp`` says which state that is. All of it counts, or nothing.
+    """Make the cache hold what ``memory`` does now; ``stamp`` says which state that is. All of it counts, or nothing.
 
     ``tick`` is told of each part of the index and each shard of digests.
     """
     with writing(database):
-        _bring_segments(database, memory.segments(), tick)
-        _bring_digests(database, memory.digest_shards(), _fixes(memory.every_fix()), tick)
+        _sync_segments(database, memory.segments(), tick)
+        _sync_digests(database, memory.digest_shards(), _fixes(memory.every_fix()), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.repo or "")
@@ -163,39 +157,40 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
 
 
 def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
-    """That threads are missing here, where they are."""
     lacking = memory.size - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
     return [f"{lacking:,} threads have no digest, and are not found here: a rebuild mends that."] if lacking > 0 else []
 
 
 def steps(memory: Memory) -> int:
-    """How often `fill` ticks at most."""
+    """How often `fill_cache` ticks at most."""
     return len(memory.segments()) + memory.digest_shard_count()
 
 
-def _bring_segments(database: sqlite3.Connection, leaves: Mapping[str, SegmentReader], tick: Progress) -> None:
+def _sync_segments(database: sqlite3.Connection, segments: Mapping[str, SegmentReader], tick: Progress) -> None:
     known = {name: number for number, name in database.execute("SELECT number, name FROM segments")}
-    for name in known.keys() - leaves.keys():
+    for name in known.keys() - segments.keys():
         for table in ("postings", "documents"):
             database.execute(f"DELETE FROM {table} WHERE segment = ?", (known[name],))  # noqa: S608 - ours
         database.execute("DELETE FROM segments WHERE number = ?", (known[name],))
-    for name, leaf in leaves.items():
-        deleted = " ".join(map(str, sorted(leaf.deleted)))
+    for name, segment in segments.items():
+        deleted = " ".join(map(str, sorted(segment.deleted)))
         if name in known:
             database.execute("UPDATE segments SET deleted = ? WHERE name = ?", (deleted, name))
         else:
             asked = "INSERT INTO segments (name, count, deleted) VALUES (?, ?, ?)"
-            number = database.execute(asked, (name, leaf.count, deleted)).lastrowid
-            _bring_leaf(database, leaf, number or 0)
+            number = database.execute(asked, (name, segment.count, deleted)).lastrowid
+            _add_segment(database, segment, number or 0)
         tick(1)
 
 
-def _bring_leaf(database: sqlite3.Connection, leaf: SegmentReader, number: int) -> None:
+def _add_segment(database: sqlite3.Connection, segment: SegmentReader, number: int) -> None:
     try:
         lists = [
-            (key, number, _packed(documents, levels)) for key, documents, levels in leaf.items() if key[:1] in _LETTERS
+            (key, number, _packed(documents, levels))
+            for key, documents, levels in segment.items()
+            if key[:1] in _LETTERS
         ]
-        threads = [(number, document, name_of(leaf.entry(document).id)) for document in range(leaf.count)]
+        threads = [(number, document, name_of(segment.entry(document).id)) for document in range(segment.count)]
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, struct.error) as error:
         raise StoreError(f"the index is damaged ({error!s:.120}); a rebuild mends it") from error
     database.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?)", lists)
@@ -203,14 +198,13 @@ def _bring_leaf(database: sqlite3.Connection, leaf: SegmentReader, number: int) 
 
 
 def _packed(documents: list[int], levels: bytes) -> bytes:
-    """A list as a glance keeps it; ValueError for one that no index of ours has."""
+    """A list as a cache keeps it; ValueError for one that no index of ours has."""
     if not levels or max(levels) >= len(LEVELS) or any(map(ge, documents, documents[1:])):
         raise ValueError("a list is damaged")
     return pack(array("I", documents), levels)
 
 
 def _fixes(fixes: Iterable[FixInfo]) -> dict[str, Fixes]:
-    """What is known of fixes, by the shard of the thread's digest."""
     found: dict[str, Fixes] = {}
     for fix in fixes:
         if fix.commit or fix.refuted:
@@ -218,7 +212,7 @@ def _fixes(fixes: Iterable[FixInfo]) -> dict[str, Fixes]:
     return found
 
 
-def _bring_digests(
+def _sync_digests(
     database: sqlite3.Connection,
     shards: Iterable[tuple[str, bytes]],
     fixes: Mapping[str, Fixes],
@@ -231,7 +225,7 @@ def _bring_digests(
         mark = blake2b(b"\0".join((data, told)), digest_size=16).hexdigest()
         if known.pop(path, "") != mark:
             _forget(database, path)
-            _bring_shard(database, path, data, looked_up)
+            _add_shard(database, path, data, looked_up)
             database.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (path, mark))
         tick(1)
     for path in known:
@@ -246,7 +240,7 @@ def _forget(database: sqlite3.Connection, shard: str) -> None:
     database.execute("DELETE FROM threads WHERE shard = ?", (shard,))
 
 
-def _bring_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixes) -> None:
+def _add_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixes) -> None:
     for key, line in read_texts(data):
         card = card_of(line)
         if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:

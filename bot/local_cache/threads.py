@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def thread_named(place: LocalMemory, text: str) -> Thread | None:
-    """The thread that is meant, without words of those who are not to be quoted; None where there is none.
+    """The thread of this name, without words of people who are not to be quoted; None where there is none.
 
     A session comes last.
     """
@@ -44,7 +44,7 @@ def card_named(place: LocalMemory, thread: Thread) -> Card:
 
 @contextmanager
 def open_records(place: LocalMemory) -> Iterator[Memory]:
-    """All of this memory, with its records, as it was when the place was opened. Loads what a glance does without."""
+    """All of this memory, with its records, as it was when the place was opened. Loads what the cache does without."""
     from bot.local_cache.sync import memory_of
 
     with memory_of(place) as memory:

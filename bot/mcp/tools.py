@@ -237,7 +237,7 @@ def answer_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     choice = SearchFilter(given["state"], given["kind"], labels, since=since)
     asked = WordSearch(given["query"], choice, given["limit"], given["expand"])
     if asked.is_of_sessions:
-        return _heard(search_sessions(asked, desk.folder, ""), asked)
+        return _heard(search_sessions(asked, desk.folder, "", warn=desk.where.warn), asked)
     with desk.opened() as place:
         found = search_memory(asked, place.local_cache)
         hits = [

@@ -1,4 +1,4 @@
-"""What one state of the store holds: its manifest, its records, and what else is kept, as far as it can be read."""
+"""What one state of the store holds, as far as it can be read, and notes of what is damaged."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any, TypeVar
 from bot.domain.changes import AnswerRecord, FixInfo, Request, ThreadComments
 from bot.domain.thread import Record, ThreadId
 from bot.errors import StoreError, UnreadableFile
-from bot.memory import manifest as manifests
-from bot.memory.manifest import Manifest
-from bot.memory.model_store import MODEL_FOLDER as MODEL
-from bot.memory.model_store import RANKING, WORDS, LearnedModel, read_ranking, read_words
+from bot.memory.manifest import INDEX, MANIFEST_PATH, PARTS, Manifest, bytes_hash, decode_manifest
+from bot.memory.model_store import MODEL_FOLDER, RANKING, WORDS, LearnedModel, read_ranking, read_words
 from bot.memory.records import RECORD_FOLDER, CorruptRecord, decode_record, in_order, record_path
 from bot.memory.shards import ANSWERS, COMMENTS, FIXES, REQUESTS, SCHEMAS, StoredShard
 from bot.memory.store import Snapshot
@@ -27,14 +25,43 @@ _DAMAGED = b"\0"
 CHUNK = 1_000
 """Files read at a time when all are read."""
 
-_FILES = (manifests.MANIFEST_PATH, RECORD_FOLDER, manifests.INDEX, manifests.PARTS, MODEL)
 _KEPT: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS)
-_OURS = frozenset((*_FILES, *(family.folder for family in SCHEMAS)))
+_OURS = frozenset((MANIFEST_PATH, RECORD_FOLDER, INDEX, PARTS, MODEL_FOLDER, *(family.folder for family in SCHEMAS)))
 
 
 def files_of(ids: Iterable[ThreadId]) -> list[str]:
     """The files in which a store keeps something of these threads: each one's record, and its shards."""
     return list(dict.fromkeys(path for key in ids for path in (record_path(key), *(f.path(key) for f in SCHEMAS))))
+
+
+class Notes(list[str]):
+    """What a maintainer should know of a memory, each once, in the order in which it was noted; of damage, whether it
+    is there still or was mended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._faults: dict[str, tuple[str, str]] = {}
+
+    def add(self, text: str) -> None:
+        """Note something that stays true."""
+        if text not in self:
+            self.append(text)
+
+    def fault(self, place: str, now: str, mended: str) -> None:
+        """Note damage: ``now`` says that it is there, ``mended`` that it was, empty where that is not worth a line."""
+        self._faults.setdefault(place, (now, mended))
+        self.add(now)
+
+    def settle(self, look: Callable[[Iterable[str]], None]) -> None:
+        """Tell of damage that is mended by now as of what was. ``look`` looks at these places again, and notes the
+        damage that is there still."""
+        found, self._faults = self._faults, {}
+        told = {now for now, _ in found.values()}
+        self[:] = [note for note in self if note not in told]
+        look(found)
+        for place, (_, mended) in found.items():
+            if mended and place not in self._faults:
+                self.add(mended)
 
 
 class BaseState:
@@ -47,18 +74,17 @@ class BaseState:
         self.snapshot = snapshot
         self.notes = notes
         self._files: dict[str, bytes | None] = {}
-        self._read([manifests.MANIFEST_PATH, *expected])
+        self._read([MANIFEST_PATH, *expected])
         self.manifest = self._read_manifest()
         self._records: dict[ThreadId, Record | None] = {}
 
     def prefetch(self, ids: Iterable[ThreadId]) -> None:
-        """Have all that is kept of these threads here, in one exchange: who changes a thread asks for it bit by bit."""
         self._read(files_of(ids))
 
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         """The records of these threads; unknown and damaged ones are left out.
 
-        Their wishes, fixes and our comments come along where there are any: who reads a thread asks for them next.
+        Their requests, fixes and our comments come along where there are any: who reads a thread asks for them next.
         """
         wanted = list(dict.fromkeys(ids))
         missing = {record_path(key): key for key in wanted if key not in self._records}
@@ -71,12 +97,11 @@ class BaseState:
                     self._records[key] = self._decode(path, files[path])
         return {key: record for key in wanted if (record := self._records[key]) is not None}
 
-    def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
+    def answers(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
         """What was said on these threads, as far as it can be read."""
         return self._kept(ANSWERS, ids)
 
     def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
-        """What people asked of the bot on these threads, oldest first, as far as it can be read."""
         return self._kept(REQUESTS, ids)
 
     def fixes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, FixInfo]:
@@ -84,7 +109,6 @@ class BaseState:
         return self._kept(FIXES, ids)
 
     def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """Our comments that stand on these threads, and the keys of those that show them, where there are any."""
         return self._kept(COMMENTS, ids)
 
     def learned(self) -> LearnedModel:
@@ -104,7 +128,6 @@ class BaseState:
         self.learned()
 
     def _kept(self, family: StoredShard[Value], ids: Iterable[ThreadId]) -> dict[ThreadId, Value]:
-        """What a family of shards has of these threads; a shard that is not there costs nothing."""
         wanted: dict[str, list[ThreadId]] = {}
         for key in dict.fromkeys(ids):
             wanted.setdefault(family.path(key), []).append(key)
@@ -114,7 +137,6 @@ class BaseState:
         return found
 
     def _every(self, family: StoredShard[Value]) -> Iterator[tuple[ThreadId, Value]]:
-        """All that a family of shards has, as far as it can be read."""
         paths = family.among(self.snapshot.paths(family.folder))
         for start in range(0, len(paths), CHUNK):
             for path, data in self._read(paths[start : start + CHUNK]).items():
@@ -133,7 +155,7 @@ class BaseState:
         if wanted is None:
             return None
         try:
-            if manifests.bytes_hash(files[path]) != wanted:
+            if bytes_hash(files[path]) != wanted:
                 raise ValueError("it is not what the manifest says")
             return read(files[path])
         except (KeyError, ValueError) as error:
@@ -143,22 +165,22 @@ class BaseState:
             return None
 
     def _read_manifest(self) -> Manifest:
-        data = self._files[manifests.MANIFEST_PATH]
+        data = self._files[MANIFEST_PATH]
         there = len(in_order(self.snapshot.paths(RECORD_FOLDER)))
         try:
-            manifest = manifests.decode_manifest(data) if data is not None else Manifest()
+            manifest = decode_manifest(data) if data is not None else Manifest()
             fault = "missing" if data is None and there else ""
         except ValueError as error:
             manifest, fault = Manifest(), f"damaged ({error})"
         if not there and (data is None or fault):
-            self._refuse_strangers()
+            self._refuse_other_branch()
         if fault:
             told = f"The manifest was {fault}: "
             now = f"{told}it is made anew, and the next runs catch up from the beginning."
-            self.notes.fault(manifests.MANIFEST_PATH, now, f"{told}this rebuild made it anew.")
+            self.notes.fault(MANIFEST_PATH, now, f"{told}this rebuild made it anew.")
         return replace(manifest, threads=there) if fault else manifest
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_other_branch(self) -> None:
         """StoreError where there is no memory and something else: it is not ours to write into, or to squash."""
         strange = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
         if strange:
@@ -197,35 +219,3 @@ class BaseState:
             self.notes.fault(path, f"{path} is damaged and was left out ({error}).", mended)
             return None
         return record
-
-
-# What a maintainer should know of a memory, each once; and of damage, whether it is there still or was mended.
-
-
-class Notes(list[str]):
-    """The notes in the order in which they were made."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._faults: dict[str, tuple[str, str]] = {}
-
-    def add(self, text: str) -> None:
-        """Note something that stays true."""
-        if text not in self:
-            self.append(text)
-
-    def fault(self, place: str, now: str, mended: str) -> None:
-        """Note damage: ``now`` says that it is there, ``mended`` that it was, empty where that is not worth a line."""
-        self._faults.setdefault(place, (now, mended))
-        self.add(now)
-
-    def settle(self, look: Callable[[Iterable[str]], None]) -> None:
-        """Tell of damage that is mended by now as of what was. ``look`` looks at these places again, and notes the
-        damage that is there still."""
-        found, self._faults = self._faults, {}
-        told = {now for now, _ in found.values()}
-        self[:] = [note for note in self if note not in told]
-        look(found)
-        for place, (_, mended) in found.items():
-            if mended and place not in self._faults:
-                self.add(mended)

@@ -26,6 +26,7 @@ from bot.files import (
     checked_all,
     checked_folder,
     is_fit,
+    lock_within,
     on_disk,
     refuse_clashes,
 )
@@ -68,7 +69,7 @@ class Growth:
         past = _PAST.search(message)
         return cls(found.get("Commits", 0), found.get("Bytes", 0), past[1] if past else "")
 
-    def told(self, message: str) -> str:
+    def with_trailers(self, message: str) -> str:
         """``message`` with this as its trailers, and with a mark of chance: two runs that make the same change in the
         same second would else make the same commit, and each would take the other's push for its own."""
         counts = f"Precedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}"
@@ -85,8 +86,6 @@ class BranchSnapshot:
         self._store = store
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files; a symlink, a submodule or an executable among them, or one of more than MAX_FILE
-        bytes, raises UnreadableFile."""
         wanted = {path: self.files[path] for path in checked_all(paths) if path in self.files}
         if odd := [path for path, entry in wanted.items() if entry.mode != FILE_MODE]:
             raise UnreadableFile(_what_is_odd(odd[0], wanted[odd[0]]), odd)
@@ -96,17 +95,14 @@ class BranchSnapshot:
         return {path: contents[entry.oid] for path, entry in wanted.items()}
 
     def paths(self, prefix: str) -> list[str]:
-        """The regular files below ``prefix``, sorted."""
         folder = checked_folder(prefix)
         return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and below(path, folder))
 
     def foreign_files(self, prefix: str) -> list[str]:
-        """What `checkout` refuses of ``prefix``: all but regular files directly in it."""
         folder = checked_folder(prefix)
-        return sorted(path for path, entry in self.files.items() if _is_strange(path, entry, folder))
+        return sorted(path for path, entry in self.files.items() if _is_foreign(path, entry, folder))
 
     def checkout(self, prefix: str) -> Path:
-        """A folder with the files of ``prefix``; it lasts until the store is closed."""
         folder = checked_folder(prefix)
         names: dict[str, list[str]] = {}
         for path, entry in self.files.items():
@@ -119,11 +115,11 @@ class BranchSnapshot:
 class BranchStore:
     """The tree on ``branch`` of the repository at ``url``, through a clone that `close` removes.
 
-    With a folder to ``keep`` the clone lies there and stays, for whoever is the next to have the folder for himself;
+    With a folder to ``keep`` the clone lies there and stays, for the next caller that has the folder alone;
     one with a past that the branch has given up since is made anew. A write makes a commit on the tip and pushes it
     without force. When the branch has more than ``squash_after`` commits or ``squash_bytes`` of new content, the write
     makes one commit without a past instead, and pushes that by lease: it takes the place of the very tip that was read,
-    or Moved is raised. Where the server forbids that, the write is an ordinary one, unless it was asked to squash.
+    or TipMoved is raised. Where the server forbids that, the write is an ordinary one, unless it was asked to squash.
     """
 
     def __init__(
@@ -179,10 +175,6 @@ class BranchStore:
         return snapshot
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> BranchSnapshot:
-        """``base`` plus ``edits`` as the branch's new tip; ``base`` itself when that would change nothing.
-
-        With ``squash`` it is one commit without a past in any case; RemoteRefused where the server forbids that.
-        """
         assert isinstance(base, BranchSnapshot)
         asked = {path: None if edits[path] is None else Blob.of(edits[path] or b"") for path in checked_all(edits)}
         changes = differing(base.files, asked)
@@ -279,14 +271,14 @@ class BranchStore:
         if base.commit and (squash or now.commits > self._limit.commits or now.bytes > self._limit.bytes):
             alone = Growth(commits=1, past=secrets.token_hex(8))
             try:
-                draft = CommitDraft("", base.commit.tree, alone.told(message), int(time.time()))
+                draft = CommitDraft("", base.commit.tree, alone.with_trailers(message), int(time.time()))
                 return self._push(draft, changes, lease=base.revision)
             except RemoteRefused as error:
                 if squash:
                     raise
                 _LOG.warning("the branch was not squashed: %s", error)
                 now = replace(alone, past=before.past)
-        return self._push(CommitDraft(base.revision, "", now.told(message), int(time.time())), changes)
+        return self._push(CommitDraft(base.revision, "", now.with_trailers(message), int(time.time())), changes)
 
     def _push(self, draft: CommitDraft, changes: Changes, lease: str = "") -> Commit:
         with on_disk("write a commit"), import_stream(draft, changes, self._folder) as stream:
@@ -301,7 +293,7 @@ class BranchStore:
         return Commit(made.oid, made.tree, draft.message)
 
     def _check_move(self, error: GitError, base: str, made: str) -> None:
-        """Moved, when the branch is not at ``base`` any more; nothing, when this very push brought it to ``made``."""
+        """TipMoved, when the branch is not at ``base`` any more; nothing, when this push brought it to ``made``."""
         if type(error) is not PushRejected:  # a lost answer and a deleted branch show only in where the branch is now
             tip = self._git.remote_tip(self._ref)
             if tip == made:
@@ -332,7 +324,7 @@ def _what_is_odd(path: str, entry: TreeEntry) -> str:
     return f"{path} on the branch is {kind}, which this program never writes; remove it there"
 
 
-def _is_strange(path: str, entry: TreeEntry, folder: str) -> bool:
+def _is_foreign(path: str, entry: TreeEntry, folder: str) -> bool:
     if path == folder:
         return True
     inside = path[len(folder) + 1 if folder else 0 :]
@@ -345,8 +337,7 @@ def _flat(path: str, name: str) -> str:
     return name
 
 
-# The branch as a clone on this machine that is kept: the whole tip, so that it can be read without a network.
-
+# -- a clone that is kept ----------------------------------------------------------------------------------------------
 
 _MOST_PACKS = 40
 """Fetches, each of which leaves a pack, after which the clone is made anew: it is one commit, and soon fetched."""
@@ -414,29 +405,19 @@ def alone(folder: Path) -> Iterator[None]:
             f"{folder} cannot be written: {error.strerror}", "name another folder in XDG_CACHE_HOME"
         ) from error
     try:
-        _wait(descriptor, folder)
+        try:
+            is_ours = lock_within(descriptor, fcntl.LOCK_EX, _PATIENCE)
+        except OSError as error:
+            told = f"{folder} cannot be locked: {error.strerror}"
+            raise StoreError(told, "name a folder of this machine in XDG_CACHE_HOME") from error
+        if not is_ours:
+            raise StoreError(f"another process keeps {folder}: wait for it, or end it")
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait(descriptor: int, folder: Path) -> None:
-    until = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise StoreError(f"another process keeps {folder}: wait for it, or end it") from None
-            time.sleep(0.05)
-        except OSError as error:
-            told = f"{folder} cannot be locked: {error.strerror}"
-            raise StoreError(told, "name a folder of this machine in XDG_CACHE_HOME") from error
-        else:
-            return
-
-
-# The newest commit of a branch, looked at and nothing more: when it was written, and how far the branch has grown.
+# -- the tip alone -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import re
 import shutil
 import stat
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -29,6 +28,7 @@ from bot.files import (
     detour,
     flush,
     is_regular,
+    lock_within,
     on_disk,
     refuse_clashes,
     refuse_detour,
@@ -45,6 +45,7 @@ _MOST_REVISION = 15
 _MOST_PLAN = 32_000_000
 """Bytes of a plan of as many files as there may be."""
 
+_HIDDEN = frozenset({FOLDER, ".git"})
 _KEPT = 32
 _PATIENCE = 60.0
 
@@ -78,7 +79,8 @@ class Journal:
             yield
             return
         try:
-            _wait(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, self._root)
+            if not lock_within(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, _PATIENCE):
+                raise StoreError(f"another program keeps {self._root} locked; let it finish, then try again")
             yield
         finally:
             os.close(descriptor)
@@ -116,7 +118,7 @@ class Journal:
     def before(self, revision: int) -> dict[str, Path | None]:
         """Where the files that later writes touched are found as they were at ``revision``; None: they were not there.
 
-        Moved, when so much was written since that the old files are not kept any more.
+        TipMoved, when so much was written since that the old files are not kept any more.
         """
         numbers = [number for number in self._numbers() if number > revision]
         if len(numbers) != max([revision, self.revision() or 0, *numbers]) - revision:
@@ -243,29 +245,10 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _wait(descriptor: int, kind: int, root: Path) -> None:
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise StoreError(f"another program keeps {root} locked; let it finish, then try again") from None
-            time.sleep(0.005)
-        else:
-            return
-
-
-# The store in a plain folder: the files as anyone can read them, and a journal beside them.
-
-
-_HIDDEN = frozenset({FOLDER, ".git"})
-
-
 class FolderSnapshot:
     """One state of the folder; what later writes replaced is read from the journal.
 
-    Many writes later the journal keeps it no more; reading then raises Moved.
+    Many writes later the journal keeps it no more; reading then raises TipMoved.
     """
 
     def __init__(self, store: FolderStore, revision: str) -> None:
@@ -273,12 +256,9 @@ class FolderSnapshot:
         self._store = store
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files; a symlink or a pipe among them, or one of more than MAX_FILE bytes, raises
-        UnreadableFile."""
         return self._store.contents(self.revision, checked_all(paths))
 
     def paths(self, prefix: str) -> list[str]:
-        """The regular files below ``prefix``, sorted."""
         return sorted(self._store.names(self.revision, checked_folder(prefix)))
 
     def foreign_files(self, prefix: str) -> list[str]:
@@ -312,7 +292,6 @@ class FolderStore:
         self.close()
 
     def close(self) -> None:
-        """Remove the folders that were checked out."""
         while self._checkouts:
             shutil.rmtree(self._checkouts.pop(), ignore_errors=True)
 
@@ -324,10 +303,6 @@ class FolderStore:
             return FolderSnapshot(self, self._revision())
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> FolderSnapshot:  # noqa: ARG002 - a folder has no history
-        """``base`` plus ``edits`` as the newest state; ``base`` itself when that would change nothing.
-
-        With ``squash`` what stood there before goes from the journal too.
-        """
         assert isinstance(base, FolderSnapshot)
         checked_all(edits)
         with self._journal.locked(alone=True):

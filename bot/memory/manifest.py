@@ -1,4 +1,4 @@
-"""The formats of a branch: which of them this version reads, and the one line that it has for any other.
+"""The manifest: what a branch holds, in which format, up to which moment, and the SHA-256 of every index file.
 
 A format is raised only where an earlier version would read what is written wrongly, or lose some of it; what is merely
 added is read as absent where it is absent (tests/upgrades holds both).
@@ -11,20 +11,23 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bot.domain.changes import FORGET, LARGEST, AnswerRecord, HistoryProgress, Renewal, Request
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
 from bot.errors import StoreError
 from bot.memory.records import canonical, sort_key
-from bot.memory.shards import MAX_REQUESTS, parse_renewal, parse_request, recent, renewal_fields, request_fields
+from bot.memory.shards import MAX_REQUESTS, parse_renewal, parse_request, recent, stored_fields
 
-FORMATS = {1: "records, digests, answers; and wishes, fixes, pages and a layout of the index, where there are any"}
+Item = TypeVar("Item")
+
+FORMATS = {1: "records, digests, answers; and requests, fixes, pages and a layout of the index, where there are any"}
 """Each format that this version reads → what it is. An older one is written as the newest by the write after it."""
 
 FORMAT = max(FORMATS)
@@ -64,9 +67,6 @@ def _cause(number: object, by: str) -> str:
 def _short(number: object) -> str:
     text = f"{number!a}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-# The manifest: what a branch holds, in which format, up to which moment, and the SHA-256 of every index file.
 
 
 MANIFEST_PATH = "manifest.json"
@@ -134,7 +134,7 @@ class Manifest:
         return replace(
             self,
             pending=tuple(key for key in self.pending if key not in gone),
-            recent=tuple(wish for wish in self.recent if wish.id not in gone or wish.name == FORGET),
+            recent=tuple(request for request in self.recent if request.id not in gone or request.name == FORGET),
             owed=tuple(one for one in self.owed if one.id not in gone),
             unseen=tuple(key for key in self.unseen if key not in gone),
             forgotten=self.forgotten + len(gone),
@@ -193,12 +193,12 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "layout": manifest.layout,
         "written": [stamp(moment) for moment in manifest.written],
         "pages": manifest.pages,
-        "recent": [request_fields(wish) for wish in manifest.recent],
+        "recent": [stored_fields(request) for request in manifest.recent],
         "reading": _reading_fields(manifest.reading) if manifest.reading else None,
         "read_whole": stamp(manifest.read_whole),
         "repo": manifest.repo,
         "forgotten": manifest.forgotten,
-        "owed": [renewal_fields(one) for one in manifest.owed],
+        "owed": [stored_fields(one) for one in manifest.owed],
         "unseen": list(manifest.unseen),
     }
     return canonical(
@@ -232,18 +232,18 @@ def decode_manifest(data: bytes) -> Manifest:
             threads=_count(fields.get("threads", 0)),
             tombstones=_count(fields.get("tombstones", 0)),
             pending=tuple(parse_key(key) for key in fields.get("pending", ()))[:MAX_PENDING],
-            written=_written(fields.get("written")),
+            written=tuple(sorted(_readable(_listed(fields, "written")[-MAX_WRITTEN:], parse_time))),
             index={str(name): str(digest) for name, digest in fields.get("index", {}).items()},
             model={str(name): str(digest) for name, digest in fields.get("model", {}).items()},
             learned_from=_count(fields.get("learned_from", 0)),
             embedder=clean(fields.get("embedder")),
             pages=_pages(fields.get("pages")),
-            recent=_recent(fields.get("recent")),
+            recent=recent(_readable(_listed(fields, "recent")[: 2 * MAX_REQUESTS], _request)),
             reading=_reading(fields.get("reading")),
             read_whole=time_or_none(fields.get("read_whole")),
             repo=_repo(fields.get("repo")),
             forgotten=_count(fields.get("forgotten", 0)),
-            owed=_owed(fields.get("owed")),
+            owed=tuple(_readable(_listed(fields, "owed")[:MAX_OWED], parse_renewal)),
             unseen=tuple(parse_key(key) for key in fields.get("unseen", ()))[:MAX_UNSEEN],
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -262,37 +262,19 @@ def _pages(value: object) -> dict[str, str]:
     return {source: state for source, state in states[:MAX_SOURCES] if source and state}
 
 
-def _recent(value: object) -> tuple[Request, ...]:
-    """The wishes of the last hour, as far as they can be read."""
-    found = []
-    for line in value[: 2 * MAX_REQUESTS] if isinstance(value, list) else ():
-        try:
-            found.append(parse_request(line, parse_key(line["id"])))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            continue
-    return recent(found)
+def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
+    value = fields.get(name)
+    return value if isinstance(value, list) else []
 
 
-def _owed(value: object) -> tuple[Renewal, ...]:
-    """The comments to be worked out again, as far as they can be read."""
-    found = []
-    for line in value[:MAX_OWED] if isinstance(value, list) else ():
-        try:
-            found.append(parse_renewal(line))
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-            continue
-    return tuple(found)
+def _readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> Iterator[Item]:
+    for each in listed:
+        with suppress(KeyError, TypeError, ValueError, OverflowError, AttributeError):
+            yield read(each)
 
 
-def _written(value: object) -> tuple[datetime, ...]:
-    """The moments of comments, as far as they can be read."""
-    found = []
-    for each in value[-MAX_WRITTEN:] if isinstance(value, list) else ():
-        try:
-            found.append(parse_time(each))
-        except (TypeError, ValueError, AttributeError, OverflowError):
-            continue
-    return tuple(sorted(found))
+def _request(line: Any) -> Request:
+    return parse_request(line, parse_key(line["id"]))
 
 
 def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
@@ -369,10 +351,10 @@ def promised_comments(said: Iterable[AnswerRecord], before: Mapping[ThreadId, An
     return [one.at for one in new]
 
 
-def promised_replies(wishes: Iterable[Request], before: Iterable[Request]) -> list[datetime]:
-    """When the replies to these wishes were promised, each once."""
-    known = {(wish.id, wish.comment_id) for wish in before if wish.trying_since}
-    return [wish.trying_since for wish in wishes if wish.trying_since and (wish.id, wish.comment_id) not in known]
+def promised_replies(requests: Iterable[Request], before: Iterable[Request]) -> list[datetime]:
+    """When the replies to these requests were promised, each once."""
+    known = {(request.id, request.comment_id) for request in before if request.trying_since}
+    return [one.trying_since for one in requests if one.trying_since and (one.id, one.comment_id) not in known]
 
 
 def _is_promise(said: AnswerRecord) -> bool:

@@ -43,7 +43,7 @@ PATIENCE = 120.0
 WENT_BACK = "The memory branch was deleted or set back meanwhile: the next runs read what is missing."
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
-"""Seconds between two tries: by chance from none to a limit, which doubles with each try."""
+"""Seconds: the limits of the random delay between two tries, which doubles with each."""
 
 
 class Memory:
@@ -65,15 +65,15 @@ class Memory:
     ) -> None:
         self._store, self._repo, self._sizes = store, repo, sizes
         self.embedder = CachingEmbedder(embedder) if embedder else None
-        self._lesson: ModelUpdate | None = None
+        self._model_update: ModelUpdate | None = None
         self._patience = patience
         self._sleep = sleep
         self._staged: list[Changes] = []
         self._made_anew = False
         self.taken: set[ThreadId] = set()
         """Threads that another run spoke for first, between the opening of this memory and its writing."""
-        self.taken_wishes: set[int] = set()
-        """Comments whose wishes another run took up first, in the same sense; that one only waits takes nothing."""
+        self.taken_requests: set[int] = set()
+        """Comments whose requests another run took up first, in the same sense; that one only waits takes nothing."""
         self.is_outdated = False
         """Whether a thread was forgotten meanwhile, as found by the last `commit`: what was planned may show it, and is
         put off."""
@@ -82,7 +82,7 @@ class Memory:
         self.taken_comments: set[CommentKey] = set()
         """Comments of ours that another run worked out first, in the same sense."""
         self.has_learned = False
-        """Whether it was taught by this run."""
+        """Whether this run installed a learned model."""
         self.notes = Notes()
         self._draft: WorkingState | None = None
         self._from = Manifest()
@@ -153,8 +153,8 @@ class Memory:
         unseen = self.draft.manifest.unseen
         return self.draft.records(key for key in ids if key not in unseen)
 
-    def said(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, AnswerRecord]:
-        return self.draft.said(ids)
+    def answers(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, AnswerRecord]:
+        return self.draft.answers(ids)
 
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         return self.draft.entries(ids)
@@ -197,10 +197,10 @@ class Memory:
     def recent_requests(self, since: datetime) -> tuple[Request, ...]:
         """What was asked for on any thread since then, oldest first: what the manifest has, so it costs nothing.
 
-        It has the hour before the newest wish, of those that still wait a week, and of a crowd the newest 200, by turns
+        It has the hour before the newest request, of those that still wait a week, and of many the newest 200, by turns
         of the accounts.
         """
-        return tuple(wish for wish in self.draft.manifest.recent if wish.at >= since)
+        return tuple(request for request in self.draft.manifest.recent if request.at >= since)
 
     @property
     def pages(self) -> Mapping[str, str]:
@@ -216,7 +216,7 @@ class Memory:
         return self.draft.every_answer()
 
     def every_request(self) -> Iterator[Request]:
-        """What was asked for on all threads, in no order. Reads all shards of wishes, in one go."""
+        """What was asked for on all threads, in no order. Reads all shards of requests, in one go."""
         return self.draft.every_request()
 
     def every_fix(self) -> Iterator[FixInfo]:
@@ -236,7 +236,7 @@ class Memory:
             changes = replace(changes, cursor=None, reading=None, read_whole=None)
         self._staged.append(changes)
         if any(map(is_forgotten, changes.records)):
-            self._lesson = None  # it may have learned from them
+            self._model_update = None  # it may have learned from them
         return self.draft.apply(changes, tick)
 
     def commit(self, message: str, *, squash: bool = False) -> bool:
@@ -298,10 +298,10 @@ class Memory:
         """Whether the index was made without the text model that is at hand."""
         return self.embedder is not None and self.embedder.fingerprint != self.draft.manifest.embedder
 
-    def install_model(self, lesson: ModelUpdate) -> None:
+    def install_model(self, update: ModelUpdate) -> None:
         """Keep what was learned (staged); the index has to be made anew after it."""
-        self._lesson, self.has_learned = lesson, True
-        self.draft.install_model(lesson)
+        self._model_update, self.has_learned = update, True
+        self.draft.install_model(update)
 
     def recent_answer(self) -> None:
         """Once everything was made anew and written: damage that this mended is told of as what was."""
@@ -313,7 +313,7 @@ class Memory:
     def _go_on_from(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
         """Have this state with nothing staged; ``paths`` will be read."""
         self._draft = WorkingState(snapshot, self.notes, paths, self.embedder, self._repo, self._sizes)
-        self._staged, self._made_anew, self._lesson = [], False, None
+        self._staged, self._made_anew, self._model_update = [], False, None
         self._from = self._draft.manifest
 
     def _reapply(self, read: dict[ThreadId, Record]) -> None:
@@ -321,12 +321,12 @@ class Memory:
         what was read if that does not hold there, and for what was learned from threads that are forgotten there.
         ``read`` collects the threads that this run's comments show, as it knew them: what changed since, is owed to
         these comments."""
-        staged, made_anew, lesson = self._staged, self._made_anew, self._lesson
+        staged, made_anew, update = self._staged, self._made_anew, self._model_update
         standing = [one for changes in staged for one in changes.standing]
         read |= self.draft.records({key for one in standing for key in one.shows} - read.keys())
-        promised = {said.id for changes in staged for said in changes.said if said.state == "pending"}
-        wished = {w.comment_id: w.id for changes in staged for w in changes.requests if w.state == "pending"}
-        before, asked = self.draft.answer_before(promised), self.draft.requests_before(wished.values())
+        promised = {said.id for changes in staged for said in changes.answers if said.state == "pending"}
+        requested = {one.comment_id: one.id for changes in staged for one in changes.requests if one.state == "pending"}
+        before, asked = self.draft.answer_before(promised), self.draft.requests_before(requested.values())
         stood = self.draft.standing_before(one.id for one in standing)
         known, went_back = self._from, self._went_back
         self.open([*_touched(staged), *read])
@@ -336,9 +336,11 @@ class Memory:
         if self._went_back:
             self.notes.add(WENT_BACK)
         self.taken |= {key for key, said in self.draft.answer_before(promised).items() if said != before.get(key)}
-        now = self.draft.requests_before(wished.values())
-        self.taken_wishes |= {
-            key for key, wish in now.items() if key in wished and wish != asked.get(key) and _is_taken_up(wish)
+        now = self.draft.requests_before(requested.values())
+        self.taken_requests |= {
+            key
+            for key, request in now.items()
+            if key in requested and request != asked.get(key) and _is_taken_up(request)
         }
         self.taken_comments |= {
             one.comment_key for one in self.draft.standing_before(one.id for one in standing) - stood
@@ -346,8 +348,8 @@ class Memory:
         for changes in staged:
             self.stage(self._still_mine(changes, known))
         self.draft.promise_renewal(read)
-        if lesson and not self.is_outdated:
-            self.install_model(lesson)
+        if update and not self.is_outdated:
+            self.install_model(update)
         if made_anew:
             self.rebuild_index()
 
@@ -357,13 +359,15 @@ class Memory:
         mine = replace(
             changes,
             pages=self._from.fit_pages(changes.pages, known),
-            said=tuple(said for said in changes.said if said.id not in self.taken),
-            requests=tuple(wish for wish in changes.requests if wish.comment_id not in self.taken_wishes),
+            answers=tuple(said for said in changes.answers if said.id not in self.taken),
+            requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
             standing=tuple(one for one in changes.standing if one.comment_key not in self.taken_comments),
         )
         if not self.is_outdated:
             return mine
-        return replace(mine, said=postponed(mine.said), requests=postponed(mine.requests), standing=(), renewed=())
+        return replace(
+            mine, answers=postponed(mine.answers), requests=postponed(mine.requests), standing=(), renewed=()
+        )
 
 
 def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
@@ -371,13 +375,12 @@ def postponed(promises: Iterable[Promise]) -> tuple[Promise, ...]:
     return tuple(replace(one, trying_since=None) if one.state == "pending" else one for one in promises)
 
 
-def _is_taken_up(wish: Request) -> bool:
-    return wish.state != "pending" or wish.trying_since is not None
+def _is_taken_up(request: Request) -> bool:
+    return request.state != "pending" or request.trying_since is not None
 
 
 def _touched(staged: Iterable[Changes]) -> list[ThreadId]:
-    """The threads that these changes are about."""
-    parts = ((*one.records, *one.said, *one.requests, *one.fixes, *one.standing) for one in staged)
+    parts = ((*one.records, *one.answers, *one.requests, *one.fixes, *one.standing) for one in staged)
     return list(dict.fromkeys(each.id for part in parts for each in part))
 
 

@@ -1,4 +1,7 @@
-"""What is kept in shards: digests, what was said and stands, wishes, where fixes are; and how each is written."""
+"""What lies in shards, one line of JSON for each thread: digests, answers, requests, fixes, our comments.
+
+How each is written and read, and how two states of one become one: the same, in whichever order they come.
+"""
 
 from __future__ import annotations
 
@@ -96,11 +99,6 @@ def read_texts(data: bytes) -> list[tuple[ThreadId, str]]:
     return [(key, text) for key, text, _ in _lines(data) if key is not None]
 
 
-def is_damaged(data: bytes) -> bool:
-    """Whether a line of this shard cannot be read."""
-    return not read_lines(data)[1]
-
-
 def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]:
     for text in data.decode("utf-8", "replace").split("\n"):  # not at the other ends of lines that a text may hold
         if text:
@@ -135,9 +133,6 @@ def edit_shards(
     return {path: data for path, data in edits.items() if data != shards.get(path)}
 
 
-# What is kept in shards: digests, what was said and stands, wishes, where fixes are; and how each is written.
-
-
 ANSWER_STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
 MAX_FILES = 5
 MAX_ABOUT = 20
@@ -145,18 +140,13 @@ MAX_PATH = 1_024
 _REQUEST_NAME = re.compile(r"[a-z]{1,20}", re.ASCII)  # any word: a later version may know more commands than this one
 
 
-def digest_fields(digest: Digest) -> dict[str, object]:
-    """A digest as JSON, without the fields that are empty."""
-    return _plain_fields(digest)
-
-
-def answer_fields(said: AnswerRecord) -> dict[str, object]:
-    """What was said on a thread, as JSON."""
-    return without_defaults(_plain_fields(said))
+def stored_fields(value: AnswerRecord | Request | FixInfo | Renewal | StandingComment) -> dict[str, object]:
+    """What is kept of an answer, a request, a fix, a renewal or a comment, as JSON without defaults."""
+    return without_defaults(_plain_fields(value))
 
 
 def parse_answer(line: Line) -> AnswerRecord:
-    """The inverse of `said_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    """The inverse of `stored_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
     return AnswerRecord(
         id=parse_key(line["id"]),
         state=_one_of(ANSWER_STATES, line["state"]),
@@ -172,16 +162,11 @@ def parse_answer(line: Line) -> AnswerRecord:
     )
 
 
-def request_fields(wish: Request) -> dict[str, object]:
-    """What somebody asked for, as JSON."""
-    return without_defaults(_plain_fields(wish))
-
-
 def parse_request(line: Line, thread: ThreadId) -> Request:
-    """The inverse of `wish_fields` for a wish on this thread; else KeyError, TypeError, ValueError or OverflowError."""
+    """The request of a line about this thread; else KeyError, TypeError, ValueError or OverflowError."""
     comment_id, name = parse_number(line["comment_id"]), line["name"]
     if comment_id is None or not _REQUEST_NAME.fullmatch(name):
-        raise ValueError("not a wish")
+        raise ValueError("not a request")
     return Request(
         id=thread,
         comment_id=comment_id,
@@ -195,33 +180,27 @@ def parse_request(line: Line, thread: ThreadId) -> Request:
     )
 
 
-def requests_fields(wishes: Sequence[Request]) -> dict[str, object] | None:
-    """All that was asked for on one thread, as JSON: the thread's id once, then the wishes without it."""
-    if not wishes:
+def requests_fields(requests: Sequence[Request]) -> dict[str, object] | None:
+    """All that was asked for on one thread, as JSON: the thread's id once, then the requests without it."""
+    if not requests:
         return None
-    told = [{name: value for name, value in request_fields(wish).items() if name != "id"} for wish in wishes]
-    return {"id": wishes[0].id, "wishes": told}
+    return {"id": requests[0].id, "wishes": [_without_id(request) for request in requests]}
 
 
 def parse_requests(line: Line) -> tuple[tuple[Request, ...], bool]:
-    """The inverse of `wishes_fields`, within bounds, and whether each wish could be read."""
+    """The inverse of `requests_fields`, within bounds, and whether each request could be read."""
     thread, found, is_whole = parse_key(line["id"]), {}, True
     for one in _listed(line["wishes"]):
         try:
-            wish = parse_request(one, thread)
-            found[wish.comment_id] = wish
+            request = parse_request(one, thread)
+            found[request.comment_id] = request
         except (KeyError, TypeError, ValueError, OverflowError):
             is_whole = False
     return bounded(found.values(), MAX_REQUESTS), is_whole
 
 
-def fix_fields(fix: FixInfo) -> dict[str, object]:
-    """Where the fix of a thread is, as JSON."""
-    return without_defaults(_plain_fields(fix))
-
-
 def parse_fix(line: Line) -> FixInfo:
-    """The inverse of `fix_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    """The inverse of `stored_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
     return FixInfo(
         id=parse_key(line["id"]),
         ref=clean(line.get("ref"))[:MAX_NAME],
@@ -241,11 +220,8 @@ def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
     """The comments of ours that stand on a thread or show a thread, as JSON: its id once; None where nothing does."""
     if not (linked.comments or linked.shown_in):
         return None
-    told = (without_defaults(_plain_fields(one)) for one in linked.comments)
-    comments = [{name: value for name, value in one.items() if name != "id"} for one in told]
-    return without_defaults(
-        {"id": linked.id, "comments": comments, "shown_in": [list(comment_key) for comment_key in linked.shown_in]}
-    )
+    comments = [_without_id(comment) for comment in linked.comments]
+    return without_defaults({"id": linked.id, "comments": comments, "shown_in": [list(key) for key in linked.shown_in]})
 
 
 def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
@@ -257,10 +233,8 @@ def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
             found[standing.reply] = standing
         except (KeyError, TypeError, ValueError, OverflowError):
             is_whole = False
-    comment_keys = {
-        (parse_key(key), parse_number(reply) or 0): None for key, reply in _listed(line.get("shown_in", ()))
-    }
-    return ThreadComments(thread, tuple(found.values()), tuple(comment_keys)), is_whole
+    shown_in = [(parse_key(key), parse_number(reply) or 0) for key, reply in _listed(line.get("shown_in", ()))]
+    return ThreadComments(thread, tuple(found.values()), tuple(dict.fromkeys(shown_in))), is_whole
 
 
 def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
@@ -275,32 +249,10 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
     )
 
 
-def renewal_fields(owed: Renewal) -> dict[str, object]:
-    """What is owed to a comment, as JSON."""
-    return without_defaults(_plain_fields(owed))
-
-
 def parse_renewal(line: Line) -> Renewal:
-    """The inverse of `renewal_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    """The inverse of `stored_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
     about = parse_key(line["about"])
     return Renewal(parse_key(line["id"]), parse_number(line.get("reply")) or 0, about, parse_time(line["at"]))
-
-
-DIGESTS = ShardSchema("digests", digest_fields)
-ANSWERS = StoredShard(
-    "answers", answer_fields, lambda line: (parse_answer(line), True), "what was said on some threads is not known"
-)
-REQUESTS = StoredShard("wishes", requests_fields, parse_requests, "some of what people asked for is not known")
-FIXES = StoredShard(
-    "fixes", fix_fields, lambda line: (parse_fix(line), True), "where some fixes are is looked up again"
-)
-COMMENTS = StoredShard(
-    "comments",
-    thread_comments_fields,
-    parse_thread_comments,
-    "which comments show some threads is not known until the next rebuild",
-)
-SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
 
 
 def _one_of(states: frozenset[str], state: Any) -> str:
@@ -310,10 +262,13 @@ def _one_of(states: frozenset[str], state: Any) -> str:
 
 
 def _listed(value: Any, most: int | None = None) -> Sequence[Any]:
-    """The first items of a list; ValueError for anything else, such as a text."""
     if not isinstance(value, list | tuple):
         raise ValueError("not a list")
     return value[:most]
+
+
+def _without_id(value: Request | StandingComment) -> dict[str, object]:
+    return {name: item for name, item in stored_fields(value).items() if name != "id"}
 
 
 def _plain_fields(value: Any) -> dict[str, object]:
@@ -329,20 +284,33 @@ def _plain(value: Any) -> Any:
     return stamp(value) if isinstance(value, datetime) else value
 
 
-# How two states of what memory keeps become one: the same, in whichever order and however often they come.
-
+DIGESTS = ShardSchema[Digest]("digests", _plain_fields)
+ANSWERS = StoredShard(
+    "answers", stored_fields, lambda line: (parse_answer(line), True), "what was said on some threads is not known"
+)
+REQUESTS = StoredShard("wishes", requests_fields, parse_requests, "some of what people asked for is not known")
+FIXES = StoredShard(
+    "fixes", stored_fields, lambda line: (parse_fix(line), True), "where some fixes are is looked up again"
+)
+COMMENTS = StoredShard(
+    "comments",
+    thread_comments_fields,
+    parse_thread_comments,
+    "which comments show some threads is not known until the next rebuild",
+)
+SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
 
 MAX_REQUESTS = 200
-"""Wishes that are kept of one thread, and of the last hour in the manifest."""
+"""Requests that are kept of one thread, and of the last hour in the manifest."""
 
 RECENT = timedelta(hours=1)
-"""How long before the newest wish others count as recent; what limits an account counts within it."""
+"""How long before the newest request others count as recent; what limits an account counts within it."""
 
 WAITING = timedelta(days=7)
 """How long it stays recent while nobody has replied: a later run may be as late as a repository's settings allow."""
 
 STANDING = frozenset({"wrong", "off", "on"})
-"""Wishes that hold until somebody says otherwise: they are kept before all others."""
+"""Requests that hold until somebody says otherwise: they are kept before all others."""
 
 _PROGRESS = {"pending": 0, "refused": 1, "done": 2}
 REQUEST_STATES = frozenset(_PROGRESS)
@@ -374,48 +342,48 @@ def later_fix(new: FixInfo, stood: FixInfo | None) -> FixInfo:
     return new if stood is None else max(new, stood, key=lambda fix: (fix.looked_at, repr(fix)))
 
 
-def union(*wishes: Iterable[Request]) -> list[Request]:
-    """All of these wishes; of the same one, by thread and comment, the state that came further."""
+def union(*requests: Iterable[Request]) -> list[Request]:
+    """All of these requests; of the same one, by thread and comment, the state that came further."""
     found: dict[tuple[ThreadId, int], Request] = {}
-    for wish in (each for some in wishes for each in some):
-        key = wish.id, wish.comment_id
-        found[key] = max(found.get(key, wish), wish, key=_progress)
+    for request in (each for some in requests for each in some):
+        key = request.id, request.comment_id
+        found[key] = max(found.get(key, request), request, key=_progress)
     return list(found.values())
 
 
-def joined(*wishes: Iterable[Request]) -> tuple[Request, ...]:
+def joined(*requests: Iterable[Request]) -> tuple[Request, ...]:
     """What was asked for on one thread, oldest first, within bounds."""
-    return bounded(union(*wishes), MAX_REQUESTS)
+    return bounded(union(*requests), MAX_REQUESTS)
 
 
-def recent(*wishes: Iterable[Request]) -> tuple[Request, ...]:
+def recent(*requests: Iterable[Request]) -> tuple[Request, ...]:
     """What was asked for within an hour before the newest of these, and what still waits, oldest first, within bounds.
 
-    Who adds to it says how far each wish came: of one that was forgotten as done an earlier state would be news.
+    Who adds to it says how far each request came: of one that was forgotten as done an earlier state would be news.
     """
-    found = union(*wishes)
-    newest = max((wish.at for wish in found), default=_NEVER)
+    found = union(*requests)
+    newest = max((request.at for request in found), default=_NEVER)
     lately = (w for w in found if newest - w.at <= (WAITING if w.state == "pending" else RECENT))
     return bounded(lately, MAX_REQUESTS, standing=frozenset())
 
 
-def bounded(wishes: Iterable[Request], most: int, *, standing: frozenset[str] = STANDING) -> tuple[Request, ...]:
-    """So many of these wishes, oldest first: those in ``standing`` before others, then the newest of each account.
+def bounded(requests: Iterable[Request], most: int, *, standing: frozenset[str] = STANDING) -> tuple[Request, ...]:
+    """So many of these requests, oldest first: those in ``standing`` before others, then the newest of each account.
 
     By account, so that nobody pushes out what others asked for by asking often.
     """
     turns: Counter[tuple[bool, str]] = Counter()
     places = []
-    for place, wish in enumerate(sorted(wishes, key=_in_time, reverse=True)):
-        turn = (wish.name not in standing, wish.by.casefold())
-        places.append((turn[0], turns[turn], place, wish))
+    for place, request in enumerate(sorted(requests, key=_in_time, reverse=True)):
+        turn = (request.name not in standing, request.by.casefold())
+        places.append((turn[0], turns[turn], place, request))
         turns[turn] += 1
     return tuple(sorted((place[-1] for place in sorted(places)[:most]), key=_in_time))
 
 
-def _in_time(wish: Request) -> tuple[datetime, int]:
-    return wish.at, wish.comment_id
+def _in_time(request: Request) -> tuple[datetime, int]:
+    return request.at, request.comment_id
 
 
-def _progress(wish: Request) -> tuple[int, datetime, int, str]:
-    return _PROGRESS[wish.state], wish.trying_since or _NEVER, wish.reply_id or 0, repr(wish)
+def _progress(request: Request) -> tuple[int, datetime, int, str]:
+    return _PROGRESS[request.state], request.trying_since or _NEVER, request.reply_id or 0, repr(request)

@@ -21,9 +21,15 @@ from bot.domain.changes import (
 )
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
-from bot.memory import manifest as manifests
 from bot.memory.base_state import CHUNK, BaseState, Notes
-from bot.memory.manifest import MAX_PENDING, MAX_UNSEEN, within_bounds
+from bot.memory.manifest import (
+    MAX_PENDING,
+    MAX_UNSEEN,
+    next_pending,
+    promised_comments,
+    promised_replies,
+    within_bounds,
+)
 from bot.memory.records import RECORD_FOLDER, encode_record, in_order, record_path, same_content, sort_key, wins
 from bot.memory.shards import (
     ANSWERS,
@@ -33,7 +39,6 @@ from bot.memory.shards import (
     REQUESTS,
     ShardSchema,
     edit_shards,
-    is_damaged,
     joined,
     later_answer,
     later_fix,
@@ -47,6 +52,60 @@ from bot.reading.digest import is_visible
 Progress = Callable[[int], None]
 
 
+class ThreadCommentChanges:
+    """Which comments of ours stand on each thread, and which show it: those that ``read`` gives, with a run's changes.
+
+    Nothing is read before it is asked for; what is put again, or is older than what stands, changes nothing."""
+
+    def __init__(self, read: Callable[[Iterable[ThreadId]], Mapping[ThreadId, ThreadComments]]) -> None:
+        self._read = read
+        self._comments: dict[ThreadId, dict[int, StandingComment]] = {}
+        self._shown: dict[ThreadId, dict[CommentKey, bool]] = {}
+
+    def of(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
+        """The comments on these threads and those that show them, for threads that have one."""
+        wanted = list(dict.fromkeys(ids))
+        held = self._read(wanted)
+        found = {key: self._now(held.get(key, ThreadComments(key))) for key in wanted}
+        return {key: linked for key, linked in found.items() if linked.comments or linked.shown_in}
+
+    def put(self, comments: Iterable[StandingComment]) -> None:
+        """Have these comments stand, each in the place of what is known of it. One that shows nothing is taken out."""
+        new = list(comments)
+        self._read([key for one in new for key in (one.id, *one.shows)])  # together, as each read may cost an exchange
+        for one in new:
+            linked = self.of([one.id]).get(one.id, ThreadComments(one.id))
+            stood = next((each for each in linked.comments if each.reply == one.reply), None)
+            if stood is None or one.at >= stood.at:
+                self._comments.setdefault(one.id, {})[one.reply] = one
+                for key in stood.shows if stood else ():
+                    self._shown.setdefault(key, {})[one.comment_key] = False
+                for key in one.shows:
+                    self._shown.setdefault(key, {})[one.comment_key] = True
+
+    def drop(self, ids: Iterable[ThreadId]) -> None:
+        """Forget the comments on threads that are gone."""
+        known = [one for linked in self.of(ids).values() for one in linked.comments]
+        self.put(replace(one, shows=(), quotes=()) for one in known)
+
+    def relist(self, comments: Iterable[StandingComment], listed: Iterable[ThreadComments]) -> None:
+        """Make the lists of where threads are shown anew from all ``comments``; ``listed``: all that are known."""
+        for linked in listed:
+            self._shown.setdefault(linked.id, {}).update(dict.fromkeys(linked.shown_in, False))
+        self.put(comments)
+
+    def changed(self) -> dict[ThreadId, ThreadComments]:
+        touched = dict.fromkeys([*self._comments, *self._shown])
+        return {key: ThreadComments(key) for key in touched} | self.of(touched)
+
+    def _now(self, held: ThreadComments) -> ThreadComments:
+        comments = {one.reply: one for one in held.comments} | self._comments.get(held.id, {})
+        shown = dict.fromkeys(held.shown_in, True) | self._shown.get(held.id, {})
+        standing = (comments[reply] for reply in sorted(comments) if comments[reply].shows)
+        keys = [key for key, is_shown in shown.items() if is_shown]
+        return ThreadComments(held.id, tuple(standing), tuple(sorted(keys, key=lambda key: (sort_key(key[0]), key[1]))))
+
+
 class StagedChanges(BaseState):
     """Reads see the snapshot and the changes. ``repo`` is OWNER/NAME of the repository, which links are told by: where
     it is not given, that of the last writer who knew it."""
@@ -57,24 +116,23 @@ class StagedChanges(BaseState):
         self._written: dict[ThreadId, Record] = {}
         self._digests: dict[ThreadId, Digest] = {}
         self._renewed: dict[ThreadId, str | None] = {}  # lines of digests that are held otherwise than made now
-        self._said: dict[ThreadId, AnswerRecord] = {}
-        self._wishes: dict[ThreadId, tuple[Request, ...]] = {}
+        self._answers: dict[ThreadId, AnswerRecord] = {}
+        self._requests: dict[ThreadId, tuple[Request, ...]] = {}
         self._fixes: dict[ThreadId, FixInfo] = {}
         self._comments_shown = ThreadCommentChanges(super().thread_comments)
         self._passed: dict[ThreadId, datetime] = {}  # later revisions that said the same, and were not kept for it
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def said(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
-        """What was said on these threads before and in this run."""
+    def answers(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
         wanted = list(dict.fromkeys(ids))
-        return super().said(wanted) | {key: self._said[key] for key in wanted if key in self._said}
+        return super().answers(wanted) | {key: self._answers[key] for key in wanted if key in self._answers}
 
     def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
         """What people asked of the bot on these threads, oldest first; of those that are gone, to forget them."""
         wanted = list(dict.fromkeys(ids))
-        found = super().requests(wanted) | {key: self._wishes[key] for key in wanted if key in self._wishes}
-        return {key: left for key, wishes in found.items() if (left := self._left_of(key, wishes))}
+        found = super().requests(wanted) | {key: self._requests[key] for key in wanted if key in self._requests}
+        return {key: left for key, requests in found.items() if (left := self._left_of(key, requests))}
 
     def fixes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, FixInfo]:
         """Where the fixes of these threads are; nothing of those that are gone."""
@@ -83,7 +141,6 @@ class StagedChanges(BaseState):
         return {key: fix for key, fix in found.items() if not self._is_gone(key)}
 
     def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """Our comments that stand on these threads, and the keys of those that show them, where there are any."""
         return self._comments_shown.of(ids)
 
     def standing_before(self, ids: Iterable[ThreadId]) -> set[StandingComment]:
@@ -92,23 +149,20 @@ class StagedChanges(BaseState):
 
     def answer_before(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
         """What was said on these threads when the snapshot was taken."""
-        return super().said(ids)
+        return super().answers(ids)
 
     def requests_before(self, ids: Iterable[ThreadId]) -> dict[int, Request]:
         """What had been asked for on these threads when the snapshot was taken, by comment."""
-        return {wish.comment_id: wish for wishes in super().requests(ids).values() for wish in wishes}
+        return {request.comment_id: request for requests in super().requests(ids).values() for request in requests}
 
     def every_answer(self) -> Iterator[AnswerRecord]:
-        """What was said on all threads, in no order."""
-        yield from (dict(self._every(ANSWERS)) | self._said).values()
+        yield from (dict(self._every(ANSWERS)) | self._answers).values()
 
     def every_request(self) -> Iterator[Request]:
-        """What was asked for on all threads, in no order."""
-        for key, wishes in (dict(self._every(REQUESTS)) | self._wishes).items():
-            yield from self._left_of(key, wishes)
+        for key, requests in (dict(self._every(REQUESTS)) | self._requests).items():
+            yield from self._left_of(key, requests)
 
     def every_fix(self) -> Iterator[FixInfo]:
-        """Where the fixes of all threads are, in no order."""
         for key, fix in (dict(self._every(FIXES)) | self._fixes).items():
             yield from () if self._is_gone(key) else (fix,)
 
@@ -171,8 +225,8 @@ class StagedChanges(BaseState):
         self.manifest = replace(
             self.manifest, threads=self.manifest.threads + threads, tombstones=self.manifest.tombstones + tombstones
         )
-        self._hear(changes.said)
-        self._note_wishes(changes.requests)
+        self._note_answers(changes.answers)
+        self._note_requests(changes.requests)
         self._note_fixes(changes.fixes)
         self._comments_shown.drop(record.id for record in records if isinstance(record, Tombstone))
         self._comments_shown.put(changes.standing)
@@ -195,38 +249,29 @@ class StagedChanges(BaseState):
                 self._owe(key, held[key].revised_at)
 
     def _file_edits(self) -> dict[str, bytes | None]:
-        """The records and shards that have to be written."""
-        found: dict[str, bytes | None] = {
-            record_path(key): encode_record(record) for key, record in self._written.items()
-        }
-        return found | self._shard_edits()
+        return {record_path(key): encode_record(record) for key, record in self._written.items()} | self._shard_edits()
 
-    # -- parts -----------------------------------------------------------------------------------------------------
-
-    def _hear(self, said: Iterable[AnswerRecord]) -> None:
-        heard = [one for one in said if not is_forgotten(self._records.get(one.id))]
-        stood = self.said(one.id for one in heard)
-        told: dict[ThreadId, AnswerRecord] = {}
-        for one in heard:
-            told[one.id] = later_answer(one, told.get(one.id, stood.get(one.id)))
-        self._said |= told
-        promised = [one.id for one in told.values() if one.state == "pending"]
-        pending = manifests.next_pending(self.manifest.pending, promised, told.keys() - set(promised))
-        manifest = self.manifest.with_written(manifests.promised_comments(told.values(), stood))
+    def _note_answers(self, said: Iterable[AnswerRecord]) -> None:
+        new = [one for one in said if not is_forgotten(self._records.get(one.id))]
+        stood = self.answers(one.id for one in new)
+        answers: dict[ThreadId, AnswerRecord] = {}
+        for one in new:
+            answers[one.id] = later_answer(one, answers.get(one.id, stood.get(one.id)))
+        self._answers |= answers
+        promised = [one.id for one in answers.values() if one.state == "pending"]
+        pending = next_pending(self.manifest.pending, promised, answers.keys() - set(promised))
+        manifest = self.manifest.with_written(promised_comments(answers.values(), stood))
         self.manifest = replace(manifest, pending=self._bounded(pending))
 
     def _owe(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:
         """Have the comments worked out again that show this thread, those ``on`` some threads only where these are
         named."""
         linked = self.thread_comments([about]).get(about)
-        comment_keys = [
-            comment_key for comment_key in (linked.shown_in if linked else ()) if on is None or comment_key[0] in on
-        ]
-        if comment_keys:
-            self.manifest = self.manifest.with_owed(Renewal(*comment_key, about, at) for comment_key in comment_keys)
+        keys = [key for key in (linked.shown_in if linked else ()) if on is None or key[0] in on]
+        if keys:
+            self.manifest = self.manifest.with_owed(Renewal(*key, about, at) for key in keys)
 
     def _owe_for(self, records: Iterable[Record]) -> None:
-        """What is owed as these records take the place of what is held."""
         new = {record.id: record for record in records}
         shown = [key for key, linked in self.thread_comments(new).items() if linked.shown_in]
         for key in shown:
@@ -258,30 +303,30 @@ class StagedChanges(BaseState):
         """The promises that are kept; the others are settled, and that is said."""
         if len(pending) <= MAX_PENDING:
             return pending
-        said = self.said(pending)
+        said = self.answers(pending)
         authors = {key: record.author for key, record in self.records(pending).items() if isinstance(record, Thread)}
         kept = within_bounds(pending, {key for key, one in said.items() if one.trying_since}, authors)
         for key in said.keys() - set(kept):
             state = "said" if said[key].comment_id else "silent"
-            self._said[key] = replace(said[key], state=state, reason="too many wait for an answer")
+            self._answers[key] = replace(said[key], state=state, reason="too many wait for an answer")
         self.notes.add(f"More than {MAX_PENDING} issues wait for an answer: of each account the newest get none.")
         return kept
 
-    def _note_wishes(self, wishes: Iterable[Request]) -> None:
+    def _note_requests(self, requests: Iterable[Request]) -> None:
         asked: dict[ThreadId, list[Request]] = {}
-        for wish in wishes:
-            asked.setdefault(wish.id, []).append(wish)
-        held = super().requests(asked) | {key: self._wishes[key] for key in asked if key in self._wishes}
-        known = [wish for wishes in held.values() for wish in wishes]
-        self._wishes |= {key: joined(held.get(key, ()), new) for key, new in asked.items()}
-        told = {wish.comment_id for new in asked.values() for wish in new}
-        now = [wish for key in asked for wish in self._wishes[key] if wish.comment_id in told]
-        told_before = {wish.comment_id for wish in known}
-        for wish in now:
-            if wish.name == "wrong" and wish.comment_id not in told_before:
-                self._owe(wish.id, wish.at, wish.about)
+        for request in requests:
+            asked.setdefault(request.id, []).append(request)
+        held = super().requests(asked) | {key: self._requests[key] for key in asked if key in self._requests}
+        known = [request for requests in held.values() for request in requests]
+        self._requests |= {key: joined(held.get(key, ()), new) for key, new in asked.items()}
+        noted = {request.comment_id for new in asked.values() for request in new}
+        now = [request for key in asked for request in self._requests[key] if request.comment_id in noted]
+        known_comments = {request.comment_id for request in known}
+        for request in now:
+            if request.name == "wrong" and request.comment_id not in known_comments:
+                self._owe(request.id, request.at, request.about)
         if now:
-            manifest = self.manifest.with_written(manifests.promised_replies(now, known))
+            manifest = self.manifest.with_written(promised_replies(now, known))
             self.manifest = replace(manifest, recent=recent(self.manifest.recent, now))
 
     def _note_fixes(self, fixes: Iterable[FixInfo]) -> None:
@@ -296,19 +341,18 @@ class StagedChanges(BaseState):
     def _forget(self, gone: set[ThreadId]) -> None:
         """Drop all that is kept of these threads beside their records; the shards do so when they are written."""
         if gone:
-            self._said = {key: said for key, said in self._said.items() if key not in gone}
+            self._answers = {key: said for key, said in self._answers.items() if key not in gone}
             self.manifest = self.manifest.without(gone)
 
-    def _left_of(self, key: ThreadId, wishes: tuple[Request, ...]) -> tuple[Request, ...]:
-        """The wishes on a thread that count still: of one that is gone, that it be forgotten."""
-        return tuple(wish for wish in wishes if wish.name == FORGET) if self._is_gone(key) else wishes
+    def _left_of(self, key: ThreadId, requests: tuple[Request, ...]) -> tuple[Request, ...]:
+        """The requests on a thread that count still: of one that is gone, that it be forgotten."""
+        return tuple(request for request in requests if request.name == FORGET) if self._is_gone(key) else requests
 
     def _is_gone(self, key: ThreadId) -> bool:
         """Whether the thread is known to be gone; no record is read for it, as its shards go with the text."""
         return isinstance(self._records.get(key), Tombstone)
 
     def _winners(self, records: Iterable[Record]) -> list[Record]:
-        """Of each thread's records the newest, where it replaces what is held."""
         in_time = sorted(records, key=lambda one: (is_forgotten(one), one.revised_at, isinstance(one, Tombstone)))
         newest = {record.id: record for record in in_time}
         held = self.records(newest)
@@ -328,19 +372,20 @@ class StagedChanges(BaseState):
             self._digests.pop(record.id, None)
 
     def _shard_edits(self) -> dict[str, bytes | None]:
-        known = self.records([*self._written, *self._wishes, *self._fixes])
+        known = self.records([*self._written, *self._requests, *self._fixes])
         nothing = {key: None for key, record in known.items() if isinstance(record, Tombstone)}
         forgotten = {key: None for key, record in known.items() if is_forgotten(record)}
         values: list[tuple[ShardSchema[Any], Mapping[ThreadId, Any]]] = [
-            (ANSWERS, self._said | forgotten),
-            (REQUESTS, self._wishes | nothing | self.requests(nothing)),
+            (ANSWERS, self._answers | forgotten),
+            (REQUESTS, self._requests | nothing | self.requests(nothing)),
             (FIXES, self._fixes | nothing),
             (COMMENTS, self._comments_shown.changed()),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
         shards = self._read(sorted(digests | {family.path(key) for family, kept in values for key in kept}))
-        for path in {DIGESTS.path(key) for key in self._written if is_damaged(shards.get(DIGESTS.path(key), b""))}:
-            self._mend_digests(path)
+        for path in {DIGESTS.path(key) for key in self._written}:
+            if not read_lines(shards.get(path, b""))[1]:
+                self._mend_digests(path)
         made = {key: DIGESTS.line(digest) for key, digest in self._digests.items()}
         lines = self._renewed | dict.fromkeys(self._written) | made
         found = edit_shards(shards, lines.items(), DIGESTS.path)
@@ -359,14 +404,12 @@ class StagedChanges(BaseState):
         return made
 
     def _mend_digests(self, path: str) -> None:
-        """Read all digests of a damaged shard again from the records."""
         for record in self._decoded(in_order(self.snapshot.paths(f"{RECORD_FOLDER}/{PurePosixPath(path).stem}"))):
             if isinstance(record, Thread) and record.id not in self._written:
                 self._digests[record.id] = read_digest(record, repo=self.repo)
         self.notes.add(f"{path} was damaged: it was made anew from the records.")
 
     def _decoded(self, paths: list[str]) -> Iterator[Record]:
-        """The records in these files, as far as they can be read."""
         for path, data in self._contents(paths).items():
             if record := self._decode(path, data):
                 yield record
@@ -374,62 +417,3 @@ class StagedChanges(BaseState):
 
 def _is_page(record: Record) -> bool:
     return isinstance(record, Thread) and record.kind is Kind.PAGE
-
-
-# Which comments of ours stand where, and which threads each of them shows: read both ways, kept at both ends.
-
-
-class ThreadCommentChanges:
-    """The comments that a store holds, which ``read`` gives, with a run's changes on top. Nothing is read before it is
-    asked for; what is put again, or is older than what stands, changes nothing."""
-
-    def __init__(self, read: Callable[[Iterable[ThreadId]], Mapping[ThreadId, ThreadComments]]) -> None:
-        self._read = read
-        self._comments: dict[ThreadId, dict[int, StandingComment]] = {}
-        self._shown: dict[ThreadId, dict[CommentKey, bool]] = {}
-
-    def of(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """The comments on these threads and those that show them, for threads that have one."""
-        wanted = list(dict.fromkeys(ids))
-        held = self._read(wanted)
-        found = {key: self._now(held.get(key, ThreadComments(key))) for key in wanted}
-        return {key: linked for key, linked in found.items() if linked.comments or linked.shown_in}
-
-    def put(self, comments: Iterable[StandingComment]) -> None:
-        """Have these comments stand, each in the place of what is known of it. One that shows nothing is taken out."""
-        new = list(comments)
-        self._read([key for one in new for key in (one.id, *one.shows)])  # together, as each read may cost an exchange
-        for one in new:
-            linked = self.of([one.id]).get(one.id, ThreadComments(one.id))
-            stood = next((each for each in linked.comments if each.reply == one.reply), None)
-            if stood is None or one.at >= stood.at:
-                self._comments.setdefault(one.id, {})[one.reply] = one
-                for key in stood.shows if stood else ():
-                    self._shown.setdefault(key, {})[one.comment_key] = False
-                for key in one.shows:
-                    self._shown.setdefault(key, {})[one.comment_key] = True
-
-    def drop(self, ids: Iterable[ThreadId]) -> None:
-        """Forget the comments on threads that are gone."""
-        known = [one for linked in self.of(ids).values() for one in linked.comments]
-        self.put(replace(one, shows=(), quotes=()) for one in known)
-
-    def relist(self, comments: Iterable[StandingComment], listed: Iterable[ThreadComments]) -> None:
-        """Make the lists of where threads are shown anew from all ``comments``; ``listed``: all that are known."""
-        for linked in listed:
-            self._shown.setdefault(linked.id, {}).update(dict.fromkeys(linked.shown_in, False))
-        self.put(comments)
-
-    def changed(self) -> dict[ThreadId, ThreadComments]:
-        """The comments of all threads that were touched, as they are to be written."""
-        touched = dict.fromkeys([*self._comments, *self._shown])
-        return {key: ThreadComments(key) for key in touched} | self.of(touched)
-
-    def _now(self, held: ThreadComments) -> ThreadComments:
-        comments = {one.reply: one for one in held.comments} | self._comments.get(held.id, {})
-        shown = dict.fromkeys(held.shown_in, True) | self._shown.get(held.id, {})
-        standing = (comments[reply] for reply in sorted(comments) if comments[reply].shows)
-        comment_keys = sorted(
-            (comment_key for comment_key, is_shown in shown.items() if is_shown), key=lambda s: (sort_key(s[0]), s[1])
-        )
-        return ThreadComments(held.id, tuple(standing), tuple(comment_keys))

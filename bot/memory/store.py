@@ -1,4 +1,8 @@
-"""A store that is looked at and never written: for dry runs."""
+"""The contract of a store: a tree of files with one newest state, replaced by compare-and-swap.
+
+`folder_store` (a plain folder) and `branch_store` (a git branch) implement it, and pass
+`tests/memory/test_store_contract.py`. `ReadOnlyStore`, for dry runs, shows what would be written and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,71 @@ from typing import Protocol
 
 from bot.files import below, checked_folder, on_disk
 
+Edits = Mapping[str, bytes | Path | None]
+"""Path inside the store → new content (bytes, or a file to take it from), None to delete it."""
+
+
+class Snapshot(Protocol):
+    """One state of the tree; reading it never sees later writes.
+
+    Paths use ``/``, are relative, and hold no empty part, ``.`` or ``..``.
+    """
+
+    revision: str
+    """Identifies the state (a commit id; a counter), empty when nothing has been stored yet."""
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The contents of these files, fetched together; absent ones are left out.
+
+        Raises UnreadableFile for what is no regular file, and for a file of more than MAX_FILE bytes.
+        """
+
+    def paths(self, prefix: str) -> list[str]:
+        """The regular files below the folder ``prefix`` ("" for all), sorted."""
+
+    def foreign_files(self, prefix: str) -> list[str]:
+        """What is at or below ``prefix`` and `checkout` refuses, sorted. Deleting it by its path mends that."""
+
+    def checkout(self, prefix: str) -> Path:
+        """A writable folder with the files below ``prefix`` as they are in this state, for programs that need files.
+
+        Regular files only: a symlink or a sub-folder in the store raises StoreError. Writing there changes nothing
+        in the store until the files are handed to ``Store.write``. It lasts until the store is closed.
+        """
+
+
+class Store(Protocol):
+    """Where the tree is kept."""
+
+    def open(self, want: Iterable[str] = ()) -> Snapshot:
+        """The newest state; an empty one where nothing is stored yet.
+
+        ``want`` names files or folders that will be read, so that a remote store can fetch them in one go.
+        """
+
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
+        """Replace ``base`` by itself plus ``edits``, or raise TipMoved when ``base`` is no longer the newest state.
+
+        Returns ``base`` itself when that would change nothing. Raises PathClash where a name would be that of a file
+        and of a folder. With ``squash`` nothing of earlier states is kept, even where there is nothing to change; a
+        server that forbids that raises a StoreError, and nothing is written.
+        """
+
+    def close(self) -> None:
+        """Give back temporary files."""
+
 
 class PretendedSnapshot:
     """A snapshot as it would be with these edits."""
 
-    def __init__(self, base: Snapshot, edits: Edits) -> None:
+    def __init__(self, base: Snapshot, edits: Mapping[str, bytes | None]) -> None:
         self.revision = base.revision
         self._base, self._edits = base, edits
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         wanted = list(paths)
         found = self._base.read(path for path in wanted if path not in self._edits)
-        return found | {path: _content(new) for path in wanted if (new := self._edits.get(path)) is not None}
+        return found | {path: new for path in wanted if (new := self._edits.get(path)) is not None}
 
     def paths(self, prefix: str) -> list[str]:
         folder = checked_folder(prefix)
@@ -48,75 +105,8 @@ class ReadOnlyStore:
         return self._store.open(want)
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:  # noqa: ARG002 - nothing is written
-        return PretendedSnapshot(base, {path: new if new is None else _content(new) for path, new in edits.items()})
+        contents = {path: new.read_bytes() if isinstance(new, Path) else new for path, new in edits.items()}
+        return PretendedSnapshot(base, contents)
 
     def close(self) -> None:
         self._store.close()
-
-
-def _content(new: bytes | Path) -> bytes:
-    return new if isinstance(new, bytes) else new.read_bytes()
-
-
-# The contract of a store: a tree of files with one newest state, replaced by compare-and-swap.
-#
-# `folder.py` (a plain folder) and `branch.py` (a git branch) are the two implementations; both pass
-# `tests/memory/test_store_contract.py`.
-
-
-Edits = Mapping[str, bytes | Path | None]
-"""Path inside the store → new content (bytes, or a file to take it from), None to delete it."""
-
-
-class Snapshot(Protocol):
-    """One state of the tree; reading it never sees later writes.
-
-    Paths use ``/``, are relative, and hold no empty part, ``.`` or ``..``.
-    """
-
-    revision: str
-    """Identifies the state (a commit id; a counter), empty when nothing has been stored yet."""
-
-    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files, fetched together; absent ones are left out. Raises UnreadableFile."""
-        ...
-
-    def paths(self, prefix: str) -> list[str]:
-        """The files below the folder ``prefix`` ("" for all), sorted."""
-        ...
-
-    def foreign_files(self, prefix: str) -> list[str]:
-        """What is at or below ``prefix`` and `checkout` refuses, sorted. Deleting it by its path mends that."""
-        ...
-
-    def checkout(self, prefix: str) -> Path:
-        """A writable folder with the files below ``prefix`` as they are in this state, for programs that need files.
-
-        Regular files only: a symlink or a sub-folder in the store raises StoreError. Writing there changes nothing
-        in the store until the files are handed to ``Store.write``.
-        """
-        ...
-
-
-class Store(Protocol):
-    """Where the tree is kept."""
-
-    def open(self, want: Iterable[str] = ()) -> Snapshot:
-        """The newest state; an empty one where nothing is stored yet.
-
-        ``want`` names files or folders that will be read, so that a remote store can fetch them in one go.
-        """
-        ...
-
-    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
-        """Replace ``base`` by itself plus ``edits``, or raise Moved when ``base`` is no longer the newest state.
-
-        Raises Clash where a name would be that of a file and of a folder. With ``squash`` nothing of earlier states is
-        kept, even where there is nothing to change; a server that forbids that raises a StoreError, and nothing is
-        written.
-        """
-        ...
-
-    def close(self) -> None:
-        """Give back temporary files."""
-        ...

@@ -1,4 +1,4 @@
-"""A draft: one state of memory with this run's changes on top, searchable before it is written."""
+"""One state of memory with this run's changes on top, searchable before it is written."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from bot.errors import StoreError, UnreadableFile
 from bot.files import is_fit
 from bot.index.document import document_of
 from bot.index.protocol import LAYOUT, PARTS_FOLDER, USUAL, Index, IndexCorrupt, IndexDocument, Narrowing, Query, Sizes
-from bot.memory import manifest as manifests
 from bot.memory.base_state import CHUNK, Notes
-from bot.memory.manifest import Manifest
+from bot.memory.manifest import INDEX, MANIFEST_PATH, PARTS, Manifest, bytes_hash, damaged_files, encode_manifest
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, Embedder, Encoder, ModelUpdate
 from bot.memory.records import RECORD_FOLDER, in_order, record_path
 from bot.memory.shards import DIGESTS
@@ -55,7 +54,7 @@ class WorkingState(StagedChanges):
         super().__init__(snapshot, notes, expected, repo)
         self._sizes = sizes
         self._embedder = embedder
-        self._lesson: dict[str, bytes] = {}
+        self._model_files: dict[str, bytes] = {}
         self._begun_with = self.manifest.threads
         self._folder: Path | None = None
         self._index: WhooshIndex | None = None
@@ -80,12 +79,10 @@ class WorkingState(StagedChanges):
 
     @property
     def issues(self) -> int:
-        """How many issues the index has; 0 when it cannot be had."""
         return self._ask(lambda index: index.count(Kind.ISSUE), 0)
 
     @cached_property
     def encoder(self) -> Encoder:
-        """What makes vectors of threads, by what this memory has learned."""
         embedder = self._embedder
         if embedder and embedder.fingerprint != self.manifest.embedder:
             told = "The index has no vectors of the model that the settings name: they are made by a rebuild."
@@ -94,7 +91,6 @@ class WorkingState(StagedChanges):
         return Encoder(replace(self.learned(), embedder=embedder), self.notes.add)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
-        """What the index knows of these threads."""
         wanted = list(ids)
         return self._ask(lambda index: index.entries(wanted), {})
 
@@ -103,14 +99,12 @@ class WorkingState(StagedChanges):
         return self._ask(lambda _: self._index.segments() if self._index else {}, {})
 
     def digest_shards(self) -> Iterator[tuple[str, bytes]]:
-        """All shards of digests with their paths, in order."""
         paths = self._digest_paths()
         for start in range(0, len(paths), CHUNK):
             found = self._contents(paths[start : start + CHUNK])
             yield from sorted(found.items())
 
     def digest_shard_count(self) -> int:
-        """How many shards of digests there are."""
         return len(self._digest_paths())
 
     def _digest_paths(self) -> list[str]:
@@ -119,7 +113,7 @@ class WorkingState(StagedChanges):
     # -- changing --------------------------------------------------------------------------------------------------
 
     def apply(self, changes: Changes, tick: Progress = lambda _: None) -> list[Record]:
-        """Put changes on top, see `Changed.apply`; the index takes them in when it is next asked."""
+        """Put changes on top, see `StagedChanges.apply`; the index takes them in when it is next asked."""
         records = super().apply(changes, tick)
         self._behind |= {record.id: record for record in records}
         if any(map(is_forgotten, records)):
@@ -136,18 +130,18 @@ class WorkingState(StagedChanges):
         if self._behind:
             self._ask(lambda _: None, None)
         found: dict[str, bytes | Path | None] = {**self._file_edits()}
-        found |= {path: data or None for path, data in self._lesson.items() if data or self._contents([path])}
+        found |= {path: data or None for path, data in self._model_files.items() if data or self._contents([path])}
         manifest = self.manifest
         if self._index_changed and self._folder is not None:
             manifest = manifest.with_index(self._folder, ANALYSER_VERSION, LAYOUT)
-            kept = {f"{manifests.INDEX}/{name}" for name in manifest.index}
-            found |= {path: None for path in self._paths_in(manifests.INDEX) if path not in kept}
+            kept = {f"{INDEX}/{name}" for name in manifest.index}
+            found |= {path: None for path in self._paths_in(INDEX) if path not in kept}
             new = manifest.index.keys() - self.manifest.index.keys()
-            found |= {f"{manifests.INDEX}/{name}": self._folder / name for name in new}
+            found |= {f"{INDEX}/{name}": self._folder / name for name in new}
             found |= self._part_edits(self._folder / PARTS_FOLDER)
-        data = manifests.encode_manifest(manifest)
-        if data != self._files[manifests.MANIFEST_PATH]:
-            found[manifests.MANIFEST_PATH] = data
+        data = encode_manifest(manifest)
+        if data != self._files[MANIFEST_PATH]:
+            found[MANIFEST_PATH] = data
         return found
 
     def in_the_way(self, clashes: Container[str], edits: Edits) -> dict[str, None]:
@@ -157,20 +151,19 @@ class WorkingState(StagedChanges):
         there = [path for path in (*self.snapshot.paths(""), *self.snapshot.foreign_files("")) if is_fit(path)]
         return {path: None for path in there if path not in brought and (path in clashes or _folders(path) & brought)}
 
-    def install_model(self, lesson: ModelUpdate) -> None:
-        """Put in place what was learned; the index has to be made anew after it."""
-        self._lesson = lesson.files()
-        self._files |= {path: data or None for path, data in self._lesson.items()}
-        known = self.manifest.model | {path: manifests.bytes_hash(data) for path, data in self._lesson.items()}
-        model = {path: digest for path, digest in known.items() if self._lesson.get(path) != b""}
-        learned_from = min(lesson.threads, self.manifest.threads)  # the branch may have gone back meanwhile
+    def install_model(self, update: ModelUpdate) -> None:
+        self._model_files = update.files()
+        self._files |= {path: data or None for path, data in self._model_files.items()}
+        known = self.manifest.model | {path: bytes_hash(data) for path, data in self._model_files.items()}
+        model = {path: digest for path, digest in known.items() if self._model_files.get(path) != b""}
+        learned_from = min(update.threads, self.manifest.threads)  # the branch may have gone back meanwhile
         self.manifest = replace(self.manifest, model=model, learned_from=learned_from)
         self.__dict__.pop("encoder", None)
 
     def _unlearn(self) -> None:
         """Give up what was learned, as it holds words of all threads: a run that comes soon learns again."""
-        self._lesson = dict.fromkeys((WORDS, RANKING, BACKTEST), b"")
-        self._files |= dict.fromkeys(self._lesson)
+        self._model_files = dict.fromkeys((WORDS, RANKING, BACKTEST), b"")
+        self._files |= dict.fromkeys(self._model_files)
         self.manifest = replace(self.manifest, model={}, learned_from=0)
         self.__dict__.pop("encoder", None)
 
@@ -206,8 +199,6 @@ class WorkingState(StagedChanges):
             self.notes.add(f"The index could not be used ({error!s:.120}): similar threads were not looked for.")
             return nothing
 
-    # -- parts -----------------------------------------------------------------------------------------------------
-
     def _living(self, tick: Progress) -> Iterator[Thread]:
         """The threads that are there; when all were seen, the counts of the manifest are right."""
         gone = 0
@@ -228,7 +219,6 @@ class WorkingState(StagedChanges):
         return document_of(thread, self._digest_anew(thread), self.encoder.vectors(thread))
 
     def _ready(self) -> Index:
-        """The index with all in it that was applied. Raises IndexCorrupt."""
         if self._index is None:
             fault = self._fault()
             if fault:
@@ -249,9 +239,7 @@ class WorkingState(StagedChanges):
             return "missing"
         if maker := other_maker(self.manifest):
             return f"made by {maker}"
-        wrong = self.snapshot.foreign_files(manifests.INDEX) or manifests.damaged_files(
-            self.manifest, self._index_folder()
-        )
+        wrong = self.snapshot.foreign_files(INDEX) or damaged_files(self.manifest, self._index_folder())
         return f"damaged ({', '.join(f'{name!a:.80}' for name in wrong[:3])})" if wrong else ""
 
     def _rebuild(self, fault: str) -> Index:
@@ -262,32 +250,28 @@ class WorkingState(StagedChanges):
 
     def _index_folder(self) -> Path:
         if self._folder is None:
-            self._folder = self.snapshot.checkout(manifests.INDEX)
+            self._folder = self.snapshot.checkout(INDEX)
         return self._folder
 
     def _fetch(self, names: Iterable[str]) -> dict[str, bytes]:
         """Those of these parts of the index that the store has, in one exchange."""
-        there = set(self.snapshot.paths(manifests.PARTS))
+        there = set(self.snapshot.paths(PARTS))
         wanted = {path: name for name in names if (path := part_path(name)) in there}
         try:
             return {wanted[path]: data for path, data in self.snapshot.read(wanted).items()}
         except StoreError as error:
-            if type(error) in (
-                StoreError,
-                UnreadableFile,
-            ):  # nothing of the network or the disk: what lies there is not ours
+            if type(error) in (StoreError, UnreadableFile):  # not the network or the disk: what lies there is not ours
                 raise IndexCorrupt(str(error)) from error
             raise
 
     def _part_edits(self, folder: Path) -> dict[str, Path | None]:
         """The parts that were written, and all that lies where they belong and is none of the index's."""
         kept = {part_path(name): folder / name for name in (self._index.parts() if self._index else ())}
-        there = self._paths_in(manifests.PARTS)
+        there = self._paths_in(PARTS)
         gone: dict[str, Path | None] = {path: None for path in there if path not in kept}
         return gone | {path: file for path, file in kept.items() if file.is_file()}
 
     def _paths_in(self, folder: str) -> list[str]:
-        """All that the store has in this folder and that can be deleted."""
         return [path for path in (*self.snapshot.paths(folder), *self.snapshot.foreign_files(folder)) if is_fit(path)]
 
 
@@ -305,4 +289,4 @@ def other_maker(manifest: Manifest) -> str:
 
 def part_path(name: str) -> str:
     """Where a store has this part of the index."""
-    return f"{manifests.PARTS}/{name[0]}/{name}"
+    return f"{PARTS}/{name[0]}/{name}"

@@ -162,7 +162,7 @@ def _owed(news: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, 
     threads = (record for record in news.records if isinstance(record, Thread) and record.kind is Kind.ISSUE)
     ages = {thread.id: thread.created_at for thread in threads} | dict(news.unread)
     fresh = [key for key, created_at in ages.items() if created_at > pace.now - pace.within]
-    known = memory.said(fresh) if fresh else {}
+    known = memory.answers(fresh) if fresh else {}
     return tuple(AnswerRecord(key, "pending", pace.now, "it was read as history") for key in fresh if key not in known)
 
 

@@ -37,7 +37,7 @@ def fetch_changes(event: Event, bot: RunContext) -> RunState:
         listed, late = [], _read_history(bot, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
     memory.prefetch(ids)
-    held, said = dict(memory.records(ids)), dict(memory.said(ids))
+    held, said = dict(memory.records(ids)), dict(memory.answers(ids))
     known = replace(_known(held, said, memory.requests(ids)), touched=_touched(event))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     news = catch_up(bot.forge, bot.own, known, found, since)
@@ -178,9 +178,9 @@ def _without_hint(news: Updates, event: Event, gone: Gone, bot: RunContext) -> U
 def _look_again(event: Event, why: ForgeError, bot: RunContext) -> None:
     """Promise an answer on a thread that cannot be read now: no list may ever show it again, as when GitHub took its
     author for a spammer, and the event comes but once."""
-    if event.number and event.may_be_answered and not bot.memory.said([event.number]):
+    if event.number and event.may_be_answered and not bot.memory.answers([event.number]):
         bot.memory.stage(
-            Changes(said=(AnswerRecord(event.number, "pending", bot.now, f"it could not be read: {why}"),))
+            Changes(answers=(AnswerRecord(event.number, "pending", bot.now, f"it could not be read: {why}"),))
         )
 
 

@@ -111,9 +111,9 @@ def _carry_out(wish: Request, bot: RunContext) -> list[CommentResult]:
     """All of it, and what was replied to whom; nothing where another run took this wish up first."""
     is_again = wish.trying_since is not None
     wish = replace(wish, trying_since=bot.now)
-    said = bot.memory.said([wish.id]).get(wish.id)
+    said = bot.memory.answers([wish.id]).get(wish.id)
     refused = _forget_text(wish, bot)
-    if wish.comment_id in bot.memory.taken_wishes:
+    if wish.comment_id in bot.memory.taken_requests:
         return []
     erased = replace(_clear(wish, said, bot), refused=refused)
     _tell(wish, erased, bot)
@@ -205,7 +205,7 @@ def _matches(said: AnswerRecord, key: ThreadId) -> bool:
 
 def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunContext) -> bool:
     """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
-    promises: list[AnswerRecord | Request] = [*bot.memory.said(where).values(), *([before] if before else [])]
+    promises: list[AnswerRecord | Request] = [*bot.memory.answers(where).values(), *([before] if before else [])]
     promises += [wish for wishes in bot.memory.requests(where).values() for wish in wishes if wish.name != FORGET]
     begun = [one.trying_since for one in promises if one.state == "pending"]
     begun += [one.trying_since for linked in bot.memory.thread_comments(where).values() for one in linked.comments]
@@ -248,10 +248,10 @@ def _delete(comment_id: int, bot: RunContext) -> None:
 
 def _without(deleted: Sequence[CommentKey], key: ThreadId, bot: RunContext) -> Changes:
     """What memory keeps of the comments that were deleted for this thread."""
-    main = bot.memory.said([thread for thread, reply_to in deleted if not reply_to])
+    main = bot.memory.answers([thread for thread, reply_to in deleted if not reply_to])
     gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
     owed = tuple(one for one in bot.memory.owed if one.about == key and one.comment_key in deleted)
-    return Changes(said=tuple(_taken_out(said, key) for said in main.values()), standing=gone, renewed=owed)
+    return Changes(answers=tuple(_taken_out(said, key) for said in main.values()), standing=gone, renewed=owed)
 
 
 def _taken_out(said: AnswerRecord, key: ThreadId) -> AnswerRecord:

@@ -40,7 +40,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     bot.watch("ask")
     requests, forgotten = forget_on_request(find_requests(look, bot), look, bot)
     if forgotten:  # comments of ours were deleted
-        look = replace(look, said=bot.memory.said(look.said))
+        look = replace(look, said=bot.memory.answers(look.said))
     replies = prepare_replies(requests, bot)
     look = replace(look, requested=wishes_of(replies, bot))
     bot.memory.stage(Changes(requests=_wishes(look.requested, refresh=False)))
@@ -51,7 +51,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     again = plan_renewals(plans, look, bot)
     plans += again.plans
     bot.memory.stage(Changes(requests=_wishes(wishes_of(replies, bot), refresh=True), renewed=tuple(again.settled)))
-    bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
+    bot.memory.stage(Changes(answers=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promise_renewals(again, bot))))
     bot.watch("push")
     bot.memory.commit(_message(event))
@@ -71,9 +71,9 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
 def _remember(look: RunState, bot: RunContext) -> None:
     """Stage the news; in a run that nobody waits for, what readers think of our comments too. Then learn, if due."""
     memory, event, news = bot.memory, look.event, look.updates
-    memory.stage(Changes(records=news.records, said=tuple(look.settled.values()), cursor=news.cursor))
+    memory.stage(Changes(records=news.records, answers=tuple(look.settled.values()), cursor=news.cursor))
     if event.name in CALM:
-        memory.stage(Changes(said=collect(memory, bot.forge, bot.now)))
+        memory.stage(Changes(answers=collect(memory, bot.forge, bot.now)))
     if event.name in PAGE_EVENTS or not memory.pages:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
     if learning.is_due(memory, calm=event.name in CALM):
@@ -125,13 +125,13 @@ def _release(told: Iterable[CommentResult], bot: RunContext) -> None:
     """What could not be said: taken back where GitHub takes no comment, else left to whichever run comes next."""
     failed = {spoken.id: spoken for spoken in told if spoken.is_refused or spoken.error}
     outcomes = []
-    for key, said in bot.memory.said(failed).items():
+    for key, said in bot.memory.answers(failed).items():
         state = "silent" if failed[key].is_refused else said.state
         outcomes.append(replace(said, state=state, reason=failed[key].reason, trying_since=None))
     lost = tuple(tombstone(key, s.gone, bot.now) for key, s in failed.items() if s.gone and isinstance(key, int))
     unsaid = tuple(StandingComment(one.id, bot.now) for one in outcomes if one.state == "silent" and not one.comment_id)
     if outcomes:
-        bot.memory.stage(Changes(said=tuple(outcomes), records=lost, standing=unsaid))
+        bot.memory.stage(Changes(answers=tuple(outcomes), records=lost, standing=unsaid))
         bot.memory.commit("Take back what could not be said")
 
 

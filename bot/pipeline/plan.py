@@ -43,7 +43,7 @@ def plan_comments(threads: list[Thread], look: RunState, bot: RunContext) -> lis
 
 def plan(thread: Thread, look: RunState, bot: RunContext, waits: str = "") -> CommentPlan:
     """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
-    said = before = look.said.get(thread.id) or bot.memory.said([thread.id]).get(thread.id)
+    said = before = look.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
     reason = _reason_to_pass(thread, said, look, bot)
     if said and not reason and thread.id in refreshed(look.requested):
         # that a person deleted the comment does not count any more, and what is promised is a new answer
@@ -93,7 +93,7 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], look: RunState, bot
     """The comment on this thread worked out again, as threads that it shows ``changed``. The others that it shows stay
     in it, however alike they are by now. None where the comment says what is so, of which GitHub is not asked, or where
     there is none: none is written."""
-    before = look.said.get(thread.id) or bot.memory.said([thread.id]).get(thread.id)
+    before = look.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
     base = replace(_base(thread, bot), before=before, renews=True)
     if before:
         base = replace(base, question=before.question)

@@ -49,7 +49,7 @@ def publish_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> list[Comment
     What GitHub refuses ends in a reason, and is taken back in memory; after other failures a later run looks whether
     the reply stands, and tries again where it does not.
     """
-    mine = [plan for plan in plans if plan.request.key not in bot.memory.taken_wishes]
+    mine = [plan for plan in plans if plan.request.key not in bot.memory.taken_requests]
     told = [_answered(plan, bot) for plan in mine]
     refused = [plan for plan, spoken in zip(mine, told, strict=True) if spoken.is_refused]
     if refused:

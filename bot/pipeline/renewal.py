@@ -100,7 +100,7 @@ def publish_renewals(
             done += found.owed[again.stood.comment_key]
             standing.append(stands(again, spoken, bot))
     if done:
-        bot.memory.stage(Changes(said=tuple(said), standing=tuple(standing), renewed=tuple(done)))
+        bot.memory.stage(Changes(answers=tuple(said), standing=tuple(standing), renewed=tuple(done)))
         bot.memory.commit("Keep which comments were brought up to date")
     return replied
 

@@ -31,7 +31,7 @@ from bot.pipeline.run_context import RunContext
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import PageSettings, Settings, SettingsError
 from bot.settings.yaml_file import TEMPLATES, load_settings
-from bot.sources.branch_pages import Branch, BranchPages
+from bot.sources.branch_pages import BranchPages
 from bot.sources.pages import DisabledPages, PageSource
 from bot.sources.release_pages import ReleaseApi, ReleasePages
 
@@ -234,7 +234,7 @@ WIKI_FILES = ("**/*",)
 
 
 def page_sources(
-    wanted: PageSettings, repo: str, api: ReleaseApi, open_branch: Callable[[str], AbstractContextManager[Branch]]
+    wanted: PageSettings, repo: str, api: ReleaseApi, open_branch: Callable[[str], AbstractContextManager[Head]]
 ) -> tuple[PageSource, ...]:
     """The documentation, the wiki and the releases of ``repo`` (``owner/name``).
 

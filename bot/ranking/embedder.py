@@ -159,7 +159,6 @@ def _fingerprint(model: bytes, tokenizer: bytes) -> str:
 
 
 def _read_folder(folder: Path) -> tuple[Path, bytes, bytes]:
-    """The path of the model, its content, and that of the tokenizer."""
     if not folder.is_dir():
         raise EmbeddingsUnavailable(f"{folder}: no such folder; put the model there, {_LEAVE_OUT}")
     found = [folder / name for name in MODEL_FILES if (folder / name).exists()]
@@ -259,7 +258,6 @@ def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
 
 
 def _checked_output(inputs: dict[str, str], outputs: dict[str, tuple[str, int]], path: Path) -> str:
-    """The name of the output that holds a vector for each token, by types and number of axes."""
     needed, known = {"input_ids", "attention_mask"}, {"input_ids", "attention_mask", "token_type_ids"}
     if not needed <= inputs.keys() <= known or set(inputs.values()) != {"tensor(int64)"}:
         shown = ", ".join(f"{name} {kind}" for name, kind in inputs.items())

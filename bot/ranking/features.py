@@ -133,13 +133,11 @@ def order_features(hit: Hit, asked: RankingQuery, best: float) -> dict[str, floa
 
 @lru_cache(maxsize=_REMEMBERED)
 def title_terms(title: str) -> frozenset[str]:
-    """The analysed terms of a title."""
     # Remembered, because the titles of a history come up again with every question.
     return frozenset(terms(title))
 
 
 def _titles(words: frozenset[str], asked: RankingQuery) -> tuple[float, float, float]:
-    """How far the words of a title are found in the question's text, covered by the question, and in its title."""
     in_title, in_body = words & asked.title, words & asked.body
     in_either = in_title | in_body
     known = _weight(in_either, asked)

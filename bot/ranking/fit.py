@@ -1,4 +1,4 @@
-"""Fits the weights of linear models: one that orders candidates, one that tells how probable a hit is."""
+"""Fits the weights of linear models: of the order of candidates, of the probability of a hit; and 95 % intervals."""
 
 from __future__ import annotations
 
@@ -131,9 +131,6 @@ def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats
 def _spread(rows: Floats) -> Floats:
     spread = rows.std(axis=0)
     return np.where(spread > 1e-9, spread, 1.0)
-
-
-# How far a mean could have come out otherwise: 95 % intervals by the bootstrap, with chance that repeats.
 
 
 RESAMPLES = 2_000

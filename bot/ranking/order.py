@@ -1,4 +1,8 @@
-"""Older issues that say the same as the question: they tell how much it matters, and nothing about what answers it."""
+"""From hits of the index to candidates in order, and how sure one may be of each, in 0..1, the same everywhere.
+
+Near-duplicates are older issues that say the same as the question: they tell how much it matters, and nothing about
+what answers it. Of issues that nobody vouches for few take part, so that no flood of them becomes an answer.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +48,7 @@ def _is_copy(entry: IndexEntry, asked: RankingQuery) -> bool:
 
 
 def _is_news(entry: IndexEntry, asked: RankingQuery) -> bool:
-    """Whether it was opened shortly before the question, and was still open then."""
     return entry.closed_since(asked.at) is None and asked.at - entry.created_at <= OUTAGE
-
-
-# Hits of the index → candidates in order, and how sure one may be of each, in 0..1, the same everywhere.
 
 
 LEAST_TERMS = 3
@@ -117,21 +117,18 @@ class RankedCandidates:
         Neither the age of a candidate nor its state has a part in it.
         """
         hit = candidate.hit
-        evidence = {
-            "share": log(max(LEAST_SHARE, hit.share)),
-            "place": 1 / (1 + len(self.scores) - bisect_right(self.scores, hit.score)),
-            **signals,
-        }
+        place = 1 / (1 + len(self.scores) - bisect_right(self.scores, hit.score))
+        evidence = {"share": log(max(LEAST_SHARE, hit.share)), "place": place, **signals}
         return evidence | ({"semantic": hit.near["semantic"]} if "semantic" in hit.near else {})
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Best first. ThreadComments go to the higher score for terms, then to the older thread, then to the smaller id."""
+    """Best first. Ties go to the higher score for terms, then to the older thread, then to the smaller id."""
     return sorted(candidates, key=_place)
 
 
 def surest_first(candidate: Candidate) -> tuple[float, float, float, datetime, int, str]:
-    """The key that puts the most similar first; linked as in `in_order`."""
+    """The key that puts the most similar first; ties as in `in_order`."""
     return -candidate.confidence, *_place(candidate)
 
 
@@ -172,17 +169,14 @@ def _folded(group: Sequence[Candidate]) -> Candidate:
     return replace(alike, score=max(one.score for one in group), folded=tuple(one.found_as for one in group))
 
 
-# How far issues take part that nobody stands behind but a stranger, so that no flood of them becomes an answer.
-
-
 AMONG_CANDIDATES, READ_UNVOUCHED = 5, 1
-"""How many lone issues of one account are candidates, and how many of these are read."""
+"""How many unvouched issues of one account are candidates, and how many of these are read."""
 
 
 def few_of_each_unknown_author(moment: datetime, most: int) -> Callable[[IndexEntry], bool]:
-    """What lets in, of the issues of one account that were lone at this moment, the first ``most`` it is asked about.
+    """What lets in, of one account's issues that were unvouched at this moment, the first ``most`` it is asked about.
 
-    Lone is an issue on which no other person took part, and whose author is not known in the repository
+    Unvouched is an issue on which no other person took part, and whose author is not known in the repository
     (`bot.index.document`). All others are let in.
     """
     met: Counter[str] = Counter()

@@ -87,7 +87,6 @@ class RankingModels:
 
 
 def kind_of(arms: Collection[str]) -> str:
-    """Which of a ranking's models is for texts that have vectors of these arms."""
     return "with_text_model" if "semantic" in arms else "with_vectors" if arms else "by_words"
 
 

@@ -1,10 +1,18 @@
 """Trains word vectors on a repository's own threads: a title is to be nearest to its own opening text.
 
-Two towers with shared words, as in P. Huang et al., "Learning deep structured semantic models for web search using
-clickthrough data", CIKM 2013, each a bag of words: in every batch a title must pick its own text among those of the
-others, and a text its title (cross-entropy over the cosines; the others of a batch are the wrong answers). It needs no
-label and no download. The words begin where latent semantic analysis puts them: the singular vectors of the weighted
-texts, found with random projections (N. Halko, P. Martinsson, J. Tropp, SIAM Review 53, 2011, algorithm 4.4).
+Co-occurrence embeddings, as in P. Huang et al., "Learning deep structured semantic models for web search using
+clickthrough data", CIKM 2013: title and text are bags of words that share their vectors. In every batch a title must
+pick its own text among those of the others, and a text its title (cross-entropy over the cosines; the others of a
+batch are the wrong answers). It needs no label and no download. The words begin where latent semantic analysis puts
+them: the singular vectors of the weighted texts, found with random projections (N. Halko, P. Martinsson, J. Tropp, SIAM
+Review 53, 2011, algorithm 4.4).
+
+The file of vectors holds data only, all numbers little-endian:
+
+    magic, words, dimensions, texts it was trained on, size of the words     4 + 4 + 4 + 4 + 4 bytes
+    the words, a NUL between them, in UTF-8
+    rarity of each word, length of each word's vector                        2 arrays of float32
+    directions of the words, the largest part of each being ±127             words x dimensions signed bytes
 """
 
 from __future__ import annotations
@@ -99,7 +107,6 @@ class _Adam:
 
 
 def _one_round(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, random: np.random.Generator, rate: float) -> None:
-    """Every pair once, in batches of about BATCH."""
     order = random.permutation(len(pairs))
     for part in np.array_split(order, max(1, round(len(pairs) / BATCH))):
         if len(part) > 1:
@@ -166,14 +173,7 @@ def _chunks(bags: Sequence[Bag]) -> Iterator[tuple[NDArray[np.int32], Floats]]:
     return (dense(part) for part in parts)
 
 
-# Word vectors: a text becomes the direction of its words, so that texts are near which share no word.
-#
-# The file of vectors holds data only, all numbers little-endian:
-#
-# magic, number of words, dimensions, number of texts it was trained on 4 + 4 + 4 + 4 bytes size of the words in bytes 4
-# bytes the words, a NUL between them, in UTF-8 rarity of each word, length of each word's vector 2 arrays of float32
-# directions of the words, the largest part of each being ±127 words x dimensions signed bytes
-
+# -- vectors and their file --------------------------------------------------------------------------------------------
 
 MAX_WORDS = 20_000
 MAX_DIMENSIONS = 1_024
@@ -210,7 +210,6 @@ class WordVectors:
         return self._direction(text_counts(title, body))
 
     def title(self, title: Sequence[str]) -> bytes:
-        """The direction of a title alone."""
         return self._direction(Counter(title))
 
     def _direction(self, counts: Counter[str]) -> bytes:

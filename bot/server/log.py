@@ -174,7 +174,7 @@ def about(told: Iterable[CommentResult], number: int) -> CommentResult | None:
 
 def standing(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
     """What memory has of an earlier answer, which a turn gave, or was about to give, that did not live to tell."""
-    said = memory.said([number]).get(number)
+    said = memory.answers([number]).get(number)
     if said and said.state == "pending" and said.trying_since:
         return CommentResult(number, "", "silent", BUSY, is_owed=True)
     if said is None or said.state not in ("said", "silent", "removed", "withdrawn"):

@@ -477,7 +477,7 @@ class RepositoryRun:
         """For each promise that is left and that this turn did not keep: since when it may be looked at."""
         oldest = bot.now - bot.within
         kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
-        promised = memory.said([key for key in memory.pending if key not in kept]).values()
+        promised = memory.answers([key for key in memory.pending if key not in kept]).values()
         left = [said.trying_since for said in promised if said.at > oldest]
         wishes = (wish for wish in memory.recent_requests(oldest) if wish.state == "pending" and wish.id not in kept)
         left += [wish.trying_since for wish in wishes]

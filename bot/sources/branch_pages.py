@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId
 from bot.domain.thread_json import MAX_TEXT, MAX_TITLE, clean
 from bot.files import Globs
+from bot.git.remote_files import Head
 from bot.reading.pages import WIKI, page_key, page_title
 from bot.sources.pages import PageReading, PageStore
 
@@ -31,38 +31,15 @@ _FORMAT = 1
 """Changes when the same files would give other pages, which are then read again."""
 
 
-class Branch(Protocol):
-    """The default branch of a git repository."""
-
-    def tip(self) -> str:
-        """The commit that it stands at now, empty where there is no repository or nothing in it."""
-        ...
-
-    def fetch(self) -> tuple[str, datetime]:
-        """Bring the newest commit with its folders, not the files. Its id and time."""
-        ...
-
-    def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
-        """Of the fetched commit the ids of the wanted files by path, and in words what was left out.
-
-        ``leads`` says of a folder whether to look into it.
-        """
-        ...
-
-    def contents(self, ids: Sequence[str], limit: int) -> Mapping[str, bytes]:
-        """These files by id, without those of more than ``limit`` bytes."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class BranchPages:
     """The Markdown files of a branch that match some patterns, each a page. Settings and ids go by ``name``."""
 
     name: str
     patterns: tuple[str, ...]
-    open: Callable[[], AbstractContextManager[Branch]]
+    open: Callable[[], AbstractContextManager[Head]]
 
-    def read(self, known: str, shelf: PageStore, note: Callable[[str], None]) -> PageReading | None:
+    def read(self, known: str, store: PageStore, note: Callable[[str], None]) -> PageReading | None:
         """The pages, None when the branch has not moved. What is left out for its size or kind is noted."""
         with self.open() as branch:
             tip = branch.tip()
@@ -72,7 +49,7 @@ class BranchPages:
                 return PageReading(self._state(""), frozenset())
             commit, at = branch.fetch()
             named = self._named(branch, note)
-            held = shelf.records(named)
+            held = store.records(named)
             news = {key: file for key, file in named.items() if not _is_held(held.get(key), file[1])}
             texts = dict(self._texts(branch, news, note))
         pages = tuple(self._page(key, named[key][0], text, at) for key, text in texts.items() if text is not None)
@@ -84,7 +61,7 @@ class BranchPages:
         wanted = hashlib.sha256("\0".join([str(_FORMAT), *self.patterns]).encode("utf-8", "replace")).hexdigest()
         return f"{commit or 'none'}-{wanted[:8]}"
 
-    def _named(self, branch: Branch, note: Callable[[str], None]) -> dict[ThreadId, tuple[str, str]]:
+    def _named(self, branch: Head, note: Callable[[str], None]) -> dict[ThreadId, tuple[str, str]]:
         """The id of each page → its path and its file's id; of two files with one name the first."""
         globs = Globs(self.patterns)
         files, left_out = branch.files(lambda path: self._is_page(path) and globs.match(path), globs.lead)
@@ -104,7 +81,7 @@ class BranchPages:
         return file.suffix.lower() in MARKDOWN and not (self.name == WIKI and file.name.startswith("_"))
 
     def _texts(
-        self, branch: Branch, news: Mapping[ThreadId, tuple[str, str]], note: Callable[[str], None]
+        self, branch: Head, news: Mapping[ThreadId, tuple[str, str]], note: Callable[[str], None]
     ) -> Iterator[tuple[ThreadId, str | None]]:
         """The text of each file, None for one that is too long, until MAX_TOTAL bytes were read."""
         total, keys = 0, list(news)

@@ -1,4 +1,4 @@
-"""Times as logs tell them: with a zone, in that of the machine, or counted since 1970."""
+"""Times of transcripts: with a zone, in that of this machine, or counted since 1970."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS, _MILLISECONDS, _MICROSECONDS = 1e11, 1e14, 1e17
 """A time below the first is in seconds (until the year 5138), one below the second in milliseconds, and so on."""
 
 _UNSTEADY = timedelta(minutes=1)
-"""So far back a line may be told after a later one without any clock having been put back."""
+"""A line may be this much older than the one before it without any clock having been put back."""
 
 
 class TranscriptClock:
@@ -57,9 +57,6 @@ def _since_epoch(value: str | float) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return found if FIRST < found <= LAST else None
-
-
-# The time zone of this machine, in which its logs are written where they do not say otherwise.
 
 
 LOCAL = Path("/etc/localtime")

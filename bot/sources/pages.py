@@ -28,7 +28,6 @@ class PageStore(Protocol):
 
     def page_ids(self) -> Iterable[ThreadId]:
         """The ids of the pages that are remembered, in any order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,8 @@ class PageSource(Protocol):
     @property
     def name(self) -> str: ...
 
-    def read(self, known: str, shelf: PageStore, note: Callable[[str], None]) -> PageReading | None:
+    def read(self, known: str, store: PageStore, note: Callable[[str], None]) -> PageReading | None:
         """What the source holds, None when it still is in the state ``known``. Raises WorldError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class DisabledPages:
 
 def fresh_pages(
     sources: Iterable[PageSource],
-    shelf: PageStore,
+    store: PageStore,
     known: Mapping[str, str],
     now: datetime,
     note: Callable[[str], None],
@@ -78,19 +76,19 @@ def fresh_pages(
     states: list[tuple[str, str]] = []
     for source in sources:
         try:
-            reading = source.read(known.get(source.name, ""), shelf, note)
+            reading = source.read(known.get(source.name, ""), store, note)
         except WorldError as error:
             note(f"The pages of {source.name} could not be read, and stay as they are remembered: {error}")
             continue
         if reading is not None:
-            records += _changed(reading, shelf, now)
-            records += _gone(source.name, reading, shelf, now)
+            records += _changed(reading, store, now)
+            records += _gone(source.name, reading, store, now)
             states.append((source.name, reading.state))
     return Changes(records=tuple(records), pages=tuple(states))
 
 
-def _changed(reading: PageReading, shelf: PageStore, now: datetime) -> list[Record]:
-    held = shelf.records(page.id for page in reading.pages)
+def _changed(reading: PageReading, store: PageStore, now: datetime) -> list[Record]:
+    held = store.records(page.id for page in reading.pages)
     return [_revised(page, held.get(page.id), now) for page in reading.pages if not _is_same(page, held.get(page.id))]
 
 
@@ -107,7 +105,7 @@ def _revised(page: Thread, held: Record | None, now: datetime) -> Thread:
     return replace(page, created_at=min(page.created_at, at), updated_at=at)
 
 
-def _gone(name: str, reading: PageReading, shelf: PageStore, now: datetime) -> list[Record]:
-    missing = sorted(str(key) for key in shelf.page_ids() if source_of(key) == name and key not in reading.present)
-    held = shelf.records(missing)
+def _gone(name: str, reading: PageReading, store: PageStore, now: datetime) -> list[Record]:
+    missing = sorted(str(key) for key in store.page_ids() if source_of(key) == name and key not in reading.present)
+    held = store.records(missing)
     return [Tombstone(key, max(now, record.revised_at)) for key, record in held.items() if isinstance(record, Thread)]

@@ -23,7 +23,6 @@ class ReleaseApi(Protocol):
 
     def pages(self, path: str, query: Mapping[str, Any], most: int) -> tuple[list[dict[str, Any]], bool]:
         """The items of a list, at most so many pages of it, and whether these are all. Raises WorldError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +33,18 @@ class ReleasePages:
     repo: str
     name: str = RELEASES
 
-    def read(self, known: str, shelf: PageStore, _: Callable[[str], None]) -> PageReading | None:
+    def read(self, known: str, store: PageStore, _: Callable[[str], None]) -> PageReading | None:
         """The newest releases, None when they still say the same. Older ones stay as they are remembered."""
         items, is_all = self.api.pages(f"/repos/{self.repo}/releases", {"per_page": MOST}, 1)
         pages = [page for page in map(_page, items) if page is not None]
         state = _state(pages)
         if state == known:
             return None
-        older = () if is_all else _older(shelf, min((page.created_at for page in pages), default=None))
+        older = () if is_all else _older(store, min((page.created_at for page in pages), default=None))
         return PageReading(state, frozenset([*(page.id for page in pages), *older]), tuple(pages))
 
 
 def _page(item: Mapping[str, Any]) -> Thread | None:
-    """A release as a page, None for a draft and for what is not a release."""
     key = page_key(RELEASES, _text(item.get("tag_name")))
     try:
         published = parse_time(item.get("published_at"))
@@ -76,7 +74,6 @@ def _state(pages: Iterable[Thread]) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
-def _older(shelf: PageStore, than: datetime | None) -> list[ThreadId]:
-    """The remembered releases from before this moment."""
-    held = shelf.records(key for key in shelf.page_ids() if str(key).startswith(f"{RELEASES}:"))
+def _older(store: PageStore, than: datetime | None) -> list[ThreadId]:
+    held = store.records(key for key in store.page_ids() if str(key).startswith(f"{RELEASES}:"))
     return [key for key, one in held.items() if isinstance(one, Thread) and than and one.created_at < than]

@@ -1,10 +1,14 @@
-"""What a message of a session says, and the files that its tool calls name; thinking and tool output are neither."""
+"""Sessions of agents: what each line of a transcript says, by whom and when, and which files the tools touched.
+
+Thinking and tool output are left out. Which of the three formats a line has is seen from its keys, never from the name
+of its file.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -12,6 +16,38 @@ from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE
 from bot.reading.markdown import tail
 from bot.sources.clock import TranscriptClock
+
+USER, ASSISTANT = "user", "assistant"
+
+
+class Utterance(NamedTuple):
+    """A message of a session. ``type`` is ``user`` or ``assistant``; ``at`` None where its line does not tell.
+
+    ``files`` are what the tools were called with until somebody spoke again, below the session's folder where they are
+    in it. The text may be empty: files alone, before anything was said.
+    """
+
+    type: str
+    text: str
+    at: datetime | None = None
+    files: tuple[str, ...] = ()
+
+
+class Session(NamedTuple):
+    """A session as one file tells it, its messages in the order of the lines.
+
+    ``issue`` is the number of the issue that it worked on, where a mapping file tells. ``broken`` lines of the file
+    were skipped; they belong to no session, so each session of the file has the same number.
+    """
+
+    id: str
+    path: str
+    utterances: tuple[Utterance, ...]
+    issue: int | None = None
+    broken: int = 0
+
+
+# -- contents of a message ---------------------------------------------------------------------------------------------
 
 MAX_PARTS = 1_000
 """Parts of one message that are read, the last ones."""
@@ -60,10 +96,8 @@ def content_of(value: Any, folder: str = "") -> Content:
         raise Unreadable(type(value).__name__)
     parts = value[-MAX_PARTS:]
     said = "\n\n".join(filter(None, map(_text, parts)))
-    return Content(
-        plain(said, is_cut=len(value) > MAX_PARTS),
-        _unique(_short(path, folder) for part in parts for path in _named(part)),
-    )
+    files = dict.fromkeys(_short(path, folder) for part in parts for path in _named(part))
+    return Content(plain(said, is_cut=len(value) > MAX_PARTS), tuple(filter(None, files))[:MAX_FILES])
 
 
 def plain(text: str, *, is_cut: bool = False) -> str:
@@ -98,7 +132,6 @@ def _is(part: Any, names: frozenset[str]) -> bool:
 
 
 def _named(part: Any) -> Iterator[str]:
-    """The files that a tool was called with."""
     if not _is(part, _CALL):
         return
     for name in _ARGUMENTS:
@@ -138,45 +171,7 @@ def _short(path: str, folder: str) -> str:
     return "" if path.endswith(("/", "..")) or path in (".", "~") else path
 
 
-def _unique(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, paths)))[:MAX_FILES]
-
-
-# What is read of agent sessions: who said what when, and which files the tools touched.
-
-
-USER, ASSISTANT = "user", "assistant"
-
-
-class Utterance(NamedTuple):
-    """A message of a session. ``type`` is ``user`` or ``assistant``; ``at`` None where its line does not tell.
-
-    ``files`` are what the tools were called with until somebody spoke again, below the session's folder where they are
-    in it. The text may be empty: files alone, before anything was said.
-    """
-
-    type: str
-    text: str
-    at: datetime | None = None
-    files: tuple[str, ...] = ()
-
-
-class Session(NamedTuple):
-    """A session as one file tells it, its messages in the order of the lines.
-
-    ``issue`` is the number of the issue that it worked on, where a mapping file tells. ``broken`` lines of the file
-    were skipped; they belong to no session, so each session of the file has the same number.
-    """
-
-    id: str
-    path: str
-    utterances: tuple[Utterance, ...]
-    issue: int | None = None
-    broken: int = 0
-
-
-# What one line says: which of the three formats it has is seen from its keys, never from the name of its file.
-
+# -- lines of a file ---------------------------------------------------------------------------------------------------
 
 MAX_LINE = 4 << 20
 """Bytes of a line; a longer one counts as broken."""
@@ -303,7 +298,7 @@ def _message(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> 
 
 
 def _speaker(kind: Any, message: Any, fields: Mapping[str, Any]) -> str:
-    """Who speaks, "" where nobody does. Raises Unreadable where nothing tells what the line is."""
+    """Who speaks, "" for nobody. Raises Unreadable where nothing tells what the line is."""
     role = message.get("role") if isinstance(message, dict) else None
     if isinstance(role, str):
         return _SPEAKERS.get(role, "")  # tool results have a role of their own
@@ -325,8 +320,7 @@ def _time(fields: Mapping[str, Any], clock: TranscriptClock) -> datetime | None:
     return next(filter(None, (clock.read(fields.get(key)) for key in _TIME)), None)
 
 
-# A session as a thread: what a person and an assistant said to each other.
-
+# -- a session as a thread ---------------------------------------------------------------------------------------------
 
 HUMAN, MACHINE = "human", "assistant"
 """Who speaks in a session; its lines tell no names."""
@@ -342,9 +336,9 @@ def thread_of(session: Session) -> Thread:
     stand below what was said before. The issue that it worked on refers to it."""
     times = _times(session.utterances)
     said = [
-        Message(*_speaker_of(each), at, text, is_bot=each.type != USER)
+        Message(HUMAN if each.type == USER else MACHINE, "NONE", at, text, is_bot=each.type != USER)
         for each, at in zip(session.utterances, times, strict=True)
-        if (text := text_with_files(each))
+        if (text := _with_files(each))
     ]
     first = said[0] if said else Message(HUMAN, "NONE", LONG_AGO, "")
     refers = session.issue and TimelineEvent(
@@ -352,7 +346,7 @@ def thread_of(session: Session) -> Thread:
     )
     return Thread(
         id=session.id[:MAX_NAME],
-        title=title_of(session.utterances),
+        title=_title(session.utterances),
         body=first.text,
         author=first.author,
         role=first.role,
@@ -365,21 +359,15 @@ def thread_of(session: Session) -> Thread:
     )
 
 
-def title_of(utterances: Sequence[Utterance]) -> str:
-    """The first line of the first prompt."""
+def _title(utterances: Sequence[Utterance]) -> str:
     asked = next((each.text for each in utterances if each.type == USER and each.text.strip()), "")
     return asked.strip().partition("\n")[0].strip()[:MAX_TITLE] or NO_TITLE
 
 
-def text_with_files(utterance: Utterance) -> str:
-    """The text, and below it the files that the tools were called with."""
+def _with_files(utterance: Utterance) -> str:
     files = "Files: " + ", ".join(f"`{path}`" for path in utterance.files) if utterance.files else ""
     room = MAX_TEXT - len(files) - 2
     return "\n\n".join(filter(None, (tail(utterance.text, room), files)))[:MAX_TEXT]
-
-
-def _speaker_of(utterance: Utterance) -> tuple[str, str]:
-    return (HUMAN if utterance.type == USER else MACHINE), "NONE"
 
 
 def _times(utterances: Sequence[Utterance]) -> list[datetime]:

@@ -1,4 +1,4 @@
-"""The files that the settings or a person name: transcripts, logs, and what tells which issue they belong to."""
+"""Finds the files that the settings or a person name: transcripts, logs, and which issue they belong to."""
 
 from __future__ import annotations
 
@@ -89,7 +89,6 @@ def find_sessions(patterns: Iterable[str], top: str) -> SessionFiles:
 
 
 def _bounded(files: Sequence[SessionFile], most: int, size: int) -> tuple[SessionFile, ...]:
-    """The first of these files, at most so many, of at most so many bytes together."""
     sizes = accumulate(file.size for file in files[:most])
     return tuple(file for file, total in zip(files, sizes, strict=False) if total <= size)
 

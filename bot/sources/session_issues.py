@@ -66,26 +66,18 @@ def _entries(mapping: SessionFile) -> Iterator[Entry]:
 
 
 def _read(told: Any, stem: str) -> Iterator[Entry]:
-    if isinstance(told, list):
-        for item in told[:MAX_ENTRIES]:
-            yield from _noted(item, "")
-    if not isinstance(told, dict):
-        return
     noted = list(_noted(told, stem))
-    yield from noted
-    if not noted:
-        for key, value in list(told.items())[:MAX_ENTRIES]:
-            yield from _pair(key, value)
+    yield from noted or _listed(told)
+    if isinstance(told, dict) and not noted:
         for name in _WITHIN:
-            if isinstance(told.get(name), dict | list):
-                yield from _read_within(told[name])
+            yield from _listed(told.get(name))
 
 
-def _read_within(told: Any) -> Iterator[Entry]:
+def _listed(told: Any) -> Iterator[Entry]:
     if isinstance(told, list):
         for item in told[:MAX_ENTRIES]:
             yield from _noted(item, "")
-    else:
+    elif isinstance(told, dict):
         for key, value in list(told.items())[:MAX_ENTRIES]:
             yield from _pair(key, value)
 

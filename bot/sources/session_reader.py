@@ -67,7 +67,7 @@ class Portion(NamedTuple):
 
 
 def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
-    """The sessions in a file, in the order in which they begin; ``zone`` as in `read`. Raises OSError."""
+    """The sessions in a file, in the order in which they begin; ``zone`` as in `read_portion`. Raises OSError."""
     found: dict[str, list[Utterance]] = {}
     cursor, unfinished, is_last = Cursor(), 0, False
     while not is_last:
@@ -143,7 +143,6 @@ class _Reading:
 
     @property
     def count(self) -> int:
-        """How many messages there are, the waiting one among them."""
         return len(self.said) + (self._waiting is not None)
 
     def flush(self) -> None:
@@ -167,23 +166,19 @@ class _Reading:
             return
         name = session or self._session or _name(self._file)
         self.chars += len(utterance.text) + sum(map(len, utterance.files))
-        before = self._waiting
-        if (
-            before
-            and before[0] == name
-            and before[1].type == utterance.type
-            and not (before[1].text and utterance.text)
-        ):
-            files = tuple(dict.fromkeys(before[1].files + utterance.files))[:MAX_FILES]
-            at = before[1].at or utterance.at
-            self._waiting = (name, Utterance(utterance.type, before[1].text or utterance.text, at, files))
+        session_before, before = self._waiting or ("", None)
+        is_one = before and session_before == name and before.type == utterance.type
+        if before and is_one and not (before.text and utterance.text):
+            files = tuple(dict.fromkeys(before.files + utterance.files))[:MAX_FILES]
+            text, at = before.text or utterance.text, before.at or utterance.at
+            self._waiting = (name, Utterance(utterance.type, text, at, files))
         else:
             self.flush()
             self._waiting = (name, utterance)
 
 
 def _name(file: SessionFile) -> str:
-    """What a session is called that tells no name: its file, without the ending."""
+    """The name of a session without one: its file, without the ending."""
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 
 
@@ -205,8 +200,7 @@ def _guard(handle: BinaryIO, offset: int) -> str:
     return digest.hexdigest()
 
 
-# The last words of a subagent, from the transcript that a hook log names: only where such a log has any business.
-
+# -- subagents ---------------------------------------------------------------------------------------------------------
 
 MAX_TAIL = 1 << 20
 """Bytes at the end of a transcript that are looked through."""
@@ -216,7 +210,8 @@ MAX_READ = 200
 
 
 class Subagents:
-    """Reads what one log names: regular ``.jsonl`` files below its own folder, or below the top of the sources."""
+    """The last words of subagents, from the transcripts that one log names: regular ``.jsonl`` files below its own
+    folder, or below the top of the sources."""
 
     def __init__(self, log: SessionFile) -> None:
         folder = Path(log.path).parent

@@ -71,7 +71,7 @@ def remembered(stage: Stage, number: int) -> Record | None:
 
 def state(stage: Stage, number: int) -> str:
     """What memory holds of the answer on an issue."""
-    said = stage.memory().said([number]).get(number)
+    said = stage.memory().answers([number]).get(number)
     return said.state if said else ""
 
 

@@ -186,7 +186,7 @@ def test_what_stood_there_beside_it_comes_again_when_somebody_asks(stage: Stage)
     assert forget(stage) == 0
     assert act(stage, "issues", "edited", ALIKE) == 0
     assert stage.comments(ALIKE) == []
-    said = stage.memory().said([ALIKE])[ALIKE]
+    said = stage.memory().answers([ALIKE])[ALIKE]
     assert (said.state, said.comment_id, said.matches) == ("silent", None, ())
 
 

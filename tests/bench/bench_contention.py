@@ -136,7 +136,7 @@ def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
     shards = snapshot.read({DIGESTS.path(key) for key in expected})
     digests = {key for data in shards.values() for key in read_lines(data)[0]}
     index = {path.name: file_hash(path) for path in snapshot.checkout("index").iterdir()}
-    held, entries, said = memory.records(expected), memory.entries(expected), memory.said(expected)
+    held, entries, said = memory.records(expected), memory.entries(expected), memory.answers(expected)
     wishes, recent = memory.requests(expected), memory.recent_requests(at(0))
     lost = [f"record {key}" for key, thread in expected.items() if held.get(key) != thread]
     lost += [f"digest {key}" for key in expected if key not in digests]

@@ -77,7 +77,7 @@ def events(known: list[Thread], fresh: list[Thread], count: int) -> Iterator[Cha
         )
         record = replace(opened, comments=(said,)) if said else opened
         promise = () if turn % 3 else (AnswerRecord(record.id, "pending", now, text_hash="x", trying_since=now),)
-        yield Changes(records=(record,), said=promise, cursor=now)
+        yield Changes(records=(record,), answers=promise, cursor=now)
 
 
 def packed(remote: Path) -> float:

@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from bot.errors import UserError, WorldError
-from bot.github import app as app_module
-from bot.github.app import App
+from bot.github.app import EVENTS, PERMISSIONS, App
 from bot.github.errors import ForgeError, NotInstalled, NotPermitted, RateLimited, Unauthorised, Unreachable
 from tests.fakes.github import FakeGitHub
 from tests.github.keys import key_pair
@@ -41,8 +40,8 @@ def status(forge: FakeGitHub, token: str, full_name: str) -> int:
 def test_the_app_says_who_it_is_and_what_it_may_do(forge: FakeGitHub, app: App) -> None:
     about = app.about()
     assert (about.id, about.slug, about.login) == (77, "precedent", "precedent[bot]")
-    assert about.permissions == app_module.PERMISSIONS
-    assert set(app_module.EVENTS) <= set(about.events)
+    assert about.permissions == PERMISSIONS
+    assert set(EVENTS) <= set(about.events)
 
 
 @pytest.mark.parametrize("ahead", [0, 90, -3600])
@@ -57,7 +56,7 @@ def test_a_token_is_for_one_repository_with_the_least_permissions(forge: FakeGit
     minted = app.create_token(number, forge.repo.id)
     assert (minted.full_name, minted.private) == (HELLO, False)
     assert 3500 < minted.expires_at / 1000 - time.time() < 3700
-    assert forge.world.tokens[minted.token].permissions == app_module.PERMISSIONS
+    assert forge.world.tokens[minted.token].permissions == PERMISSIONS
     assert status(forge, minted.token, HELLO) == 200
     assert status(forge, minted.token, OTHER) == 404
 

@@ -187,7 +187,12 @@ def test_parts_are_weighed_and_added_and_hidden_documents_are_below_all() -> Non
 
 
 def test_parts_are_joined_in_their_order() -> None:
-    assert arrays.joined([arrays.zeros(1), np.array([2.0])]).tolist() == [0.0, 2.0]
-    assert arrays.joined_flags([arrays.as_flags(2, [1]), arrays.as_flags(1, [])]).tolist() == [False, True, False]
-    assert arrays.joined_numbers([arrays.as_numbers([1 << 62]), arrays.as_numbers([])]).tolist() == [1 << 62]
-    assert [len(join([])) for join in (arrays.joined, arrays.joined_flags, arrays.joined_numbers)] == [0, 0, 0]
+    assert arrays.joined([arrays.zeros(1), np.array([2.0])], np.float64).tolist() == [0.0, 2.0]
+    assert arrays.joined([arrays.as_flags(2, [1]), arrays.as_flags(1, [])], np.bool_).tolist() == [False, True, False]
+    assert arrays.joined([arrays.as_numbers([1 << 62]), arrays.as_numbers([])], np.int64).tolist() == [1 << 62]
+    assert [arrays.joined([], kind).dtype for kind in (np.float64, np.bool_, np.int64)] == [
+        np.float64,
+        np.bool_,
+        np.int64,
+    ]
+    assert len(arrays.joined([], np.int64)) == 0

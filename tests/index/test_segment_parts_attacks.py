@@ -14,9 +14,8 @@ import pytest
 
 from bot.index import vectors
 from bot.index.protocol import IndexCorrupt
-from bot.index.whoosh import segment_parts as cores
 from bot.index.whoosh.index import build, open_index
-from bot.index.whoosh.segment_parts import Core
+from bot.index.whoosh.segment_parts import Core, PostingLayout, decode_core, encode_core
 from tests.index.test_segment_parts import SMALL, many, use
 from tests.index.test_whoosh_attacks import records, toc_with
 
@@ -32,7 +31,7 @@ def honest(tmp_path: Path) -> Path:
 
 
 def core_of(folder: Path) -> Core:
-    return cores.decode_core(core_bytes(folder), COUNT)
+    return decode_core(core_bytes(folder), COUNT)
 
 
 def core_bytes(folder: Path) -> bytes:
@@ -164,9 +163,9 @@ def test_another_number_of_documents_is_refused(honest: Path, documents: int) ->
 
 def test_one_part_in_the_place_of_all_takes_no_more_memory_than_the_documents_do(honest: Path) -> None:
     core, large = core_of(honest), 1 << 18
-    claimed = Core(large, core.vector_fields, 1 << 16, 1 << 16, dict.fromkeys("tn", cores.PostingLayout(1, ())), [])
+    claimed = Core(large, core.vector_fields, 1 << 16, 1 << 16, dict.fromkeys("tn", PostingLayout(1, ())), [])
     names = [core.numbers()[0]] * sum(claimed.sizes().values())
-    with_core(honest, cores.encode_core(replace(claimed, names=names)))
+    with_core(honest, encode_core(replace(claimed, names=names)))
     toc_with(honest, [record | {"documents": large} for record in records(honest)])
     tracemalloc.start()
     assert is_refused(honest)
@@ -223,7 +222,7 @@ def test_parts_of_noise_under_right_names_are_refused_or_do_no_harm(honest: Path
 
 def test_codes_of_noise_are_near_within_bounds(honest: Path) -> None:
     core = core_of(honest)
-    with_part(honest, core.vectors("trained")[0], Random(1).randbytes(vectors.book_bytes(10)))
+    with_part(honest, core.vectors("trained")[0], Random(1).randbytes(4 * vectors.SIZE * vectors.WIDTH * 2))
     for hit in use(open_index(honest, sizes=SMALL)):
         assert -1 <= hit.near["trained"] <= 1
 

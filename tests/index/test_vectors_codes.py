@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.index import arrays as planes
-from bot.index import vectors
-from bot.index import vectors as codes
+from bot.index import arrays, vectors
 
 
 def rows(count: int, length: int, seed: int = 1) -> vectors.Matrix:
@@ -21,12 +19,12 @@ def rows(count: int, length: int, seed: int = 1) -> vectors.Matrix:
 @pytest.mark.parametrize("length", [1, 2, 3, 10, 96])
 def test_cosines_of_codes_are_near_those_of_the_vectors(length: int) -> None:
     exact = rows(600, length)
-    book = codes.train_codes(exact)
-    found = codes.encode_vectors(exact, book)
-    squares = codes.coded_squares(found, book)
-    assert found.shape == (codes.groups(length), 600)
+    book = vectors.train_codes(exact)
+    found = vectors.encode_vectors(exact, book)
+    squares = vectors.coded_squares(found, book)
+    assert found.shape == (vectors.groups(length), 600)
     for asked in exact[:5]:
-        near = codes.coded_cosines(found, book, asked.tobytes(), squares)
+        near = vectors.coded_cosines(found, book, asked.tobytes(), squares)
         assert np.abs(near - vectors.cosines(exact, asked.tobytes())).mean() < 0.04
         assert np.abs(near).max() <= 1
 
@@ -34,43 +32,43 @@ def test_cosines_of_codes_are_near_those_of_the_vectors(length: int) -> None:
 def test_rows_of_zeros_stay_nothing() -> None:
     exact = rows(50, 10)
     exact[[3, 49]] = 0
-    book = codes.train_codes(exact)
-    found = codes.encode_vectors(exact, book)
-    near = codes.coded_cosines(found, book, exact[0].tobytes(), codes.coded_squares(found, book))
+    book = vectors.train_codes(exact)
+    found = vectors.encode_vectors(exact, book)
+    near = vectors.coded_cosines(found, book, exact[0].tobytes(), vectors.coded_squares(found, book))
     assert np.flatnonzero(near == 0).tolist() == [3, 49]
-    assert not codes.decode_vectors(found, book, 10)[[3, 49]].any()
-    assert not codes.coded_cosines(found, book, bytes(10), codes.coded_squares(found, book)).any()
+    assert not vectors.decode_vectors(found, book, 10)[[3, 49]].any()
+    assert not vectors.coded_cosines(found, book, bytes(10), vectors.coded_squares(found, book)).any()
 
 
 def test_nothing_but_zeros_can_be_coded() -> None:
     empty = np.zeros((20, 7), np.int8)
-    book = codes.train_codes(empty)
-    assert not codes.decode_vectors(codes.encode_vectors(empty, book), book, 7).any()
+    book = vectors.train_codes(empty)
+    assert not vectors.decode_vectors(vectors.encode_vectors(empty, book), book, 7).any()
 
 
 def test_what_is_decoded_is_coded_the_same_again_nearly() -> None:
     exact = rows(500, 96)
-    book = codes.train_codes(exact)
-    first = codes.decode_vectors(codes.encode_vectors(exact, book), book, 96)
-    again = codes.decode_vectors(codes.encode_vectors(first, book), book, 96)
+    book = vectors.train_codes(exact)
+    first = vectors.decode_vectors(vectors.encode_vectors(exact, book), book, 96)
+    again = vectors.decode_vectors(vectors.encode_vectors(first, book), book, 96)
     assert (np.abs(first.astype(int)).max(axis=1) == 127).all()
     assert np.mean([vectors.cosines(first[n : n + 1], again[n].tobytes())[0] for n in range(500)]) > 0.999
 
 
 def test_the_same_rows_give_the_same_book_and_it_can_be_kept() -> None:
-    book = codes.train_codes(rows(300, 10))
-    packed = codes.pack_book(book)
-    assert packed == codes.pack_book(codes.train_codes(rows(300, 10)))
-    assert len(packed) == codes.book_bytes(10)
-    assert np.array_equal(codes.read_book(packed, 10), book)
+    book = vectors.train_codes(rows(300, 10))
+    packed = vectors.pack_book(book)
+    assert packed == vectors.pack_book(vectors.train_codes(rows(300, 10)))
+    assert len(packed) == 4 * vectors.SIZE * vectors.WIDTH * 2
+    assert np.array_equal(vectors.read_book(packed, 10), book)
 
 
 @pytest.mark.parametrize("change", [-1, 1, 2])
 def test_books_and_codes_of_another_size_are_refused(change: int) -> None:
     with pytest.raises(ValueError, match=r"reshape|buffer size"):
-        codes.read_book(bytes(codes.book_bytes(10) + change), 10)
+        vectors.read_book(bytes(4 * vectors.SIZE * vectors.WIDTH * 2 + change), 10)
     with pytest.raises(ValueError, match="reshape"):
-        codes.read_codes(bytes(4 * 9 + change), 10, 9)
+        vectors.read_codes(bytes(4 * 9 + change), 10, 9)
 
 
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -78,11 +76,11 @@ NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)
 
 @given(st.integers(1, 3).flatmap(lambda n: st.lists(st.lists(NUMBERS, min_size=n, max_size=n), min_size=1, max_size=4)))
 def test_columns_come_back_from_planes(columns: list[list[int]]) -> None:
-    arrays = [np.array(column, np.int64) for column in columns]
-    packed = planes.pack_planes(arrays)
-    assert len(packed) == planes.BYTES * sum(map(len, columns))
-    found = planes.unpack_planes(packed, len(columns), len(columns[0]))
+    wanted = [np.array(column, np.int64) for column in columns]
+    packed = arrays.pack_planes(wanted)
+    assert len(packed) == arrays.BYTES * sum(map(len, columns))
+    found = arrays.unpack_planes(packed, len(columns), len(columns[0]))
     assert [column.tolist() for column in found] == columns
-    assert np.frombuffer(planes.rows_of(found[0]), "<i8").tolist() == columns[0]
+    assert np.frombuffer(arrays.rows_of(found[0]), "<i8").tolist() == columns[0]
     with pytest.raises(ValueError, match="reshape"):
-        planes.unpack_planes(packed + b"\0", len(columns), len(columns[0]))
+        arrays.unpack_planes(packed + b"\0", len(columns), len(columns[0]))

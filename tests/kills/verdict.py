@@ -55,7 +55,7 @@ def owed_later(repository: Repository, asking: int | None) -> str:
     except StoreError as error:
         return f"unreadable: {error}"
     now = datetime.fromisoformat(repository.github.clock.now)
-    promised = [one.trying_since for one in memory.said([repository.number]).values() if one.state == "pending"]
+    promised = [one.trying_since for one in memory.answers([repository.number]).values() if one.state == "pending"]
     wishes = memory.requests([repository.number]).get(repository.number, ())
     promised += [one.trying_since for one in wishes if one.state == "pending" and one.comment_id == asking]
     memory.close()

@@ -25,7 +25,7 @@ from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as logs_feed
 from bot.local_cache.full_text import MAX_EXCERPT, Outline, SessionIndex, UnknownSession, excerpt
-from bot.local_cache.session_index import segments
+from bot.local_cache.session_sync import segments
 from bot.reading.analyzer import terms
 from bot.sources.session_files import find_sessions
 from tests.sources.session_lines import CODING, HOOKS, ISSUE_AGENT, prompt, response, write

@@ -53,13 +53,13 @@ def write(hosted: Hosted, changes: Changes) -> None:
 FIRST = Changes(records=(issue(1), page("docs:a.md"), page("docs:b.md")), pages=pages(OLD), cursor=at(1))
 SECOND = Changes(
     records=(issue(2, 2), page("docs:b.md", 2)),
-    said=(AnswerRecord(2, "pending", at(2), "it was read as history"),),
+    answers=(AnswerRecord(2, "pending", at(2), "it was read as history"),),
     pages=pages(KNOWN),
     cursor=at(2),
 )
 THIRD = Changes(
     records=(issue(3, 3), page("docs:c.md", 3)),
-    said=(AnswerRecord(3, "pending", at(3), text_hash="x"),),
+    answers=(AnswerRecord(3, "pending", at(3), text_hash="x"),),
     requests=(Request(3, 30, "search", "octocat", at(3)),),
     pages=pages(READ),
     cursor=at(3),

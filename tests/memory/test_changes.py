@@ -135,7 +135,7 @@ def test_two_memories_keep_both_wishes_and_the_later_fix(place: Place) -> None:
     assert memory.fixes([7, 8]) == {7: fix(7, 2, release="v1"), 8: fix(8)}
     assert memory.pages == {"docs": "a", "wiki": "b"}
     assert [each.comment_id for each in memory.recent_requests(at(0))] == [5, 6]
-    assert (one.taken_wishes, two.taken_wishes) == (set(), set())
+    assert (one.taken_requests, two.taken_requests) == (set(), set())
 
 
 def test_of_two_runs_that_take_up_a_wish_one_knows_that_it_was_second(place: Place) -> None:
@@ -144,7 +144,7 @@ def test_of_two_runs_that_take_up_a_wish_one_knows_that_it_was_second(place: Pla
         memory.stage(Changes(requests=(wish(7, 5, trying_since=at(moment)), wish(7, 6 + int(moment * 2)))))
     assert one.commit("one")
     assert two.commit("two")
-    assert (one.taken_wishes, two.taken_wishes) == (set(), {5})
+    assert (one.taken_requests, two.taken_requests) == (set(), {5})
     assert place.memory().requests([7])[7][0].trying_since == at(1), "it is the first one's to answer"
     assert {each.comment_id for each in place.memory().requests([7])[7]} == {5, 8, 9}
 
@@ -156,7 +156,7 @@ def test_a_wish_that_waited_when_both_began_is_taken_too(shelf: Place) -> None:
     two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert one.commit("one")
     assert not two.commit("two"), "nothing is left to write"
-    assert two.taken_wishes == {5}
+    assert two.taken_requests == {5}
 
 
 def test_what_became_of_a_wish_is_written_whoever_was_first(shelf: Place) -> None:
@@ -165,7 +165,7 @@ def test_what_became_of_a_wish_is_written_whoever_was_first(shelf: Place) -> Non
     two.stage(Changes(requests=(wish(7, 5, state="done", reply_id=9),)))
     assert one.commit("one")
     assert two.commit("two")
-    assert two.taken_wishes == set()
+    assert two.taken_requests == set()
     assert shelf.memory().requests([7]) == {7: (wish(7, 5, state="done", reply_id=9),)}
 
 
@@ -175,7 +175,7 @@ def test_a_run_that_leaves_a_wish_for_later_takes_nothing(shelf: Place) -> None:
     two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert one.commit("one")
     assert two.commit("two")
-    assert two.taken_wishes == set()
+    assert two.taken_requests == set()
     assert shelf.memory().requests([7]) == {7: (wish(7, 5, trying_since=at(2)),)}
 
 
@@ -190,7 +190,7 @@ def test_an_unrelated_writer_takes_nothing(shelf: Place) -> None:
     remember(one, issue(7, 1))
     two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
     assert two.commit("two")
-    assert two.taken_wishes == set()
+    assert two.taken_requests == set()
 
 
 # -- threads that are gone -------------------------------------------------------------------------------------------
@@ -333,11 +333,11 @@ def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -
         for index, key in enumerate((1, 99, 100, 20_000, "ABC-1"))
     ]
     asked = [wish(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
-    keep(place, said=told, requests=asked)
+    keep(place, answers=told, requests=asked)
     memory = place.memory()
     assert (set(memory.every_answer()), set(memory.every_request())) == (set(told), set(asked))
     newer = replace(told[1], at=at(2), ups=1)
-    memory.stage(Changes(said=(newer, AnswerRecord(5, "silent", at(1)))))
+    memory.stage(Changes(answers=(newer, AnswerRecord(5, "silent", at(1)))))
     assert set(memory.every_answer()) == {*told, newer, AnswerRecord(5, "silent", at(1))} - {told[1]}
 
 
@@ -375,31 +375,31 @@ def being_said(key: int) -> AnswerRecord:
 def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled(place: Place) -> None:
     last = MAX_PENDING + 11
     flood = [issue(key, author="mona") for key in range(2, last + 1)]
-    keep(place, records=[issue(1), *flood], said=promises(*range(1, MAX_PENDING + 2)))
-    memory = keep(place, said=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
+    keep(place, records=[issue(1), *flood], answers=promises(*range(1, MAX_PENDING + 2)))
+    memory = keep(place, answers=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
     assert memory.pending == (*range(1, MAX_PENDING), last)
     assert [f"More than {MAX_PENDING} issues wait" in note for note in memory.notes] == [True]
     found = place.memory()
     assert found.pending == memory.pending
-    said = found.said(range(1, last + 1))
+    said = found.answers(range(1, last + 1))
     assert {key for key, one in said.items() if one.state == "pending"} == set(found.pending)
     assert said[MAX_PENDING + 5].reason == "too many wait for an answer"
-    memory.stage(Changes(said=promises(1)))
+    memory.stage(Changes(answers=promises(1)))
     assert memory.pending == found.pending
 
 
 def test_who_opened_few_issues_is_answered_although_another_opened_many_before(place: Place) -> None:
     flood = [issue(key, author="mona") for key in range(2, MAX_PENDING + 2)]
-    keep(place, records=[issue(900), *flood], said=promises(*range(2, MAX_PENDING + 2)))
-    memory = keep(place, said=promises(900))
+    keep(place, records=[issue(900), *flood], answers=promises(*range(2, MAX_PENDING + 2)))
+    memory = keep(place, answers=promises(900))
     assert memory.pending == (*range(2, MAX_PENDING + 1), 900)
-    assert memory.said([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
+    assert memory.answers([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
 
 
 def test_a_comment_that_stands_is_still_known_when_its_change_is_given_up(shelf: Place) -> None:
     standing = AnswerRecord(900, "pending", at(900), "waits", comment_id=77)
-    memory = keep(shelf, said=[*promises(*range(1, MAX_PENDING + 1)), standing])
-    assert (memory.said([900])[900].state, memory.said([900])[900].comment_id) == ("said", 77)
+    memory = keep(shelf, answers=[*promises(*range(1, MAX_PENDING + 1)), standing])
+    assert (memory.answers([900])[900].state, memory.answers([900])[900].comment_id) == ("said", 77)
 
 
 def test_sources_of_pages_are_few_and_can_be_taken_out() -> None:
@@ -448,9 +448,9 @@ def test_all_that_is_kept_of_a_thread_can_be_brought_in_one_exchange(filled: Hos
         memory.prefetch([7, 250])
         brought = filled.asked
         assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
-        assert (memory.said([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
+        assert (memory.answers([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
         memory.stage(
-            Changes(records=(issue(250, 1),), requests=(wish(250, 6),), said=(AnswerRecord(7, "silent", at(2)),))
+            Changes(records=(issue(250, 1),), requests=(wish(250, 6),), answers=(AnswerRecord(7, "silent", at(2)),))
         )
         memory.commit("changed")
         assert brought == ["GET refs", "POST git-upload-pack"]

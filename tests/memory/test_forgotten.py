@@ -47,7 +47,7 @@ def known(place: Place) -> Memory:
     remember(memory, leaky(), issue(8, 1, body="see #7"))
     memory.stage(
         Changes(
-            said=(AnswerRecord(7, "said", at(1), comment_id=11, text_hash="0" * 16, question="1" * 16),),
+            answers=(AnswerRecord(7, "said", at(1), comment_id=11, text_hash="0" * 16, question="1" * 16),),
             requests=(Request(7, 12, "search", "octocat", at(1)),),
             fixes=(FixInfo(7, "#8", at(1), files=(f"hashes/{SECRET}.py",)),),
         )
@@ -71,7 +71,7 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_store_nor_in_what_it_was(p
         assert [name for name, content in reachable(where).items() if SECRET.encode() in content] == []
     assert [path for path, data in place.files().items() if SECRET.encode() in data] == []
     assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (memory.said([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (ASKED,)})
+    assert (memory.answers([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (ASKED,)})
     assert (memory.has_words, memory.learned_from) == (False, 0)
     assert memory.recent_requests(at(0)) == (ASKED,)
 
@@ -80,13 +80,13 @@ def test_no_later_text_takes_the_place_of_what_is_forgotten(place: Place) -> Non
     memory = known(place)
     forget(memory)
     for later in (leaky(9), replace(leaky(9), state="closed"), Tombstone(7, at(9), "deleted")):
-        memory.stage(Changes(records=(later,), said=(AnswerRecord(7, "pending", at(9), "it was read as history"),)))
+        memory.stage(Changes(records=(later,), answers=(AnswerRecord(7, "pending", at(9), "it was read as history"),)))
         memory.commit("again")
     memory = place.memory()
     memory.rebuild_index()
     memory.commit("Rebuild")
     assert place.memory().records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (place.memory().said([7]), place.memory().pending) == ({}, ())
+    assert (place.memory().answers([7]), place.memory().pending) == ({}, ())
 
 
 def test_a_thread_that_is_gone_already_can_be_forgotten(place: Place) -> None:
@@ -103,7 +103,7 @@ def test_another_run_with_the_text_at_hand_brings_nothing_back_and_puts_off_what
     other.stage(Changes(records=(leaky(9), issue(9, 9, body="as in #7"))))
     promise = AnswerRecord(9, "pending", at(9), text_hash="2" * 16, trying_since=at(9))
     reply = Request(9, 90, "context", "octocat", at(9), trying_since=at(9))
-    other.stage(Changes(said=(promise, replace(promise, id=7)), requests=(reply,)))
+    other.stage(Changes(answers=(promise, replace(promise, id=7)), requests=(reply,)))
     other.install_model(ModelUpdate(SECRET.encode(), shipped(), 9, {"title": SECRET}))
     other.rebuild_index()
     forget(place.memory())
@@ -112,7 +112,7 @@ def test_another_run_with_the_text_at_hand_brings_nothing_back_and_puts_off_what
     assert [path for path, data in place.files().items() if SECRET.encode() in data] == []
     memory = place.memory()
     assert memory.records([7, 9]) == {7: Tombstone(7, at(5), FORGOTTEN), 9: issue(9, 9, body="as in #7")}
-    assert memory.said([7, 9]) == {9: replace(promise, trying_since=None)}
+    assert memory.answers([7, 9]) == {9: replace(promise, trying_since=None)}
     assert memory.requests([9]) == {9: (replace(reply, trying_since=None),)}
     assert memory.pending == (9,)
     assert not memory.has_words

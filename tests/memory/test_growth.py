@@ -108,4 +108,4 @@ def test_counts_that_nobody_could_have_written_are_ignored() -> None:
     assert Growth.of("x\n\nPrecedent-Commits: 12\nPrecedent-Bytes: 34\n") == Growth(12, 34)
     assert Growth.of("x\n\nPrecedent-Commits: -1\nPrecedent-Bytes: " + "9" * 40) == Growth()
     assert Growth.of("Precedent-Commits: 1\n\nPrecedent-Commits: 7\nPrecedent-Bytes: ٣\n") == Growth(7, 0)
-    assert Growth.of(Growth(3, 4).told("message\n")) == Growth(3, 4)
+    assert Growth.of(Growth(3, 4).with_trailers("message\n")) == Growth(3, 4)

@@ -22,7 +22,7 @@ from tests.memory.samples import at, found, issue, word_of
 THREADS = tuple(issue(number) for number in (1, 2, 150))
 EVERYTHING = Changes(
     records=THREADS,
-    said=(AnswerRecord(1, "silent", at(1), reason="nothing relevant"),),
+    answers=(AnswerRecord(1, "silent", at(1), reason="nothing relevant"),),
     requests=(Request(1, 7, "refresh", "octocat", at(1), state="done"),),
     fixes=(FixInfo(1, "#9", at(1)),),
     cursor=at(2),
@@ -63,7 +63,7 @@ def event(remote: Path) -> list[str]:
     """One thread changed, as a run of the Action remembers it."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         found(memory, word_of(150))
-        memory.said([1, 2])
+        memory.answers([1, 2])
         memory.stage(replace(EVERYTHING, records=(issue(1, 3),), cursor=at(4)))
         memory.commit("event")
         return list(memory.notes)
@@ -94,7 +94,7 @@ def is_whole(remote: Path) -> bool:
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         assert found(memory, word_of(150)) == [150]
         assert set(memory.records([1, 2, 150])) == {1, 2, 150}
-        assert (set(memory.said([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
+        assert (set(memory.answers([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
         return memory.size == 3 and not memory.notes
 
 

@@ -143,18 +143,18 @@ def test_what_was_said_is_kept_and_an_older_word_does_not_replace_it(place: Plac
     memory = place.memory()
     memory.stage(
         Changes(
-            said=(AnswerRecord(1, "pending", at(1), text_hash="x"), AnswerRecord(2, "pending", at(1), text_hash="y"))
+            answers=(AnswerRecord(1, "pending", at(1), text_hash="x"), AnswerRecord(2, "pending", at(1), text_hash="y"))
         )
     )
     assert memory.pending == (1, 2)
     memory.commit("promised")
     memory = place.memory()
-    memory.stage(Changes(said=(AnswerRecord(1, "said", at(2), comment_id=5),)))
+    memory.stage(Changes(answers=(AnswerRecord(1, "said", at(2), comment_id=5),)))
     memory.commit("said")
     memory = place.memory()
-    memory.stage(Changes(said=(AnswerRecord(1, "pending", at(1), text_hash="x"),)))
+    memory.stage(Changes(answers=(AnswerRecord(1, "pending", at(1), text_hash="x"),)))
     assert not memory.commit("late")
-    assert memory.said([1, 2, 3])[1] == AnswerRecord(1, "said", at(2), comment_id=5)
+    assert memory.answers([1, 2, 3])[1] == AnswerRecord(1, "said", at(2), comment_id=5)
     assert memory.pending == (2,)
 
 
@@ -221,14 +221,16 @@ def test_two_memories_keep_both_changes(place: Place) -> None:
     remember(place.memory(), issue(1))
     one, two = place.memory(), place.memory()
     one.stage(
-        Changes(records=(issue(2), issue(1, 1)), said=(AnswerRecord(2, "pending", at(1), text_hash="x"),), cursor=at(2))
+        Changes(
+            records=(issue(2), issue(1, 1)), answers=(AnswerRecord(2, "pending", at(1), text_hash="x"),), cursor=at(2)
+        )
     )
-    two.stage(Changes(records=(issue(3),), said=(AnswerRecord(3, "pending", at(1), text_hash="y"),), cursor=at(1)))
+    two.stage(Changes(records=(issue(3),), answers=(AnswerRecord(3, "pending", at(1), text_hash="y"),), cursor=at(1)))
     assert one.commit("one")
     assert two.commit("two")
     check(place, [issue(1, 1), issue(2), issue(3)])
     memory = place.memory()
-    assert (memory.cursor, set(memory.pending), set(memory.said([1, 2, 3]))) == (at(2), {2, 3}, {2, 3})
+    assert (memory.cursor, set(memory.pending), set(memory.answers([1, 2, 3]))) == (at(2), {2, 3}, {2, 3})
     assert memory.written(at(1)) == 2
 
 
@@ -345,7 +347,9 @@ def test_moved_is_the_only_thing_that_is_tried_again(tmp_path: Path) -> None:
 
 def test_answers_of_a_hundred_neighbours_share_one_file(place: Place) -> None:
     memory = place.memory()
-    memory.stage(Changes(said=tuple(AnswerRecord(key, "silent", at(1), "nothing similar") for key in (5, 7, 99, 100))))
+    memory.stage(
+        Changes(answers=tuple(AnswerRecord(key, "silent", at(1), "nothing similar") for key in (5, 7, 99, 100)))
+    )
     memory.commit("said")
     files = place.files("answers")
     assert {path: list(read_lines(data)[0]) for path, data in files.items()} == {

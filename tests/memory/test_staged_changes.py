@@ -161,7 +161,7 @@ def test_a_rebuild_makes_the_lists_anew_also_of_what_an_earlier_version_said(pla
         AnswerRecord(205, "silent", at(1)),
     )
     memory = place.memory()
-    memory.stage(Changes(said=said))
+    memory.stage(Changes(answers=said))
     memory.commit("said")
     memory = place.memory()
     spoiled = COMMENTS.edits(place.files("comments"), {3: ThreadComments(3, (), ((8, 0),)), 205: None})

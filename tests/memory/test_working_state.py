@@ -37,7 +37,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     remember(place.memory(), *(issue(number) for number in range(1, 10)))
     remember(place.memory(), *(issue(number, 1) for number in range(8, 13)), Tombstone(99, at(1)))
     memory = place.memory()
-    memory.stage(Changes(said=(AnswerRecord(3, "said", at(1)), AnswerRecord(4, "silent", at(1))), cursor=at(5)))
+    memory.stage(Changes(answers=(AnswerRecord(3, "said", at(1)), AnswerRecord(4, "silent", at(1))), cursor=at(5)))
     memory.commit("said")
     yield place
     place.close()
@@ -391,17 +391,17 @@ def test_a_damaged_line_of_answers_costs_only_that_answer(full: Place) -> None:
     first, second, rest = full.files()[path].split(b"\n")
     full.put({path: b"\n".join([first[:-3], second, rest])})
     memory = full.memory()
-    assert set(memory.said([3, 4])) == {4}
+    assert set(memory.answers([3, 4])) == {4}
     assert [path in note for note in memory.notes] == [True]
-    memory.stage(Changes(said=(AnswerRecord(3, "said", at(2)),)))
+    memory.stage(Changes(answers=(AnswerRecord(3, "said", at(2)),)))
     assert memory.commit("said again")
-    assert set(full.memory().said([3, 4])) == {3, 4}
+    assert set(full.memory().answers([3, 4])) == {3, 4}
     assert is_quiet(full)
 
 
 def is_quiet(place: Place) -> bool:
     memory = place.memory()
-    return bool(memory.said([3, 4])) and memory.notes == []
+    return bool(memory.answers([3, 4])) and memory.notes == []
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def is_quiet(place: Place) -> bool:
 )
 def test_an_answer_of_another_shape_is_as_if_nothing_was_said(full: Place, line: bytes) -> None:
     full.put({"answers/0000.jsonl": line + b"\n"})
-    assert full.memory().said([3, 4]) == {}
+    assert full.memory().answers([3, 4]) == {}
 
 
 # -- all at once -----------------------------------------------------------------------------------------------------
@@ -424,7 +424,7 @@ def test_a_flipped_byte_in_every_file_costs_no_run(full: Place, seed: int) -> No
     full.put({path: bytes(data) for path, data in flipped.items()})
     memory = full.memory()
     found(memory, "fails")
-    memory.said(HELD)
+    memory.answers(HELD)
     healed = [issue(number, 50) for number in HELD]
     assert remember(memory, *healed)
     again = full.memory()

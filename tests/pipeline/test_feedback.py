@@ -40,7 +40,7 @@ def answered(github: FakeGitHub, memory: Memory, count: int = 1, **rest: Any) ->
         moment = NOW - timedelta(hours=count - turn)
         one = AnswerRecord(number, "said", moment, "", "x", comment, ((1, 0.7),), "q")
         said.append(replace(one, **rest))
-    memory.stage(Changes(said=tuple(said)))
+    memory.stage(Changes(answers=tuple(said)))
     memory.commit("said")
     return said
 
@@ -59,7 +59,7 @@ def test_thumbs_are_counted_and_nothing_else_of_an_answer_changes(
     react(github, disliked, "-1", "confused")
     found = collect(memory, client, NOW)
     assert set(found) == {replace(liked, ups=2, downs=1), replace(disliked, downs=1)}
-    memory.stage(Changes(said=found))
+    memory.stage(Changes(answers=found))
     assert memory.commit("feedback")
     assert collect(memory, client, NOW) == ()
 
@@ -68,9 +68,9 @@ def test_thumbs_that_were_taken_back_no_longer_count(github: FakeGitHub, client:
     (said,) = answered(github, memory, ups=2, downs=1)
     found = collect(memory, client, NOW)
     assert found == (replace(said, ups=0, downs=0),)
-    memory.stage(Changes(said=found))
+    memory.stage(Changes(answers=found))
     memory.commit("feedback")
-    assert memory.said([said.id])[said.id].ups == 0
+    assert memory.answers([said.id])[said.id].ups == 0
 
 
 def test_a_comment_that_a_person_deleted_is_known_as_removed(
@@ -151,12 +151,12 @@ def test_a_count_that_was_slow_does_not_undo_what_happened_meanwhile(
         react(github, one, "+1")
     removed, again, kept = said
     slow, fast = (Memory(FolderStore(tmp_path / "store")).open() for _ in range(2))
-    slow.stage(Changes(said=collect(slow, client, NOW)))
+    slow.stage(Changes(answers=collect(slow, client, NOW)))
     later = replace(again, state="pending", at=NOW, text_hash="y", comment_id=None)
-    fast.stage(Changes(said=(replace(removed, state="removed"), later)))
+    fast.stage(Changes(answers=(replace(removed, state="removed"), later)))
     assert fast.commit("meanwhile")
     assert slow.commit("feedback")
-    held = Memory(FolderStore(tmp_path / "store")).open().said([one.id for one in said])
+    held = Memory(FolderStore(tmp_path / "store")).open().answers([one.id for one in said])
     assert held == {
         removed.id: replace(removed, state="removed", ups=1),
         again.id: later,

@@ -27,7 +27,7 @@ def unread(office: Office) -> AnswerRecord:
     memory = office.memory()
     fetch_changes(Event("issues", "opened", 3), office.bot(memory))
     memory.commit("looked")
-    found = memory.said([3])[3]
+    found = memory.answers([3])[3]
     memory.close()
     return found
 
@@ -36,7 +36,7 @@ def unread(office: Office) -> AnswerRecord:
 def test_what_was_said_on_an_issue_that_cannot_be_read_stands(office: Office, state: str) -> None:
     memory = office.memory().open()
     told = AnswerRecord(3, state, office.bot(memory).now, text_hash="abc", comment_id=77, question="what")
-    memory.stage(Changes(said=(told,)))
+    memory.stage(Changes(answers=(told,)))
     memory.commit("said")
     memory.close()
     assert replace(unread(office), reason="") == told

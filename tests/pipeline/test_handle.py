@@ -23,7 +23,7 @@ def test_each_step_is_told_as_it_begins(office: Office) -> None:
 
     def look(step: str) -> None:
         other = office.memory().open()
-        state = other.said([number])[number].state if other.said([number]) else ""
+        state = other.answers([number])[number].state if other.answers([number]) else ""
         other.close()
         seen.append((step, state, len(office.github.comments_by(bot.own.login, number))))
 

@@ -131,7 +131,7 @@ def promised(town: Town, project: EventfulProject, number: int, ago: int) -> Non
     at = datetime.fromtimestamp(town.here.clock.now / 1000, UTC) - timedelta(seconds=ago)
     with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
         memory = Memory(store, repo=project.repo.full_name).open()
-        memory.stage(Changes(said=(AnswerRecord(number, "pending", at, trying_since=at),)))
+        memory.stage(Changes(answers=(AnswerRecord(number, "pending", at, trying_since=at),)))
         memory.commit("Promise a comment")
 
 

@@ -74,7 +74,7 @@ def said(held: dict[str, bytes]) -> dict[ThreadId, AnswerRecord]:
     return {key: one for each in read for key, one in each.items()}
 
 
-def wishes(held: dict[str, bytes]) -> dict[int, Request]:
+def requests(held: dict[str, bytes]) -> dict[int, Request]:
     """What was asked for, by comment, among these files."""
     read = (REQUESTS.read(path, data, None)[0] for path, data in held.items() if path.startswith("wishes/"))
     return {wish.comment_id: wish for each in read for told in each.values() for wish in told}

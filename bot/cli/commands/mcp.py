@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from bot.cli.arguments import login, repository
+from bot.cli.progress import warn
 from bot.errors import UserError
 
 EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
@@ -55,7 +56,8 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     from bot.mcp.server import answer
     from bot.mcp.tools import ToolContext
 
-    where = MemoryOptions(Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline)
+    named = given.store, given.repo or "", given.memory_branch or ""
+    where = MemoryOptions(Path.cwd(), *named, offline=given.offline, warn=warn)
     desk = ToolContext(where, tuple(given.me or ()))
     serve(lambda tool, arguments: answer(desk, tool, arguments), wire)
     _end(0)

@@ -9,7 +9,7 @@ from typing import Any
 from bot.cli import output
 from bot.cli.arguments import Subparsers, add_place, memory_options, number, since
 from bot.cli.output import command_result, show_notes
-from bot.cli.progress import progress
+from bot.cli.progress import progress, warn
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
@@ -25,7 +25,7 @@ def run_search(given: argparse.Namespace) -> object:
     if asked.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # it loads what other searches do without
 
-        said = search_sessions(asked, Path.cwd(), "--", progress).passages
+        said = search_sessions(asked, Path.cwd(), "--", progress, warn).passages
         heard: object = [passage_row(one) for one in said] if given.json else output.passages_text(said)
         return command_result(heard, given, found=bool(said))
     if asked.logs:

@@ -1,8 +1,9 @@
 """A Whoosh codec without pickles: segments whose every byte is checked as data.
 
 Whoosh's own codec stores segments, directories, posting blocks and stored fields as pickles, which makes an index from
-a stranger a program. Here a record is JSON, a posting list is `postings.py`, and an entry is a column of bytes; the
-classes of Whoosh that could still unpickle are replaced where they are made, so there is no list of names to allow.
+a stranger a program. Here a record is JSON, a posting list is as `posting_lists` writes it, and an entry is a column of
+bytes; the classes of Whoosh that could still unpickle are replaced where they are made, so there is no list of names to
+allow.
 """
 
 from __future__ import annotations
@@ -184,7 +185,6 @@ class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
         return self._get_column(field)
 
     def names(self) -> list[str]:
-        """The columns that were begun."""
         return list(self._colwriters)
 
     def pass_by(self, documents: int) -> None:
@@ -264,28 +264,21 @@ def _segment(record: dict[str, Any]) -> Segment:
     return segment
 
 
-# Two kinds of columns: rows of one width, and rows of any.
-#
-# rows of one width: the width uint32 the rows, zeros for a document without documents · width bytes rows of any width:
-# the rows as many bytes as the lengths say the length of each documents · uint32
-#
-# All numbers are little-endian. The sizes must come out to the byte, and nothing that is read is copied.
-
+# -- columns ---------------------------------------------------------------------------------------------------------
 
 FLIPS = ("flip1", "flip2", "flip3", "flip4")
 NUMBERS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIPS)
 """Columns of numbers of eight bytes: when a document was created, what stands for its thread, what stands for the
 thread that it is a duplicate of, since when that is known (0 for none), how many characters it has, of which kind it is
-(`names.py`), until when nobody stood behind it but a stranger (0 for never; negative where nobody told what its author
-is to the repository) and what stands for their account, and when it was closed, reopened, closed and reopened again (0
-for never). Times are seconds since 1970, rounded up: what a search ``before`` a moment sees was before it."""
+(`segment_reader.KINDS`), until when nobody vouched for it (0 for never; negative where nobody told what its author is
+to the repository) and what stands for their account, and when it was closed, reopened, closed and reopened again (0 for
+never). Times are seconds since 1970, rounded up: what a search ``before`` a moment sees was before it."""
 
-_WIDTH = struct.Struct("<I")
-_LENGTH = struct.Struct("<I")
+_COUNT = struct.Struct("<I")
 
 
 class RowWriter(ColumnWriter):  # type: ignore[misc]
-    """Writes rows of the width that the first of them has."""
+    """Writes rows of the width that the first of them has: the width, then all rows, zeros for a document without."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -298,7 +291,7 @@ class RowWriter(ColumnWriter):  # type: ignore[misc]
         """Add rows for this document and those after it. Raises ValueError when their width is not that of the rest."""
         if not self._width:
             self._width = width
-            self._file.write(_WIDTH.pack(width))
+            self._file.write(_COUNT.pack(width))
         if width != self._width:
             raise ValueError(f"a row of {width} bytes among rows of {self._width}")
         self.fill(document)
@@ -321,14 +314,14 @@ class Rows(Column):  # type: ignore[misc]
     @staticmethod
     def read(buffer: memoryview, count: int) -> tuple[memoryview, int]:
         """All rows of a column of ``count`` documents, and their width. Raises ValueError, struct.error."""
-        [width] = _WIDTH.unpack(buffer[: _WIDTH.size])
-        if not 0 < width <= MAX_LENGTH or len(buffer) != _WIDTH.size + count * width:
+        [width] = _COUNT.unpack(buffer[: _COUNT.size])
+        if not 0 < width <= MAX_LENGTH or len(buffer) != _COUNT.size + count * width:
             raise ValueError("a column is damaged")
-        return buffer[_WIDTH.size :], width
+        return buffer[_COUNT.size :], width
 
 
 class PieceWriter(ColumnWriter):  # type: ignore[misc]
-    """Writes rows of any width, one for each document."""
+    """Writes rows of any width, one for each document: all rows, then the length of each."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -339,7 +332,7 @@ class PieceWriter(ColumnWriter):  # type: ignore[misc]
 
     def extend(self, rows: Sequence[bytes | memoryview]) -> None:
         """Add rows for the next documents."""
-        self._lengths += b"".join(_LENGTH.pack(len(row)) for row in rows)
+        self._lengths += b"".join(_COUNT.pack(len(row)) for row in rows)
         self._file.write(b"".join(rows))
 
     def finish(self, count: int) -> None:
@@ -354,7 +347,7 @@ class Pieces(Column):  # type: ignore[misc]
     @staticmethod
     def read(buffer: memoryview, count: int) -> tuple[memoryview, Numbers]:
         """All rows of a column of ``count`` documents, and where each ends. Raises ValueError, IndexError."""
-        size = len(buffer) - count * _LENGTH.size
+        size = len(buffer) - count * _COUNT.size
         if size < 0:
             raise ValueError("a column is damaged")
         found = ends(buffer[size:])

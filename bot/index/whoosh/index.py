@@ -34,7 +34,7 @@ _FEW = 4
 """Times as many as are wanted from which on the next look goes three times as far, so that the looks stay few."""
 
 _UNKNOWN = "\0"
-"""A term that no text has: who searches asks next how rare such a one would be."""
+"""A term that no text has: whoever searches asks next how rare such a one would be."""
 
 _SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
 _TOC_FILE = re.compile(rf"_{NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
@@ -46,7 +46,7 @@ class WhooshIndex:
     def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> None:
         self._folder, self._sizes = folder, sizes
         self._parts = IndexParts(folder, fetch)
-        self._leaves: list[SegmentReader] = []
+        self._readers: list[SegmentReader] = []
         self._names: list[str] = []
         self._widths: dict[str, int] = {}
         self._searched: IndexSearcher | None = None
@@ -64,7 +64,7 @@ class WhooshIndex:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
             self._bring_lists(query)
-            self._searched = IndexSearcher(self._leaves, before, self._parts)
+            self._searched = IndexSearcher(self._readers, before, self._parts)
             found = Search(self._searched, query)
         is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
         chosen = _best(found, limit, is_kept)
@@ -75,28 +75,28 @@ class WhooshIndex:
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
         asked = list(terms)
         with _damage_is_corruption():
-            return self._corpus_of(asked, before).rarity(asked)
+            return self._searcher_of(asked, before).rarity(asked)
 
     def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
         asked = set(groups)
         with _damage_is_corruption():
-            return self._corpus_of(frozenset[str]().union(*asked), before).held_by(asked)
+            return self._searcher_of(frozenset[str]().union(*asked), before).held_by(asked)
 
-    def _corpus_of(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
+    def _searcher_of(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
         """What exists at that moment, with the lists of these terms."""
         self._bring_lists(Query(dict.fromkeys(terms, 1.0)))
         known = self._searched  # whoever asks has mostly just searched for these terms
-        return known if known and known.before == before else IndexSearcher(self._leaves, before, self._parts)
+        return known if known and known.before == before else IndexSearcher(self._readers, before, self._parts)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         found: dict[ThreadId, IndexEntry] = {}
         with _damage_is_corruption():
-            places = [(key, leaf, document) for key in ids for leaf, document in self._find(key)]
-            wanted = {leaf: [document for _, one, document in places if one is leaf] for leaf in self._leaves}
-            self._parts.prefetch(name for leaf in wanted for name in leaf.parts_of_entries(wanted[leaf]))
-            corpus = IndexSearcher(self._leaves if places else (), None, self._parts)
-            for key, leaf, document in places:
-                entry = leaf.entry(document)
+            places = [(key, reader, document) for key in ids for reader, document in self._find(key)]
+            wanted = {reader: [document for _, one, document in places if one is reader] for reader in self._readers}
+            self._parts.prefetch(name for reader in wanted for name in reader.parts_of_entries(wanted[reader]))
+            corpus = IndexSearcher(self._readers if places else (), None, self._parts)
+            for key, reader, document in places:
+                entry = reader.entry(document)
                 if is_of(entry, key):
                     found[key] = corpus.judged(entry)
         return found
@@ -119,16 +119,16 @@ class WhooshIndex:
 
     def count(self, kind: Kind) -> int:
         with _damage_is_corruption():
-            self._parts.prefetch(name for leaf in self._leaves for name in leaf.parts_of_numbers())
-            return sum(leaf.count_of(kind) for leaf in self._leaves)
+            self._parts.prefetch(name for reader in self._readers for name in reader.parts_of_numbers())
+            return sum(reader.count_of(kind) for reader in self._readers)
 
     def close(self) -> None:
-        for leaf in self._leaves:
-            leaf.close()
-        self._leaves, self._names, self._widths, self._searched = [], [], {}, None
+        for reader in self._readers:
+            reader.close()
+        self._readers, self._names, self._widths, self._searched = [], [], {}, None
 
     def __len__(self) -> int:
-        return sum(leaf.count - len(leaf.deleted) for leaf in self._leaves)
+        return sum(reader.count - len(reader.deleted) for reader in self._readers)
 
     def _open(self) -> None:
         # Always anew: Whoosh's own refresh of a reader finds deleted copies in some of its versions.
@@ -143,46 +143,43 @@ class WhooshIndex:
             }:
                 raise IndexCorrupt("its files are not those that its table of contents names")
             for segment in segments:
-                leaf = open_segment(storage, segment, self._parts)
-                self._leaves.append(leaf)
+                reader = open_segment(storage, segment, self._parts)
+                self._readers.append(reader)
                 self._names.append(segment.segid)
-                if any(self._widths.setdefault(arm, width) != width for arm, width in leaf.widths.items()):
+                if any(self._widths.setdefault(arm, width) != width for arm, width in reader.widths.items()):
                     raise IndexCorrupt("its vectors are of several lengths")
 
     def segments(self) -> dict[str, SegmentReader]:
-        """Its segments by name, for who keeps what is in them elsewhere; a name stands for one content.
+        """Its segments by name, for callers that keep what is in them elsewhere; a name stands for one content.
 
-        All parts are brought. What is read of a leaf afterwards may raise anything where the segment is damaged.
+        All parts are brought. What is read of a reader afterwards may raise anything where the segment is damaged.
         """
         with _damage_is_corruption():
             self._parts.prefetch(self.parts())
-        return dict(zip(self._names, self._leaves, strict=True))
+        return dict(zip(self._names, self._readers, strict=True))
 
     def parts(self) -> set[str]:
-        """The names of all parts that its segments have."""
-        return {name for leaf in self._leaves for name in leaf.parts()}
+        return {name for reader in self._readers for name in reader.parts()}
 
     def _bring_lists(self, query: Query) -> None:
-        """Have all here that ranks documents for this query, with one exchange."""
-        parted = [leaf for leaf in self._leaves if leaf.parts()]
+        parted = [reader for reader in self._readers if reader.parts()]
         terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
         wanted = [
-            (leaf.parts_of_numbers(), leaf.parts_of_keys(keys), leaf.parts_of_vector_fields(query.vectors))
-            for leaf in parted
+            (reader.parts_of_numbers(), reader.parts_of_keys(keys), reader.parts_of_vector_fields(query.vectors))
+            for reader in parted
         ]
         self._parts.prefetch(chain.from_iterable(chain.from_iterable(wanted)))
 
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
-        """Where a thread is."""
-        self._parts.prefetch(name for leaf in self._leaves for name in leaf.parts_of_numbers())
-        found = ((leaf, leaf.find(key)) for leaf in self._leaves)
-        return [(leaf, document) for leaf, document in found if document is not None]
+        self._parts.prefetch(name for reader in self._readers for name in reader.parts_of_numbers())
+        found = ((reader, reader.find(key)) for reader in self._readers)
+        return [(reader, document) for reader, document in found if document is not None]
 
     def _delete(self, writer: IndexWriter, key: ThreadId) -> None:
-        bases = dict(zip(self._leaves, accumulate((leaf.count for leaf in self._leaves), initial=0), strict=False))
-        for leaf, document in self._find(key):
-            writer.delete_document(bases[leaf] + document)
+        bases = dict(zip(self._readers, accumulate((one.count for one in self._readers), initial=0), strict=False))
+        for reader, document in self._find(key):
+            writer.delete_document(bases[reader] + document)
 
     def _writer(self) -> IndexWriter:
         return IndexWriter(FileIndex(Storage(str(self._folder)), SCHEMA), self._parts, self._sizes)
@@ -261,7 +258,6 @@ def _check_file(file: DirEntry[str], named: object, most: int) -> None:
 
 
 def _best(found: Search, count: int, is_kept: Callable[[int], bool]) -> list[int]:
-    """The ``count`` best documents of those that are kept."""
     ranking, wanted = found.ranking, count
     while True:
         with _damage_is_corruption():

@@ -10,6 +10,8 @@ from itertools import accumulate, pairwise
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
 from bot.index import arrays
@@ -44,27 +46,29 @@ class IndexSearcher:
         self.views = [SegmentSnapshot(leaf, before) for leaf in leaves]
         self._has_roles = any(view.has_roles() for view in self.views)
         if before is not None:
-            self._hide_strangers(before)
+            self._hide_unvouched(before)
         self.count = sum(view.count for view in self.views)
         self.borders = list(accumulate((view.end for view in self.views), initial=0))
         self._frequencies: dict[tuple[str, str], int] = {}
 
-    def _hide_strangers(self, now: datetime) -> None:
-        """What a stranger closed alone does not exist, nor does anything lone of an account that floods."""
-        lone = self._lone()
-        if not any(flags.any() for flags in lone):
+    def _hide_unvouched(self, now: datetime) -> None:
+        """What its unvouched author closed does not exist, nor does any unvouched thread of an account that floods."""
+        unvouched = self._unvouched()
+        if not any(flags.any() for flags in unvouched):
             return
         accounts = [view.numbers("account") for view in self.views]
-        many = arrays.more_than(FLOOD, [found[flags] for found, flags in zip(accounts, lone, strict=True)])
-        for view, found, flags in zip(self.views, accounts, lone, strict=True):
-            view.hide(flags & ((view.closed(now) != 0) | arrays.is_any_of(found, many)))
+        many = arrays.more_than(FLOOD, [found[flags] for found, flags in zip(accounts, unvouched, strict=True)])
+        for view, found, flags in zip(self.views, accounts, unvouched, strict=True):
+            view.hide(flags & ((view.closed(now) != 0) | np.isin(found, many)))
 
-    def _lone(self) -> list[Flags]:
-        """For each view a flag for what nobody stands behind but a stranger. Without roles nobody is a stranger."""
-        return [view.lone(self.before) if self._has_roles else arrays.as_flags(view.end, ()) for view in self.views]
+    def _unvouched(self) -> list[Flags]:
+        """For each view a flag for unvouched threads. Without roles there are none."""
+        return [
+            view.unvouched(self.before) if self._has_roles else arrays.as_flags(view.end, ()) for view in self.views
+        ]
 
     def judged(self, entry: IndexEntry) -> IndexEntry:
-        """The entry of a thread, which is never lone where nobody is a stranger."""
+        """The entry of a thread, which is never unvouched where there are no roles."""
         return entry if self._has_roles or entry.unvouched_until is None else replace(entry, unvouched_until=None)
 
     def lists(self, field: str, term: str) -> TermPostings:
@@ -114,7 +118,7 @@ class IndexSearcher:
         """For each view the documents of threads that any of ``documents`` is a duplicate of."""
         both = list(zip(self.views, documents, strict=True))
         targets = {int(view.leaf.numbers("target")[number]) for view, found in both for number in found} - {0}
-        return [set(arrays.places_of_any(view.leaf.numbers("key"), targets)) if targets else set() for view, _ in both]
+        return [_places_of_any(view.leaf.numbers("key"), targets) if targets else set() for view, _ in both]
 
     def entry(self, number: int) -> IndexEntry:
         view = bisect_right(self.borders, number) - 1
@@ -122,7 +126,7 @@ class IndexSearcher:
 
     def targets(self) -> list[Numbers]:
         """For each view the threads that documents were known to be duplicates of, each as often as it is."""
-        return [view.targets(self.before, lone) for view, lone in zip(self.views, self._lone(), strict=True)]
+        return [view.targets(self.before, flags) for view, flags in zip(self.views, self._unvouched(), strict=True)]
 
     def _frequency(self, term: str) -> int:
         known = self._frequencies.get((TEXT, term))
@@ -157,7 +161,7 @@ class Search:
 
     def __init__(self, corpus: IndexSearcher, query: Query) -> None:
         self._corpus = corpus
-        self._clues: list[QueryTerm] = []
+        self._matches: list[QueryTerm] = []
         self._entries: dict[int, IndexEntry] = {}
         self.most = 0.0
         self._look_up(query)
@@ -174,7 +178,6 @@ class Search:
         return self._entries[number]
 
     def prefetch_entries(self, numbers: Iterable[int]) -> None:
-        """Have the entries of these documents here, see `Corpus.bring_entries`."""
         self._corpus.prefetch_entries(number for number in numbers if number not in self._entries)
 
     def hits(self, found: Iterable[int]) -> list[Hit]:
@@ -192,9 +195,9 @@ class Search:
         ]
 
     def _of_kinds(self, ranking: DocumentScores, kinds: Iterable[Kind]) -> DocumentScores:
-        """The ranking without documents of other kinds."""
-        found = arrays.joined_numbers([view.numbers("kind") for view in self._corpus.views])
-        return DocumentScores(arrays.only(ranking.values, found, (KINDS[kind] for kind in kinds)), ranking.nothing)
+        found = arrays.joined([view.numbers("kind") for view in self._corpus.views], np.int64)
+        is_wanted = np.isin(found, [KINDS[kind] for kind in kinds])
+        return DocumentScores(np.where(is_wanted, ranking.values, -inf), ranking.nothing)
 
     def _look_up(self, query: Query) -> None:
         looked_up = heaviest(query.terms)
@@ -204,13 +207,13 @@ class Search:
                 full = importance * -weight * settled_idf(frequency, self._corpus.count) * (K1 + 1)
                 self.most += full
                 if frequency:
-                    self._clues.append(QueryTerm(term, arrays.gains_of(full, LEVELS), found))
+                    self._matches.append(QueryTerm(term, arrays.gains_of(full, LEVELS), found))
 
     def _scores(self) -> Scores:
         borders = self._corpus.borders
         total = arrays.zeros(borders[-1])
         parts = [total[start:end] for start, end in pairwise(borders)]
-        for _, gains, lists in self._clues:
+        for _, gains, lists in self._matches:
             for at, (documents, levels) in lists:
                 arrays.add(parts[at], documents, levels, gains)
         for part, view in zip(parts, self._corpus.views, strict=True):
@@ -218,31 +221,29 @@ class Search:
         return total
 
     def _cosines(self, arm: str, vector: bytes) -> Scores:
-        return arrays.joined([view.cosines(arm, vector) for view in self._corpus.views])
+        return arrays.joined([view.cosines(arm, vector) for view in self._corpus.views], np.float64)
 
     def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
         """For each document the query's terms that it holds, what adds most to its score first, at most eight."""
-        terms = sorted({clue.term for clue in self._clues})
+        terms = sorted({match.term for match in self._matches})
         rows = {term: row for row, term in enumerate(terms)}
         borders = list(accumulate(map(len, wanted), initial=0))
         shares = arrays.zeros(len(terms), borders[-1])
-        for term, gains, lists in self._clues:
+        for term, gains, lists in self._matches:
             for at, (documents, levels) in lists:
                 part = shares[rows[term], borders[at] : borders[at + 1]]
                 part += arrays.gained(documents, levels, gains, wanted[at])
         return [tuple(terms[row] for row in found) for found in arrays.strongest(shares, MAX_SHOWN)]
 
     def _count_duplicates(self) -> Numbers:
-        """For each document how many were known to be duplicates of its thread."""
         keys = [view.numbers("key") for view in self._corpus.views]
         return arrays.occurrences(keys, self._corpus.targets())
 
     def _blended(self, blend: CandidateWeights, moment: datetime) -> DocumentScores:
-        """The sum that the blend makes of all that is known of each document at that moment."""
         views, now = self._corpus.views, moment.timestamp()
-        created = arrays.joined_numbers([view.numbers("created") for view in views])
-        closed = arrays.joined_numbers([view.closed(moment) for view in views])
-        lengths = arrays.joined_numbers([view.numbers("length") for view in views])
+        created = arrays.joined([view.numbers("created") for view in views], np.int64)
+        closed = arrays.joined([view.closed(moment) for view in views], np.int64)
+        lengths = arrays.joined([view.numbers("length") for view in views], np.int64)
         is_open = closed == 0
         parts = [
             (blend.text / max(float(self._scored.max(initial=0.0)), 1e-9), self._scored),
@@ -253,4 +254,8 @@ class Search:
             (blend.length, arrays.log_counts(lengths)),
             (blend.duplicates, arrays.log_counts(self._duplicates)),
         ]
-        return DocumentScores(arrays.weighed(parts, arrays.joined_flags([view.hidden for view in views])), -inf)
+        return DocumentScores(arrays.weighed(parts, arrays.joined([view.hidden for view in views], np.bool_)), -inf)
+
+
+def _places_of_any(values: Numbers, wanted: Iterable[int]) -> set[int]:
+    return set(np.flatnonzero(np.isin(values, arrays.as_numbers(wanted))).tolist())

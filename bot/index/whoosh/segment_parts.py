@@ -1,12 +1,14 @@
-"""The small file of a segment in parts: what it holds, and the names of its parts.
+"""Large segments, in parts: the core, a small file that names them, the parts, and the segment open for reading.
+
+The core:
 
     magic, number of documents, size of the description      4 + 4 + 4 bytes
     the description                                          JSON
     half of the SHA-256 of each part                         16 bytes each
 
-Parts come in this order: blocks of the columns of numbers; of each arm its book and blocks of codes; blocks of entries;
-of each field its buckets, and its heavy lists. The description says how many documents a block has. Which bucket has a
-key is told by the key's CRC-32. All numbers are little-endian.
+Parts come in this order: blocks of the columns of numbers; of each vector field its book and blocks of codes; blocks of
+entries; of each field its buckets, and its heavy lists. The description says how many documents a block has. Which
+bucket has a key is told by the key's CRC-32. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import numpy as np
+
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import ThreadId
 from bot.index import arrays, vectors
-from bot.index import vectors as codes
 from bot.index.arrays import Numbers, Scores
 from bot.index.posting_lists import Postings, TermFile
 from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, IndexCorrupt
@@ -70,8 +73,8 @@ class PostingLayout:
 
 @dataclass(frozen=True)
 class Core:
-    """``arms`` tells how long the vectors of each kind are; ``rows`` is the number of documents whose numbers and codes
-    are in one part, ``block`` that of those whose entries are."""
+    """``vector_fields`` tells how long the vectors of each kind are; ``rows`` is the number of documents whose numbers
+    and codes are in one part, ``block`` that of those whose entries are."""
 
     documents: int
     vector_fields: Mapping[str, int]
@@ -81,7 +84,6 @@ class Core:
     names: Sequence[str]
 
     def numbers(self) -> Sequence[str]:
-        """The parts with the columns of numbers."""
         return self._section("numbers")
 
     def vectors(self, arm: str) -> Sequence[str]:
@@ -89,7 +91,6 @@ class Core:
         return self._section(arm) if arm in self.vector_fields else ()
 
     def entries(self) -> Sequence[str]:
-        """The parts with the entries."""
         return self._section("entries")
 
     def list_of(self, key: bytes) -> str:
@@ -98,7 +99,6 @@ class Core:
         return self._section(letter)[self.lists[letter].place(key)]
 
     def all_lists(self) -> list[str]:
-        """The parts with the lists of all fields."""
         return [name for letter in FIELDS for name in self._section(letter)]
 
     def _section(self, name: str) -> Sequence[str]:
@@ -131,10 +131,7 @@ class Core:
 
 
 def encode_core(core: Core) -> bytes:
-    """The bytes of the file."""
-    lists = {
-        name: [found.buckets, [key.decode("latin-1") for key in found.heavy]] for name, found in core.lists.items()
-    }
+    lists = {name: [one.buckets, [key.decode("latin-1") for key in one.heavy]] for name, one in core.lists.items()}
     description = {"arms": dict(core.vector_fields), "rows": core.rows, "block": core.block, "lists": lists}
     text = json.dumps(description, separators=(",", ":")).encode()
     return _HEADER.pack(_MAGIC, core.documents, len(text)) + text + bytes.fromhex("".join(core.names))
@@ -176,139 +173,7 @@ def _blocks(documents: int, size: int) -> int:
     return -(-documents // size)
 
 
-# A segment in parts, open for reading: each part is brought when something in it is asked for.
-
-
-class CodedVectorField(NamedTuple):
-    """The vectors of one kind as codes, with their book and the squared length of each."""
-
-    book: Book
-    codes: Codes
-    squares: Squares
-
-
-class Block(NamedTuple):
-    """Entries that lie one after the other, and where each of them ends."""
-
-    pieces: memoryview
-    ends: Sequence[int]
-
-
-class PartedSegmentReader(SegmentReader):
-    """A segment whose ``core`` names its parts. What a part holds is checked when it is first looked at."""
-
-    def __init__(self, core: Core, deleted: Iterable[int], parts: IndexParts) -> None:
-        self._core, self._parts = core, parts
-        self.count, self.deleted = core.documents, frozenset(deleted)
-        self.widths = dict(core.vector_fields)
-        self._arms: dict[str, CodedVectorField] = {}
-        self._blocks: dict[int, Block] = {}
-        self._terms: dict[str, TermFile] = {}
-
-    def numbers(self, column: str) -> Numbers:
-        return self._numbers[column]
-
-    def postings(self, key: bytes) -> Postings | None:
-        return self._term_file(self._core.list_of(key)).get(key)
-
-    def piece(self, document: int) -> bytes:
-        number, place = divmod(document, self._core.block)
-        if number not in self._blocks:
-            self._blocks[number] = self._read_block(number)
-        pieces, ends = self._blocks[number]
-        return bytes(pieces[ends[place - 1] if place else 0 : ends[place]])
-
-    def find(self, key: ThreadId) -> int | None:
-        """The document of a thread, told by the number that stands for it, as lists of ids would be large."""
-        places = arrays.places_in(self.numbers("key"), stand_in(key))
-        alive = [number for number in places if number not in self.deleted]
-        return alive[-1] if alive else None
-
-    def cosines(self, arm: str, vector: bytes, end: int) -> Scores | None:
-        if arm not in self.widths:
-            return None
-        if arm not in self._arms:
-            self._arms[arm] = self._read_arm(arm)
-        book, found, squared = self._arms[arm]
-        return codes.coded_cosines(found[:, :end], book, vector, squared[:end])
-
-    def rows(self) -> Iterator[tuple[str, Matrix]]:
-        """The columns of numbers as they are, those of vectors as near as codes are."""
-        for name in NUMBERS:
-            yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.BYTES)
-        for arm, length in self.widths.items():
-            book, found, _ = self._read_arm(arm)
-            yield arm, codes.decode_vectors(found, book, length)
-
-    def items(self) -> Iterator[Item]:
-        for name in self._core.all_lists():
-            yield from TermFile(memoryview(self._parts[name]), self.count).items()
-        for document in range(self.count):
-            yield id_key(self.entry(document).id), [document], b"\1"
-
-    def close(self) -> None:
-        for file in self._terms.values():
-            file.close()
-
-    def parts_of_numbers(self) -> Iterable[str]:
-        return self._core.numbers()
-
-    def parts_of_keys(self, keys: Iterable[bytes]) -> Iterable[str]:
-        return [self._core.list_of(key) for key in keys]
-
-    def parts_of_vector_fields(self, arms: Iterable[str]) -> Iterable[str]:
-        return [name for arm in arms for name in self._core.vectors(arm)]
-
-    def parts_of_entries(self, documents: Iterable[int]) -> Iterable[str]:
-        names = self._core.entries()
-        return [names[number] for number in {document // self._core.block for document in documents}]
-
-    def parts(self) -> Sequence[str]:
-        return self._core.names
-
-    @cached_property
-    def _numbers(self) -> dict[str, Numbers]:
-        blocks = [
-            arrays.unpack_planes(self._parts[name], len(NUMBERS), size)
-            for name, size in zip(self._core.numbers(), self._sizes(self._core.rows), strict=True)
-        ]
-        columns = [arrays.joined_numbers(parts) for parts in zip(*blocks, strict=True)]
-        return dict(zip(NUMBERS, columns, strict=True))
-
-    def _read_arm(self, arm: str) -> CodedVectorField:
-        length = self.widths[arm]
-        first, *rest = self._core.vectors(arm)
-        book = codes.read_book(self._parts[first], length)
-        sizes = self._sizes(self._core.rows_of(arm))
-        read = [codes.read_codes(self._parts[name], length, size) for name, size in zip(rest, sizes, strict=True)]
-        found = codes.joined(read)
-        return CodedVectorField(book, found, codes.coded_squares(found, book))
-
-    def _read_block(self, number: int) -> Block:
-        size = min(self._core.block, self.count - number * self._core.block)
-        pieces, ends = Pieces.read(memoryview(self._parts[self._core.entries()[number]]), size)
-        if len(pieces) < size * segment_reader.LEAST_BYTES:
-            raise ValueError("a block of entries is damaged")
-        return Block(pieces, ends.tolist())
-
-    def _term_file(self, name: str) -> TermFile:
-        if name not in self._terms:
-            self._terms[name] = TermFile(memoryview(self._parts[name]), self.count)
-        return self._terms[name]
-
-    def _sizes(self, block: int) -> list[int]:
-        """How many documents each block has."""
-        borders = [*range(0, self.count, block), self.count]
-        return [end - start for start, end in pairwise(borders)]
-
-
-def is_of(entry: IndexEntry, key: ThreadId) -> bool:
-    """Whether it is the entry of this very thread: `find` goes by a number of 63 bits."""
-    return entry.id == key and type(entry.id) is type(key)
-
-
-# The parts of large segments: files named by their content, brought when needed and checked when they come.
-
+# -- parts -----------------------------------------------------------------------------------------------------------
 
 PART = re.compile(r"[0-9a-f]{32}", re.ASCII)
 DIGEST_BYTES = 16
@@ -373,3 +238,133 @@ class IndexParts:
 
 def _name(data: bytes) -> str:
     return hashlib.sha256(data).digest()[:DIGEST_BYTES].hex()
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+class CodedVectorField(NamedTuple):
+    """The vectors of one kind as codes, with their book and the squared length of each."""
+
+    book: Book
+    codes: Codes
+    squares: Squares
+
+
+class Block(NamedTuple):
+    """Entries that lie one after the other, and where each of them ends."""
+
+    pieces: memoryview
+    ends: Sequence[int]
+
+
+class PartedSegmentReader(SegmentReader):
+    """A segment whose ``core`` names its parts. What a part holds is checked when it is first looked at."""
+
+    def __init__(self, core: Core, deleted: Iterable[int], parts: IndexParts) -> None:
+        self._core, self._parts = core, parts
+        self.count, self.deleted = core.documents, frozenset(deleted)
+        self.widths = dict(core.vector_fields)
+        self._arms: dict[str, CodedVectorField] = {}
+        self._blocks: dict[int, Block] = {}
+        self._terms: dict[str, TermFile] = {}
+
+    def numbers(self, column: str) -> Numbers:
+        return self._numbers[column]
+
+    def postings(self, key: bytes) -> Postings | None:
+        return self._term_file(self._core.list_of(key)).get(key)
+
+    def piece(self, document: int) -> bytes:
+        number, place = divmod(document, self._core.block)
+        if number not in self._blocks:
+            self._blocks[number] = self._read_block(number)
+        pieces, ends = self._blocks[number]
+        return bytes(pieces[ends[place - 1] if place else 0 : ends[place]])
+
+    def find(self, key: ThreadId) -> int | None:
+        """The document of a thread, told by the number that stands for it, as lists of ids would be large."""
+        places = np.flatnonzero(self.numbers("key") == stand_in(key)).tolist()
+        alive = [number for number in places if number not in self.deleted]
+        return alive[-1] if alive else None
+
+    def cosines(self, arm: str, vector: bytes, end: int) -> Scores | None:
+        if arm not in self.widths:
+            return None
+        if arm not in self._arms:
+            self._arms[arm] = self._read_arm(arm)
+        book, found, squared = self._arms[arm]
+        return vectors.coded_cosines(found[:, :end], book, vector, squared[:end])
+
+    def rows(self) -> Iterator[tuple[str, Matrix]]:
+        """The columns of numbers as they are, those of vectors as near as codes are."""
+        for name in NUMBERS:
+            yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.BYTES)
+        for arm, length in self.widths.items():
+            book, found, _ = self._read_arm(arm)
+            yield arm, vectors.decode_vectors(found, book, length)
+
+    def items(self) -> Iterator[Item]:
+        for name in self._core.all_lists():
+            yield from TermFile(memoryview(self._parts[name]), self.count).items()
+        for document in range(self.count):
+            yield id_key(self.entry(document).id), [document], b"\1"
+
+    def close(self) -> None:
+        for file in self._terms.values():
+            file.close()
+
+    def parts_of_numbers(self) -> Iterable[str]:
+        return self._core.numbers()
+
+    def parts_of_keys(self, keys: Iterable[bytes]) -> Iterable[str]:
+        return [self._core.list_of(key) for key in keys]
+
+    def parts_of_vector_fields(self, arms: Iterable[str]) -> Iterable[str]:
+        return [name for arm in arms for name in self._core.vectors(arm)]
+
+    def parts_of_entries(self, documents: Iterable[int]) -> Iterable[str]:
+        names = self._core.entries()
+        return [names[number] for number in {document // self._core.block for document in documents}]
+
+    def parts(self) -> Sequence[str]:
+        return self._core.names
+
+    @cached_property
+    def _numbers(self) -> dict[str, Numbers]:
+        blocks = [
+            arrays.unpack_planes(self._parts[name], len(NUMBERS), size)
+            for name, size in zip(self._core.numbers(), self._sizes(self._core.rows), strict=True)
+        ]
+        columns = [arrays.joined(parts, np.int64) for parts in zip(*blocks, strict=True)]
+        return dict(zip(NUMBERS, columns, strict=True))
+
+    def _read_arm(self, arm: str) -> CodedVectorField:
+        length = self.widths[arm]
+        first, *rest = self._core.vectors(arm)
+        book = vectors.read_book(self._parts[first], length)
+        sizes = self._sizes(self._core.rows_of(arm))
+        read = [vectors.read_codes(self._parts[name], length, size) for name, size in zip(rest, sizes, strict=True)]
+        found = np.concatenate(read, axis=1)
+        return CodedVectorField(book, found, vectors.coded_squares(found, book))
+
+    def _read_block(self, number: int) -> Block:
+        size = min(self._core.block, self.count - number * self._core.block)
+        pieces, ends = Pieces.read(memoryview(self._parts[self._core.entries()[number]]), size)
+        if len(pieces) < size * segment_reader.LEAST_BYTES:
+            raise ValueError("a block of entries is damaged")
+        return Block(pieces, ends.tolist())
+
+    def _term_file(self, name: str) -> TermFile:
+        if name not in self._terms:
+            self._terms[name] = TermFile(memoryview(self._parts[name]), self.count)
+        return self._terms[name]
+
+    def _sizes(self, block: int) -> list[int]:
+        borders = [*range(0, self.count, block), self.count]
+        return [end - start for start, end in pairwise(borders)]
+
+
+def is_of(entry: IndexEntry, key: ThreadId) -> bool:
+    """Whether it is the entry of this very thread: `find` goes by a number of 63 bits."""
+    return entry.id == key and type(entry.id) is type(key)

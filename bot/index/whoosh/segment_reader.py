@@ -82,7 +82,6 @@ class SegmentReader(ABC):
         return ()
 
     def parts(self) -> Sequence[str]:
-        """All its parts."""
         return ()
 
     def entry(self, document: int) -> IndexEntry:
@@ -209,8 +208,8 @@ class SegmentSnapshot:
         told = (self.numbers("kind") == KINDS[Kind.ISSUE]) & (self.numbers("alone") >= 0) & ~self.hidden
         return bool(told.any())
 
-    def lone(self, at: datetime | None) -> Flags:
-        """A flag for each that exists and behind which nobody stood at that moment but its author, if a stranger."""
+    def unvouched(self, at: datetime | None) -> Flags:
+        """A flag for each that exists and that nobody vouched for at that moment."""
         found: Flags = (abs(self.numbers("alone")) > (at or LATE).timestamp()) & ~self.hidden
         return found
 
@@ -223,18 +222,15 @@ class SegmentSnapshot:
         """Since when each document was closed at that moment, in seconds, 0 for those that were open."""
         return arrays.last_odd([self.numbers(column) for column in FLIPS], at.timestamp())
 
-    def targets(self, until: datetime | None, lone: Flags) -> Numbers:
+    def targets(self, until: datetime | None, unvouched: Flags) -> Numbers:
         """Which threads its documents were known at this moment to be duplicates of, each as often as it is; but not
-        by the word of those that are ``lone``."""
+        by the word of those that are ``unvouched``."""
         at, targets = self.numbers("target_at"), self.numbers("target")
-        known = (targets != 0) & ~self.hidden & ~lone
+        known = (targets != 0) & ~self.hidden & ~unvouched
         if until is not None:
             known &= (at != 0) & (at <= until.timestamp())
         found: Numbers = targets[known]
         return found
-
-
-# What the index calls threads and fields.
 
 
 LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
@@ -245,7 +241,6 @@ KINDS = {Kind.ISSUE: 1, Kind.PULL: 2, Kind.PAGE: 3, Kind.SESSION: 4}
 
 
 def id_term(key: ThreadId) -> str:
-    """What the index calls a thread."""
     return f"#{key}" if isinstance(key, int) else f"={key}"
 
 
@@ -260,8 +255,7 @@ def stand_in(key: ThreadId) -> int:
     return int.from_bytes(digest, "little") >> 1 or 1
 
 
-# An entry as the bytes of a column, and back.
-
+# -- entries as bytes --------------------------------------------------------------------------------------------------
 
 LEAST_BYTES = 40
 """No packed entry is shorter."""
@@ -318,7 +312,7 @@ def pack_stored(entry: IndexEntry) -> bytes:
 
 @lru_cache(maxsize=_REMEMBERED)
 def unpack_stored(data: bytes) -> IndexEntry:
-    """The entry that ``pack`` was given. Raises ValueError, KeyError, OverflowError, OSError or RecursionError for
+    """The entry that `pack_stored` was given. Raises ValueError, KeyError, OverflowError, OSError or RecursionError for
     other bytes."""
     text = str(data, "utf-8", "surrogatepass")
     values, end = _decode(text)

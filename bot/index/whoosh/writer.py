@@ -1,4 +1,4 @@
-"""Takes a segment that was just written apart: its columns and lists become parts, and a core that names them."""
+"""Writes segments: documents into columns and inverted lists, small segments into one, large ones into parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from whoosh.writing import MERGE_SMALL, SegmentWriter
 
 from bot.domain.thread import ThreadId
 from bot.index import arrays, bm25f, vectors
-from bot.index import vectors as codes
 from bot.index.posting_lists import Inversion
 from bot.index.protocol import USUAL, VECTOR_FIELDS, IndexDocument, Sizes
 from bot.index.segment_file import encode_key
@@ -30,83 +29,6 @@ from bot.index.whoosh import segment_parts, segment_reader
 from bot.index.whoosh.codec import CORE_EXT, FLIPS, NAME, NUMBERS, Codec, Pieces, Rows, Segment, Storage
 from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PartedSegmentReader, PostingLayout, encode_core
 from bot.index.whoosh.segment_reader import KINDS, LETTERS, SegmentReader, WholeSegmentReader, id_term, stand_in
-
-MAX_BUCKETS = 4_096
-
-
-def split_segment(
-    columns: Mapping[str, bytes], lists: Inversion, documents: int, parts: IndexParts, sizes: Sizes
-) -> bytes:
-    """Save the parts of a segment of so many documents; the bytes of its core.
-
-    ``columns`` holds the bytes of each column as `columns.py` writes them.
-    """
-    arms = [arm for arm in VECTOR_FIELDS if arm in columns]
-    matrices = {arm: vectors.matrix(*Rows.read(memoryview(columns[arm]), documents)) for arm in arms}
-    kept = {letter: _places(lists, letter, sizes) for letter in FIELDS}
-    widths = {arm: rows.shape[1] for arm, rows in matrices.items()}
-    core = Core(documents, widths, sizes.rows, sizes.entries, kept, [])
-    made = [
-        _numbers(columns, core),
-        *(_codes(rows, core.rows_of(arm)) for arm, rows in matrices.items()),
-        _entries(columns["entry"], core),
-        *(_lists(lists, letter, kept[letter]) for letter in FIELDS),
-    ]
-    return encode_core(replace(core, names=[parts.save(part) for section in made for part in section]))
-
-
-def _numbers(columns: Mapping[str, bytes], core: Core) -> Iterator[bytes]:
-    found = [arrays.numbers(Rows.read(memoryview(columns[name]), core.documents)[0]) for name in NUMBERS]
-    step = core.rows
-    return (arrays.pack_planes([column[at : at + step] for column in found]) for at in range(0, core.documents, step))
-
-
-def _codes(rows: vectors.Matrix, step: int) -> Iterator[bytes]:
-    book = codes.train_codes(rows)
-    yield codes.pack_book(book)
-    for at in range(0, len(rows), step):
-        yield codes.encode_vectors(rows[at : at + step], book).tobytes()
-
-
-def _entries(column: bytes, core: Core) -> Iterator[bytes]:
-    pieces, ends = Pieces.read(memoryview(column), core.documents)
-    borders = [0, *ends.tolist()]
-    for at in range(0, core.documents, core.block):
-        file = BytesIO()
-        writer = Pieces.Writer(file)
-        last = min(at + core.block, core.documents)
-        writer.extend([pieces[borders[number] : borders[number + 1]] for number in range(at, last)])
-        writer.finish(last - at)
-        yield file.getvalue()
-
-
-def _places(lists: Inversion, letter: str, sizes: Sizes) -> PostingLayout:
-    """Where the lists of one field go."""
-    found = _sizes(lists, letter)
-    heavy = tuple(sorted(key for key, size in found.items() if size >= sizes.heavy))
-    light = sum(size for size in found.values() if size < sizes.heavy)
-    buckets = 1 << max(0, round(light / sizes.bucket) - 1).bit_length()
-    return PostingLayout(min(MAX_BUCKETS, buckets), heavy)
-
-
-def _lists(lists: Inversion, letter: str, kept: PostingLayout) -> Iterator[bytes]:
-    """The files of the lists of one field."""
-    places: list[list[bytes]] = [[] for _ in range(kept.size)]
-    for key in _sizes(lists, letter):
-        places[kept.place(key)].append(key)
-    for keys in places:
-        file = BytesIO()
-        lists.write(file, keys)
-        yield file.getvalue()
-
-
-def _sizes(lists: Inversion, letter: str) -> dict[bytes, int]:
-    start = letter.encode()
-    return {key: size for key, size in lists.sizes().items() if key.startswith(start)}
-
-
-# Writes segments: documents into columns and inverted lists, small segments into one.
-
 
 MANY = 8
 """Segments in parts: of more, a question would have to look into too many files."""
@@ -221,7 +143,6 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
         leaf.close()
 
     def add_reader(self, reader: Any) -> None:
-        """As Whoosh's own merging calls it."""
         self.take_over(reader.segment())
 
     def _copy_columns(self, leaf: SegmentReader, alive: list[bool]) -> None:
@@ -363,3 +284,77 @@ def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment
         else:
             kept.append(segment)
     return kept
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+
+MAX_BUCKETS = 4_096
+
+
+def split_segment(
+    columns: Mapping[str, bytes], lists: Inversion, documents: int, parts: IndexParts, sizes: Sizes
+) -> bytes:
+    """Save the parts of a segment of so many documents; the bytes of its core.
+
+    ``columns`` holds the bytes of each column as `codec` writes them.
+    """
+    arms = [arm for arm in VECTOR_FIELDS if arm in columns]
+    matrices = {arm: vectors.matrix(*Rows.read(memoryview(columns[arm]), documents)) for arm in arms}
+    kept = {letter: _places(lists, letter, sizes) for letter in FIELDS}
+    widths = {arm: rows.shape[1] for arm, rows in matrices.items()}
+    core = Core(documents, widths, sizes.rows, sizes.entries, kept, [])
+    made = [
+        _numbers(columns, core),
+        *(_codes(rows, core.rows_of(arm)) for arm, rows in matrices.items()),
+        _entries(columns["entry"], core),
+        *(_lists(lists, letter, kept[letter]) for letter in FIELDS),
+    ]
+    return encode_core(replace(core, names=[parts.save(part) for section in made for part in section]))
+
+
+def _numbers(columns: Mapping[str, bytes], core: Core) -> Iterator[bytes]:
+    found = [arrays.numbers(Rows.read(memoryview(columns[name]), core.documents)[0]) for name in NUMBERS]
+    step = core.rows
+    return (arrays.pack_planes([column[at : at + step] for column in found]) for at in range(0, core.documents, step))
+
+
+def _codes(rows: vectors.Matrix, step: int) -> Iterator[bytes]:
+    book = vectors.train_codes(rows)
+    yield vectors.pack_book(book)
+    for at in range(0, len(rows), step):
+        yield vectors.encode_vectors(rows[at : at + step], book).tobytes()
+
+
+def _entries(column: bytes, core: Core) -> Iterator[bytes]:
+    pieces, ends = Pieces.read(memoryview(column), core.documents)
+    borders = [0, *ends.tolist()]
+    for at in range(0, core.documents, core.block):
+        file = BytesIO()
+        writer = Pieces.Writer(file)
+        last = min(at + core.block, core.documents)
+        writer.extend([pieces[borders[number] : borders[number + 1]] for number in range(at, last)])
+        writer.finish(last - at)
+        yield file.getvalue()
+
+
+def _places(lists: Inversion, letter: str, sizes: Sizes) -> PostingLayout:
+    found = _sizes(lists, letter)
+    heavy = tuple(sorted(key for key, size in found.items() if size >= sizes.heavy))
+    light = sum(size for size in found.values() if size < sizes.heavy)
+    buckets = 1 << max(0, round(light / sizes.bucket) - 1).bit_length()
+    return PostingLayout(min(MAX_BUCKETS, buckets), heavy)
+
+
+def _lists(lists: Inversion, letter: str, kept: PostingLayout) -> Iterator[bytes]:
+    places: list[list[bytes]] = [[] for _ in range(kept.size)]
+    for key in _sizes(lists, letter):
+        places[kept.place(key)].append(key)
+    for keys in places:
+        file = BytesIO()
+        lists.write(file, keys)
+        yield file.getvalue()
+
+
+def _sizes(lists: Inversion, letter: str) -> dict[bytes, int]:
+    start = letter.encode()
+    return {key: size for key, size in lists.sizes().items() if key.startswith(start)}

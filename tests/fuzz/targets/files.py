@@ -99,7 +99,7 @@ def _ranking(data: bytes) -> None:
 def _growth(text: str) -> None:
     found = Growth.of(text)
     require(found.commits >= 0 and found.bytes >= 0, "less than nothing")
-    require(Growth.of(found.told("x")) == found, "the trailers do not give the counts back")
+    require(Growth.of(found.with_trailers("x")) == found, "the trailers do not give the counts back")
 
 
 def _paths(text: str) -> None:
@@ -133,7 +133,13 @@ TARGETS = (
     Target("shards", "json bytes", _lines, _shards),
     Target("vectors", "bytes", lambda: [_vector_file()], _vectors, (ValueError,)),
     Target("ranking", "json bytes", lambda: [json.dumps(ranking_fields(shipped())).encode()], _ranking, (ValueError,)),
-    Target("growth", "text", lambda: [Growth(3, 900).told("Remember")], _growth, tokens=("Precedent-Commits: 9", "\n")),
+    Target(
+        "growth",
+        "text",
+        lambda: [Growth(3, 900).with_trailers("Remember")],
+        _growth,
+        tokens=("Precedent-Commits: 9", "\n"),
+    ),
     Target(
         "paths",
         "text",
