@@ -122,9 +122,6 @@ def _within(entries: Iterable[str], limit: int) -> str:
     return "".join(kept)
 
 
-# What one run did and what went wrong, and how that is told: in the log, the job summary and the outputs.
-
-
 NEUTRAL = (RateLimited, Gone, Archived)
 """Errors after which a run is no failed one: what is left is made up for, or there is nothing to be done."""
 

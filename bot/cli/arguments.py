@@ -1,4 +1,4 @@
-"""What an argument on the command line may be."""
+"""What an argument on the command line may be, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -79,9 +79,6 @@ def address(text: str) -> str:
     return text.rstrip("/")
 
 
-# The options of the commands that ask the memory.
-
-
 def add_place(command: argparse.ArgumentParser, *, answers: bool = True) -> None:
     """Where the memory is, and for what ``answers`` how the answer is given."""
     where = command.add_mutually_exclusive_group()
@@ -108,9 +105,6 @@ def since(text: str) -> datetime:
         raise argparse.ArgumentTypeError(
             f"{text[:40]!r} is neither a day such as 2026-05-03 nor an age as 7d"
         ) from None
-
-
-# The token of who works at a terminal: from the environment, as every process can read the arguments.
 
 
 TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")

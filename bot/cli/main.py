@@ -134,9 +134,6 @@ def _columns() -> int:
             return WIDTH
 
 
-# The options of the commands that work on stores and archives, of those that measure, and of the doctor.
-
-
 def add_action(doors: Subparsers[argparse.ArgumentParser]) -> None:
     doors.add_parser("action", help="handle the event of a GitHub Actions runner")
 

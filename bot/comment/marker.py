@@ -1,4 +1,4 @@
-"""The hidden last line of a comment: what it says, and a seal that breaks when a person edits the text."""
+"""The hidden lines of a comment: the first, by which it is found again, and the last, a seal that edits break."""
 
 from __future__ import annotations
 

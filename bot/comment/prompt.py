@@ -1,4 +1,4 @@
-"""Conversations → a history for an agent's prompt, as XML, Markdown or JSON: words are data, and no line is forged."""
+"""Conversations and findings for an agent's prompt, as XML, Markdown or JSON: words are data, and no line is forged."""
 
 from __future__ import annotations
 
@@ -209,9 +209,6 @@ def _dumped(value: object) -> str:
 
 def _zoned_stamp(moment: datetime, zone: tzinfo) -> str:
     return moment.astimezone(zone).isoformat(timespec="minutes")
-
-
-# Context → a file for an agent's prompt, in which other people's words are marked as data and nothing is hidden.
 
 
 DATA_NOTICE = (

@@ -1,4 +1,4 @@
-"""The nouns of an answer: what memory has to say about a thread, or why it says nothing."""
+"""The nouns of an answer: what memory has to say about a thread, which threads that shows, and what it quotes."""
 
 from __future__ import annotations
 
@@ -153,9 +153,6 @@ class Silent:
 
 
 Answer = Speak | Silent
-
-
-# What a comment shows of other threads: which of them, and which of their messages it quotes.
 
 
 Hit = Mention | Match

@@ -186,9 +186,6 @@ class Changes:
     read_whole: datetime | None = None
 
 
-# What people asked for that holds from then on: silence on a thread, and threads that are not to be shown there.
-
-
 EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})
 """Wishes that change what is said on a thread. A wish has such a name only where it was allowed."""
 

@@ -194,9 +194,6 @@ def _kept(one: Example | None) -> list[Example]:
     return [one] if one else []
 
 
-# What a ranking learns from: the candidates of a question as they were, and which of them people called the same.
-
-
 LEAST_EXAMPLES = 100
 """Marked duplicates from which a repository learns weights of its own: fewer give worse ones than the shipped."""
 

@@ -1,4 +1,4 @@
-"""Pieces of SVG: a frame with two axes, and what stands in it; colours and fonts are the page's, by class names."""
+"""The plots of a report: each a drawing in SVG, the same in words, and the same in numbers."""
 
 from __future__ import annotations
 
@@ -112,9 +112,6 @@ def thinned(points: Sequence[tuple[float, float]], gap: float = 1.0) -> list[tup
 def _round_step(step: float) -> float:
     unit = 10.0 ** math.floor(math.log10(step))
     return next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= step * (1 - 1e-9))
-
-
-# Figures → plots: each a drawing in SVG, the same in words, and the same in numbers.
 
 
 RANKS: tuple[tuple[str, int, int], ...] = (

@@ -1,4 +1,4 @@
-"""The parameters of a tool: their JSON Schema, and what an agent gave, held to it."""
+"""What tools take and answer, as JSON Schema, and the check of what an agent gave."""
 
 from __future__ import annotations
 
@@ -200,9 +200,6 @@ def _whole(value: object) -> int | None:
 
 def _least(default: str | None) -> dict[str, Any]:
     return {"minLength": 1} if default is None else {"default": default}
-
-
-# What the tools for agents promise of their answers: output schemas, as JSON Schema.
 
 
 Schema = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Where agents ask: the memory, opened anew for each question, and what is to be known of it."""
+"""The tools for agents: what each is for, what it takes, and what it answers from the memory as it is now."""
 
 from __future__ import annotations
 
@@ -96,9 +96,6 @@ def ago(seconds: float) -> str:
         if count >= 1:
             return f"{count} {name}{'' if count == 1 else 's'} ago"
     return "less than a minute ago"
-
-
-# The tools for agents: what each is called, what it is for, what it takes and what it answers.
 
 
 NAME = "precedent"
@@ -227,9 +224,6 @@ TOOLS = (SMART_SEARCH, WHAT, SEARCH, CONVERSATION, ISSUE_CONTEXT)
 """All of them, in the order in which they are listed."""
 
 
-# The tools that search: by words, with the work at hand in mind, and without any question.
-
-
 def answer_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """The threads that hold these words, or the messages of sessions."""
     label = given["label"].strip()
@@ -323,9 +317,6 @@ def _signals(data: Mapping[str, Any]) -> str:
     parts = [f"Used: {', '.join(map(text.quoted, used))}."] if used else []
     parts += [f"Not used: {'; '.join(map(text.quoted, unused))}."] if unused else []
     return "".join(f"\n{text.plain_line(part)}" for part in parts)
-
-
-# The tools that read one thread: its conversation, and what the memory has to say about an issue.
 
 
 HISTORY_SHARE = 0.5

@@ -1,4 +1,4 @@
-"""Which threads deserve an answer in this run, and which of them must not get one."""
+"""Decides which threads get answers."""
 
 from __future__ import annotations
 

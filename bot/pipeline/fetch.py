@@ -1,4 +1,4 @@
-"""What changed since the last run, whatever the event says: the first stage of the line."""
+"""Fetches all changes since the last run, not just the event."""
 
 from __future__ import annotations
 

@@ -140,9 +140,6 @@ def _forget_text(wish: Request, bot: RunContext) -> RemoteRefused | None:
     return None
 
 
-# -- comments ------------------------------------------------------------------------------------------------------
-
-
 def _clear(wish: Request, before: AnswerRecord | None, bot: RunContext) -> ForgetResult:
     """Delete each comment of ours that shows it. Edited, its text would stay in what GitHub keeps of every edit.
 
@@ -265,9 +262,6 @@ def _history_kept(wish: Request, why: RemoteRefused, bot: RunContext) -> History
     branch = bot.settings.branch
     told = f"issue {wish.id} is out of memory, but older commits of the branch {branch} still hold it ({why.cause})"
     return HistoryKept(told, f"let this token force pushes to {branch}, then start `run: forget` again")
-
-
-# -- words ---------------------------------------------------------------------------------------------------------
 
 
 def _is_told(wish: Request, bot: RunContext) -> bool:

@@ -1,4 +1,4 @@
-"""THE straight line: what happens to one event. Read this first.
+"""Handles one event from start to finish. Read this first.
 
 event → what changed → memory → what is worth saying → memory is durable → the comment
 """

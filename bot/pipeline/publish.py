@@ -1,4 +1,4 @@
-"""Replying: promised in memory first, written once, found again by its marker."""
+"""Posts, updates or withdraws the comment on an issue, and posts replies, each promised in memory before."""
 
 from __future__ import annotations
 
@@ -91,9 +91,6 @@ def _write(plan: ReplyPlan, bot: RunContext) -> OwnComment:
             if bot.own.replied(comment) == plan.request.key:
                 return own_comment(comment)
         raise
-
-
-# Saying it: the one comment on an issue is written, brought up to date, taken back, or left alone.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a reading of the whole history did not meet: GitHub is asked about each, and gone is only what it calls gone."""
+"""Reads the whole history again, in one run or several, and asks GitHub about issues that it did not meet."""
 
 from __future__ import annotations
 
@@ -105,9 +105,6 @@ def _ask(missing: Mapping[int, datetime], asked: MissingThreads, bot: RunContext
                 asked.stopped = error
                 return
         asked.done.add(number)
-
-
-# Reading the whole history again and learning from it: in one run, or in as many as GitHub's limits ask for.
 
 
 EVENT_READING = 60.0

@@ -131,9 +131,6 @@ def look_for_releases(event: Event, bot: RunContext) -> None:
     bot.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))
 
 
-# Replies that stand, worked out again from the request, as a thread that they show has changed, or the request has.
-
-
 @dataclass(frozen=True, slots=True)
 class RenewedReply:
     """A reply as it is to stand. ``text``: empty where it is taken back; ``stood``: what memory knows of it, that

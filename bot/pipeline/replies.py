@@ -299,9 +299,6 @@ def react(request: ParsedRequest, content: str, bot: RunContext) -> None:
         bot.note(f"The command on issue {request.thread.id} could not be given a reaction: {error}")
 
 
-# What a reply says beside its findings: texts of the catalogue, with values that are harmless as they stand.
-
-
 WORDS_SHOWN = 80
 LONGEST_NAME = 20
 """Characters of what was typed in which the name of a command is looked for."""

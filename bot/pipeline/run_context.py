@@ -1,4 +1,4 @@
-"""What handling an event needs, put together by a door and handed down the line."""
+"""What handling an event needs, put together by an entry point, and what is known when deciding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a door knows of a repository → the parts of a run: settings from its default branch, memory, GitHub, sources."""
+"""Builds the parts of a run: settings from the default branch, memory, GitHub, page sources."""
 
 from __future__ import annotations
 
@@ -225,9 +225,6 @@ def _links(site: RepositorySite, settings: Settings) -> CommentLinks:
     choice = settings.comment.redirect_links
     redirect = choice == "on" or (choice == "auto" and site.server_url == GITHUB)
     return CommentLinks(site.server_url, site.repository, redirect)
-
-
-# Which sources of pages the settings name.
 
 
 WIKI_FILES = ("**/*",)

@@ -86,9 +86,6 @@ def _writers(thread: Thread) -> Iterator[str]:
     yield from (message.author for message in thread.comments)
 
 
-# Which part of the past is shown within a budget of characters: what is left out first is what is oldest.
-
-
 CHARS, MIN_CHARS, MAX_CHARS = 120_000, 1_000, 120_000
 """Characters of a history as it is written down, its frame included: about 30,000 tokens."""
 

@@ -1,4 +1,4 @@
-"""What a question of a developer needs of memory: cards by id, by words, by files and by links."""
+"""What a question needs of memory (`Cards`), and how an issue is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads in a list for people, and what is said of each in a few words."""
+"""Threads as rows of data and in lists for people, and what is said of each in a few words."""
 
 from __future__ import annotations
 
@@ -72,9 +72,6 @@ def _short_fix(fix: str) -> str:
     """A commit as people write it, also one of another repository (``owner/name@SHA``); a reference as it is."""
     place, at, sha = fix.rpartition("@")
     return f"{place}{at}{sha[:_COMMIT]}" if _SHA.fullmatch(sha) else fix
-
-
-# Threads as plain data: what the command line prints as JSON, and what the tools for agents answer.
 
 
 Row = dict[str, Any]

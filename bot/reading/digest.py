@@ -1,4 +1,4 @@
-"""Whether a change of a thread can be seen where a comment shows the thread."""
+"""A thread in brief, to find and to show it without its messages; and whether a change can be seen in that."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:
     state = (thread.kind, thread.state, thread.state_reason, thread.closed_by, thread.draft, thread.merged_at)
     told = digest(thread, repo=repo)
     return *state, thread.flips, told.outcome, told.decisions, told.summary, told.files, told.duplicate_of
-
-
-# A thread in brief: what is kept of it to find and to show it, without its messages.
 
 
 MAX_SUMMARY = 500

@@ -1,4 +1,4 @@
-"""The page that a browser would build from a comment: what is open at a place decides what the text there is."""
+"""The page that a browser would build from a comment: its text, links and runs."""
 
 from __future__ import annotations
 
@@ -222,9 +222,6 @@ class HtmlPage:
             self._parts.prose.append(ALERT.sub("", text, count=1) if self._quoting else text)
 
 
-# Runs: the pieces of a rendered page in which GitHub looks for references, with bare URLs cut out.
-
-
 _URL = re.compile(r"(?<![A-Za-z0-9])(?:https?://|www\.)[^\s<]+", re.IGNORECASE | re.ASCII)
 
 
@@ -268,13 +265,6 @@ def _trim(url: str) -> str:
     return url[:end]
 
 
-# Raw HTML as it stands in Markdown, cut into text and tags in linear time.
-#
-# The standard library's parser is not used: on unclosed tags and comments its time grows with the square of the length,
-# and it raises on some malformed declarations. This follows the tokenizer of the HTML standard as far as text, tags and
-# comments go (https://html.spec.whatwg.org/multipage/parsing.html).
-
-
 FILTERED = frozenset({"title", "textarea", "style", "xmp", "iframe", "noembed", "noframes", "script", "plaintext"})
 """Tags that GitHub shows as text (https://github.github.com/gfm/#disallowed-raw-html-extension-)."""
 
@@ -295,7 +285,11 @@ class Piece(NamedTuple):
 
 
 def pieces(source: str) -> Iterator[Piece]:
-    """The text, tags and comments of ``source`` in order; never raises, an unfinished tag or comment ends it."""
+    """The text, tags and comments of ``source`` in order; never raises, an unfinished tag or comment ends it.
+
+    The standard library's parser takes time that grows with the square of the length on unclosed tags and comments.
+    This follows the tokenizer of the standard that far, in linear time: https://html.spec.whatwg.org/#tokenization
+    """
     at = 0
     while at < len(source):
         start = source.find("<", at)

@@ -1,4 +1,4 @@
-"""A comment that was sent by mail, without what the mail program put below or above it."""
+"""Markdown as GitHub reads it: prose, code, quotes, links, sentences; without mail footers and pasted lines."""
 
 from __future__ import annotations
 
@@ -67,9 +67,6 @@ def _begins_letter(lines: list[str], at: int) -> bool:
     if lines[at].lstrip()[:3] not in ("On ", "Am ", "Le ", "El "):
         return False
     return bool(_SAID_BY.match(lines[at]) or _SAID_BY.match(" ".join(lines[at : at + 2])))
-
-
-# Markdown as GitHub reads it: visible prose, code, quotes, links, headings, and the runs in which references live.
 
 
 MAX_SENTENCE = 2_000
@@ -381,9 +378,6 @@ def _is_alert(tokens: list[Token]) -> bool:
     return [token.type for token in tokens] == ["paragraph_open", "inline"] and bool(ALERT.match(tokens[1].content))
 
 
-# What a person pasted into a text: quotations, and lines as logs and version control print them.
-
-
 _PASTED = re.compile(
     r"[ \t]*>"  # a quotation
     r"|[ \t*|\\/-]{0,20}[0-9a-f]{7,40}[ \t]"  # one line of a log of commits
@@ -398,9 +392,6 @@ _PASTED = re.compile(
 def without_pasted(text: str) -> str:
     """The text without the lines that nobody wrote for this text; code is left to whoever reads Markdown."""
     return "\n".join(line for line in text.split("\n") if not _PASTED.match(line))
-
-
-# What a Markdown text states in its author's own words, sentence by sentence.
 
 
 _STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
@@ -422,9 +413,6 @@ def statements(text: str) -> tuple[str, ...]:
 def _unpadded(paragraph: str) -> str:
     """The paragraph without empty lines, which breaks in it can make, and without white space around its lines."""
     return "\n".join(line for row in paragraph.split("\n") if (line := row.strip()))
-
-
-# The end of a text that is too long: it tells how something ended.
 
 
 LEFT_OUT = "[…] "

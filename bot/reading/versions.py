@@ -1,4 +1,4 @@
-"""Which version of the project a reporter is on, where the report says so."""
+"""Versions in their order, and which one a reporter is on."""
 
 from __future__ import annotations
 
@@ -156,9 +156,6 @@ def _unsettled(have: Version, first: Version) -> bool:
     """Whether both come before one release, and one of them is a build of which nobody knows where it stands."""
     both = have.numbers == first.numbers and have.is_early and first.is_early
     return both and have.stage != first.stage and _UNSTEADY in (have.stage[1], first.stage[1])
-
-
-# Which version of the project a reporter is on, where the report says so.
 
 
 _MAX_TEXT = 20_000

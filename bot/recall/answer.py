@@ -117,9 +117,6 @@ def decide(context: Context) -> Answer:
     return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED, context.nearest)
 
 
-# Where the fixes of threads are, as far as it was looked up, and what that says about the version of a question.
-
-
 AnyHit = TypeVar("AnyHit", Mention, Match)
 
 SURE = 0.9

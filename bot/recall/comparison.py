@@ -1,4 +1,4 @@
-"""A question beside older texts: what they share, and what of it few other threads have."""
+"""A question beside older texts: which signals and words side by side they share, and which few others have."""
 
 from __future__ import annotations
 
@@ -82,9 +82,6 @@ def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, libra
             and 2 * len(threes(specific)) >= len(our_lines.any)
             and _is_alike(asked.title, frozenset(terms(other.title))),
         )
-
-
-# Words that stand side by side in two texts: an error that both quote, or a build log, a form, a licence.
 
 
 LEAST_RUN = 3

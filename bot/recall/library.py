@@ -1,4 +1,4 @@
-"""What recall needs of memory."""
+"""What recall needs of memory, and a thread or words as a weighted query."""
 
 from __future__ import annotations
 
@@ -102,9 +102,6 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
     if before is None:
         return found
     return {key: thread.as_of(before) for key, thread in found.items() if thread.created_at < before}
-
-
-# A thread, or words, as a weighted query.
 
 
 TITLE_BOOST = 2.0

@@ -1,4 +1,4 @@
-"""Which of the files that a thread names are worth a reader's look."""
+"""The issues that a thread points at, with what memory knows of them."""
 
 from __future__ import annotations
 
@@ -51,9 +51,6 @@ def _is_better(other: str, path: str) -> bool:
 
 def _folders(path: str) -> list[str]:
     return [part for part in _BETWEEN.split(path) if part not in ("", ".", "..")]
-
-
-# The issues that a thread points at, with what memory knows of them.
 
 
 MAX_CHAIN = 10
@@ -209,9 +206,6 @@ def _mention(
 def _tells_all(summary: str, thread: Thread) -> bool:
     """Whether the conversation has nothing beyond the summary, which is shown anyway."""
     return not thread.comments and len(summary) <= SHORT and " ".join(thread.body.split()) == " ".join(summary.split())
-
-
-# How an issue that is open again had ended before.
 
 
 def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:

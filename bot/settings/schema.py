@@ -1,4 +1,4 @@
-"""The inputs of the action: what a workflow gives to one run, and the settings that it may override there."""
+"""The settings and the inputs of the action: names, defaults, what each may be."""
 
 from __future__ import annotations
 
@@ -259,9 +259,6 @@ def shown(value: object) -> str:
         else f"a {'list' if isinstance(value, list) else 'mapping'}"
     )
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-# The inputs of the action: what a workflow gives to one run, and the settings that it may override there.
 
 
 Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest"]

@@ -1,4 +1,4 @@
-"""Gathering what the checks of `precedent doctor` judge: from git, the API and files. Nothing is written anywhere."""
+"""Gathers what the checks of `precedent doctor` judge: from git, the API and files. Nothing is written."""
 
 from __future__ import annotations
 
@@ -82,9 +82,6 @@ def _place(wanted: DoctorOptions, setup: Setup) -> RepositoryLinks:
     return replace(place, workflow=names[0]) if names else place
 
 
-# -- settings and workflows ----------------------------------------------------------------------------------------
-
-
 def _setup(wanted: DoctorOptions) -> Setup:
     """What the default branch has of ours. A workflow may say where the settings are, and override some."""
     files, fault, here = _files(wanted, (*_WORKFLOWS, CONFIG_PATH))
@@ -141,9 +138,6 @@ def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-# -- memory --------------------------------------------------------------------------------------------------------
-
-
 def _tip(remote: Remote, branch: str) -> Tip | StoreError | None:
     try:
         return read_tip(remote, None, branch)
@@ -157,9 +151,6 @@ def _held(store: Store) -> InspectedMemory | StoreError:
             return inspect(store.open([MANIFEST_PATH, INDEX]))
         except StoreError as error:
             return error
-
-
-# -- the API -------------------------------------------------------------------------------------------------------
 
 
 def _forge(wanted: DoctorOptions) -> GitHubFacts | None:

@@ -1,4 +1,4 @@
-"""What a memory holds, read from one state of its store for the checks to judge. Nothing is written or made anew."""
+"""Checks of a memory: its branch, its manifest and its index. Nothing is written."""
 
 from __future__ import annotations
 
@@ -69,9 +69,6 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
     except IndexCorrupt as error:
         return (f"{INDEX} ({error!s:.100})",)
     return tuple(sorted(parts.difference(snapshot.paths(PARTS))))
-
-
-# What is judged of a memory: its branch, its manifest and its index.
 
 
 def check_branch(

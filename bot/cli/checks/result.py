@@ -1,4 +1,4 @@
-"""What a check found, how bad that is, and what mends it."""
+"""What a check found, how bad that is, and where on the server the things are that mend it."""
 
 from __future__ import annotations
 
@@ -58,9 +58,6 @@ def some(names: Iterable[str], most: int = 3) -> str:
     listed = list(names)
     more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
     return ", ".join(f"{name:.120}" for name in listed[:most]) + more
-
-
-# Which repository is looked at, and where on its server the things are that mend it.
 
 
 GITHUB = "https://github.com"

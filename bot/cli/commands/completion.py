@@ -1,4 +1,4 @@
-"""The command for completion: a script by which a shell completes commands, options, choices and files."""
+"""`precedent completion`: a script by which a shell completes commands, options, choices and files."""
 
 from __future__ import annotations
 

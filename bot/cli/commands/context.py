@@ -1,4 +1,4 @@
-"""What there is to know of a branch, as a text for an agent's prompt."""
+"""`precedent context`: what was said lately, or is known of a branch, as a text for an agent's prompt."""
 
 from __future__ import annotations
 
@@ -93,9 +93,6 @@ def _sections(kept: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
             yield name, rows
 
 
-# The command that tells an agent what was said lately: on an issue, by a person, in sessions, or around a branch.
-
-
 MOST = 10_000
 """Threads of one scope that are read, the newest ones."""
 
@@ -174,9 +171,6 @@ def _sessions(folder: Path, since: datetime) -> list[Thread]:
     for note in notes:
         print(one_line(note), file=sys.stderr)
     return threads
-
-
-# The options of the command that tells what was said lately.
 
 
 FORMATS = ("xml", "markdown", "json")

@@ -1,4 +1,4 @@
-"""All checks in the order in which they are told: from what everything else needs to what memory holds."""
+"""`precedent doctor`: runs all checks, writes nothing, and says what is wrong and what mends it."""
 
 from __future__ import annotations
 
@@ -81,9 +81,6 @@ def _memory(seen: Gathered) -> Iterator[CheckResult]:
         yield from memory.check_index(held, place)
 
 
-# `precedent doctor`: look at everything, write nothing, and say what is wrong and what mends it.
-
-
 def run_doctor(given: argparse.Namespace) -> CommandResult:
     """Check everything that can be checked from here; the exit code says how bad it is."""
     findings = examine(given, os.environ, datetime.now(UTC))
@@ -137,9 +134,6 @@ def _site(remote: RemoteRepository) -> tuple[str, str]:
             f"the remote {remote.name} is no repository on a GitHub server: give --repo OWNER/NAME and --server URL"
         )
     return found
-
-
-# Findings as lines for a person: a sign, the check, what is so, and below a problem what mends it.
 
 
 SIGNS: dict[Level, str] = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}

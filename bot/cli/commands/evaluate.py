@@ -1,4 +1,4 @@
-"""The commands that prove: eval on known duplicates, backtest and calibrate on a store's own history."""
+"""`precedent eval`: how well the known duplicates of an archive are found."""
 
 from __future__ import annotations
 

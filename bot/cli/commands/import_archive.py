@@ -1,4 +1,4 @@
-"""What each command does: arguments → text to print, or data to print as JSON."""
+"""`precedent import`: reads thread archives into a store."""
 
 from __future__ import annotations
 

@@ -161,9 +161,6 @@ def _write(top: Path, choice: WorkflowChoice, files: list[PlannedFile]) -> None:
         write_beside(top, file.path, file.content.encode())
 
 
-# -- what is there -------------------------------------------------------------------------------------------------
-
-
 def look_at_checkout(folder: Path) -> CheckoutInfo:
     """The checkout that ``folder`` is in. UserError where it is in none, or in a bare repository."""
     top = _top(folder)
@@ -206,9 +203,6 @@ def _steps(top: Path) -> list[workflows.Step]:
         with suppress(UserError):
             there[path] = read_beside(top, path, MAX_BYTES + 1) or b""
     return workflows.find_workflows(there, is_ours=False)[0]
-
-
-# -- what is to be there -------------------------------------------------------------------------------------------
 
 
 def _choice(place: CheckoutInfo, given: argparse.Namespace, steps: list[workflows.Step]) -> WorkflowChoice:
@@ -294,9 +288,6 @@ def _shipped(name: str) -> str:
         with suppress(OSError):
             return (folder / name).read_text(encoding="utf-8")
     raise WorldError(f"this installation lacks templates/{name}", "install precedent again")
-
-
-# -- what is said --------------------------------------------------------------------------------------------------
 
 
 def _as_data(

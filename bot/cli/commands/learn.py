@@ -1,4 +1,4 @@
-"""The command that learns: a store's own history makes it judge as the Action does, and `import` ends with that."""
+"""`precedent learn`: a store learns from its own history, as the Action does; `import` ends with that."""
 
 from __future__ import annotations
 

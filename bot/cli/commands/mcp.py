@@ -1,4 +1,4 @@
-"""The command that makes the memory a server of tools for coding agents: `precedent mcp`, on stdin and stdout."""
+"""`precedent mcp`: the memory as a server of tools for coding agents, on stdin and stdout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that shows one thread."""
+"""`precedent show`: one thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that gives coding agents the page that teaches them to search this memory."""
+"""`precedent skill`: gives coding agents the page that teaches them to search this memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of the command that tries a repository, and what may be said in the place of OWNER/NAME."""
+"""`precedent try`: reads a repository into a store on this machine, and replays its newest issues."""
 
 from __future__ import annotations
 
@@ -107,9 +107,6 @@ def add_try(doors: Subparsers[argparse.ArgumentParser]) -> None:
     again.add_argument("--fresh", action="store_true", help="forget what was read before")
     again.add_argument("--offline", action="store_true", help="go by what was read before, and ask no server")
     add("--json", action="store_true", help="print figures and the path of the page as JSON")
-
-
-# The command that tries a repository: it reads into a store on this machine, and replays the newest issues.
 
 
 INTERRUPTED = 130

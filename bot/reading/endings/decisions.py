@@ -101,12 +101,6 @@ def is_taken_back(sentence: str, end: int) -> bool:
     )
 
 
-# How people say that something is decided: the phrases, who must say them, and what takes them back.
-#
-# A phrase needs a subject that decides (a group, the speaker) or none at all: what a compiler, a client or a user chose
-# is no decision. Only what any repository may say stands here.
-
-
 class DecisionAuthority(IntEnum):
     """Who must have said a phrase, and where, for it to decide; what asks for less counts from the higher, too."""
 
@@ -344,9 +338,6 @@ def standing_of(sentence: str, needed: DecisionAuthority) -> DecisionAuthority |
             if found and not is_taken_back(sentence, found.end()):
                 return sort
     return None
-
-
-# The sentences of a thread that state what was decided: who has a say, and which few are kept.
 
 
 _MAX_DECISIONS = 3

@@ -1,4 +1,4 @@
-"""What one sentence says about how a thread ended, and the reasons of such verdicts."""
+"""What one sentence says about how a thread ended: the rules, and their judgements."""
 
 from __future__ import annotations
 

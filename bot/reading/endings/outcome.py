@@ -1,4 +1,4 @@
-"""What is said after a closing that takes the ending back."""
+"""How a closed thread ended: the events around its closing, the comment that says so, what took it back."""
 
 from __future__ import annotations
 
@@ -43,9 +43,6 @@ def _complains(said: tuple[str, ...]) -> bool:
         if found and not sentence.endswith("?") and not denies(sentence[: found.start()]):
             return True
     return False
-
-
-# The closing of a thread that counts, and what the events around it say.
 
 
 SLACK = timedelta(minutes=2)
@@ -127,9 +124,6 @@ def _is_around(event: TimelineEvent, closing: Closing) -> bool:
 
 def _is_before(event: TimelineEvent, closing: Closing) -> bool:
     return event.name == "cross-referenced" and closing.at - _PULL_BEFORE <= event.at <= closing.at
-
-
-# How a closed thread ended, by evidence: the events around its closing and the comment that states the ending.
 
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, three quarters of them stand
