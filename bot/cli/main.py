@@ -14,7 +14,17 @@ from importlib import import_module
 from pathlib import Path
 
 from bot import __version__
-from bot.cli.arguments import Subparsers, add_history, add_semantic, address, issue, number, repository, share
+from bot.cli.arguments import (
+    Subparsers,
+    add_history,
+    add_semantic,
+    address,
+    issue,
+    named_repository,
+    number,
+    repository,
+    share,
+)
 from bot.cli.output import CommandResult, forget_output, show
 from bot.errors import PrecedentError
 
@@ -50,7 +60,7 @@ COMMANDS = {
     "serve": ("bot.cli.commands.jobs.add_serve", "bot.cli.commands.serve.run_serve"),
     "worker": ("bot.cli.commands.jobs.add_worker", "bot.cli.commands.worker.run_worker"),
     "jobs": ("bot.cli.commands.jobs.add_jobs", "bot.cli.commands.jobs.run_jobs"),
-    "try": ("bot.cli.commands.try_repository.add_try", "bot.cli.commands.try_repository.run_try"),
+    "try": ("bot.cli.main.add_try", "bot.cli.commands.try_repository.run_try"),
     "init": ("bot.cli.commands.init.add_init", "bot.cli.commands.init.run_init"),
     "completion": ("bot.cli.commands.completion.add_completion", "bot.cli.commands.completion.run_completion"),
 }
@@ -110,11 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:
-    """The function of a command."""
     if command == "action":
-        from bot.action.main import run_action as act
+        from bot.action.main import run_action
 
-        return lambda _: CommandResult("", act())
+        return lambda _: CommandResult("", run_action())
     return _loaded(COMMANDS[command][1])
 
 
@@ -257,10 +266,7 @@ def add_doctor(doors: Subparsers[argparse.ArgumentParser]) -> None:
         "something outside failed; 2 there is an error that you can mend.",
     )
     command.add_argument(
-        "--repo",
-        type=repository,
-        metavar="OWNER/NAME",
-        help="the repository (default: that of the remote origin here)",
+        "--repo", type=repository, metavar="OWNER/NAME", help="the repository (default: that of the remote origin here)"
     )
     command.add_argument("--server", type=address, metavar="URL", help="its server, to which the token may go")
     command.add_argument("--api", type=address, metavar="URL", help="where that server has its API")
@@ -270,3 +276,37 @@ def add_doctor(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--offline", action="store_true", help="ask git and no API")
     command.add_argument("--verbose", action="store_true", help="show what is fine in full too")
     command.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+HISTORY = 3_000
+"""Issues that are read where nobody says how many: 120 of the 5,000 points of an hour."""
+
+MOST = 1_000_000
+
+
+def add_try(doors: Subparsers[argparse.ArgumentParser]) -> None:
+    command = doors.add_parser(
+        "try",
+        help="what would have been said on the newest issues of a repository, as a local page",
+        description="Reads the issues of a repository and shows in a local page what Precedent would have said on the "
+        "newest ones, each against older ones only. Nothing is written to the repository: a token without any scope "
+        "is enough for a public one. It is taken from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.",
+    )
+    add = command.add_argument
+    add("repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or its address")
+    add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
+    read = f"how many of the issues that changed last are read; all: every one (default {HISTORY:,})"
+    add("--history", type=_history_size, default=HISTORY, metavar="N", help=read)
+    add("--config", type=Path, metavar="FILE", help="settings to try (default: those of the program)")
+    add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
+    add("--open", action="store_true", help="open the page in the browser")
+    add("--server", type=address, metavar="URL", help="a server of one's own, to which the token goes")
+    again = command.add_mutually_exclusive_group()
+    again.add_argument("--fresh", action="store_true", help="forget what was read before")
+    again.add_argument("--offline", action="store_true", help="go by what was read before, and ask no server")
+    add("--json", action="store_true", help="print figures and the path of the page as JSON")
+
+
+def _history_size(text: str) -> int:
+    """How many issues; 0 and ``all`` for all of them."""
+    return 0 if text.lower() in ("all", "0") else number(1, MOST)(text)

@@ -81,14 +81,9 @@ def _mention(mention: Mention, scene: CommentPhrases) -> Item:
         decision=_decision(decisions[0], mention, scene) if decisions else "",
         decisions=folded,
         quote=quote,
-        summary="" if quote or decisions else _summary(mention.summary, scene),
+        summary="" if quote or decisions else scene.quote(first_paragraph(mention.summary) or mention.summary),
         conversation=_conversation(mention.conversation, scene, FOLDED_CHARS - sum(map(len, folded))),
     )
-
-
-def _summary(text: str, scene: CommentPhrases) -> str:
-    """The first paragraph of a summary; code that it begins with says nothing in a line of prose."""
-    return scene.quote(first_paragraph(text) or text)
 
 
 def _seen_before(match: Match, scene: CommentPhrases) -> Item:

@@ -18,8 +18,7 @@ from bot.git.errors import RemoteRefused
 from bot.github.api import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.memory.shards import WAITING, read_lines
-from bot.pipeline.publish import CommentResult
-from bot.pipeline.publish import publish_replies as reply
+from bot.pipeline.publish import CommentResult, publish_replies
 from bot.pipeline.replies import LOOKED, ReplyPlan, may_administer, react
 from bot.pipeline.requests import ParsedRequest, new_requests
 from bot.pipeline.run_context import RunContext, RunState, is_at_it
@@ -188,16 +187,12 @@ def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: RunContext) -> l
     """The threads on which comments may show it that were written before memory kept what they show."""
     memory, near = bot.memory, set(pointing)
     stands = (said for said in memory.every_answer() if said.comment_id or said.state == "pending")
-    may_show = [(said.id, 0) for said in stands if said.id in near or _matches(said, key)]
+    may_show = [(said.id, 0) for said in stands if said.id in near or key in dict(said.matches)]
     replied = (wish for wish in memory.every_request() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
     may_show += [(wish.id, wish.comment_id) for wish in replied]
     linked = memory.thread_comments(thread for thread, _ in may_show).values()
     known = {one.comment_key for each in linked for one in each.comments}
     return [comment_key[0] for comment_key in may_show if comment_key not in known]
-
-
-def _matches(said: AnswerRecord, key: ThreadId) -> bool:
-    return any(match == key for match, _ in said.matches)
 
 
 def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunContext) -> bool:
@@ -276,7 +271,7 @@ def _replied(wish: Request, erased: ForgetResult, bot: RunContext) -> list[Comme
     rendered = bot.renderer.reply(Context(), asked="", reply_to=wish.comment_id, now=wish.at, searched=0, answer=told)
     bare = Thread(wish.id, "", "", wish.by, wish.at)
     request = ParsedRequest(bare, wish.comment_id, wish.by, wish.at, Command(FORGET))
-    return reply([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
+    return publish_replies([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
 
 
 def _tell(wish: Request, erased: ForgetResult, bot: RunContext) -> None:

@@ -12,23 +12,19 @@ from bot.domain.changes import Changes, Request, StandingComment, redo
 from bot.domain.thread import Kind, Record, Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
-from bot.pipeline import learn as learning
 from bot.pipeline.eligibility import due
 from bot.pipeline.feedback import collect
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.forget import forget_on_request
-from bot.pipeline.learn import learn_from_memory
+from bot.pipeline.learn import EVENT_SECONDS, is_due, learn_from_memory
 from bot.pipeline.outbox import CommentPlan, promise, standing_comment
 from bot.pipeline.plan import plan_comments
-from bot.pipeline.publish import CommentResult, publish_comment
-from bot.pipeline.publish import promise_replies as wishes_of
-from bot.pipeline.publish import publish_replies as reply
+from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
 from bot.pipeline.renewal import look_for_releases, plan_renewals, promise_renewals, promised_reply, publish_renewals
 from bot.pipeline.replies import ReplyPlan, prepare_replies, without_idle
 from bot.pipeline.requests import find_requests
 from bot.pipeline.run_context import RunContext, RunState
-from bot.sources.pages import EVENTS as PAGE_EVENTS
-from bot.sources.pages import fresh_pages
+from bot.sources.pages import EVENTS, fresh_pages
 
 
 def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
@@ -42,7 +38,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     if forgotten:  # comments of ours were deleted
         look = replace(look, said=bot.memory.said(look.said))
     replies = prepare_replies(requests, bot)
-    look = replace(look, requested=wishes_of(replies, bot))
+    look = replace(look, requested=promise_replies(replies, bot))
     bot.memory.stage(Changes(requests=_wishes(look.requested, refresh=False)))
     bot.watch("plan")
     plans = plan_comments(_due(look, bot), look, bot)
@@ -50,7 +46,9 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     look_for_releases(event, bot)
     again = plan_renewals(plans, look, bot)
     plans += again.plans
-    bot.memory.stage(Changes(requests=_wishes(wishes_of(replies, bot), refresh=True), renewed=tuple(again.settled)))
+    bot.memory.stage(
+        Changes(requests=_wishes(promise_replies(replies, bot), refresh=True), renewed=tuple(again.settled))
+    )
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promise_renewals(again, bot))))
     bot.watch("push")
@@ -64,7 +62,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     told = [publish_comment(p, bot.forge, bot.own, mode, bot.renderer.words) for p in plans]
     _release(told, bot)
     bot.watch("reply")
-    replied = [*forgotten, *reply(replies, bot)]
+    replied = [*forgotten, *publish_replies(replies, bot)]
     return [*told, *replied, *publish_renewals(again, plans, told, bot)]
 
 
@@ -74,10 +72,10 @@ def _remember(look: RunState, bot: RunContext) -> None:
     memory.stage(Changes(records=news.records, said=tuple(look.settled.values()), cursor=news.cursor))
     if event.name in CALM:
         memory.stage(Changes(said=collect(memory, bot.forge, bot.now)))
-    if event.name in PAGE_EVENTS or not memory.pages:
+    if event.name in EVENTS or not memory.pages:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
-    if learning.is_due(memory, calm=event.name in CALM):
-        learn_from_memory(bot, learning.EVENT_SECONDS)
+    if is_due(memory, calm=event.name in CALM):
+        learn_from_memory(bot, EVENT_SECONDS)
 
 
 def _standing(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.comment.marker import fingerprint, seal
-from bot.domain import answer as shown
-from bot.domain.answer import Context, Silent
+from bot.domain.answer import Context, Silent, has_false_quotes, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, StandingComment, is_off, redo, refreshed
 from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
@@ -123,7 +122,7 @@ def _worked_out(base: CommentPlan, bot: RunContext, kept: frozenset[ThreadId] = 
     """The plan with the answer, and the sealed comment that tells it, empty for silence. ``kept`` are like this one
     already."""
     thread, memory = base.thread, bot.memory
-    is_false = base.stood is not None and shown.has_false_quotes(base.stood, memory.records(base.stood.shows))
+    is_false = base.stood is not None and has_false_quotes(base.stood, memory.records(base.stood.shows))
     base = replace(base, is_false=is_false)
     if is_off(memory.requests([thread.id]).get(thread.id, ())):
         return replace(base, answer=Silent(SWITCHED_OFF))
@@ -136,7 +135,7 @@ def _worked_out(base: CommentPlan, bot: RunContext, kept: frozenset[ThreadId] = 
     rendered = bot.renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
     if rendered.problem:
         bot.note(rendered.problem)
-    quotes = shown.quoted_in(context, memory.records(shown.shown_in(context)))
+    quotes = quoted_in(context, memory.records(shown_in(context)))
     return replace(base, answer=answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
 
 

@@ -15,9 +15,8 @@ from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreacha
 from bot.github.history import keep_some
 from bot.github.updates import read_thread, tombstone
 from bot.memory.memory import is_shown
-from bot.pipeline import learn as learning
 from bot.pipeline.backfill import FIRST_SECONDS, Deadline, HistoryRead, backfill
-from bot.pipeline.learn import learn_from_memory
+from bot.pipeline.learn import is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext
 from bot.sources.pages import fresh_pages
@@ -186,7 +185,7 @@ def _finish(bot: RunContext, started: float) -> Backtest | None:
         _break_off(bot, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
         return None
     memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
-    knows = memory.has_learned and not learning.is_due(memory, calm=True)
+    knows = memory.has_learned and not is_due(memory, calm=True)
     backtest = None if knows else learn_from_memory(bot, SECONDS)
     memory.stage(Changes(read_whole=whole.began if whole else None))
     memory.commit(f"Rebuild: {memory.size} threads")

@@ -98,7 +98,11 @@ class LastHour:
         return cls(
             Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE),
             Counter(wish.by.casefold() for wish in recent if wish.name in EFFECTIVE),
-            {wish.by.casefold() for wish in recent if wish.name == "limited" and _is_told(wish)},
+            {
+                wish.by.casefold()
+                for wish in recent
+                if wish.name == "limited" and (wish.reply_id is not None or wish.state == "pending")
+            },
         )
 
     def note(self, plan: ReplyPlan) -> None:
@@ -155,10 +159,6 @@ def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list
     """The plans without replies to ``refresh`` on the threads whose answer came out as it stands: the reaction says
     that it was done."""
     return [replace(p, text="") if p.name == "refresh" and p.request.thread.id in idle else p for p in plans]
-
-
-def _is_told(wish: Request) -> bool:
-    return wish.reply_id is not None or wish.state == "pending"
 
 
 def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], bot: RunContext) -> ReplyPlan:
@@ -227,10 +227,10 @@ def _said(plan: ReplyPlan, told: Sequence[str], bot: RunContext, silent: bool) -
     names = (*told, *(["others_left"] if request.others else []))
     limit = bot.settings.commands.searches_per_hour
     lines = [sentence(name, request.command, bot.renderer.words, limit) for name in names]
-    quoted = "" if _is_hushed(request.by, bot) else request.text
+    is_hushed = request.by.casefold() in {each.casefold() for each in bot.settings.ignore.people}
     rendered = bot.renderer.reply(
         plan.context,
-        asked=quoted,
+        asked="" if is_hushed else request.text,
         reply_to=request.key,
         now=request.at,
         searched=bot.memory.issues if LOOKED & {plan.name} else 0,
@@ -283,10 +283,6 @@ def _with_named(found: Context, request: ParsedRequest, desk: QuestionService, b
     named = [one for one in about_issue(numbers, desk).mentioned if not one.missing]
     known = {one.id for one in named}
     return replace(found, mentioned=(*named, *(one for one in found.mentioned if one.id not in known))[:MOST])
-
-
-def _is_hushed(login: str, bot: RunContext) -> bool:
-    return login.casefold() in {each.casefold() for each in bot.settings.ignore.people}
 
 
 def react(request: ParsedRequest, content: str, bot: RunContext) -> None:

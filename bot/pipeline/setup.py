@@ -112,10 +112,7 @@ class RunListener(Protocol):
 
 
 def read_settings(
-    site: RepositorySite,
-    config: str,
-    ear: RunListener,
-    change: Callable[[Settings], Settings] = lambda same: same,
+    site: RepositorySite, config: str, ear: RunListener, change: Callable[[Settings], Settings] = lambda same: same
 ) -> RepositorySettings:
     """The settings and templates of the default branch; ``change`` is made to the settings in any case.
 

@@ -87,7 +87,8 @@ def decisions_about(topic: str, desk: QuestionService) -> Context:
     candidates = _answering(_candidates(topic, desk), desk)
     known = _shown([thread.id for thread in candidates], topic, CHARS, desk)
     for mention in known:
-        telling = tuple(d for d in mention.decisions if _decides(d, mention.title, wanted))
+        named = ((d, _part(wanted, f"{mention.title}\n{d.text}")) for d in mention.decisions)
+        telling = tuple(decision for decision, part in named if part >= LEAST_ABOUT)
         if telling:
             deciding[mention.id] = telling
         elif _part(wanted, mention.title) >= LEAST_ABOUT:
@@ -109,10 +110,6 @@ def _has_answers(thread: Thread) -> bool:
 def _asks(thread: Thread, desk: QuestionService) -> bool:
     texts = (strip_boilerplate(thread.body), thread.title)
     return any(recall_question(text, desk.settings.recall_phrases) for text in texts)
-
-
-def _decides(decision: Decision, title: str, wanted: Mapping[str, float]) -> bool:
-    return _part(wanted, f"{title}\n{decision.text}") >= LEAST_ABOUT
 
 
 def _answer(shown: Iterable[Mention], desk: QuestionService) -> Context:

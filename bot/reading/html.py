@@ -288,7 +288,7 @@ def pieces(source: str) -> Iterator[Piece]:
     """The text, tags and comments of ``source`` in order; never raises, an unfinished tag or comment ends it.
 
     The standard library's parser takes time that grows with the square of the length on unclosed tags and comments.
-    This follows the tokenizer of the standard that far, in linear time: https://html.spec.whatwg.org/#tokenization
+    This follows the tokenizer of the standard that far, in linear time: https://html.spec.whatwg.org/multipage/parsing.html
     """
     at = 0
     while at < len(source):

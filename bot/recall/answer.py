@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from bot.domain.answer import Answer, Context, Earlier, Match, Mention, Silent, Speak
+from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak
 from bot.domain.card import is_change, number_of, settled
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
@@ -146,7 +146,10 @@ def with_fixes(context: Context, library: Library, before: datetime | None) -> C
 
     def settle(hit: AnyHit) -> AnyHit:
         outcome = proven(hit.outcome, _is_merged(hit.outcome, known.get(hit.id), merged, before))
-        earlier = hit.earlier and _earlier(hit.earlier, merged)
+        earlier = hit.earlier
+        if earlier:
+            ended = proven(earlier.outcome, merged.get(named(earlier.outcome) or 0))
+            earlier = replace(earlier, outcome=ended)
         return replace(hit, outcome=outcome, earlier=earlier, fix=told.get(hit.id))
 
     return replace(
@@ -187,10 +190,6 @@ def _outcomes(context: Context) -> Iterator[Outcome]:
         yield hit.outcome
         if hit.earlier:
             yield hit.earlier.outcome
-
-
-def _earlier(earlier: Earlier, merged: Mapping[int, bool]) -> Earlier:
-    return replace(earlier, outcome=proven(earlier.outcome, merged.get(named(earlier.outcome) or 0)))
 
 
 def _is_merged(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from bot.errors import UserError
 
 Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
 RedirectLinks = Literal["auto", "on", "off"]
+MODES = get_args(Mode)
 
-MODES = ("comment", "summary", "off")
 MAX_ITEMS = 100
 MAX_TEXT = 300
 
@@ -140,7 +140,7 @@ class CommentSettings:
     redirect_links: RedirectLinks = setting(
         "auto",
         "Link to issues without leaving a trace on them; auto: on github.com only.",
-        choices=("auto", "on", "off"),
+        choices=get_args(RedirectLinks),
     )
     daily_limit: int = setting(50, "Most comments written in any 24 hours, replies too.", low=1, high=500)
     answer_within_hours: int = setting(24, "Older issues are not answered after the fact.", low=1, high=168)
@@ -276,7 +276,7 @@ class Inputs:
     run: Run = setting(
         "",
         "What a run by hand does; without it, what the event asks for.",
-        choices=("", "catch-up", "rebuild", "answer", "forget", "backtest"),
+        choices=get_args(Run),
     )
     issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from bot.cli.checks import github
-from bot.cli.checks import github as checks
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory, inspect
 from bot.cli.checks.result import CheckResult, RepositoryLinks
@@ -94,7 +93,7 @@ def _setup(wanted: DoctorOptions) -> Setup:
         name, data = str(wanted.config), _local(wanted.config)
     elif name != CONFIG_PATH and is_fit(name):
         data = _files(wanted, (name,))[0].get(name)
-    settings, finding = checks.read_config(data, name)
+    settings, finding = github.read_config(data, name)
     told += [finding] if data is not None or not fault or here else []
     try:
         settings = with_inputs(settings, given)
@@ -104,7 +103,7 @@ def _setup(wanted: DoctorOptions) -> Setup:
 
 
 def _local_setup(config: Path) -> Setup:
-    settings, finding = checks.read_config(_local(config), str(config))
+    settings, finding = github.read_config(_local(config), str(config))
     return Setup(settings, (finding,))
 
 

@@ -13,9 +13,17 @@ from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index.protocol import IndexCorrupt
 from bot.index.whoosh.index import open_index
-from bot.memory import manifest as manifests
 from bot.memory.branch_store import Tip
-from bot.memory.manifest import FORMAT, INDEX, PARTS, ForeignFormat, Manifest
+from bot.memory.manifest import (
+    FORMAT,
+    INDEX,
+    MANIFEST_PATH,
+    PARTS,
+    ForeignFormat,
+    Manifest,
+    damaged_files,
+    decode_manifest,
+)
 from bot.memory.records import RECORD_FOLDER
 from bot.memory.store import Snapshot
 from bot.memory.working_state import other_maker, part_path
@@ -39,11 +47,11 @@ class InspectedMemory:
 
 def inspect(snapshot: Snapshot) -> InspectedMemory:
     """Everything that the checks judge. Raises StoreError."""
-    data = snapshot.read([manifests.MANIFEST_PATH]).get(manifests.MANIFEST_PATH)
+    data = snapshot.read([MANIFEST_PATH]).get(MANIFEST_PATH)
     if data is None:
         return InspectedMemory(fault="missing", has_records=any(snapshot.paths(RECORD_FOLDER)))
     try:
-        manifest = manifests.decode_manifest(data)
+        manifest = decode_manifest(data)
     except ForeignFormat as error:
         return InspectedMemory(foreign=error)
     except ValueError as error:
@@ -60,7 +68,7 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
         return tuple(strangers)
     try:
         folder = snapshot.checkout(INDEX)
-        if wrong := manifests.damaged_files(manifest, folder):
+        if wrong := damaged_files(manifest, folder):
             return tuple(f"{INDEX}/{name}" for name in wrong)
         with closing(open_index(folder)) as index:
             parts = {part_path(name) for name in index.parts()}

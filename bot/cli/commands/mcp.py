@@ -12,13 +12,11 @@ from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from bot.cli.arguments import login, repository
+from bot.cli.arguments import Subparsers, login, repository
 from bot.errors import UserError
 
 EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
-
-Subparsers = argparse._SubParsersAction
 
 
 def add_mcp(doors: Subparsers[argparse.ArgumentParser]) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from bot.cli.output import show
 from bot.comment.clean_text import clean
 from bot.errors import UserError, WorldError
-from bot.files import read_beside, write_beside
+from bot.files import read_beside, shipped, write_beside
 from bot.git.checkout import top_of
-
-SHIPPED = tuple(Path(__file__).resolve().parents[up] / "skills" for up in (2, 3))
-"""Where the page stands: in a wheel inside the package, in a checkout and in the image beside it."""
 
 PAGE = "cross-reference/SKILL.md"
 PLACE = f".agents/skills/{PAGE}"
@@ -61,10 +57,10 @@ def run_skill(given: argparse.Namespace) -> object:
 
 
 def _page() -> bytes:
-    for folder in SHIPPED:
-        with suppress(OSError):
-            return (folder / PAGE).read_bytes()
-    raise WorldError(f"this installation lacks skills/{PAGE}", "install precedent again")
+    try:
+        return (shipped("skills") / PAGE).read_bytes()
+    except OSError as error:
+        raise WorldError(f"this installation lacks skills/{PAGE}", "install precedent again") from error
 
 
 def _install(top: Path, text: bytes, given: argparse.Namespace) -> str:
