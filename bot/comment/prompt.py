@@ -162,7 +162,6 @@ def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> st
 
 
 def _short_lines(conversation: Conversation, zone: tzinfo) -> list[str]:
-    """A summary: the first sentences of what a person and the agent said last."""
     return [_line(conversation, turn, _first_sentence(turn.text[:_SCANNED]), zone) for turn in _telling(conversation)]
 
 
@@ -395,7 +394,6 @@ def _facts(hit: Mention | Match) -> Iterator[str]:
 
 
 def _own_facts(hit: Mention | Match) -> Iterator[str]:
-    """What is known of a mention only, or of a similar thread only."""
     if isinstance(hit, Match):
         if hit.asked_on:
             stands = "that release or a later one" if hit.may_be_back else "older than that release"

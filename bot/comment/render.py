@@ -239,7 +239,6 @@ def _words_in(source: str) -> Words:
 
 
 def _own_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
-    """The words of a repository, or the shipped ones and why."""
     if not source:
         return english, []
     try:
@@ -253,7 +252,6 @@ def _joined(*problems: str | None) -> str | None:
 
 
 def _acceptable(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
-    """The overrides that can be tried, and why others cannot."""
     if unknown := sorted(set(overrides) - set(NAMES)):
         problem = f"template {unknown[0][:60]!r} is not used: the names are {', '.join(NAMES)}"
         return {name: overrides[name] for name in NAMES if name in overrides}, problem

@@ -120,7 +120,6 @@ def _best(opened: Thread, library: PastLibrary, watch: Watch) -> _Best:
 
 
 def _comment(opened: Thread, library: PastLibrary, watch: Watch) -> tuple[str, int]:
-    """The comment, and how many threads the text points at."""
     if watch.render is None:
         return "", 0
     answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at))

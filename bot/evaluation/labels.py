@@ -180,7 +180,6 @@ class LinkLabels:
         return (mark for found in self._marks.values() for mark in found)
 
     def _judged(self, thread: Thread, *, helps: bool) -> frozenset[ThreadId]:
-        """The older threads that people found helpful on this one, or not."""
         opinions = self._opinions.get(thread.id, {})
         return self._older((key for key, found in opinions.items() if found is helps), thread)
 

@@ -245,7 +245,6 @@ def _figure(values: Sequence[float], seed: int) -> Figure:
 
 
 def _by_score(labels: Sequence[bool], scores: Sequence[float]) -> list[tuple[float, list[bool]]]:
-    """The labels of each score, by ascending score."""
     cases = sorted(zip(scores, labels, strict=True))
     return [(score, [label for _, label in tied]) for score, tied in groupby(cases, key=lambda case: case[0])]
 

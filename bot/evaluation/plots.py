@@ -349,5 +349,4 @@ def _shares(label: str, end: float) -> Axis:
 
 
 def _full_fifth(share: float) -> float:
-    """Where an axis of shares ends."""
     return min(1.0, max(1, math.ceil(share * 5 - 1e-9)) / 5)

@@ -283,7 +283,6 @@ def answer_what(desk: ToolContext, _: Mapping[str, Any]) -> ToolAnswer:
 
 
 def _heard(found: SessionHits, asked: WordSearch) -> ToolAnswer:
-    """Messages of sessions, with their text."""
     said = [passage_row(one) for one in found.passages]
     fields: Row = {"hits": [], "linked": [], "passages": said}
     data = plain(bounded(data_of(fields, found=bool(said), searched=found.searched)))
@@ -298,7 +297,6 @@ def _heard(found: SessionHits, asked: WordSearch) -> ToolAnswer:
 
 
 def _told(data: dict[str, Any], about: str, limit: int) -> ToolAnswer:
-    """Hits, and what is linked to them, with their text."""
     signals = _signals(data)
     if data["nothing_relevant"]:
         line = f"Nothing relevant {about}: {data['searched']} issues, pull requests and pages searched.{signals}"
@@ -312,7 +310,6 @@ def _told(data: dict[str, Any], about: str, limit: int) -> ToolAnswer:
 
 
 def _signals(data: Mapping[str, Any]) -> str:
-    """What of the checkout counted, and what did not, in a line of its own."""
     used, unused = data.get("used", ()), data.get("unused", ())
     parts = [f"Used: {', '.join(map(text.quoted, used))}."] if used else []
     parts += [f"Not used: {'; '.join(map(text.quoted, unused))}."] if unused else []
@@ -376,7 +373,6 @@ def _known(place: LocalMemory, thread: Thread) -> Row:
 
 
 def _within(chars: int, known: Settings) -> Settings:
-    """These settings, with conversations no longer than that."""
     most = chars // 3
     return replace(
         known,

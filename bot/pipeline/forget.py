@@ -83,7 +83,6 @@ def forget_on_request(
 
 
 def _unfinished(bot: RunContext) -> list[Request]:
-    """What earlier runs began, and nobody is at work with now."""
     begun = (wish for wish in bot.memory.recent_requests(bot.now - WAITING) if wish.name == FORGET)
     return [wish for wish in begun if wish.state == "pending" and not is_at_it(wish.trying_since, bot.now)]
 
@@ -159,7 +158,6 @@ def _clear(wish: Request, before: AnswerRecord | None, bot: RunContext) -> Forge
 
 
 def _pointing(key: ThreadId, bot: RunContext) -> list[ThreadId]:
-    """The threads whose digests point at this one, in order."""
     found: list[ThreadId] = []
     for _, shard in bot.memory.digest_shards():
         found += [other for other, line in read_lines(shard)[0].items() if _points(line, key)]
@@ -178,7 +176,6 @@ def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
 
 
 def _shown_in(key: ThreadId, bot: RunContext) -> tuple[CommentKey, ...]:
-    """Where comments of ours stand that are known to show it."""
     linked = bot.memory.thread_comments([key]).get(key)
     return linked.shown_in if linked else ()
 
@@ -239,7 +236,6 @@ def _delete(comment_id: int, bot: RunContext) -> None:
 
 
 def _without(deleted: Sequence[CommentKey], key: ThreadId, bot: RunContext) -> Changes:
-    """What memory keeps of the comments that were deleted for this thread."""
     main = bot.memory.said([thread for thread, reply_to in deleted if not reply_to])
     gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
     owed = tuple(one for one in bot.memory.owed if one.about == key and one.comment_key in deleted)
@@ -275,7 +271,6 @@ def _replied(wish: Request, erased: ForgetResult, bot: RunContext) -> list[Comme
 
 
 def _tell(wish: Request, erased: ForgetResult, bot: RunContext) -> None:
-    """What was done and what was not, for the people who watch the run."""
     are, were = ("would be", "would be") if bot.is_dry else ("is", "were")
     history = "" if erased.refused else ", nor is any older commit"
     bot.note(f"Issue {wish.id} {are} forgotten: none of its text is on the branch {bot.settings.branch}{history}.")

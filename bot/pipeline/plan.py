@@ -62,7 +62,6 @@ def plan(thread: Thread, look: RunState, bot: RunContext, waits: str = "") -> Co
 
 
 def _without_thread(base: CommentPlan, gone: Gone, bot: RunContext) -> CommentPlan:
-    """The plan for a thread that went, or went out of sight, since it was read."""
     if not gone.certain:
         return replace(base, waits=UNSEEN)
     if isinstance(base.thread.id, int):

@@ -219,7 +219,6 @@ def _shows(new: StandingComment, thread: Thread, context: Context, bot: RunConte
 
 
 def _standing(wish: Request, thread: Thread, bot: RunContext) -> OwnComment | None:
-    """The reply as it stands, None where there is none."""
     try:
         if wish.reply_id:
             found = [bot.forge.comment(wish.reply_id)]

@@ -149,7 +149,6 @@ def _open_requests(
 
 
 def _with_told(thread: Thread, requests: list[ParsedRequest], bot: RunContext) -> list[ParsedRequest]:
-    """The requests, knowing to which of them a reply stands."""
     if not requests or not isinstance(thread.id, int):
         return requests
     told = {bot.own.replied(comment) for comment in bot.forge.comments(thread.id)}
@@ -157,7 +156,6 @@ def _with_told(thread: Thread, requests: list[ParsedRequest], bot: RunContext) -
 
 
 def _requests(thread: Thread, bot: RunContext) -> Iterator[ParsedRequest]:
-    """All that is asked on a thread, answered or not."""
     if opening := _opening(thread, bot):
         yield opening
     for comment in thread.comments:
@@ -177,7 +175,6 @@ def request_of(thread: Thread, key: int, bot: RunContext) -> ParsedRequest | Non
 
 
 def _opening(thread: Thread, bot: RunContext) -> ParsedRequest | None:
-    """What the text of a young issue asks."""
     is_over = thread.is_closed or thread.locked
     may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, bot)
     return _in_opening(thread, bot) if may_ask and not is_over else None

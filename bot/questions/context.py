@@ -70,7 +70,6 @@ def of_issue(threads: Iterable[Thread], number: int) -> list[Thread]:
 
 
 def _worked_on(thread: Thread) -> ThreadId | None:
-    """The issue that a session worked on."""
     sources = (event.source for event in thread.events if event.name == "cross-referenced")
     return next(sources, None) if thread.kind is Kind.SESSION else None
 
@@ -186,7 +185,6 @@ def _tier(past: RecentConversations, end: datetime) -> Tier:
 
 
 def _chain(known: tuple[Conversation, ...]) -> int:
-    """How many of the newest conversations hang together."""
     if not known:
         return 0
     earliest = known[0].start
@@ -212,7 +210,6 @@ def _pieces(past: RecentConversations, tiers: list[Tier]) -> Iterator[_Piece]:
 
 
 def _take_end(taken: _Taken, at: int, turn: Turn) -> None:
-    """Take as much of the end of a message as there is room for, if there is any."""
     low, high = len(LEFT_OUT), len(turn.text)
     while low < high:
         middle = (low + high + 1) // 2

@@ -129,7 +129,6 @@ def _part(wanted: Mapping[str, float], text: str) -> float:
 
 
 def _candidates(words: str, desk: QuestionService) -> list[Thread]:
-    """The threads that the index finds for these words, best first, with what they say today."""
     hits = desk.library.search(
         word_query(words),
         limit=READ,

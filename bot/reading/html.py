@@ -30,14 +30,6 @@ class MarkdownLink(NamedTuple):
     text: str
 
 
-class Heading(NamedTuple):
-    """A heading of ``level`` 1..6; ``position`` is the number of prose paragraphs before it."""
-
-    level: int
-    text: str
-    position: int
-
-
 @dataclass(frozen=True, slots=True)
 class HtmlParts:
     """What a page holds, by what it is; see ``bot.reading.markdown.MarkdownDocument`` for the meaning of each."""
@@ -47,7 +39,6 @@ class HtmlParts:
     quotes: list[str] = field(default_factory=list)
     inline_code: list[str] = field(default_factory=list)
     links: list[MarkdownLink] = field(default_factory=list)
-    headings: list[Heading] = field(default_factory=list)
     runs: list[TextRun] = field(default_factory=list)
 
     def add_text(self, node: str) -> None:
@@ -75,7 +66,7 @@ class HtmlPage:
         self._quoting: list[bool] = []
         self._links: list[tuple[str, int]] = []
         self._codes: list[int] = []
-        self._heading: tuple[int, bool] | None = None
+        self._is_heading = self._is_underlined = False
 
     def finish(self) -> HtmlParts:
         """Closes whatever is open."""
@@ -169,9 +160,9 @@ class HtmlPage:
             self._parts.quotes.append("\n\n".join(self._quote))
             self._quote = []
 
-    def open_heading(self, level: int, *, underlined: bool) -> None:
+    def open_heading(self, *, underlined: bool) -> None:
         self.end_block()
-        self._heading = (level, underlined)
+        self._is_heading, self._is_underlined = True, underlined
 
     def add_code(self, content: str) -> None:
         """A whole code block."""
@@ -201,7 +192,7 @@ class HtmlPage:
         self._paragraph = []
         if text:
             self._add_paragraph(text)
-        self._heading = None
+        self._is_heading = False
 
     @property
     def _is_quoting(self) -> bool:
@@ -213,12 +204,9 @@ class HtmlPage:
         self.add_code(content)
 
     def _add_paragraph(self, text: str) -> None:
-        level, underlined = self._heading or (0, False)
         if self._is_quoting:
             self._quote.append(text)
-        elif level and not (underlined and (len(text) > MAX_HEADING or "\n" in text)):
-            self._parts.headings.append(Heading(level, text, len(self._parts.prose)))
-        else:
+        elif not self._is_heading or (self._is_underlined and (len(text) > MAX_HEADING or "\n" in text)):
             self._parts.prose.append(ALERT.sub("", text, count=1) if self._quoting else text)
 
 

@@ -14,7 +14,7 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
 from bot.reading import html
-from bot.reading.html import ALERT, Heading, HtmlPage, HtmlParts, MarkdownLink, TextRun
+from bot.reading.html import ALERT, HtmlPage, HtmlParts, MarkdownLink, TextRun
 
 _MAY_BE_MAIL = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
 _SIGNATURE = re.compile(r"[ \t]*Sent (?:from my|via) \S", re.ASCII)
@@ -160,11 +160,6 @@ class MarkdownDocument:
     def links(self) -> tuple[MarkdownLink, ...]:
         """All links: written out, in angle brackets, bare, and of raw HTML."""
         return tuple(self._parts.links)
-
-    @property
-    def headings(self) -> tuple[Heading, ...]:
-        """Headings outside quotes, such as those of an issue template."""
-        return tuple(self._parts.headings)
 
     @property
     def runs(self) -> tuple[TextRun, ...]:
@@ -343,7 +338,7 @@ def _read_markup(source: str) -> HtmlParts:
             case "blockquote_close":
                 page.close_quote()
             case "heading_open":
-                page.open_heading(int(token.tag[1:]), underlined=not token.markup.startswith("#"))
+                page.open_heading(underlined=not token.markup.startswith("#"))
             case "td_open" | "th_open":
                 pass
             case "td_close" | "th_close":

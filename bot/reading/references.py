@@ -165,7 +165,6 @@ def _numbered(digits: str) -> Reference | None:
 
 
 def _action(tail: str, text: str, start: int) -> str | None:
-    """What the words right before a reference say about it; ``text`` up to ``start`` follows ``tail``."""
     before = (tail + text[max(0, start - _TAIL) : start])[-_TAIL:]
     found = _ACTION.search(before)
     if not found:

@@ -1,4 +1,4 @@
-"""`precedent answer`: the comment that would be written on a thread of a store."""
+"""precedent answer: the comment that would be written on a thread of a store."""
 
 from __future__ import annotations
 

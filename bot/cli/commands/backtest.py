@@ -1,4 +1,4 @@
-"""`precedent backtest`: what would have been said on the newest issues of a store."""
+"""precedent backtest: what would have been said on the newest issues of a store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def run_backtest(given: argparse.Namespace) -> object:
 
 
 def _replay_table(words: str, figures: Mapping[str, Any]) -> str:
-    """What came out in words, and the figures that can be told."""
     names = ("precision", "hit_precision", "auc", "ece", "ms_p50", "ms_p95", "seconds")
     lines = [words.replace("\u00a0", " "), *rank_table(figures)]
     lines += [f"{name:18}{figures[name]:.3f}" for name in names if figures[name] is not None]

@@ -1,4 +1,4 @@
-"""`precedent completion`: a script by which a shell completes commands, options, choices and files."""
+"""precedent completion: a script by which a shell completes commands, options, choices and files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ def script(top: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(command: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """All arguments of a command and of those below it."""
     for action in command._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""`precedent context`: what was said lately, or is known of a branch, as a text for an agent's prompt."""
+"""precedent context: what was said lately, or is known of a branch, as a text for an agent's prompt."""
 
 from __future__ import annotations
 
@@ -121,7 +121,6 @@ def run_context(given: argparse.Namespace) -> object:
 
 
 def _branch(given: argparse.Namespace) -> str:
-    """What is known of the branch here, as text."""
     with open_memory(memory_options(given)) as place:
         found = find_what(worktree_of(place), place.local_cache, moment_asked_for(given))
         show_notes(place, found.unused)
@@ -185,7 +184,6 @@ FORMATS = ("xml", "markdown", "json")
 
 
 def add_context(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of this command."""
     command = doors.add_parser("context", help="what was said in the last days, for an agent's prompt")
     scope = command.add_mutually_exclusive_group(required=True)
     scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")

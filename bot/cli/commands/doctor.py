@@ -1,4 +1,4 @@
-"""`precedent doctor`: runs all checks, writes nothing, and says what is wrong and what mends it."""
+"""precedent doctor: runs all checks, writes nothing, and says what is wrong and what mends it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,6 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Do
 
 
 def _counted() -> RemoteRepository:
-    """The remote that counts here."""
     found = remote_of_checkout(top_of(Path.cwd()))
     if isinstance(found, str):
         raise UserError(found)
@@ -127,7 +126,6 @@ def _counted() -> RemoteRepository:
 
 
 def _site(remote: RemoteRepository) -> tuple[str, str]:
-    """Its server and repository."""
     found = place_of(remote.url)
     if found is None:
         raise UserError(

@@ -1,4 +1,4 @@
-"""`precedent eval`: how well the known duplicates of an archive are found."""
+"""precedent eval: how well the known duplicates of an archive are found."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def run_eval(given: argparse.Namespace) -> object:
 
 
 def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[EvaluationQuery]:
-    """The queries of a file; UserError with file and line for the first that is none."""
     found = []
     for number, row in _lines(path):
         try:
@@ -65,7 +64,6 @@ def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[EvaluationQuer
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Each line's number and what it holds; empty ones are left out."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):

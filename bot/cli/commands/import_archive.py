@@ -1,4 +1,4 @@
-"""`precedent import`: reads thread archives into a store."""
+"""precedent import: reads thread archives into a store."""
 
 from __future__ import annotations
 
@@ -68,5 +68,4 @@ def _learned_from(memory: Memory, given: argparse.Namespace) -> int:
 
 
 def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
-    """The threads of these archives, numbered."""
     return enumerate(chain.from_iterable(map(read_archive, files)))

@@ -1,4 +1,4 @@
-"""`precedent init`: show the workflow and the settings that set a repository up, or write them into its checkout."""
+"""precedent init: show the workflow and the settings that set a repository up, or write them into its checkout."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ class PlannedFile:
 
 
 def add_init(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The parser of init."""
     command = doors.add_parser(
         "init",
         help="show the workflow and the settings that set a repository up, or write them into its checkout",
@@ -192,7 +191,6 @@ def _main(git: CheckoutGit) -> str:
 
 
 def _steps(top: Path) -> list[Step]:
-    """The steps of the workflows there that run the Action."""
     read_beside(top, WORKFLOW, 0)  # a link in its place is refused, one elsewhere is not ours to judge
     there = {}
     for file in sorted((top / WORKFLOW_FOLDER).glob("*.y*ml"))[:_MOST_FILES]:
@@ -312,7 +310,6 @@ def _lines(files: list[PlannedFile], *, is_written: bool) -> Iterator[str]:
 
 
 def _next(place: CheckoutInfo, choice: WorkflowChoice, *, ready: bool) -> str:
-    """What to do next, in one line; ``ready``: the files are there."""
     if not ready:
         source = " --action OWNER/precedent@COMMIT" if choice.action == PLACEHOLDER else ""
         return f"Next: the same command with --write{source}"

@@ -1,4 +1,4 @@
-"""`precedent learn`: a store learns from its own history, as the Action does; `import` ends with that."""
+"""precedent learn: a store learns from its own history, as the Action does; `import` ends with that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`precedent mcp`: the memory as a server of tools for coding agents, on stdin and stdout."""
+"""precedent mcp: the memory as a server of tools for coding agents, on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
 
 def add_mcp(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of this command."""
     command = doors.add_parser(
         "mcp",
         help="the memory as read-only tools for coding agents (MCP, over stdin and stdout)",

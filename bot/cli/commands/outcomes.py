@@ -1,4 +1,4 @@
-"""`precedent outcomes`: how the closed threads of a store ended."""
+"""precedent outcomes: how the closed threads of a store ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`precedent references`: the issues that a text points at, as JSON."""
+"""precedent references: the issues that a text points at, as JSON."""
 
 from __future__ import annotations
 

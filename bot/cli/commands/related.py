@@ -1,4 +1,4 @@
-"""`precedent related`: the threads that name some files."""
+"""precedent related: the threads that name some files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def _within(place: LocalMemory, file: str) -> str:
 
 
 def add_related(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of related."""
     command = doors.add_parser("related", help="the threads that name some files, and what was decided in them")
     command.add_argument("files", nargs="+", metavar="FILE", help="a file, as it is called from here or in a thread")
     add_place(command)

@@ -1,4 +1,4 @@
-"""`precedent show`: one thread."""
+"""precedent show: one thread."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def run_show(given: argparse.Namespace) -> CommandResult:
 
 
 def _thread(place: LocalMemory, text: str) -> Thread:
-    """The thread that somebody means; UserError where there is none."""
     thread = thread_named(place, text)
     if thread is None:
         place.demand()
@@ -106,7 +105,6 @@ MAX_CHARS = 1_000_000
 
 
 def add_show(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of show."""
     command = doors.add_parser(
         "show", help="one thread: how it ended, what was decided, what it links to, what was said"
     )

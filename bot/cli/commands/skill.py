@@ -1,4 +1,4 @@
-"""`precedent skill`: gives coding agents the page that teaches them to search this memory."""
+"""precedent skill: gives coding agents the page that teaches them to search this memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _SEAL = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f
 
 
 def add_skill(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The parser of this command."""
     command = doors.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION", help="what to do with it")
     actions.add_parser("show", help="print the page that teaches them")

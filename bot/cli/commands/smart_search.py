@@ -1,4 +1,4 @@
-"""`precedent smart-search`: a search by words and by the work at hand."""
+"""precedent smart-search: a search by words and by the work at hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def run_smart_search(given: argparse.Namespace) -> object:
 
 
 def add_smart_search(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of smart-search."""
     command = doors.add_parser(
         "smart-search",
         aliases=["ss"],

@@ -1,4 +1,4 @@
-"""`precedent try`: reads a repository into a store on this machine, and replays its newest issues."""
+"""precedent try: reads a repository into a store on this machine, and replays its newest issues."""
 
 from __future__ import annotations
 
@@ -217,7 +217,6 @@ def _announce(found: Glimpse) -> None:
 
 
 def _told(error: ForgeError, site: RepositorySite, variable: str) -> PrecedentError:
-    """What a fault means for whoever tries, and what they can do about it."""
     name, cause, again = site.repository, error.cause, f"try again later: {KEPT}"
     match error:
         case RateLimited():

@@ -1,4 +1,4 @@
-"""`precedent what`: what memory knows of the branch and files at hand."""
+"""precedent what: what memory knows of the branch and files at hand."""
 
 from __future__ import annotations
 
@@ -41,5 +41,4 @@ def run_what(given: argparse.Namespace) -> object:
 
 
 def add_what(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of what."""
     add_place(doors.add_parser("what", help="what there is to know of the branch and files that are worked on here"))
