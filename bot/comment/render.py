@@ -186,7 +186,6 @@ def _without(context: Context, thread_id: ThreadId) -> Context:
 
 
 def _fit(sandbox: Sandbox, name: str, views: Iterator[Item]) -> str:
-    """The first of ``views`` that makes a comment of allowed size. Raises TooLong when none does."""
     for view in views:
         try:
             text = _tidy(sandbox.render(name, view, MAX_CHARS))

@@ -133,7 +133,6 @@ def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) ->
 
 
 def _chain(mention: Mention, scene: CommentPhrases) -> str:
-    """The duplicates that led here, the one that the text names first."""
     if not mention.chain:
         return ""
     threads = ", ".join(scene.numbered(thread) for thread in mention.chain)
@@ -146,7 +145,6 @@ def _decision(decision: Decision, mention: Mention, scene: CommentPhrases) -> st
 
 
 def _is_quoted(decision: Decision, outcome: Outcome) -> bool:
-    """Whether the ending, which is quoted anyway, says the same."""
     return " ".join(decision.text.split()) in " ".join(outcome.quote.split())
 
 

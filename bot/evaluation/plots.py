@@ -299,7 +299,6 @@ def _calibration_drawing(bins: Sequence[Bin], confidences: Sequence[float], word
 
 
 def _strip(confidences: Sequence[float], end: float) -> list[str]:
-    """How many hits are in each tenth of the axis: bars below it, with their numbers."""
     counts = [0] * 10
     for confidence in confidences:
         counts[min(9, int(confidence / end * 10))] += 1

@@ -177,7 +177,6 @@ def pasts(
 
 
 def _trained(history: ReplayHistory, count: int) -> WordVectors | None:
-    """Word vectors from the first threads, trained once."""
     from bot.ranking.word_vectors import train_embeddings
 
     if count not in history.trained:

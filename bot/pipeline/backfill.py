@@ -169,7 +169,6 @@ def _owed(news: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, 
 def _batches(
     history: HistorySource, pace: Deadline, since: datetime | None, save: Callable[[], None]
 ) -> Iterator[Updates]:
-    """The batches of history, and after a pause that GitHub asked for the next ones."""
     for _ in range(WAITS):
         try:
             for news in history.since(since):

@@ -82,7 +82,6 @@ def _reason_to_pass(thread: Thread, before: AnswerRecord | None, look: RunState,
 
 
 def _pointed_at(thread: Thread, bot: RunContext) -> list[int]:
-    """The older issues that are to be told of in full."""
     newest = thread.id if isinstance(thread.id, int) else 0
     return [number for number in referenced(thread, bot.place)[: bot.settings.references.max] if number <= newest]
 

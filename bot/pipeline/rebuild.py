@@ -154,7 +154,6 @@ def _read_on(bot: RunContext, reading: HistoryProgress, limit: float | None) -> 
 
 
 def _outage(bot: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
-    """Why the history could not be read, and what mends it, for who asked for it."""
     how_far = " to its end" if read.seen else ""
     kept = " What was read is kept." if read.seen and not bot.is_dry else ""
     goes_on = "" if bot.is_dry else "; the schedule goes on too"

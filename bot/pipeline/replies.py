@@ -134,7 +134,6 @@ def _taken_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPla
 
 
 def _no_place(request: ParsedRequest, plans: Sequence[ReplyPlan], bot: RunContext) -> str:
-    """Why this run does not look at the request, empty when it does."""
     if sum(bool(plan.text) for plan in plans) >= MAX_REPLIES:
         return "one run replies no more, the next one does"
     has_waited = request.before is not None and request.before.name == WAITING and request.name not in EFFECTIVE
@@ -332,7 +331,6 @@ def _help(words: Words) -> str:
 
 
 def _meant(command: Command | None, words: Words) -> Iterator[str]:
-    """Which command was nearly given, or given without what it needs; none where none is near."""
     typed = command.line.split()[1:2] if command else []
     for name in get_close_matches("".join(typed).lower()[:LONGEST_NAME], NAMES, n=1):
         yield words.say("reply_meant", command=COMMANDS.get(name, f"`/precedent {name}`"))

@@ -114,8 +114,6 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True)
 class _Taken:
-    """The pieces that were taken, and how many characters are left."""
-
     past: RecentConversations
     form: Form
     labels: list[str]
@@ -168,7 +166,7 @@ def history_of(past: RecentConversations, form: Form, chars: int = CHARS) -> Con
                 _take_end(taken, piece.at, piece.turn)
             break
     shown = tuple(taken.shown(at, tiers[at] > Tier.LAST_DAY) for at in sorted(taken.turns))
-    return ConversationHistory(is_continuation, shown, len(known) - len(shown), past.zone)
+    return ConversationHistory(is_continuation, shown, len(known) - len(shown))
 
 
 def tiers_of(past: RecentConversations) -> list[Tier]:

@@ -117,7 +117,6 @@ def _answer(shown: Iterable[Mention], desk: QuestionService) -> Context:
 
 
 def _weights(words: str, library: Library) -> Mapping[str, float]:
-    """The terms of what is looked for, and how rare each is; one that no thread has is the rarest."""
     return library.rarity(dict.fromkeys(terms(words)))
 
 

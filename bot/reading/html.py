@@ -23,13 +23,6 @@ _CODE = frozenset({"code", "tt"})
 _CELL = " | "
 
 
-class MarkdownLink(NamedTuple):
-    """A link and the text that it shows."""
-
-    href: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class HtmlParts:
     """What a page holds, by what it is; see ``bot.reading.markdown.MarkdownDocument`` for the meaning of each."""
@@ -38,15 +31,11 @@ class HtmlParts:
     code: list[str] = field(default_factory=list)
     quotes: list[str] = field(default_factory=list)
     inline_code: list[str] = field(default_factory=list)
-    links: list[MarkdownLink] = field(default_factory=list)
     runs: list[TextRun] = field(default_factory=list)
 
     def add_text(self, node: str) -> None:
         """Takes one text node into the runs."""
-        for run in split_urls(node):
-            self.runs.append(run)
-            if run.kind == "link":
-                self.links.append(MarkdownLink(run.value, run.value))
+        self.runs.extend(split_urls(node))
 
     def add_gap(self) -> None:
         if self.runs and self.runs[-1] is not GAP:
@@ -64,7 +53,7 @@ class HtmlPage:
         self._pre_depth = 0
         self._quote: list[str] = []
         self._quoting: list[bool] = []
-        self._links: list[tuple[str, int]] = []
+        self._open_links = 0
         self._codes: list[int] = []
         self._is_heading = self._is_underlined = False
 
@@ -82,7 +71,7 @@ class HtmlPage:
             self._pre.append(text)
             return
         self._paragraph.append(text)
-        if not (self._codes or self._links):
+        if not (self._codes or self._open_links):
             self._node.append(text)
 
     def html(self, source: str) -> None:
@@ -137,16 +126,12 @@ class HtmlPage:
 
     def open_link(self, href: str) -> None:
         self.end_node()
-        self._links.append((href, len(self._paragraph)))
+        self._open_links += 1
         if href:
             self._parts.runs.append(TextRun("link", href))
 
     def close_link(self) -> None:
-        if not self._links:
-            return
-        href, start = self._links.pop()
-        if href:
-            self._parts.links.append(MarkdownLink(href, "".join(self._paragraph[start:]).strip()))
+        self._open_links = max(0, self._open_links - 1)
 
     def open_quote(self, *, alert: bool = False) -> None:
         self.end_block()

@@ -14,7 +14,7 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
 from bot.reading import html
-from bot.reading.html import ALERT, HtmlPage, HtmlParts, MarkdownLink, TextRun
+from bot.reading.html import ALERT, HtmlPage, HtmlParts, TextRun
 
 _MAY_BE_MAIL = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
 _SIGNATURE = re.compile(r"[ \t]*Sent (?:from my|via) \S", re.ASCII)
@@ -155,11 +155,6 @@ class MarkdownDocument:
     def inline_code(self) -> tuple[str, ...]:
         """Code spans outside quotes."""
         return tuple(self._parts.inline_code)
-
-    @property
-    def links(self) -> tuple[MarkdownLink, ...]:
-        """All links: written out, in angle brackets, bare, and of raw HTML."""
-        return tuple(self._parts.links)
 
     @property
     def runs(self) -> tuple[TextRun, ...]:

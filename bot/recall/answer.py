@@ -82,7 +82,6 @@ def _alike(
     skip: list[ThreadId],
     repo: str | None,
 ) -> SimilarThreads:
-    """The closed and the open threads like this one, without those that somebody said are not."""
     left_out = {*skip}
     while True:
         found = find_similar(thread, library, before, left_out, room, repo)

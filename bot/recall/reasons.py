@@ -230,7 +230,6 @@ def surface_forms(text: str, wanted: Iterable[str]) -> dict[str, str]:
 
 
 def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[str]:
-    """The most telling words, at most four."""
     plain = without_addresses(text)
     written: dict[str, bool] = {}
     for term, form in surface_forms(plain, words).items():
