@@ -22,7 +22,8 @@ Progress = Callable[[int], None]
 ROUNDS = 2
 _PLAIN = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
 UNTAUGHT = RankingModels(_PLAIN, _PLAIN, _PLAIN)
-"""What picks candidates where nothing may be known of the queries: likeness alone, every arm as much as the other."""
+"""What picks candidates where nothing may be known of the queries: likeness alone, every vector field as much as the
+other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ Progress = Callable[[int], None]
 class ReplayHistory:
     """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
 
-    ``arms`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by thread.
-    ``trained`` keeps the word vectors of each number of first threads that were asked for.
+    ``vector_fields`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by
+    thread. ``trained`` keeps the word vectors of each number of first threads that were asked for.
     """
 
     threads: Sequence[Thread]
@@ -59,13 +59,13 @@ class ReplayHistory:
     ) -> ReplayHistory:
         """The history of these threads; ``tick`` is called with 1 for each."""
         ordered = sorted(threads, key=lambda thread: (thread.created_at, str(thread.id)))
-        documents, arms = [], {}
+        documents, fields = [], {}
         for thread in ordered:
             documents.append(_document(thread))
             if embedder:
-                arms[thread.id] = embedded(thread, embedder)
+                fields[thread.id] = embedded(thread, embedder)
             tick(1)
-        return cls(ordered, documents, arms, embedder)
+        return cls(ordered, documents, fields, embedder)
 
     def before(self, moment: datetime) -> int:
         """How many threads were created before that moment."""
@@ -193,5 +193,5 @@ def _document(thread: Thread) -> IndexDocument:
 
 def _encoded(history: ReplayHistory, number: int, learned: LearnedModel) -> IndexDocument:
     document = history.documents[number]
-    arms = history.vector_fields.get(document.entry.id, {})
-    return replace(document, vectors={**learned.term_vectors(document.title, document.body), **arms})
+    fields = history.vector_fields.get(document.entry.id, {})
+    return replace(document, vectors={**learned.term_vectors(document.title, document.body), **fields})

@@ -1,4 +1,4 @@
-"""The nouns of a replay: what would have been shown on each thread, and what people linked it to later."""
+"""The values of a replay: what would have been shown on each thread, and what people linked it to later."""
 
 from __future__ import annotations
 

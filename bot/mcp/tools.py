@@ -224,52 +224,52 @@ TOOLS = (SMART_SEARCH, WHAT, SEARCH, CONVERSATION, ISSUE_CONTEXT)
 """All of them, in the order in which they are listed."""
 
 
-def answer_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def answer_search(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """The threads that hold these words, or the messages of sessions."""
     label = given["label"].strip()
     labels, since = frozenset([label] if label else []), moment_or_none(given["since"], now())
     choice = SearchFilter(given["state"], given["kind"], labels, since=since)
     asked = WordSearch(given["query"], choice, given["limit"], given["expand"])
     if asked.is_of_sessions:
-        return _heard(search_sessions(asked, desk.folder, ""), asked)
-    with desk.opened() as place:
+        return _heard(search_sessions(asked, tools.folder, ""), asked)
+    with tools.opened() as place:
         found = search_memory(asked, place.local_cache)
         hits = [
             short_row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, asked.words))
             for one in found.found
         ]
         fields = {"hits": hits, "linked": linked_rows(found.near, place.home), "passages": []}
-        data = plain(bounded(desk.answer(place, fields, found=bool(hits))))
+        data = plain(bounded(tools.answer(place, fields, found=bool(hits))))
     return _told(data, f"for {text.quoted(asked.words, 80)}", asked.limit)
 
 
-def answer_smart_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def answer_smart_search(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """The threads that are related to these words, to the work at hand, or to both."""
     from bot.git.checkout import read_worktree
     from bot.questions.smart_search import smart
 
     words = given["query"].strip()
-    with desk.opened() as place:
-        found = smart(words, read_worktree(desk.folder), place.local_cache, now(), limit=given["limit"])
+    with tools.opened() as place:
+        found = smart(words, read_worktree(tools.folder), place.local_cache, now(), limit=given["limit"])
         hits = [short_row(one.card, place.home, score=round(one.score, 2), why=list(one.why)) for one in found.hits]
         fields = {"hits": hits, "used": list(found.used), "unused": list(found.unused)}
-        data = plain(bounded(desk.answer(place, fields, found=bool(hits))))
+        data = plain(bounded(tools.answer(place, fields, found=bool(hits))))
     return _told(data, f"for {text.quoted(words, 80)}" if words else "to the work at hand", given["limit"])
 
 
-def answer_what(desk: ToolContext, _: Mapping[str, Any]) -> ToolAnswer:
+def answer_what(tools: ToolContext, _: Mapping[str, Any]) -> ToolAnswer:
     """What is related to the work at hand, decided about its files, open near it, and was decided last."""
     from bot.git.checkout import read_worktree
     from bot.questions import what as work
 
-    with desk.opened() as place:
-        found = work.find_what(read_worktree(desk.folder), place.local_cache, now())
+    with tools.opened() as place:
+        found = work.find_what(read_worktree(tools.folder), place.local_cache, now())
         fields = {
             **work_rows(found, place.home),
             "used": list(found.used),
             "unused": list(found.unused),
         }
-        data = plain(bounded(desk.answer(place, fields, found=found.is_relevant)))
+        data = plain(bounded(tools.answer(place, fields, found=found.is_relevant)))
     sections = (
         ("Related to the branch", "related"),
         ("Decided about the files at hand", "decisions"),
@@ -320,39 +320,39 @@ HISTORY_SHARE = 0.5
 """Part of the characters that what was said lately may fill at most."""
 
 
-def get_conversation(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def get_conversation(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """One thread, with as much of its conversation as there is room for."""
     name = given["id"]
-    with desk.opened() as place:
+    with tools.opened() as place:
         thread = thread_named(place, name)
         if thread is None:
-            return _unknown(desk, place, text.quoted(name, 80), conversation=[])
+            return _unknown(tools, place, text.quoted(name, 80), conversation=[])
         said = conversation(thread, given["max_chars"])
         data = _known(place, thread) | {"conversation": said.messages, "omitted": said.omitted}
-        data = plain(bounded(desk.answer(place, data, found=True)))
+        data = plain(bounded(tools.answer(place, data, found=True)))
     left_out = f", {data['omitted']} left out as they did not fit" if data["omitted"] else ""
     spoken = "".join(f"\n{_speaker(each)}\n{indented(each['text'])}" for each in data["conversation"])
     line = f"{_head(data['thread'], name)}\n{len(thread.comments) + 1} messages{left_out}."
     return ToolAnswer(data, text.headed(line, data, f"{_decided(data['thread'])}{spoken}"))
 
 
-def issue_context(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def issue_context(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """What the bot would say about an issue, and what was said on it in the last days."""
     chars = given["max_chars"]
-    with desk.opened() as place:
+    with tools.opened() as place:
         number = given["number"].within(place.repo)
         settings = settings_of(place)
         with open_records(place) as memory:
             thread = WithoutWords(memory, settings.ignore.people).records([number]).get(number)
             if not isinstance(thread, Thread):
-                return _unknown(desk, place, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
+                return _unknown(tools, place, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
             found = recall(thread, memory, _within(chars, settings), RepositoryAddress(place.repo or None))
         talk = [thread, *sessions_of_issue(place, number)]
-        history = _history(talk, desk.me or (settings.comment.author,), int(chars * HISTORY_SHARE))
+        history = _history(talk, tools.me or (settings.comment.author,), int(chars * HISTORY_SHARE))
         context, omitted = _fitted(found, chars - len(history))
         fields = _fields(context) | {"quoted": as_xml(context, history), "omitted": omitted}
         is_known = bool(fields["quoted"])
-        data = plain(bounded(desk.answer(place, _known(place, thread) | fields, found=is_known)))
+        data = plain(bounded(tools.answer(place, _known(place, thread) | fields, found=is_known)))
     head = _head(data["thread"], number)
     if not is_known:
         line = f"{head}\nNothing relevant to it: {data['searched']} issues, pull requests and pages searched."
@@ -360,9 +360,9 @@ def issue_context(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     return ToolAnswer(data, text.headed(head, data, f"{_decided(data['thread'])}\n{data['quoted']}"))
 
 
-def _unknown(desk: ToolContext, place: LocalMemory, name: str, **fields: Any) -> ToolAnswer:
+def _unknown(tools: ToolContext, place: LocalMemory, name: str, **fields: Any) -> ToolAnswer:
     """There is no such thread: an answer, and no error, as the memory may be older than the thread."""
-    data = plain(desk.answer(place, {"found": False, "thread": {}, "omitted": 0} | fields, found=False))
+    data = plain(tools.answer(place, {"found": False, "thread": {}, "omitted": 0} | fields, found=False))
     return ToolAnswer(
         data, text.headed(f"No record of {name} among {data['searched']} issues, pull requests and pages.", data, "")
     )

@@ -52,10 +52,10 @@ def fetch_changes(event: Event, bot: RunContext) -> RunState:
     elif news.fault:
         bot.report_fault(news.fault)
     settled = settle(said, news.own, bot.now - bot.within)
-    look = RunState(
+    state = RunState(
         event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within
     )
-    return replace(look, limit=str(news.limited or ""))
+    return replace(state, limit=str(news.limited or ""))
 
 
 def _known(

@@ -30,24 +30,24 @@ from bot.sources.pages import EVENTS, fresh_pages
 def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
     bot.watch("look")
-    look, mode = fetch_changes(event, bot), bot.settings.mode
+    state, mode = fetch_changes(event, bot), bot.settings.mode
     bot.watch("remember")
-    _remember(look, bot)
+    _remember(state, bot)
     bot.watch("ask")
-    requests, forgotten = forget_on_request(find_requests(look, bot), look, bot)
+    requests, forgotten = forget_on_request(find_requests(state, bot), state, bot)
     if forgotten:  # comments of ours were deleted
-        look = replace(look, said=bot.memory.said(look.said))
+        state = replace(state, said=bot.memory.said(state.said))
     replies = prepare_replies(requests, bot)
-    look = replace(look, requested=promise_replies(replies, bot))
-    bot.memory.stage(Changes(requests=_wishes(look.requested, refresh=False)))
+    state = replace(state, requested=promise_replies(replies, bot))
+    bot.memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
     bot.watch("plan")
-    plans = plan_comments(_due(look, bot), look, bot)
+    plans = plan_comments(_due(state, bot), state, bot)
     replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
     look_for_releases(event, bot)
-    again = plan_renewals(plans, look, bot)
+    again = plan_renewals(plans, state, bot)
     plans += again.plans
     bot.memory.stage(
-        Changes(requests=_wishes(promise_replies(replies, bot), refresh=True), renewed=tuple(again.settled))
+        Changes(requests=_stored_requests(promise_replies(replies, bot), refresh=True), renewed=tuple(again.settled))
     )
     bot.memory.stage(Changes(said=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promise_renewals(again, bot))))
@@ -55,7 +55,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     bot.memory.commit(_message(event))
     if bot.memory.is_outdated:
         replies, again.replies = [], []
-    if look.is_first:
+    if state.is_first:
         _tell_beginning(bot)
     bot.watch("say")
     plans = _still_ours(plans, bot)
@@ -66,10 +66,10 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     return [*told, *replied, *publish_renewals(again, plans, told, bot)]
 
 
-def _remember(look: RunState, bot: RunContext) -> None:
+def _remember(state: RunState, bot: RunContext) -> None:
     """Stage the news; in a run that nobody waits for, what readers think of our comments too. Then learn, if due."""
-    memory, event, news = bot.memory, look.event, look.updates
-    memory.stage(Changes(records=news.records, said=tuple(look.settled.values()), cursor=news.cursor))
+    memory, event, news = bot.memory, state.event, state.updates
+    memory.stage(Changes(records=news.records, said=tuple(state.settled.values()), cursor=news.cursor))
     if event.name in CALM:
         memory.stage(Changes(said=collect(memory, bot.forge, bot.now)))
     if event.name in EVENTS or not memory.pages:
@@ -86,9 +86,9 @@ def _standing(
     return tuple(one for one in (*on_threads, *(promised_reply(each, bot) for each in replies)) if one)
 
 
-def _wishes(wishes: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
+def _stored_requests(stored_requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
     """Those for a new answer, or all others: whether ``refresh`` gets a reply is known when the answer is."""
-    return tuple(wish for wish in wishes if (wish.name == "refresh") is refresh)
+    return tuple(stored for stored in stored_requests if (stored.name == "refresh") is refresh)
 
 
 def _tell_beginning(bot: RunContext) -> None:
@@ -105,14 +105,14 @@ def _still_ours(plans: Iterable[CommentPlan], bot: RunContext) -> list[CommentPl
     return [replace(p, waits=waits, fault=None) if left else p for p, left in zip(plans, is_left, strict=True)]
 
 
-def _due(look: RunState, bot: RunContext) -> list[Thread]:
+def _due(state: RunState, bot: RunContext) -> list[Thread]:
     """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
-    news = (record.id for record in look.updates.records if bot.settings.pulls or not _is_pull(record))
-    keys = [*news, *look.late, *bot.memory.pending, *redo(look.requested)]
-    keys += [look.event.number] if look.event.number else []
+    news = (record.id for record in state.updates.records if bot.settings.pulls or not _is_pull(record))
+    keys = [*news, *state.late, *bot.memory.pending, *redo(state.requested)]
+    keys += [state.event.number] if state.event.number else []
     current = bot.memory.records(dict.fromkeys(keys)).values()
-    waiting = due((record for record in current if isinstance(record, Thread)), look)
-    return sorted(waiting, key=lambda thread: (thread.id != look.event.number, thread.created_at))
+    waiting = due((record for record in current if isinstance(record, Thread)), state)
+    return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))
 
 
 def _is_pull(record: Record) -> bool:

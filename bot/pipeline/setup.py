@@ -64,7 +64,7 @@ class RepositorySite:
 
 @dataclass(frozen=True, slots=True)
 class RepositorySettings:
-    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `Bot`.
+    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `RunContext`.
 
     ``head``: the commit of the default branch at which it says so.
     """
@@ -112,7 +112,7 @@ class RunListener(Protocol):
 
 
 def read_settings(
-    site: RepositorySite, config: str, ear: RunListener, change: Callable[[Settings], Settings] = lambda same: same
+    site: RepositorySite, config: str, listener: RunListener, change: Callable[[Settings], Settings] = lambda same: same
 ) -> RepositorySettings:
     """The settings and templates of the default branch; ``change`` is made to the settings in any case.
 
@@ -125,7 +125,7 @@ def read_settings(
         settings = load_settings(files.get(config), config)
     except SettingsError as error:
         muted = MUTED
-        ear.fail(str(error), error.exit_code)
+        listener.fail(str(error), error.exit_code)
     return RepositorySettings(change(settings), templates, muted, head=head)
 
 
@@ -141,7 +141,7 @@ def branch_store(site: RepositorySite, settings: Settings, keep: Path | None = N
     )
 
 
-def embedder(settings: Settings, site: RepositorySite, ear: RunListener) -> Embedder | None:
+def embedder(settings: Settings, site: RepositorySite, listener: RunListener) -> Embedder | None:
     """The text model that the settings name; without one that can be used the run goes by words."""
     if not settings.semantic.model:
         return None
@@ -150,9 +150,9 @@ def embedder(settings: Settings, site: RepositorySite, ear: RunListener) -> Embe
     try:
         return open_embedder(model_folder(settings.semantic.model, site.workspace))
     except EmbeddingsUnavailable as error:
-        ear.note(f"Similar threads are looked for without embeddings: {error}")
+        listener.note(f"Similar threads are looked for without embeddings: {error}")
     except UserError as error:
-        ear.fail(str(error), error.exit_code)
+        listener.fail(str(error), error.exit_code)
     return None
 
 
@@ -163,7 +163,7 @@ def open_repository_memory(site: RepositorySite, chosen: RepositorySettings, sto
 
 @contextmanager
 def build_run_context(
-    site: RepositorySite, chosen: RepositorySettings, store: Store, now: datetime, ear: RunListener
+    site: RepositorySite, chosen: RepositorySettings, store: Store, now: datetime, listener: RunListener
 ) -> Iterator[RunContext]:
     """The parts of one run, put together and given back; ``store`` is closed with them."""
     settings, own = (
@@ -177,7 +177,7 @@ def build_run_context(
         yield RunContext(
             memory=memory,
             forge=forge,
-            history=EitherHistory(graphql, RestHistory(own, forge), ear.note),
+            history=EitherHistory(graphql, RestHistory(own, forge), listener.note),
             own=own,
             settings=settings,
             renderer=_renderer(site, chosen),
@@ -190,19 +190,21 @@ def build_run_context(
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,
-            clock=Clock(time.monotonic, ear.show, forge.pause_requests),
-            note=ear.note,
+            clock=Clock(time.monotonic, listener.show, forge.pause_requests),
+            note=listener.note,
             muted=chosen.muted,
-            report_fault=ear.report_fault,
+            report_fault=listener.report_fault,
             is_dry=chosen.is_dry,
         )
     finally:
         memory.close()
         for trouble in forge.troubles:
-            ear.report_fault(trouble)
+            listener.report_fault(trouble)
         for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
-            ear.note(line)
-        ear.note_api_usage(ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1))
+            listener.note(line)
+        listener.note_api_usage(
+            ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1)
+        )
 
 
 def _renderer(site: RepositorySite, chosen: RepositorySettings) -> Renderer:

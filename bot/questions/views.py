@@ -76,7 +76,7 @@ def _short_fix(fix: str) -> str:
 
 Row = dict[str, Any]
 Shape = Callable[..., Row]
-"""`row`, or `full`."""
+"""`short_row` or `full_row`."""
 
 MAX_TITLE, MAX_TEXT = 300, 1_000
 MAX_LIST = 20
@@ -116,7 +116,7 @@ def short_row(card: Card, home: str, **fields: Any) -> Row:
 
 
 def full_row(card: Card, home: str, **fields: Any) -> Row:
-    """As `row`, and of each decision the address where people read it, "" where that is not known."""
+    """As `short_row`, and of each decision the address where people read it, "" where that is not known."""
     told = short_row(card, home, **fields)
     for decision, ruling in zip(told["decisions"], card.decisions, strict=False):
         decision["url"] = _permalink(told["url"], ruling.comment_id)

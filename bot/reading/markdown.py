@@ -185,7 +185,7 @@ class Paragraph(NamedTuple):
 
 @lru_cache(maxsize=256)
 def read(text: str) -> MarkdownDocument:
-    """Any text as a Document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
+    """Any text as a document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
     return MarkdownDocument(readable(text))
 
 

@@ -88,7 +88,7 @@ def _alike(
         shown = [match.id for match in (*found.seen, *found.still_open)]
         told = [*shown, *(match.id for match in found.nearest)]
         named = {
-            key for key, wishes in library.requests(told).items() if thread.id in wrong_matches_for(wishes, before)
+            key for key, requests in library.requests(told).items() if thread.id in wrong_matches_for(requests, before)
         }
         if not named.intersection(shown):
             return replace(found, nearest=tuple(match for match in found.nearest if match.id not in named))

@@ -115,7 +115,7 @@ def similar_query(
 ) -> Query:
     """What threads like this one share with it: each of its terms once, those of the title three times.
 
-    ``vectors`` are the thread's, by arm. With a ``model`` what it knows before a text is read counts in the choice.
+    ``vectors`` are the thread's, by field. With a ``model`` what it knows before a text is read counts in the choice.
     """
     title = set(terms(thread.title))
     weights = dict.fromkeys(body_terms(thread.body), 1.0)
@@ -128,7 +128,7 @@ def blend(order: Mapping[str, float]) -> CandidateWeights:
     """The part of a model's order that an index can see."""
     return CandidateWeights(
         text=order.get("text", 0.0),
-        near={arm: order[arm] for arm in VECTOR_FIELDS if arm in order},
+        near={name: order[name] for name in VECTOR_FIELDS if name in order},
         open=order.get("open", 0.0),
         age=order.get("age", 0.0),
         closed=order.get("closed", 0.0),

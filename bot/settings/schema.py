@@ -44,7 +44,7 @@ class SettingRule:
 
 
 def setting(default: Value, explanation: str, **given: Any) -> Any:
-    """A dataclass field with its default and, beside the explanation, what else `Rule` knows of it."""
+    """A dataclass field with its default and, beside the explanation, what else `SettingRule` knows of it."""
     rule = SettingRule(explanation, **given)
     return field(default=default, repr=not rule.secret, metadata={"rule": rule})
 

@@ -63,9 +63,9 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
     """The files and parts of the index that are not as they should be; of one by another version nothing is known."""
     if manifest.index and other_maker(manifest):
         return ()
-    strangers = snapshot.foreign_files(INDEX)
-    if strangers or not manifest.index:
-        return tuple(strangers)
+    foreign = snapshot.foreign_files(INDEX)
+    if foreign or not manifest.index:
+        return tuple(foreign)
     try:
         folder = snapshot.checkout(INDEX)
         if wrong := damaged_files(manifest, folder):

@@ -14,9 +14,9 @@ _FOLDERS = frozenset({"DIR"})
 """Metavars of arguments that are paths."""
 
 
-def add_completion(doors: argparse._SubParsersAction[argparse.ArgumentParser], top: argparse.ArgumentParser) -> None:
+def add_completion(commands: argparse._SubParsersAction[argparse.ArgumentParser], top: argparse.ArgumentParser) -> None:
     """The parser of this command, which completes all of ``top``."""
-    command = doors.add_parser(
+    command = commands.add_parser(
         "completion",
         help="print a script for completion in a shell",
         description='For bash, put this into ~/.bashrc: eval "$(precedent completion bash)". '

@@ -183,8 +183,8 @@ def _sessions(folder: Path, since: datetime) -> list[Thread]:
 FORMATS = ("xml", "markdown", "json")
 
 
-def add_context(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("context", help="what was said in the last days, for an agent's prompt")
+def add_context(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("context", help="what was said in the last days, for an agent's prompt")
     scope = command.add_mutually_exclusive_group(required=True)
     scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
     scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")

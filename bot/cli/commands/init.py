@@ -80,8 +80,8 @@ class PlannedFile:
     content: str
 
 
-def add_init(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
+def add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "init",
         help="show the workflow and the settings that set a repository up, or write them into its checkout",
         description="Shows what would be written into the checkout. "

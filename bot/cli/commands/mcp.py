@@ -19,8 +19,8 @@ EXTRA = "the library for it is missing: in the checkout that Precedent is instal
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
 
-def add_mcp(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
+def add_mcp(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "mcp",
         help="the memory as read-only tools for coding agents (MCP, over stdin and stdout)",
         description="A server of the Model Context Protocol: an agent starts it, and asks it over stdin and stdout. "
@@ -53,8 +53,8 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     from bot.mcp.tools import ToolContext
 
     where = MemoryOptions(Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline)
-    desk = ToolContext(where, tuple(given.me or ()))
-    serve(lambda tool, arguments: answer(desk, tool, arguments), wire)
+    tools = ToolContext(where, tuple(given.me or ()))
+    serve(lambda tool, arguments: answer(tools, tool, arguments), wire)
     _end(0)
 
 

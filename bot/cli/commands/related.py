@@ -47,7 +47,7 @@ def _within(place: LocalMemory, file: str) -> str:
     return whole.relative_to(place.top).as_posix() if whole.is_relative_to(place.top) and whole.exists() else file
 
 
-def add_related(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("related", help="the threads that name some files, and what was decided in them")
+def add_related(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("related", help="the threads that name some files, and what was decided in them")
     command.add_argument("files", nargs="+", metavar="FILE", help="a file, as it is called from here or in a thread")
     add_place(command)

@@ -104,8 +104,8 @@ def _by(author: str, role: str) -> str:
 MAX_CHARS = 1_000_000
 
 
-def add_show(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
+def add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "show", help="one thread: how it ended, what was decided, what it links to, what was said"
     )
     command.add_argument(

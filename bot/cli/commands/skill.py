@@ -21,8 +21,8 @@ MAX_BYTES = 65_536
 _SEAL = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f]{64}) -->\n\Z")
 
 
-def add_skill(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
+def add_skill(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION", help="what to do with it")
     actions.add_parser("show", help="print the page that teaches them")
     install = actions.add_parser("install", help=f"write it to {PLACE}")

@@ -30,8 +30,8 @@ def run_smart_search(given: argparse.Namespace) -> object:
     return command_result(shown, given, found=bool(found.hits), searched=not place.missing)
 
 
-def add_smart_search(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
+def add_smart_search(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "smart-search",
         aliases=["ss"],
         help="the threads about some words, ranked by what is worked on here; without words, by that alone",
