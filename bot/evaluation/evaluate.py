@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic, perf_counter
@@ -11,13 +11,12 @@ from time import monotonic, perf_counter
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
+from bot.evaluation.results import Progress
 from bot.index.protocol import VECTOR_FIELDS
 from bot.ranking.order import RankedCandidates
 from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced
 from bot.recall.similar import find_candidates
-
-Progress = Callable[[int], None]
 
 ROUNDS = 2
 _PLAIN = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)

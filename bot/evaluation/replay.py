@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
+from bot.evaluation.results import Progress
 from bot.index.document import bare_document
 from bot.index.protocol import Index, IndexDocument, Narrowing, Query
 from bot.index.whoosh.index import build, open_index
@@ -35,8 +36,6 @@ GROWTH = 1.3
 
 FIRST = 50
 """Threads before the first training."""
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)

@@ -75,12 +75,7 @@ def with_endings(
 
 
 def _alike(
-    thread: Thread,
-    library: Library,
-    room: Limits,
-    before: datetime | None,
-    skip: list[ThreadId],
-    repo: str | None,
+    thread: Thread, library: Library, room: Limits, before: datetime | None, skip: list[ThreadId], repo: str | None
 ) -> SimilarThreads:
     left_out = {*skip}
     while True:

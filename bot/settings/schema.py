@@ -273,11 +273,7 @@ class Inputs:
 
     token: str = setting("", "The token that reads the repository and writes memory and comment.", secret=True)
     config: str = setting(".github/precedent.yml", "Where the settings are, on the default branch.", **GLOB)
-    run: Run = setting(
-        "",
-        "What a run by hand does; without it, what the event asks for.",
-        choices=get_args(Run),
-    )
+    run: Run = setting("", "What a run by hand does; without it, what the event asks for.", choices=get_args(Run))
     issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 

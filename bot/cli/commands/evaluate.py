@@ -40,9 +40,7 @@ def run_eval(given: argparse.Namespace) -> object:
     figures = _figures(found, given) | {"threads": len(threads), "seconds": round(time.monotonic() - started, 1)}
     if given.against:
         figures["difference"] = _difference(found, given.against)
-    if not given.json:
-        return _table(figures)
-    return figures
+    return figures if given.json else _table(figures)
 
 
 def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[EvaluationQuery]:

@@ -17,34 +17,6 @@ from bot.reading.endings.phrases import MERGE_BOT
 from bot.reading.endings.quote import quote_of
 from bot.reading.markdown import read, sentences, statements
 
-_SEVERAL = 2
-
-
-def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
-    """Whether the reporter or several others say after the closing that it is back or still happens.
-
-    Who takes that back no longer counts; nobody counts who spoke before a maintainer said that it is fixed again.
-    """
-    complaining: set[str] = set()
-    for message in thread.comments:
-        if message.created_at <= closed_at or message.is_bot:
-            continue
-        said = statements(message.text)
-        if any(map(phrases.RETRACTS.search, said)):
-            complaining = set() if message.by_maintainer else complaining - {message.author}
-        elif _complains(said):
-            complaining.add(message.author)
-    return thread.author in complaining or len(complaining) >= _SEVERAL
-
-
-def _complains(said: tuple[str, ...]) -> bool:
-    for sentence in said:
-        found = phrases.STILL.search(sentence)
-        if found and not sentence.endswith("?") and not denies(sentence[: found.start()]):
-            return True
-    return False
-
-
 SLACK = timedelta(minutes=2)
 """So late may come what belongs to a closing: many close first and then say why."""
 
@@ -473,3 +445,31 @@ def _quoted(ending: _Ending, stated: Judgement | None, verdict: Judgement | None
         evidence=(*plain.evidence, *verdict.evidence),
         confidence=verdict.confidence,
     )
+
+
+_SEVERAL = 2
+
+
+def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
+    """Whether the reporter or several others say after the closing that it is back or still happens.
+
+    Who takes that back no longer counts; nobody counts who spoke before a maintainer said that it is fixed again.
+    """
+    complaining: set[str] = set()
+    for message in thread.comments:
+        if message.created_at <= closed_at or message.is_bot:
+            continue
+        said = statements(message.text)
+        if any(map(phrases.RETRACTS.search, said)):
+            complaining = set() if message.by_maintainer else complaining - {message.author}
+        elif _complains(said):
+            complaining.add(message.author)
+    return thread.author in complaining or len(complaining) >= _SEVERAL
+
+
+def _complains(said: tuple[str, ...]) -> bool:
+    for sentence in said:
+        found = phrases.STILL.search(sentence)
+        if found and not sentence.endswith("?") and not denies(sentence[: found.start()]):
+            return True
+    return False
