@@ -51,7 +51,11 @@ class RankMetrics:
         ranks = list(ranks)
         if not ranks:
             return cls(0, {})
-        return cls(len(ranks), {name: _figure(values) for name, values in _credits(ranks).items()})
+        figures = {
+            name: Figure(sum(values) / len(values), *mean_interval(values, SEED))
+            for name, values in _credits(ranks).items()
+        }
+        return cls(len(ranks), figures)
 
     def as_dict(self) -> dict[str, object]:
         """Ready for JSON: ``n``, each figure (None without queries), and ``interval`` with [low, high] for each."""
@@ -238,10 +242,6 @@ def _confidence(replayed: Sequence[Replayed]) -> dict[str, object]:
 def _credits(ranks: Sequence[int | None]) -> dict[str, list[float]]:
     found = {f"rr@{cut}": [float(rank is not None and rank <= cut) for rank in ranks] for cut in CUTS}
     return found | {"mrr": [reciprocal_rank(rank) for rank in ranks]}
-
-
-def _figure(values: Sequence[float]) -> Figure:
-    return Figure(sum(values) / len(values), *mean_interval(values, SEED))
 
 
 def _by_score(labels: Sequence[bool], scores: Sequence[float]) -> list[tuple[float, list[bool]]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.changes import Changes, Request, StandingComment, redo
-from bot.domain.thread import Kind, Record, Thread
+from bot.domain.thread import Kind, Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
 from bot.pipeline.eligibility import due
@@ -107,16 +107,13 @@ def _still_ours(plans: Iterable[CommentPlan], bot: RunContext) -> list[CommentPl
 
 def _due(state: RunState, bot: RunContext) -> list[Thread]:
     """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
-    news = (record.id for record in state.updates.records if bot.settings.pulls or not _is_pull(record))
+    pulls = {one.id for one in state.updates.records if isinstance(one, Thread) and one.kind is Kind.PULL}
+    news = (one.id for one in state.updates.records if bot.settings.pulls or one.id not in pulls)
     keys = [*news, *state.late, *bot.memory.pending, *redo(state.requested)]
     keys += [state.event.number] if state.event.number else []
     current = bot.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), state)
     return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))
-
-
-def _is_pull(record: Record) -> bool:
-    return isinstance(record, Thread) and record.kind is Kind.PULL
 
 
 def _release(told: Iterable[CommentResult], bot: RunContext) -> None:

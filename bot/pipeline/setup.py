@@ -88,27 +88,21 @@ class ApiUsage:
 
 
 class RunListener(Protocol):
-    """Who is told how a run goes."""
+    """Who is told how a run goes: what is worth knowing afterwards (``note``), and progress (``show``).
 
-    def note(self, line: str) -> None:
-        """Something that is worth knowing afterwards."""
-        ...
+    ``report_fault`` is for a fault that the run goes on after, ``fail`` for one that somebody has to mend, with its
+    exit code. ``note_api_usage`` says at the end what the whole run asked GitHub for.
+    """
 
-    def show(self, line: str) -> None:
-        """Progress, for whoever watches."""
-        ...
+    def note(self, line: str) -> None: ...
 
-    def report_fault(self, error: PrecedentError) -> None:
-        """A fault that the run goes on after."""
-        ...
+    def show(self, line: str) -> None: ...
 
-    def fail(self, line: str, code: int) -> None:
-        """A fault that somebody has to mend, with its exit code."""
-        ...
+    def report_fault(self, error: PrecedentError) -> None: ...
 
-    def note_api_usage(self, used: ApiUsage) -> None:
-        """What the whole run asked GitHub for, at its end."""
-        ...
+    def fail(self, line: str, code: int) -> None: ...
+
+    def note_api_usage(self, used: ApiUsage) -> None: ...
 
 
 def read_settings(

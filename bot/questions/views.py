@@ -119,7 +119,8 @@ def full_row(card: Card, home: str, **fields: Any) -> Row:
     """As `short_row`, and of each decision the address where people read it, "" where that is not known."""
     told = short_row(card, home, **fields)
     for decision, ruling in zip(told["decisions"], card.decisions, strict=False):
-        decision["url"] = _permalink(told["url"], ruling.comment_id)
+        is_comment = told["url"] and ruling.comment_id
+        decision["url"] = f"{told['url']}#issuecomment-{ruling.comment_id}" if is_comment else told["url"]
     return told
 
 
@@ -174,10 +175,6 @@ def url_of(card: Card, home: str) -> str:
     """Where people read the thread, "" where that is not known."""
     place = "pull" if card.kind == "pull" else "issues"
     return f"{home}/{place}/{card.id}" if home and isinstance(card.id, int) else ""
-
-
-def _permalink(thread: str, comment: int | None) -> str:
-    return f"{thread}#issuecomment-{comment}" if thread and comment else thread
 
 
 def row_stamp(moment: datetime | None) -> str:

@@ -42,11 +42,6 @@ class Comparison:
     is_same: bool
 
 
-def _is_alike(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether two titles hardly differ: of two copies of a form the title alone tells what each is about."""
-    return len(ours & theirs) >= ALIKE * len(ours | theirs)
-
-
 def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, library: Library) -> Iterator[Comparison]:
     """The question beside each of these threads.
 
@@ -80,7 +75,8 @@ def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, libra
             frozenset((*terms(said(other.title)), *body_terms(said(other.body)))),
             is_same(our_lines, lines)
             and 2 * len(threes(specific)) >= len(our_lines.any)
-            and _is_alike(asked.title, frozenset(terms(other.title))),
+            # of two copies of a form the title alone tells what each is about
+            and len(asked.title & (title := frozenset(terms(other.title)))) >= ALIKE * len(asked.title | title),
         )
 
 

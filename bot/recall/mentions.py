@@ -144,6 +144,7 @@ def _mention(
         return Mention(id=number, missing=NO_RECORD)
     digest = read_digest(thread, repo=repo)
     summary = digest.summary
+    is_all = not thread.comments and len(summary) <= SHORT and thread.body.split() == summary.split()
     return Mention(
         id=thread.id,
         title=thread.title,
@@ -158,15 +159,10 @@ def _mention(
         summary=summary,
         decisions=digest.decisions,
         files=telling_files(digest.files),
-        conversation=() if _tells_all(summary, thread) else condense(thread, question, chars),
+        conversation=() if is_all else condense(thread, question, chars),
         chain=tuple(chain[:-1]),
         earlier=earlier_ending(thread, repo),
     )
-
-
-def _tells_all(summary: str, thread: Thread) -> bool:
-    """Whether the conversation has nothing beyond the summary, which is shown anyway."""
-    return not thread.comments and len(summary) <= SHORT and " ".join(thread.body.split()) == " ".join(summary.split())
 
 
 def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:

@@ -16,7 +16,6 @@ from bot.evaluation.report import in_words, render_report
 
 
 def run_backtest(given: argparse.Namespace) -> object:
-    """What would have been said on the newest threads."""
     memory, learner = learner_of_store(given)
     with progress("Replaying", given.last) as tick:
         backtest = learner.backtest(memory.ranking, given.last, given.seconds, tick)

@@ -24,7 +24,6 @@ from bot.sources.archive_file import read_archive
 
 
 def run_eval(given: argparse.Namespace) -> object:
-    """How well known duplicates are found."""
     started = time.monotonic()
     threads = {thread.id: thread for thread in read_archive(given.threads)}
     asked = _limited(_queries(given.queries, threads), given.limit)

@@ -26,7 +26,6 @@ IMPORTED = 20_000
 
 
 def run_import(given: argparse.Namespace) -> object:
-    """Read archives into a store."""
     started = time.monotonic()
     if given.store.exists() and not given.store.is_dir():
         raise UserError(f"{given.store} is a file: --store takes a folder")

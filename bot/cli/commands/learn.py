@@ -20,7 +20,6 @@ STEPS = 20 + 2 * REPLAYED
 
 
 def run_learn(given: argparse.Namespace) -> object:
-    """Learn from a store's own history."""
     memory = open_store(given.store, semantic=given.semantic)
     if memory.size < LEAST_THREADS:
         reason = f"nothing was learned: {memory.size:,} threads are too few, {LEAST_THREADS} are needed"

@@ -15,7 +15,6 @@ from bot.questions.views import ItemSection, decision_row, full_row
 
 
 def run_related(given: argparse.Namespace) -> object:
-    """The threads that name some files, and what was decided in them."""
     from bot.questions.related import find_related
 
     with open_memory(memory_options(given)) as place:

@@ -26,7 +26,6 @@ MOST = 100_000_000
 
 
 def run_show(given: argparse.Namespace) -> CommandResult:
-    """One thread, as text or data."""
     with open_memory(memory_options(given)) as place:
         thread = _thread(place, given.id)
         card = card_named(place, thread)
@@ -76,7 +75,9 @@ def _lines(
         yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
     yield ""
     said = conversation(thread, MOST if given.full else given.chars)
-    yield "\n".join(_spoken(message) for message in said.messages).rstrip()
+    # who wrote a message and when stands on a line that nobody else can write: what they wrote is indented
+    heads = [f"{_by(one['author'], one['role'])}, {one['at'][:10]}:\n" for one in said.messages]
+    yield "\n".join(head + indented(one["text"]) for head, one in zip(heads, said.messages, strict=True)).rstrip()
     if said.omitted:
         yield f"\n{said.omitted} of {len(said.messages) + said.omitted} messages are left out: --full has all."
 
@@ -89,11 +90,6 @@ def _reopened(earlier: Earlier, place: LocalMemory) -> str:
         "" if ended.kind is OutcomeKind.UNKNOWN else f" ({one_line(how(ended.kind.value, ended.fix, ended.release))})"
     )
     return f"reopened {earlier.reopened_at:%Y-%m-%d}, after it was closed {earlier.closed_at:%Y-%m-%d}{told}"
-
-
-def _spoken(message: Row) -> str:
-    """A message with who wrote it and when, on a line that nobody else can write: what they wrote is indented."""
-    return f"{_by(message['author'], message['role'])}, {message['at'][:10]}:\n{indented(message['text'])}"
 
 
 def _by(author: str, role: str) -> str:

@@ -12,7 +12,6 @@ from bot.questions.views import full_row
 
 
 def run_smart_search(given: argparse.Namespace) -> object:
-    """The threads about some words, or about what is worked on here."""
     from bot.questions.smart_search import smart
 
     words = " ".join(given.words)

@@ -59,7 +59,6 @@ KEPT = "what was read is kept"
 
 
 def run_try(given: argparse.Namespace) -> object:
-    """What would have been said on the newest issues of a repository."""
     settings = _settings(given.config)
     page = _page_file(given)
     site, variable = _site_of(given, os.environ)
