@@ -33,6 +33,12 @@ MAX_DEPTH = 20
 _MANY = 64
 
 
+def shipped(name: str) -> Path:
+    """A folder that comes with the program: in a wheel inside the package, in a checkout and the image beside it."""
+    package = Path(__file__).resolve().parent
+    return package / name if (package / name).is_dir() else package.parent / name
+
+
 class DiskTrouble(StoreError):
     """The local disk is full or cannot be written or read."""
 

@@ -105,7 +105,6 @@ def context_file(around: RunnerEnvironment, spoken: CommentResult, past: RecentC
 
 
 def _history(past: RecentConversations, room: int) -> str:
-    """The part of a context file that tells what was said lately, in at most so many characters; "" for nothing."""
     if room < MIN_CHARS or sum(len(one.turns) for one in past.conversations) < 2:
         return ""
     form = Markdown(past.zone, is_part=True)

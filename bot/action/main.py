@@ -114,7 +114,6 @@ def _event(around: RunnerEnvironment, inputs: Inputs) -> Event:
 def _bot(
     around: RunnerEnvironment, inputs: Inputs, given: Mapping[str, str], now: datetime, report: ActionReport
 ) -> Iterator[RunContext]:
-    """The parts of one run, put together and given back."""
     if inputs.dry_run:
         report.is_dry = True
         report.note("Dry run: nothing is written.")

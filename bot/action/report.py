@@ -10,7 +10,6 @@ from bot.comment.catalogue import numbered
 from bot.comment.clean_text import log_line, plain_log_line
 from bot.comment.defang import inline, link
 from bot.domain.answer import Match
-from bot.domain.thread import ThreadId
 from bot.errors import PrecedentError
 from bot.git.errors import Archived
 from bot.github.errors import Gone, RateLimited
@@ -28,70 +27,39 @@ _NOTE_CHARS = 1_000
 _CUT = "\n*The rest did not fit.*\n"
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadReport:
-    """What one run did on one thread. ``action``: created, updated, unchanged, withdrawn, replied, silent, would say,
-    waits or failed.
+def summarise(said: Iterable[CommentResult] = (), notes: Iterable[str] = (), problems: Iterable[str] = ()) -> str:
+    """The job summary as Markdown: problems first, then what was said and why not, then how the stages went.
 
-    ``text`` is the comment (Markdown of ours, defanged already), shown where it was not posted. ``nearest`` are the
-    issues most like it, whether they were shown or not.
+    At most 1 MB: too long a report ends at a whole entry and says so.
     """
-
-    id: ThreadId
-    action: str
-    title: str = ""
-    reason: str = ""
-    url: str = ""
-    text: str = ""
-    nearest: tuple[Match, ...] = ()
+    return _within(_entries(list(said), list(notes), list(problems)), MAX_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class JobReport:
-    """What one run did. ``notes`` tell how the stages went, ``problems`` what somebody should look at."""
-
-    said: tuple[ThreadReport, ...] = ()
-    notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    counts: tuple[tuple[str, int], ...] = field(default=())
-
-
-def summarise(report: JobReport) -> str:
-    """The job summary as Markdown: problems first, then what was said and why not, then the stages; at most 1 MB.
-
-    Too long a report ends at a whole entry and says so.
-    """
-    return _within(_entries(report), MAX_BYTES)
-
-
-def _entries(report: JobReport) -> Iterable[str]:
+def _entries(said: list[CommentResult], notes: list[str], problems: list[str]) -> Iterable[str]:
     yield "### Precedent\n"
-    if report.problems:
+    if problems:
         yield "\n**Needs attention**\n\n"
-        yield from (f"- {inline(problem, _TEXT_CHARS)}\n" for problem in report.problems)
-    if report.said:
+        yield from (f"- {inline(problem, _TEXT_CHARS)}\n" for problem in problems)
+    if said:
         yield "\n**Threads**\n\n"
-        yield from (_said(said) for said in report.said)
-    if report.counts:
-        yield "\n| what | how many |\n|---|---:|\n"
-        yield from (f"| {inline(name, _TEXT_CHARS)} | {number:,} |\n" for name, number in report.counts)
-    if report.notes:
+        yield from map(_said, said)
+    if notes:
         yield "\n**How it went**\n\n"
-        yield from (f"- {inline(note, _NOTE_CHARS)}\n" for note in report.notes)
-    if not (report.problems or report.said or report.notes or report.counts):
+        yield from (f"- {inline(note, _NOTE_CHARS)}\n" for note in notes)
+    if not (problems or said or notes):
         yield "\nNothing to do.\n"
 
 
-def _said(said: ThreadReport) -> str:
-    name = inline(f"{numbered(said.id)}: {said.title}" if said.title else numbered(said.id), _TEXT_CHARS)
-    action = inline(said.action, _TEXT_CHARS)
-    shown = link(said.action, said.url) if said.url else action
-    line = f"- {name} · {shown}{f' · {inline(said.reason, _TEXT_CHARS)}' if said.reason else ''}\n"
-    return f"{line}{_folded_in('What it would have said', said.text)}{_folded_in(NEAREST, _nearest(said.nearest))}"
+def _said(spoken: CommentResult) -> str:
+    name = inline(f"{numbered(spoken.id)}: {spoken.title}" if spoken.title else numbered(spoken.id), _TEXT_CHARS)
+    url = spoken.comment.url if spoken.comment else ""
+    shown = link(spoken.action, url) if url else inline(spoken.action, _TEXT_CHARS)
+    line = f"- {name} · {shown}{f' · {inline(spoken.reason, _TEXT_CHARS)}' if spoken.reason else ''}\n"
+    shadow = spoken.text if spoken.action == "would say" else ""
+    return f"{line}{_folded_in('What it would have said', shadow)}{_folded_in(NEAREST, _nearest(spoken.nearest))}"
 
 
 def _folded_in(title: str, text: str) -> str:
-    """Markdown of ours below a line of the list, "" for none."""
     if not text:
         return ""
     indented = "\n".join(f"  {row}".rstrip() for row in text.strip().split("\n"))
@@ -100,15 +68,12 @@ def _folded_in(title: str, text: str) -> str:
 
 def _nearest(found: Iterable[Match]) -> str:
     """Each with its similarity and why, whether it was shown or not: what is less sure is not lost to whoever looks."""
-    return "".join(f"- {one.similarity:.2f} · {_called(one)} · {_why(one)}\n" for one in found)
-
-
-def _called(one: Match) -> str:
-    return inline(f"{numbered(one.id)}: {one.title}", _TEXT_CHARS)
-
-
-def _why(one: Match) -> str:
-    return inline(f"{one.state} · {', '.join(one.why)}".replace("`", ""), _TEXT_CHARS)
+    lines = []
+    for one in found:
+        name = inline(f"{numbered(one.id)}: {one.title}", _TEXT_CHARS)
+        why = inline(f"{one.state} · {', '.join(one.why)}".replace("`", ""), _TEXT_CHARS)
+        lines.append(f"- {one.similarity:.2f} · {name} · {why}\n")
+    return "".join(lines)
 
 
 def _within(entries: Iterable[str], limit: int) -> str:
@@ -120,9 +85,6 @@ def _within(entries: Iterable[str], limit: int) -> str:
             return "".join([*kept, _CUT])
         kept.append(entry)
     return "".join(kept)
-
-
-# What one run did and what went wrong, and how that is told: in the log, the job summary and the outputs.
 
 
 NEUTRAL = (RateLimited, Gone, Archived)
@@ -193,8 +155,7 @@ def write_report(around: RunnerEnvironment, report: ActionReport) -> None:
     for note in report.notes:
         say(plain_log_line(note))
     if around.summary:
-        lines = tuple(map(summary_line, shown))
-        append(around.summary, summarise(JobReport(lines, (*report.notices, *report.notes), tuple(report.failures))))
+        append(around.summary, summarise(shown, [*report.notices, *report.notes], report.failures))
     if around.output:
         about = report.past.conversations[0].thread if report.past and report.past.conversations else 0
         silence = CommentResult(about, "", "silent", next(iter([*report.failures, *report.notices]), "nothing was due"))
@@ -219,9 +180,3 @@ def sent(used: ApiUsage) -> str:
 def say(line: str) -> None:
     """One line of the log."""
     print(line, flush=True)
-
-
-def summary_line(spoken: CommentResult) -> ThreadReport:
-    url = spoken.comment.url if spoken.comment else ""
-    shadow = spoken.text if spoken.action == "would say" else ""
-    return ThreadReport(spoken.id, spoken.action, spoken.title, spoken.reason, url, shadow, spoken.nearest)

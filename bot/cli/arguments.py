@@ -1,4 +1,4 @@
-"""What an argument on the command line may be."""
+"""What an argument on the command line may be, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _LOGIN = re.compile(r"@?([A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?)", re.ASCII)
 
 _REPOSITORY = re.compile(SLUG, re.ASCII)
+_URL = re.compile(
+    r"(https?://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)/([^?#]{1,400})(?:[?#].*)?", re.ASCII | re.IGNORECASE
+)
 
 
 def issue(text: str) -> Issue:
@@ -79,9 +82,6 @@ def address(text: str) -> str:
     return text.rstrip("/")
 
 
-# The options of the commands that ask the memory.
-
-
 def add_place(command: argparse.ArgumentParser, *, answers: bool = True) -> None:
     """Where the memory is, and for what ``answers`` how the answer is given."""
     where = command.add_mutually_exclusive_group()
@@ -110,12 +110,28 @@ def since(text: str) -> datetime:
         ) from None
 
 
-# The token of who works at a terminal: from the environment, as every process can read the arguments.
-
-
 TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
 """Where a token is looked for: one that is meant for this program, then in the order of GitHub's own command line
 (``gh help environment``)."""
+
+
+class NamedRepository(NamedTuple):
+    """A repository as somebody names it: OWNER/NAME, and the server where an address of its pages was given."""
+
+    repository: str
+    server: str = ""
+
+
+def named_repository(text: str) -> NamedRepository:
+    """OWNER/NAME, or the address of any page of the repository."""
+    server, path = "", text.strip()
+    if found := _URL.fullmatch(path):
+        server = found[1].lower().replace("://www.github.com", "://github.com")
+        path = "/".join(found[2].split("/")[:2])
+    name = _REPOSITORY.fullmatch(path.removesuffix("/").removesuffix(".git"))
+    if name is None or not name[0].partition("/")[2].strip("."):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
+    return NamedRepository(name[0], server)
 
 
 class Token(NamedTuple):
@@ -163,11 +179,7 @@ Subparsers = argparse._SubParsersAction
 def add_history(command: argparse.ArgumentParser) -> None:
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
-        "--last",
-        type=number(1, 1_000_000),
-        default=300,
-        metavar="N",
-        help="how many issues are replayed (default 300)",
+        "--last", type=number(1, 1_000_000), default=300, metavar="N", help="how many issues are replayed (default 300)"
     )
     command.add_argument(
         "--seconds", type=number(1, 86_400), metavar="N", help="stop after so long, newest issues first"

@@ -14,7 +14,17 @@ from importlib import import_module
 from pathlib import Path
 
 from bot import __version__
-from bot.cli.arguments import Subparsers, add_history, add_semantic, address, issue, number, repository, share
+from bot.cli.arguments import (
+    Subparsers,
+    add_history,
+    add_semantic,
+    address,
+    issue,
+    named_repository,
+    number,
+    repository,
+    share,
+)
 from bot.cli.output import CommandResult, forget_output, show
 from bot.errors import PrecedentError
 
@@ -50,7 +60,7 @@ COMMANDS = {
     "serve": ("bot.cli.commands.jobs.add_serve", "bot.cli.commands.serve.run_serve"),
     "worker": ("bot.cli.commands.jobs.add_worker", "bot.cli.commands.worker.run_worker"),
     "jobs": ("bot.cli.commands.jobs.add_jobs", "bot.cli.commands.jobs.run_jobs"),
-    "try": ("bot.cli.commands.try_repository.add_try", "bot.cli.commands.try_repository.run_try"),
+    "try": ("bot.cli.main.add_try", "bot.cli.commands.try_repository.run_try"),
     "init": ("bot.cli.commands.init.add_init", "bot.cli.commands.init.run_init"),
     "completion": ("bot.cli.commands.completion.add_completion", "bot.cli.commands.completion.run_completion"),
 }
@@ -85,15 +95,16 @@ def parser(only: str = "") -> argparse.ArgumentParser:
     """All commands with their options; with the name of one, that one alone, which is there sooner."""
     top = _Parser(prog="precedent", description="A repository's memory of its issues and how they ended.")
     top.add_argument("--version", action="version", version=f"precedent {__version__}")
-    doors = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     for command in [only] if only in COMMANDS else [name for name in COMMANDS if name != ALIAS]:
         add = _loaded(COMMANDS[command][0])
-        add(doors, top) if command == "completion" else add(doors)
+        add(commands, top) if command == "completion" else add(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside, or its `Verdict`."""
+    """Run one command; returns the exit code: 2 for a mistake of the user, 1 for a fault outside, or that of its
+    `CommandResult`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     first = words[0] if words else ""
     given = parser(first if first != "completion" else "").parse_args(words)
@@ -110,11 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], object]:
-    """The function of a command."""
     if command == "action":
-        from bot.action.main import run_action as act
+        from bot.action.main import run_action
 
-        return lambda _: CommandResult("", act())
+        return lambda _: CommandResult("", run_action())
     return _loaded(COMMANDS[command][1])
 
 
@@ -134,15 +144,12 @@ def _columns() -> int:
             return WIDTH
 
 
-# The options of the commands that work on stores and archives, of those that measure, and of the doctor.
+def add_action(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    commands.add_parser("action", help="handle the event of a GitHub Actions runner")
 
 
-def add_action(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    doors.add_parser("action", help="handle the event of a GitHub Actions runner")
-
-
-def add_references(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("references", help="the issues that a text on stdin points at, as JSON")
+def add_references(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("references", help="the issues that a text on stdin points at, as JSON")
     command.add_argument(
         "--repo", type=repository, metavar="OWNER/NAME", help="the repository that the text belongs to"
     )
@@ -150,8 +157,8 @@ def add_references(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--autolink", action="append", default=[], metavar="PREFIX", help="a custom autolink prefix")
 
 
-def add_import(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("import", help="read thread archives (.jsonl, .jsonl.gz) into a store")
+def add_import(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("import", help="read thread archives (.jsonl, .jsonl.gz) into a store")
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
@@ -162,8 +169,8 @@ def add_import(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print counts as JSON")
 
 
-def add_learn(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("learn", help="have a store learn from its own history, as the Action does")
+def add_learn(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("learn", help="have a store learn from its own history, as the Action does")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     command.add_argument(
         "--seconds",
@@ -177,8 +184,8 @@ def add_learn(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
-def add_answer(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("answer", help="the comment that would be written on a thread of a store")
+def add_answer(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("answer", help="the comment that would be written on a thread of a store")
     command.add_argument(
         "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the text that is the thread's id"
     )
@@ -194,8 +201,8 @@ def add_answer(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the whole answer as JSON")
 
 
-def add_outcomes(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("outcomes", help="how the closed threads of a store ended, and by what evidence")
+def add_outcomes(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("outcomes", help="how the closed threads of a store ended, and by what evidence")
     command.add_argument("--store", required=True, type=Path, metavar="DIR", help="the folder of the store")
     wanted = command.add_mutually_exclusive_group()
     wanted.add_argument("--ids", metavar="ID,…", help="these threads, with commas between them (default: all closed)")
@@ -205,8 +212,8 @@ def add_outcomes(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the outcomes as JSON")
 
 
-def add_eval(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
+def add_eval(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "eval", help="how well known duplicates of an archive are found, each as of its creation"
     )
     command.add_argument("--threads", required=True, type=Path, metavar="FILE", help="the archive (.jsonl, .jsonl.gz)")
@@ -233,14 +240,14 @@ def add_eval(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--json", action="store_true", help="print the figures and all ranks as JSON")
 
 
-def add_backtest(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("backtest", help="what would have been said on the newest issues of a store")
+def add_backtest(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("backtest", help="what would have been said on the newest issues of a store")
     add_history(command)
     command.add_argument("--html", type=Path, metavar="FILE", help="write a report with plots and the comments")
 
 
-def add_calibrate(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("calibrate", help="set from which confidence on a store's hits are shown")
+def add_calibrate(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("calibrate", help="set from which confidence on a store's hits are shown")
     add_history(command)
     wanted = command.add_mutually_exclusive_group()
     wanted.add_argument(
@@ -251,8 +258,8 @@ def add_calibrate(doors: Subparsers[argparse.ArgumentParser]) -> None:
     )
 
 
-def add_doctor(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
+def add_doctor(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "doctor",
         help="what is wrong with a memory and the setup around it, and what mends it",
         description="Looks at everything and writes nothing. A token is taken from PRECEDENT_TOKEN, GH_TOKEN "
@@ -260,10 +267,7 @@ def add_doctor(doors: Subparsers[argparse.ArgumentParser]) -> None:
         "something outside failed; 2 there is an error that you can mend.",
     )
     command.add_argument(
-        "--repo",
-        type=repository,
-        metavar="OWNER/NAME",
-        help="the repository (default: that of the remote origin here)",
+        "--repo", type=repository, metavar="OWNER/NAME", help="the repository (default: that of the remote origin here)"
     )
     command.add_argument("--server", type=address, metavar="URL", help="its server, to which the token may go")
     command.add_argument("--api", type=address, metavar="URL", help="where that server has its API")
@@ -273,3 +277,37 @@ def add_doctor(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--offline", action="store_true", help="ask git and no API")
     command.add_argument("--verbose", action="store_true", help="show what is fine in full too")
     command.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+HISTORY = 3_000
+"""Issues that are read where nobody says how many: 120 of the 5,000 points of an hour."""
+
+MOST = 1_000_000
+
+
+def add_try(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "try",
+        help="what would have been said on the newest issues of a repository, as a local page",
+        description="Reads the issues of a repository and shows in a local page what Precedent would have said on the "
+        "newest ones, each against older ones only. Nothing is written to the repository: a token without any scope "
+        "is enough for a public one. It is taken from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.",
+    )
+    add = command.add_argument
+    add("repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or its address")
+    add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
+    read = f"how many of the issues that changed last are read; all: every one (default {HISTORY:,})"
+    add("--history", type=_history_size, default=HISTORY, metavar="N", help=read)
+    add("--config", type=Path, metavar="FILE", help="settings to try (default: those of the program)")
+    add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
+    add("--open", action="store_true", help="open the page in the browser")
+    add("--server", type=address, metavar="URL", help="a server of one's own, to which the token goes")
+    again = command.add_mutually_exclusive_group()
+    again.add_argument("--fresh", action="store_true", help="forget what was read before")
+    again.add_argument("--offline", action="store_true", help="go by what was read before, and ask no server")
+    add("--json", action="store_true", help="print figures and the path of the page as JSON")
+
+
+def _history_size(text: str) -> int:
+    """How many issues; 0 and ``all`` for all of them."""
+    return 0 if text.lower() in ("all", "0") else number(1, MOST)(text)

@@ -1,4 +1,4 @@
-"""Threads for people: lines of text where a program reads, something to look at where a person does."""
+"""What a command prints: JSON or lines of text where a program reads, something to look at where a person does."""
 
 from __future__ import annotations
 
@@ -71,9 +71,6 @@ def _line(item: Item) -> str:
     more = "".join(f"\t{one_line(each)}" for each in ("; ".join(item.why), item.said) if each)
     state = "page" if item.card.kind == "page" else item.card.state
     return f"{one_line(str(item.card.id))}\t{state}\t{score}\t{one_line(item.card.title)}{more}"
-
-
-# Data on stdout.
 
 
 _UNSEEN = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"

@@ -73,7 +73,6 @@ def _item(item: Item, width: int) -> Group:
 
 
 def _title(item: Item) -> Text:
-    """The title, with the words in it that were looked for."""
     title = one_line(item.card.title)
     shown = Text(title)
     wanted = set(terms(item.words))

@@ -1,4 +1,4 @@
-"""A repository's own words, checked so that they can do nothing but speak."""
+"""What the bot says: its words, and those of a repository, checked so that they can do nothing but speak."""
 
 from __future__ import annotations
 
@@ -113,9 +113,6 @@ def _nearest(name: str, known: Mapping[str, object], what: str) -> str:
     if what == "names":
         return "the names are those of templates/words.yml"
     return f"known here: {', '.join(f'{{{each}}}' for each in known) or 'none'}"
-
-
-# What the bot says: the catalogue of its words with days, counts and names spelled by it, and plain English.
 
 
 PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)

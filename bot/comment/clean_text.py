@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from typing import NamedTuple
 
 ELLIPSIS = "…"
 
@@ -28,19 +27,10 @@ _STRAY_STYLE = "(?<![\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff#*0-9])[\ufe0
 _MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 
 
-class _Patterns(NamedTuple):
-    newline: re.Pattern[str]
-    broken: re.Pattern[str]
-    invisible: re.Pattern[str]
-    stray_joiner: re.Pattern[str]
-    stray_style: re.Pattern[str]
-    pile: re.Pattern[str]
-
-
 @cache
-def _patterns() -> _Patterns:
+def _patterns() -> tuple[re.Pattern[str], ...]:
     """Compiled when a text first needs them, which takes as long as a search does."""
-    return _Patterns(
+    return (
         re.compile("\r\n?|[\v\f\u0085\u2028\u2029]"),
         re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"),
         re.compile(_INVISIBLE),
@@ -59,10 +49,10 @@ def clean(text: str) -> str:
     """The text with newlines as ``\\n``, nothing invisible in it, and at most three accents on a letter."""
     if text.isascii() and text.isprintable():
         return text
-    patterns = _patterns()
-    text = patterns.broken.sub("\ufffd", patterns.newline.sub("\n", text))
-    text = patterns.stray_style.sub("", patterns.invisible.sub("", text))
-    return patterns.pile.sub(r"\1", patterns.stray_joiner.sub("", text))
+    newline, broken, invisible, stray_joiner, stray_style, pile = _patterns()
+    text = broken.sub("\ufffd", newline.sub("\n", text))
+    text = stray_style.sub("", invisible.sub("", text))
+    return pile.sub(r"\1", stray_joiner.sub("", text))
 
 
 def one_line(text: str) -> str:

@@ -160,7 +160,6 @@ def _longest_run(code: str) -> int:
 
 
 def _parts(lines: list[str]) -> Iterator[str]:
-    """Paragraphs and fenced code in order, each as finished Markdown."""
     at = 0
     while at < len(lines):
         if opening := _opening(lines[at]):
@@ -182,7 +181,6 @@ def _opening(line: str) -> str:
 
 
 def _closing(lines: list[str], start: int, opening: str) -> int:
-    """The index of the line that ends the code; the number of lines where none does."""
     for at in range(start, len(lines)):
         line = lines[at].strip()
         if len(line) >= len(opening) and not line.strip(opening[0]):

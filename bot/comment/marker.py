@@ -1,4 +1,4 @@
-"""The hidden last line of a comment: what it says, and a seal that breaks when a person edits the text."""
+"""The hidden lines of a comment: the first, by which it is found again, and the last, a seal that edits break."""
 
 from __future__ import annotations
 
@@ -87,9 +87,3 @@ def marker(instance: str = "action", reply_to: int | None = None) -> str:
     if not _INSTANCE.fullmatch(instance) or "--" in instance or instance.endswith("-"):
         raise UserError(f"instance name {instance[:70]!r}: use 1 to 64 letters, digits, '_', '.' and single '-'")
     return f"<!-- precedent:v1 id={instance}{f' reply={reply_to}' if reply_to is not None else ''} -->"
-
-
-def find_marker(text: str, instance: str = "action", reply_to: int | None = None) -> bool:
-    """Whether the first line of a comment is our marker. Anyone can write it: check the comment's author too."""
-    first, _, _ = text.lstrip("\ufeff \t\r\n").partition("\n")
-    return first.rstrip() == marker(instance, reply_to)

@@ -1,4 +1,4 @@
-"""How a thread ended, in a few words: what there is evidence for, and no more."""
+"""How a thread ended and why it was found, in a few words: what there is evidence for, and no more."""
 
 from __future__ import annotations
 
@@ -190,9 +190,6 @@ def _by_whom(told: str, hit: Hit, scene: CommentPhrases) -> str:
     return told
 
 
-# Why a thread was found, in the words of the catalogue: what recall says in English is read again.
-
-
 REASON_CHARS = 80
 MAX_REASONS = 4
 MAX_PARTS = 9
@@ -240,9 +237,6 @@ def _shown(text: str) -> str:
             space = " " if shown and (is_code or not part.startswith(",")) else ""
             shown += space + (code_span if is_code else inline)(part.strip(), REASON_CHARS)
     return shown
-
-
-# What the words about one hit depend on beside the hit, and the phrases that every part of a comment is made of.
 
 
 TITLE_CHARS = 120

@@ -1,4 +1,4 @@
-"""Conversations → a history for an agent's prompt, as XML, Markdown or JSON: words are data, and no line is forged."""
+"""Conversations and findings for an agent's prompt, as XML, Markdown or JSON: words are data, and no line is forged."""
 
 from __future__ import annotations
 
@@ -162,7 +162,6 @@ def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> st
 
 
 def _short_lines(conversation: Conversation, zone: tzinfo) -> list[str]:
-    """A summary: the first sentences of what a person and the agent said last."""
     return [_line(conversation, turn, _first_sentence(turn.text[:_SCANNED]), zone) for turn in _telling(conversation)]
 
 
@@ -209,9 +208,6 @@ def _dumped(value: object) -> str:
 
 def _zoned_stamp(moment: datetime, zone: tzinfo) -> str:
     return moment.astimezone(zone).isoformat(timespec="minutes")
-
-
-# Context → a file for an agent's prompt, in which other people's words are marked as data and nothing is hidden.
 
 
 DATA_NOTICE = (
@@ -398,7 +394,6 @@ def _facts(hit: Mention | Match) -> Iterator[str]:
 
 
 def _own_facts(hit: Mention | Match) -> Iterator[str]:
-    """What is known of a mention only, or of a similar thread only."""
     if isinstance(hit, Match):
         if hit.asked_on:
             stands = "that release or a later one" if hit.may_be_back else "older than that release"

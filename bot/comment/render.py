@@ -19,6 +19,7 @@ from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
 from bot.domain.thread import ThreadId
 from bot.errors import UserError, WorldError
+from bot.files import shipped
 from bot.settings.yaml_file import load_texts
 
 MAX_CHARS = 60_000
@@ -28,18 +29,12 @@ MAX_BYTES = 65_536
 SPARE = 256
 """Characters of both that are left for the hidden last line, which is added to what is rendered here."""
 
-SHIPPED = next(
-    (folder for up in (1, 2) if (folder := Path(__file__).resolve().parents[up] / "templates").is_dir()),
-    Path(__file__).resolve().parents[2] / "templates",
-)
-"""The templates that come with this program: in a wheel inside the package, else beside it."""
+SHIPPED = shipped("templates")
+"""The templates that come with this program."""
 
 NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2")
 WORDS = "words.yml"
-PAGES = (
-    *("report.html.j2", "report.css", "report.js"),
-    *("status.html.j2", "delivery.html.j2", "status.css"),
-)
+PAGES = ("report.html.j2", "report.css", "report.js", "status.html.j2", "delivery.html.j2", "status.css")
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 _SPEAKS_FOR_A_PERSON = re.compile(
@@ -191,7 +186,6 @@ def _without(context: Context, thread_id: ThreadId) -> Context:
 
 
 def _fit(sandbox: Sandbox, name: str, views: Iterator[Item]) -> str:
-    """The first of ``views`` that makes a comment of allowed size. Raises TooLong when none does."""
     for view in views:
         try:
             text = _tidy(sandbox.render(name, view, MAX_CHARS))
@@ -244,7 +238,6 @@ def _words_in(source: str) -> Words:
 
 
 def _own_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
-    """The words of a repository, or the shipped ones and why."""
     if not source:
         return english, []
     try:
@@ -258,7 +251,6 @@ def _joined(*problems: str | None) -> str | None:
 
 
 def _acceptable(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
-    """The overrides that can be tried, and why others cannot."""
     if unknown := sorted(set(overrides) - set(NAMES)):
         problem = f"template {unknown[0][:60]!r} is not used: the names are {', '.join(NAMES)}"
         return {name: overrides[name] for name in NAMES if name in overrides}, problem

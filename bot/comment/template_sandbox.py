@@ -123,8 +123,15 @@ class _Environment(ImmutableSandboxedEnvironment):
             finalize=_shown,
         )
         self.globals.clear()
-        self.filters = {"default": _default, "first": _first, "last": _last, "length": _length, "join": _join}
-        self.filters |= {_PAID_LOOP: _paid_loop, _TOLL: _toll}
+        self.filters = {
+            "default": lambda value, otherwise="": otherwise if isinstance(value, Undefined) else value,
+            "first": lambda values: _listed(values)[0],
+            "last": lambda values: _listed(values)[-1],
+            "length": lambda values: len(_listed(values)),
+            "join": _join,
+            _PAID_LOOP: _paid_loop,
+            _TOLL: _toll,
+        }
         self.tests = {name: self.tests[name] for name in ("defined", "undefined", "none")}
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -184,12 +191,11 @@ def _is_plain(node: nodes.Node) -> bool:
         case nodes.Getitem():
             return not isinstance(node.arg, nodes.Slice)
         case nodes.List() | nodes.Tuple():
-            return all(isinstance(item, nodes.Const) or _is_target(item) for item in node.items)
+            return all(
+                isinstance(item, nodes.Const) or (isinstance(item, nodes.Name) and item.ctx == "store")
+                for item in node.items
+            )
     return True
-
-
-def _is_target(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Name) and node.ctx == "store"
 
 
 def _walk(node: nodes.Node) -> Iterator[nodes.Node]:
@@ -212,11 +218,8 @@ def _charge(tree: nodes.Template) -> None:
 
 
 def _weight(node: nodes.Node) -> int:
-    return sum(_PRICES.get(type(part), 1) + _letters(part) // 10 for part in _walk(node))
-
-
-def _letters(node: nodes.Node) -> int:
-    return len(node.data) if isinstance(node, nodes.TemplateData) else 0
+    letters = sum(len(part.data) // 10 for part in _walk(node) if isinstance(part, nodes.TemplateData))
+    return letters + sum(_PRICES.get(type(part), 1) for part in _walk(node))
 
 
 def _filtered(node: nodes.Node, name: str, weight: int) -> nodes.Filter:
@@ -256,22 +259,6 @@ def _shown(context: Context, value: Any) -> str:
     text = str(value)
     _pay(context, 1 + len(text) // 10)
     return text
-
-
-def _default(value: Any, otherwise: Any = "") -> Any:
-    return otherwise if isinstance(value, Undefined) else value
-
-
-def _first(values: Any) -> Any:
-    return _listed(values)[0]
-
-
-def _last(values: Any) -> Any:
-    return _listed(values)[-1]
-
-
-def _length(values: Any) -> int:
-    return len(_listed(values))
 
 
 @pass_context

@@ -81,14 +81,9 @@ def _mention(mention: Mention, scene: CommentPhrases) -> Item:
         decision=_decision(decisions[0], mention, scene) if decisions else "",
         decisions=folded,
         quote=quote,
-        summary="" if quote or decisions else _summary(mention.summary, scene),
+        summary="" if quote or decisions else scene.quote(first_paragraph(mention.summary) or mention.summary),
         conversation=_conversation(mention.conversation, scene, FOLDED_CHARS - sum(map(len, folded))),
     )
-
-
-def _summary(text: str, scene: CommentPhrases) -> str:
-    """The first paragraph of a summary; code that it begins with says nothing in a line of prose."""
-    return scene.quote(first_paragraph(text) or text)
 
 
 def _seen_before(match: Match, scene: CommentPhrases) -> Item:
@@ -138,7 +133,6 @@ def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) ->
 
 
 def _chain(mention: Mention, scene: CommentPhrases) -> str:
-    """The duplicates that led here, the one that the text names first."""
     if not mention.chain:
         return ""
     threads = ", ".join(scene.numbered(thread) for thread in mention.chain)
@@ -151,7 +145,6 @@ def _decision(decision: Decision, mention: Mention, scene: CommentPhrases) -> st
 
 
 def _is_quoted(decision: Decision, outcome: Outcome) -> bool:
-    """Whether the ending, which is quoted anyway, says the same."""
     return " ".join(decision.text.split()) in " ".join(outcome.quote.split())
 
 

@@ -1,4 +1,4 @@
-"""The nouns of an answer: what memory has to say about a thread, or why it says nothing."""
+"""The nouns of an answer: what memory has to say about a thread, which threads that shows, and what it quotes."""
 
 from __future__ import annotations
 
@@ -155,9 +155,6 @@ class Silent:
 Answer = Speak | Silent
 
 
-# What a comment shows of other threads: which of them, and which of their messages it quotes.
-
-
 Hit = Mention | Match
 
 
@@ -176,8 +173,8 @@ def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str
 def has_false_quotes(standing: StandingComment, records: Mapping[ThreadId, Record]) -> bool:
     """Whether a comment quotes what is in none of the threads that it shows, as these are now."""
     threads = (record for key in standing.shows if isinstance(record := records.get(key), Thread))
-    there = {mark(text) for thread in threads for text in (thread.title, thread.body, *_said(thread))}
-    return not there.issuperset(standing.quotes)
+    messages = (text for one in threads for text in (one.title, one.body, *(comment.text for comment in one.comments)))
+    return not set(map(mark, messages)).issuperset(standing.quotes)
 
 
 def mark(text: str) -> str:
@@ -216,7 +213,3 @@ def _moments(hit: Hit) -> Iterator[datetime]:
     yield from (ending.at for ending in endings if ending.at and ending.quote)
     yield from (turn.at for turn in hit.conversation)
     yield from (decision.at for decision in (hit.decisions if isinstance(hit, Mention) else ()))
-
-
-def _said(thread: Thread) -> Iterator[str]:
-    return (comment.text for comment in thread.comments)

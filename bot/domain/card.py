@@ -108,9 +108,6 @@ class SessionPassage(NamedTuple):
     path: str
 
 
-# A digest's line as a card: whatever it holds, what cannot be read is left out.
-
-
 Item = TypeVar("Item")
 
 _LARGEST = 2**53
@@ -249,11 +246,6 @@ def _duplicate(fields: Mapping[str, Any]) -> CardId | None:
     return None
 
 
-# What an ending says once it is known whether the change that it names was merged.
-#
-# Plain values and no import of ours: a search from a shell begins with it.
-
-
 _LONGEST = 12
 """Characters of ``#`` and a number."""
 
@@ -278,9 +270,6 @@ def is_change(kind: str, state: str, merged_at: object) -> bool | None:
     if kind == "pull":
         return state == "closed" and bool(merged_at)
     return False if kind == "issue" else None
-
-
-# What a checkout tells of what somebody is working on.
 
 
 class Worktree(NamedTuple):

@@ -9,7 +9,7 @@ from datetime import datetime
 from bot.domain.thread import Record, ThreadId, Tombstone
 
 FORGET = "forget"
-"""The name of the wish that a thread be forgotten. It is all that stays of what people asked for there."""
+"""The name of the request that a thread be forgotten. It is all that stays of what people asked for there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Request:
     ``name`` is ``search``, ``context``, ``refresh``, ``wrong``, ``off``, ``on``, ``forget``, ``help`` or ``recall``;
     ``at`` is when the comment was written; ``comment_id`` is the thread's own number where the opening text asks, or
     somebody started a run for it. ``about`` holds the threads that it names. ``state`` is ``pending`` (memory is
-    written, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in Said, ``reply_id`` the comment
-    with the reply.
+    written, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in `AnswerRecord`, ``reply_id``
+    the comment with the reply.
     """
 
     id: ThreadId
@@ -67,9 +67,9 @@ CommentKey = tuple[ThreadId, int]
 class StandingComment:
     """A comment of ours that stands on thread ``id``, or is about to: what has to be known to keep it true.
 
-    ``reply`` is the ``comment_id`` of the wish that it replies to, 0 for the one comment on the thread. ``at`` is when
-    it was worked out: of two states of one comment the later counts. ``content`` is its fingerprint. It ``shows`` other
-    threads, a reply its own one too, and ``quotes`` messages of theirs, each known by the mark of its text
+    ``reply`` is the ``comment_id`` of the request that it replies to, 0 for the one comment on the thread. ``at`` is
+    when it was worked out: of two states of one comment the later counts. ``content`` is its fingerprint. It ``shows``
+    other threads, a reply its own one too, and ``quotes`` messages of theirs, each known by the mark of its text
     (`bot.domain.answer`). One that shows nothing is gone. ``trying_since`` is that of a reply being renewed.
     """
 
@@ -186,35 +186,32 @@ class Changes:
     read_whole: datetime | None = None
 
 
-# What people asked for that holds from then on: silence on a thread, and threads that are not to be shown there.
-
-
 EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})
-"""Wishes that change what is said on a thread. A wish has such a name only where it was allowed."""
+"""Requests that change what is said on a thread. One has such a name only where it was allowed."""
 
 
-def is_off(wishes: Iterable[Request]) -> bool:
-    """Whether nothing is to be said on the thread of these wishes: the later of ``off`` and ``on`` holds."""
-    switches = [wish for wish in wishes if wish.name in ("off", "on")]
-    return bool(switches) and max(switches, key=lambda wish: (wish.at, wish.comment_id)).name == "off"
+def is_off(requests: Iterable[Request]) -> bool:
+    """Whether nothing is to be said on the thread of these requests: the later of ``off`` and ``on`` holds."""
+    switches = [request for request in requests if request.name in ("off", "on")]
+    return bool(switches) and max(switches, key=lambda request: (request.at, request.comment_id)).name == "off"
 
 
-def wrong_matches_for(wishes: Iterable[Request], before: datetime | None = None) -> frozenset[ThreadId]:
-    """The threads that somebody called wrong on the thread of these wishes, until ``before`` (None: now)."""
-    told = (wish for wish in wishes if wish.name == "wrong" and (before is None or wish.at <= before))
-    return frozenset(key for wish in told for key in wish.about)
+def wrong_matches_for(requests: Iterable[Request], before: datetime | None = None) -> frozenset[ThreadId]:
+    """The threads that somebody called wrong on the thread of these requests, until ``before`` (None: now)."""
+    told = (request for request in requests if request.name == "wrong" and (before is None or request.at <= before))
+    return frozenset(key for request in told for key in request.about)
 
 
-def wrong_pairs(wishes: Iterable[Request]) -> frozenset[tuple[ThreadId, ThreadId]]:
-    """For wishes on any threads: each thread with those that are wrong on it."""
-    return frozenset((wish.id, key) for wish in wishes if wish.name == "wrong" for key in wish.about)
+def wrong_pairs(requests: Iterable[Request]) -> frozenset[tuple[ThreadId, ThreadId]]:
+    """For requests on any threads: each thread with those that are wrong on it."""
+    return frozenset((request.id, key) for request in requests if request.name == "wrong" for key in request.about)
 
 
-def redo(wishes: Iterable[Request]) -> frozenset[ThreadId]:
-    """The threads whose answer has to be worked out anew after these wishes."""
-    return frozenset(wish.id for wish in wishes if wish.name in EFFECTIVE)
+def redo(requests: Iterable[Request]) -> frozenset[ThreadId]:
+    """The threads whose answer has to be worked out again after these requests."""
+    return frozenset(request.id for request in requests if request.name in EFFECTIVE)
 
 
-def refreshed(wishes: Iterable[Request]) -> frozenset[ThreadId]:
-    """The threads that are answered anew even where a person deleted the comment."""
-    return frozenset(wish.id for wish in wishes if wish.name in ("refresh", "on"))
+def refreshed(requests: Iterable[Request]) -> frozenset[ThreadId]:
+    """The threads that are answered again even where a person deleted the comment."""
+    return frozenset(request.id for request in requests if request.name in ("refresh", "on"))

@@ -44,9 +44,9 @@ class IndexEntry:
     """What the index holds of a thread beside its terms: enough to rank it without opening the record.
 
     ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to be a duplicate
-    of ``duplicate_of``; ``alone_until``: until when nobody stood behind it but a stranger who opened it
-    (`bot.index.document`), FOREVER where nobody does yet, None where it never was so, or where nobody is a stranger
-    as no role is known.
+    of ``duplicate_of``; ``unvouched_until``: until when nobody stood behind it but an unknown author who opened it
+    (`bot.index.document`), FOREVER where nobody does yet, None where it never was so, or where no role
+    is known.
     """
 
     id: ThreadId
@@ -67,7 +67,7 @@ class IndexEntry:
     unvouched_until: datetime | None = None
 
     def is_unvouched_at(self, moment: datetime | None) -> bool:
-        """Whether nobody stood behind it at ``moment`` (None: now) but a stranger who opened it."""
+        """Whether nobody stood behind it at ``moment`` (None: now) but an unknown author who opened it."""
         return self.unvouched_until is not None and self.unvouched_until > (moment or LATE)
 
     def open_at(self, moment: datetime | None) -> bool:
@@ -95,7 +95,7 @@ class Hit:
     """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms that it shares.
 
     ``share`` is the score as a share of the most that any document could score for this query, in 0..1. ``near`` holds
-    the cosine (-1..1) of each arm's vectors. ``duplicates``: how many threads were known to be duplicates of it.
+    the cosine (-1..1) of each vector field. ``duplicates``: how many threads were known to be duplicates of it.
     """
 
     entry: IndexEntry

@@ -1,4 +1,4 @@
-"""The nouns that every other room speaks in: frozen values, no I/O, nothing of ours imported."""
+"""The nouns that every other package uses: frozen values, no I/O, nothing of ours imported."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.evaluate import masked
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
-from bot.evaluation.results import Relations, Replayed, ShownThread
+from bot.evaluation.results import Progress, Relations, Replayed, ShownThread
 from bot.ranking.order import Candidate
 from bot.ranking.weights import RankingModels
 from bot.reading.analyzer import terms
@@ -21,7 +21,6 @@ from bot.recall.mentions import canonical_chain, referenced
 from bot.recall.similar import find_candidates, judge_candidates
 from bot.settings.schema import Settings
 
-Progress = Callable[[int], None]
 Render = Callable[[Thread, Context], str]
 """A thread and what there is to say about it → the comment."""
 
@@ -120,7 +119,6 @@ def _best(opened: Thread, library: PastLibrary, watch: Watch) -> _Best:
 
 
 def _comment(opened: Thread, library: PastLibrary, watch: Watch) -> tuple[str, int]:
-    """The comment, and how many threads the text points at."""
     if watch.render is None:
         return "", 0
     answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at))

@@ -85,8 +85,8 @@ def by_precision(replayed: Sequence[Replayed], model: RankingWeights, precision:
 
 
 def vector_fields_of(seen: Sequence[ReplayedHits]) -> frozenset[str]:
-    """The arms by which anything was found."""
-    return frozenset(arm for one in seen for candidate in one.candidates for arm in candidate.hit.near)
+    """The vector fields by which anything was found."""
+    return frozenset(name for one in seen for candidate in one.candidates for name in candidate.hit.near)
 
 
 def recut(one: ReplayedHits, model: RankingWeights, threshold: float) -> ReplayedHits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import monotonic, perf_counter
@@ -11,18 +11,18 @@ from time import monotonic, perf_counter
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
+from bot.evaluation.results import Progress
 from bot.index.protocol import VECTOR_FIELDS
 from bot.ranking.order import RankedCandidates
 from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced
 from bot.recall.similar import find_candidates
 
-Progress = Callable[[int], None]
-
 ROUNDS = 2
 _PLAIN = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
 UNTAUGHT = RankingModels(_PLAIN, _PLAIN, _PLAIN)
-"""What picks candidates where nothing may be known of the queries: likeness alone, every arm as much as the other."""
+"""What picks candidates where nothing may be known of the queries: likeness alone, every vector field as much as the
+other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +192,6 @@ def _lesson(thread: Thread, past: PastLibrary, links: LinkLabels) -> list[Exampl
 
 def _kept(one: Example | None) -> list[Example]:
     return [one] if one else []
-
-
-# What a ranking learns from: the candidates of a question as they were, and which of them people called the same.
 
 
 LEAST_EXAMPLES = 100

@@ -23,7 +23,7 @@ Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
 NO_FEEDBACK: Feedback = {}
 
 
-def feedback_of(said: Iterable[AnswerRecord], wishes: Iterable[Request]) -> Feedback:
+def feedback_of(said: Iterable[AnswerRecord], requests: Iterable[Request]) -> Feedback:
     """What people thought of the matches that were shown to them.
 
     More 👎 than 👍 on a comment, or more 👍, is a word on its match where it shows but one; of several nobody knows
@@ -34,7 +34,7 @@ def feedback_of(said: Iterable[AnswerRecord], wishes: Iterable[Request]) -> Feed
         for one in said
         if len(one.matches) == 1 and one.ups != one.downs
     }
-    unlike = {pair for one, other in wrong_pairs(wishes) for pair in ((one, other), (other, one))}
+    unlike = {pair for one, other in wrong_pairs(requests) for pair in ((one, other), (other, one))}
     return thumbs | dict.fromkeys(unlike, False)
 
 
@@ -180,7 +180,6 @@ class LinkLabels:
         return (mark for found in self._marks.values() for mark in found)
 
     def _judged(self, thread: Thread, *, helps: bool) -> frozenset[ThreadId]:
-        """The older threads that people found helpful on this one, or not."""
         opinions = self._opinions.get(thread.id, {})
         return self._older((key for key, found in opinions.items() if found is helps), thread)
 

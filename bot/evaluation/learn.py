@@ -14,11 +14,10 @@ from bot.evaluation.evaluate import LEAST_EXAMPLES, MOST_EXAMPLES, Example, fit_
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, LinkLabels
 from bot.evaluation.metrics import summary
 from bot.evaluation.replay import ReplayHistory
-from bot.evaluation.results import REPLAYED, SECONDS, Backtest
+from bot.evaluation.results import REPLAYED, SECONDS, Backtest, Progress
 from bot.memory.model_store import Embedder, ModelUpdate
 from bot.ranking.weights import RankingModels, shipped
 
-Progress = Callable[[int], None]
 Calibrate = Callable[[Sequence[ReplayedHits], RankingModels], Calibration]
 
 

@@ -46,12 +46,16 @@ class RankMetrics:
     figures: Mapping[str, Figure]
 
     @classmethod
-    def of(cls, ranks: Iterable[int | None], seed: int = SEED) -> RankMetrics:
+    def of(cls, ranks: Iterable[int | None]) -> RankMetrics:
         """From ranks that count from 1; None where nothing related was found, which counts as 0."""
         ranks = list(ranks)
         if not ranks:
             return cls(0, {})
-        return cls(len(ranks), {name: _figure(values, seed) for name, values in _credits(ranks).items()})
+        figures = {
+            name: Figure(sum(values) / len(values), *mean_interval(values, SEED))
+            for name, values in _credits(ranks).items()
+        }
+        return cls(len(ranks), figures)
 
     def as_dict(self) -> dict[str, object]:
         """Ready for JSON: ``n``, each figure (None without queries), and ``interval`` with [low, high] for each."""
@@ -87,13 +91,13 @@ def reciprocal_rank(rank: int | None) -> float:
     return 1 / rank if rank else 0.0
 
 
-def rank_differences(ours: Sequence[int | None], theirs: Sequence[int | None], seed: int = SEED) -> dict[str, Figure]:
+def rank_differences(ours: Sequence[int | None], theirs: Sequence[int | None]) -> dict[str, Figure]:
     """For the names of ``RankMetrics.figures``: ours minus theirs on the same queries in the same order.
 
     Raises ValueError where the two differ in length, or are empty.
     """
     left, right = _credits(ours), _credits(theirs)
-    return {name: Figure(*paired_interval(left[name], right[name], seed)) for name in left}
+    return {name: Figure(*paired_interval(left[name], right[name], SEED)) for name in left}
 
 
 def auc(labels: Sequence[bool], scores: Sequence[float]) -> float | None:
@@ -240,12 +244,7 @@ def _credits(ranks: Sequence[int | None]) -> dict[str, list[float]]:
     return found | {"mrr": [reciprocal_rank(rank) for rank in ranks]}
 
 
-def _figure(values: Sequence[float], seed: int) -> Figure:
-    return Figure(sum(values) / len(values), *mean_interval(values, seed))
-
-
 def _by_score(labels: Sequence[bool], scores: Sequence[float]) -> list[tuple[float, list[bool]]]:
-    """The labels of each score, by ascending score."""
     cases = sorted(zip(scores, labels, strict=True))
     return [(score, [label for _, label in tied]) for score, tied in groupby(cases, key=lambda case: case[0])]
 

@@ -1,4 +1,4 @@
-"""Pieces of SVG: a frame with two axes, and what stands in it; colours and fonts are the page's, by class names."""
+"""The plots of a report: each a drawing in SVG, the same in words, and the same in numbers."""
 
 from __future__ import annotations
 
@@ -112,9 +112,6 @@ def thinned(points: Sequence[tuple[float, float]], gap: float = 1.0) -> list[tup
 def _round_step(step: float) -> float:
     unit = 10.0 ** math.floor(math.log10(step))
     return next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= step * (1 - 1e-9))
-
-
-# Figures → plots: each a drawing in SVG, the same in words, and the same in numbers.
 
 
 RANKS: tuple[tuple[str, int, int], ...] = (
@@ -302,7 +299,6 @@ def _calibration_drawing(bins: Sequence[Bin], confidences: Sequence[float], word
 
 
 def _strip(confidences: Sequence[float], end: float) -> list[str]:
-    """How many hits are in each tenth of the axis: bars below it, with their numbers."""
     counts = [0] * 10
     for confidence in confidences:
         counts[min(9, int(confidence / end * 10))] += 1
@@ -352,5 +348,4 @@ def _shares(label: str, end: float) -> Axis:
 
 
 def _full_fifth(share: float) -> float:
-    """Where an axis of shares ends."""
     return min(1.0, max(1, math.ceil(share * 5 - 1e-9)) / 5)

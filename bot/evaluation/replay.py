@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
+from bot.evaluation.results import Progress
 from bot.index.document import bare_document
 from bot.index.protocol import Index, IndexDocument, Narrowing, Query
 from bot.index.whoosh.index import build, open_index
@@ -36,15 +37,13 @@ GROWTH = 1.3
 FIRST = 50
 """Threads before the first training."""
 
-Progress = Callable[[int], None]
-
 
 @dataclass(frozen=True)
 class ReplayHistory:
     """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
 
-    ``arms`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by thread.
-    ``trained`` keeps the word vectors of each number of first threads that were asked for.
+    ``vector_fields`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by
+    thread. ``trained`` keeps the word vectors of each number of first threads that were asked for.
     """
 
     threads: Sequence[Thread]
@@ -59,13 +58,13 @@ class ReplayHistory:
     ) -> ReplayHistory:
         """The history of these threads; ``tick`` is called with 1 for each."""
         ordered = sorted(threads, key=lambda thread: (thread.created_at, str(thread.id)))
-        documents, arms = [], {}
+        documents, fields = [], {}
         for thread in ordered:
             documents.append(_document(thread))
             if embedder:
-                arms[thread.id] = embedded(thread, embedder)
+                fields[thread.id] = embedded(thread, embedder)
             tick(1)
-        return cls(ordered, documents, arms, embedder)
+        return cls(ordered, documents, fields, embedder)
 
     def before(self, moment: datetime) -> int:
         """How many threads were created before that moment."""
@@ -177,7 +176,6 @@ def pasts(
 
 
 def _trained(history: ReplayHistory, count: int) -> WordVectors | None:
-    """Word vectors from the first threads, trained once."""
     from bot.ranking.word_vectors import train_embeddings
 
     if count not in history.trained:
@@ -194,5 +192,5 @@ def _document(thread: Thread) -> IndexDocument:
 
 def _encoded(history: ReplayHistory, number: int, learned: LearnedModel) -> IndexDocument:
     document = history.documents[number]
-    arms = history.vector_fields.get(document.entry.id, {})
-    return replace(document, vectors={**learned.term_vectors(document.title, document.body), **arms})
+    fields = history.vector_fields.get(document.entry.id, {})
+    return replace(document, vectors={**learned.term_vectors(document.title, document.body), **fields})

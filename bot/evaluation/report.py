@@ -10,7 +10,7 @@ from bot.comment.catalogue import count, day
 from bot.comment.render import render_page
 from bot.domain.thread import ThreadId
 from bot.evaluation import plots
-from bot.evaluation.calibrate import LEAST_SPOKEN as ENOUGH
+from bot.evaluation.calibrate import LEAST_SPOKEN
 from bot.evaluation.metrics import calibration_bins, hits_of, precision_coverage, share_interval, summary
 from bot.evaluation.plots import Plot, milliseconds, number, percent
 from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
@@ -37,7 +37,7 @@ LABELLED = ("precision", "rr@1", "rr@10", "mrr", "auc", "ece")
 """Figures that are shares of what people linked."""
 
 TOO_FEW = "too few to tell"
-"""Stands in the place of a share of fewer than ENOUGH: it would say more of chance than of this repository."""
+"""Stands in the place of a share of fewer than LEAST_SPOKEN: it would say more of chance than of this repository."""
 
 _LONGEST = 300
 _UNSEEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "\ufffd")
@@ -108,7 +108,7 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
             f"Of the {count(linked, 'issue')} that people linked to an older one, the search put the right thread "
             f"first for {first}, and among the first ten for {ten}."
         )
-    if spoke < ENOUGH or linked < ENOUGH:
+    if spoke < LEAST_SPOKEN or linked < LEAST_SPOKEN:
         said.append("That is too little to tell how good it is in this repository.")
     if asked < backtest.wanted:
         said.append(f"Time was over after {asked:,} of {backtest.wanted:,} issues.")
@@ -118,22 +118,22 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
 def _what_was_linked(spoke: int, right: int) -> str:
     if spoke == 1:
         return f"{'People' if right else 'Nobody'} linked a thread that it showed to the issue later."
-    share = f" ({percent(right / spoke)})" if spoke >= ENOUGH else ""
+    share = f" ({percent(right / spoke)})" if spoke >= LEAST_SPOKEN else ""
     whole = f"{right:,} of these comments{share} there is" if right else "none of these comments is"
     return f"In {whole} a thread that people linked to the issue themselves, later."
 
 
 def _part(share: float | None, whole: int) -> str:
     """A share in per cent, of few as a number."""
-    return percent(share) if whole >= ENOUGH else f"{round((share or 0.0) * whole):,}"
+    return percent(share) if whole >= LEAST_SPOKEN else f"{round((share or 0.0) * whole):,}"
 
 
 def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
     asked, spoke, right = _whole(figures["n"]), _whole(figures["commented"]), _right(figures)
     linked = f"of {count(_whole(figures['with_relations']), 'linked issue')}"
     right_of = f"{right:,} of {count(spoke, 'comment')}; {_between(*share_interval(right, spoke))}" if spoke else ""
-    tells = {"precision"} if spoke >= ENOUGH else set()
-    tells |= {"rr@1", "rr@10", "mrr", "auc", "ece"} if _whole(figures["with_relations"]) >= ENOUGH else set()
+    tells = {"precision"} if spoke >= LEAST_SPOKEN else set()
+    tells |= {"rr@1", "rr@10", "mrr", "auc", "ece"} if _whole(figures["with_relations"]) >= LEAST_SPOKEN else set()
     said_few = f"{right:,} of {count(spoke, 'comment')}; {TOO_FEW}" if spoke else "no comment"
     figures = {**figures, **{name: None for name in LABELLED if name not in tells}}
     return [

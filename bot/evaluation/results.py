@@ -1,8 +1,8 @@
-"""The nouns of a replay: what would have been shown on each thread, and what people linked it to later."""
+"""The values of a replay: what would have been shown on each thread, and what people linked it to later."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +15,10 @@ REPLAYED = 300
 SECONDS = 60.0
 """How long a rebuild learns beside the word vectors: a third of it for the order, a third for the cut, the rest for the
 comments that it shows."""
+
+
+Progress = Callable[[int], None]
+"""Told of each step that was done."""
 
 
 class Grade(StrEnum):

@@ -1,4 +1,4 @@
-"""The parameters of a tool: their JSON Schema, and what an agent gave, held to it."""
+"""What tools take and answer, as JSON Schema, and the check of what an agent gave."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Text:
     def schema(self) -> dict[str, Any]:
         known: dict[str, Any] = {"type": "string", "description": self.description}
         known |= {"enum": list(self.choices)} if self.choices else {"maxLength": self.most}
-        return known | _least(self.default)
+        return known | ({"minLength": 1} if self.default is None else {"default": self.default})
 
     def read(self, value: object) -> str:
         if not isinstance(value, str):
@@ -196,13 +196,6 @@ def _whole(value: object) -> int | None:
         found = _NUMBER.fullmatch(value.strip())
         return int(found[1]) if found else None
     return value if isinstance(value, int) else None
-
-
-def _least(default: str | None) -> dict[str, Any]:
-    return {"minLength": 1} if default is None else {"default": default}
-
-
-# What the tools for agents promise of their answers: output schemas, as JSON Schema.
 
 
 Schema = dict[str, Any]

@@ -1,9 +1,7 @@
-"""A call of a tool → its answer, or in one line what went wrong."""
+"""The Model Context Protocol on stdin and stdout. https://modelcontextprotocol.io/specification"""
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from io import TextIOWrapper
@@ -17,56 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from bot import __version__
-from bot.comment.clean_text import cut, one_line
-from bot.errors import PrecedentError, bug
-from bot.mcp.schemas import read
-from bot.mcp.tools import (
-    CONVERSATION,
-    INSTRUCTIONS,
-    ISSUE_CONTEXT,
-    NAME,
-    SEARCH,
-    TITLE,
-    TOOLS,
-    WHAT,
-    Tool,
-    ToolAnswer,
-    ToolContext,
-)
-from bot.questions.thread import MOST
-
-MAX_ERROR = 500
-
-Answering = Callable[[ToolContext, Mapping[str, Any]], ToolAnswer]
-
-
-def answer(desk: ToolContext, tool: Tool, given: Mapping[str, object]) -> ToolAnswer:
-    """What the tool answers. It never raises: an error of any kind is an answer that failed."""
-    try:
-        told = _answering(tool)(desk, read(tool.parameters, given))
-    except PrecedentError as error:
-        return ToolAnswer({}, cut(one_line(str(error)), MAX_ERROR), failed=True)
-    except Exception as error:  # noqa: BLE001 - the agent gets a line, and the server goes on
-        traceback.print_exc(file=sys.stderr)
-        return ToolAnswer({}, bug(error), failed=True)
-    return ToolAnswer(told.data, cut(told.text, MOST))
-
-
-def _answering(tool: Tool) -> Answering:
-    """What answers this tool; what reads whole threads is imported when one is asked for."""
-    if tool in (CONVERSATION, ISSUE_CONTEXT):
-        from bot.mcp import tools
-
-        return tools.get_conversation if tool is CONVERSATION else tools.issue_context
-    from bot.mcp import tools
-
-    if tool is SEARCH:
-        return tools.answer_search
-    return tools.answer_what if tool is WHAT else tools.answer_smart_search
-
-
-# The Model Context Protocol on stdin and stdout. https://modelcontextprotocol.io/specification
-
+from bot.mcp.tools import INSTRUCTIONS, NAME, TITLE, TOOLS, Tool, ToolAnswer
 
 AT_ONCE = 4
 """Calls that are answered at the same time; more of them wait."""

@@ -1,7 +1,9 @@
-"""Where agents ask: the memory, opened anew for each question, and what is to be known of it."""
+"""The tools for agents: what each is for, what it takes, and what it answers from the memory as it is now."""
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -11,23 +13,27 @@ from threading import Lock
 from typing import Any
 
 from bot.comment.catalogue import count
-from bot.comment.clean_text import account
+from bot.comment.clean_text import account, cut, one_line
 from bot.comment.prompt import DATA_NOTICE, Xml, as_xml, render
 from bot.domain.answer import Context, Match, Mention
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId
+from bot.errors import PrecedentError, bug
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions, settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import search_sessions, sessions_of_issue
 from bot.local_cache.threads import card_named, open_records, thread_named
 from bot.mcp import schemas, text
-from bot.mcp.schemas import Flag, IssueKey, Key, Number, Parameters, Since, Text, moment_or_none, schema_of
+from bot.mcp.schemas import Flag, IssueKey, Key, Number, Parameters, Since, Text, moment_or_none, read, schema_of
 from bot.questions.context import MIN_CHARS, history_of, recent_conversations
 from bot.questions.search import SearchFilter, SessionHits, WordSearch, search_memory
-from bot.questions.thread import bounded, conversation, indented, plain
+from bot.questions.thread import MOST, bounded, conversation, indented, plain
 from bot.questions.views import MAX_TITLE, Row, cited, holds, linked_rows, passage_row, short_row, work_rows
 from bot.recall.answer import recall
 from bot.recall.library import WithoutWords
 from bot.settings.schema import Settings
+
+MAX_ERROR = 500
+"""Characters of an error."""
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
@@ -96,9 +102,6 @@ def ago(seconds: float) -> str:
         if count >= 1:
             return f"{count} {name}{'' if count == 1 else 's'} ago"
     return "less than a minute ago"
-
-
-# The tools for agents: what each is called, what it is for, what it takes and what it answers.
 
 
 NAME = "precedent"
@@ -227,55 +230,52 @@ TOOLS = (SMART_SEARCH, WHAT, SEARCH, CONVERSATION, ISSUE_CONTEXT)
 """All of them, in the order in which they are listed."""
 
 
-# The tools that search: by words, with the work at hand in mind, and without any question.
-
-
-def answer_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def answer_search(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """The threads that hold these words, or the messages of sessions."""
     label = given["label"].strip()
     labels, since = frozenset([label] if label else []), moment_or_none(given["since"], now())
     choice = SearchFilter(given["state"], given["kind"], labels, since=since)
     asked = WordSearch(given["query"], choice, given["limit"], given["expand"])
     if asked.is_of_sessions:
-        return _heard(search_sessions(asked, desk.folder, "", warn=desk.where.warn), asked)
-    with desk.opened() as place:
+        return _heard(search_sessions(asked, tools.folder, "", warn=tools.where.warn), asked)
+    with tools.opened() as place:
         found = search_memory(asked, place.local_cache)
         hits = [
             short_row(one.card, place.home, score=round(one.score, 2), why=holds(one.terms, asked.words))
             for one in found.found
         ]
         fields = {"hits": hits, "linked": linked_rows(found.near, place.home), "passages": []}
-        data = plain(bounded(desk.answer(place, fields, found=bool(hits))))
+        data = plain(bounded(tools.answer(place, fields, found=bool(hits))))
     return _told(data, f"for {text.quoted(asked.words, 80)}", asked.limit)
 
 
-def answer_smart_search(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def answer_smart_search(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """The threads that are related to these words, to the work at hand, or to both."""
     from bot.git.checkout import read_worktree
     from bot.questions.smart_search import smart
 
     words = given["query"].strip()
-    with desk.opened() as place:
-        found = smart(words, read_worktree(desk.folder), place.local_cache, now(), limit=given["limit"])
+    with tools.opened() as place:
+        found = smart(words, read_worktree(tools.folder), place.local_cache, now(), limit=given["limit"])
         hits = [short_row(one.card, place.home, score=round(one.score, 2), why=list(one.why)) for one in found.hits]
         fields = {"hits": hits, "used": list(found.used), "unused": list(found.unused)}
-        data = plain(bounded(desk.answer(place, fields, found=bool(hits))))
+        data = plain(bounded(tools.answer(place, fields, found=bool(hits))))
     return _told(data, f"for {text.quoted(words, 80)}" if words else "to the work at hand", given["limit"])
 
 
-def answer_what(desk: ToolContext, _: Mapping[str, Any]) -> ToolAnswer:
+def answer_what(tools: ToolContext, _: Mapping[str, Any]) -> ToolAnswer:
     """What is related to the work at hand, decided about its files, open near it, and was decided last."""
     from bot.git.checkout import read_worktree
     from bot.questions import what as work
 
-    with desk.opened() as place:
-        found = work.find_what(read_worktree(desk.folder), place.local_cache, now())
+    with tools.opened() as place:
+        found = work.find_what(read_worktree(tools.folder), place.local_cache, now())
         fields = {
             **work_rows(found, place.home),
             "used": list(found.used),
             "unused": list(found.unused),
         }
-        data = plain(bounded(desk.answer(place, fields, found=found.is_relevant)))
+        data = plain(bounded(tools.answer(place, fields, found=found.is_relevant)))
     sections = (
         ("Related to the branch", "related"),
         ("Decided about the files at hand", "decisions"),
@@ -289,7 +289,6 @@ def answer_what(desk: ToolContext, _: Mapping[str, Any]) -> ToolAnswer:
 
 
 def _heard(found: SessionHits, asked: WordSearch) -> ToolAnswer:
-    """Messages of sessions, with their text."""
     said = [passage_row(one) for one in found.passages]
     fields: Row = {"hits": [], "linked": [], "passages": said}
     data = plain(bounded(data_of(fields, found=bool(said), searched=found.searched)))
@@ -304,7 +303,6 @@ def _heard(found: SessionHits, asked: WordSearch) -> ToolAnswer:
 
 
 def _told(data: dict[str, Any], about: str, limit: int) -> ToolAnswer:
-    """Hits, and what is linked to them, with their text."""
     signals = _signals(data)
     if data["nothing_relevant"]:
         line = f"Nothing relevant {about}: {data['searched']} issues, pull requests and pages searched.{signals}"
@@ -318,53 +316,49 @@ def _told(data: dict[str, Any], about: str, limit: int) -> ToolAnswer:
 
 
 def _signals(data: Mapping[str, Any]) -> str:
-    """What of the checkout counted, and what did not, in a line of its own."""
     used, unused = data.get("used", ()), data.get("unused", ())
     parts = [f"Used: {', '.join(map(text.quoted, used))}."] if used else []
     parts += [f"Not used: {'; '.join(map(text.quoted, unused))}."] if unused else []
     return "".join(f"\n{text.plain_line(part)}" for part in parts)
 
 
-# The tools that read one thread: its conversation, and what the memory has to say about an issue.
-
-
 HISTORY_SHARE = 0.5
 """Part of the characters that what was said lately may fill at most."""
 
 
-def get_conversation(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def get_conversation(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """One thread, with as much of its conversation as there is room for."""
     name = given["id"]
-    with desk.opened() as place:
+    with tools.opened() as place:
         thread = thread_named(place, name)
         if thread is None:
-            return _unknown(desk, place, text.quoted(name, 80), conversation=[])
+            return _unknown(tools, place, text.quoted(name, 80), conversation=[])
         said = conversation(thread, given["max_chars"])
         data = _known(place, thread) | {"conversation": said.messages, "omitted": said.omitted}
-        data = plain(bounded(desk.answer(place, data, found=True)))
+        data = plain(bounded(tools.answer(place, data, found=True)))
     left_out = f", {data['omitted']} left out as they did not fit" if data["omitted"] else ""
     spoken = "".join(f"\n{_speaker(each)}\n{indented(each['text'])}" for each in data["conversation"])
     line = f"{_head(data['thread'], name)}\n{len(thread.comments) + 1} messages{left_out}."
     return ToolAnswer(data, text.headed(line, data, f"{_decided(data['thread'])}{spoken}"))
 
 
-def issue_context(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
+def issue_context(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     """What the bot would say about an issue, and what was said on it in the last days."""
     chars = given["max_chars"]
-    with desk.opened() as place:
+    with tools.opened() as place:
         number = given["number"].within(place.repo)
         settings = settings_of(place)
         with open_records(place) as memory:
             thread = WithoutWords(memory, settings.ignore.people).records([number]).get(number)
             if not isinstance(thread, Thread):
-                return _unknown(desk, place, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
+                return _unknown(tools, place, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
             found = recall(thread, memory, _within(chars, settings), RepositoryAddress(place.repo or None))
         talk = [thread, *sessions_of_issue(place, number)]
-        history = _history(talk, desk.me or (settings.comment.author,), int(chars * HISTORY_SHARE))
+        history = _history(talk, tools.me or (settings.comment.author,), int(chars * HISTORY_SHARE))
         context, omitted = _fitted(found, chars - len(history))
         fields = _fields(context) | {"quoted": as_xml(context, history), "omitted": omitted}
         is_known = bool(fields["quoted"])
-        data = plain(bounded(desk.answer(place, _known(place, thread) | fields, found=is_known)))
+        data = plain(bounded(tools.answer(place, _known(place, thread) | fields, found=is_known)))
     head = _head(data["thread"], number)
     if not is_known:
         line = f"{head}\nNothing relevant to it: {data['searched']} issues, pull requests and pages searched."
@@ -372,9 +366,9 @@ def issue_context(desk: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:
     return ToolAnswer(data, text.headed(head, data, f"{_decided(data['thread'])}\n{data['quoted']}"))
 
 
-def _unknown(desk: ToolContext, place: LocalMemory, name: str, **fields: Any) -> ToolAnswer:
+def _unknown(tools: ToolContext, place: LocalMemory, name: str, **fields: Any) -> ToolAnswer:
     """There is no such thread: an answer, and no error, as the memory may be older than the thread."""
-    data = plain(desk.answer(place, {"found": False, "thread": {}, "omitted": 0} | fields, found=False))
+    data = plain(tools.answer(place, {"found": False, "thread": {}, "omitted": 0} | fields, found=False))
     return ToolAnswer(
         data, text.headed(f"No record of {name} among {data['searched']} issues, pull requests and pages.", data, "")
     )
@@ -385,7 +379,6 @@ def _known(place: LocalMemory, thread: Thread) -> Row:
 
 
 def _within(chars: int, known: Settings) -> Settings:
-    """These settings, with conversations no longer than that."""
     most = chars // 3
     return replace(
         known,
@@ -457,3 +450,24 @@ def _speaker(message: Row) -> str:
     """Who speaks and when, on a line that is ours: it is not indented."""
     role = f", {message['role'].lower()}" if message["role"] not in ("", "NONE") else ""
     return f"[{account(message['author'])}{role}, {message['at'][:10]}]"
+
+
+def answer(tools: ToolContext, tool: Tool, given: Mapping[str, object]) -> ToolAnswer:
+    """What the tool answers. It never raises: an error of any kind is an answer that failed."""
+    try:
+        told = _ANSWERS[tool.name](tools, read(tool.parameters, given))
+    except PrecedentError as error:
+        return ToolAnswer({}, cut(one_line(str(error)), MAX_ERROR), failed=True)
+    except Exception as error:  # noqa: BLE001 - the agent gets a line, and the server goes on
+        traceback.print_exc(file=sys.stderr)
+        return ToolAnswer({}, bug(error), failed=True)
+    return ToolAnswer(told.data, cut(told.text, MOST))
+
+
+_ANSWERS = {
+    SEARCH.name: answer_search,
+    SMART_SEARCH.name: answer_smart_search,
+    WHAT.name: answer_what,
+    CONVERSATION.name: get_conversation,
+    ISSUE_CONTEXT.name: issue_context,
+}

@@ -303,7 +303,7 @@ class Memory:
         self._model_update, self.has_learned = update, True
         self.draft.install_model(update)
 
-    def recent_answer(self) -> None:
+    def settle_notes(self) -> None:
         """Once everything was made anew and written: damage that this mended is told of as what was."""
         self.notes.settle(self.draft.look_at)
 

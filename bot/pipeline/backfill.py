@@ -138,8 +138,8 @@ def backfill(
     try:
         for news in _batches(history, pace, since, save):
             read.seen |= {record.id for record in news.records}
-            owed, wishes = _owed(news, memory, pace), unheard(news.records)
-            changes = Changes(news.records, owed, wishes, cursor=news.cursor, reading=_further(reading, news))
+            owed, stored_requests = _owed(news, memory, pace), unheard(news.records)
+            changes = Changes(news.records, owed, stored_requests, cursor=news.cursor, reading=_further(reading, news))
             read.changed += len(memory.stage(changes))
             read.complete = news.complete
             pace.total = pace.total or news.total
@@ -169,7 +169,6 @@ def _owed(news: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, 
 def _batches(
     history: HistorySource, pace: Deadline, since: datetime | None, save: Callable[[], None]
 ) -> Iterator[Updates]:
-    """The batches of history, and after a pause that GitHub asked for the next ones."""
     for _ in range(WAITS):
         try:
             for news in history.since(since):

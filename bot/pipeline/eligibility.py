@@ -1,4 +1,4 @@
-"""Which threads deserve an answer in this run, and which of them must not get one."""
+"""Decides which threads get answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bot.recall.mentions import referenced
 from bot.settings.schema import Settings
 
 
-def due(threads: Iterable[Thread], look: RunState) -> list[Thread]:
+def due(threads: Iterable[Thread], state: RunState) -> list[Thread]:
     """The threads that are to be answered now, oldest first. The same look twice gives the same threads."""
-    return sorted((thread for thread in threads if _is_due(thread, look)), key=lambda thread: thread.created_at)
+    return sorted((thread for thread in threads if _is_due(thread, state)), key=lambda thread: thread.created_at)
 
 
 def question_of(thread: Thread, place: RepositoryAddress) -> str:
@@ -24,27 +24,27 @@ def question_of(thread: Thread, place: RepositoryAddress) -> str:
     return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _is_due(thread: Thread, look: RunState) -> bool:
+def _is_due(thread: Thread, state: RunState) -> bool:
     """Judged by what was answered, never by what was remembered: another run may have read this event's news before."""
-    event, said = look.event, look.said.get(thread.id)
+    event, said = state.event, state.said.get(thread.id)
     is_its_own = event.number == thread.id
-    is_fresh = thread.created_at > look.now - look.within
-    if look.asks_for(thread) or thread.id in redo(look.requested):
+    is_fresh = thread.created_at > state.now - state.within
+    if state.asks_for(thread) or thread.id in redo(state.requested):
         return True
     if said is None:
-        return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, look)))
+        return is_fresh or (is_its_own and event.may_be_answered and (event.name == "issues" or _points(thread, state)))
     if said.state == "pending":
-        return said.at > look.now - look.within and not is_being_said(said, look.now)
+        return said.at > state.now - state.within and not is_being_said(said, state.now)
     if is_its_own and not event.may_be_answered:
         return False
-    return (is_its_own or is_fresh) and said.question != question_of(thread, look.place)
+    return (is_its_own or is_fresh) and said.question != question_of(thread, state.place)
 
 
-def _points(thread: Thread, look: RunState) -> bool:
+def _points(thread: Thread, state: RunState) -> bool:
     """Whether the event's comments point at an issue that nothing else in the thread points at."""
-    new = {look.event.comment_id, *look.event.earlier}
+    new = {state.event.comment_id, *state.event.earlier}
     rest = replace(thread, comments=tuple(c for c in thread.comments if c.id not in new))
-    return bool(set(referenced(thread, look.place)) - set(referenced(rest, look.place)))
+    return bool(set(referenced(thread, state.place)) - set(referenced(rest, state.place)))
 
 
 def reason_to_pass(thread: Thread, settings: Settings) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from bot.domain.changes import AnswerRecord
 from bot.domain.thread_json import parse_number
+from bot.github.api import Forge
 from bot.github.errors import ForgeError, Gone
+from bot.memory.memory import Memory
 from bot.pipeline.outbox import DELETED
 
 AGE = timedelta(days=14)
@@ -22,21 +24,7 @@ MAX_READS = 30
 """Comments that one run looks at, each by one read of the API."""
 
 
-class AnswerReader(Protocol):
-    """What is needed of memory."""
-
-    def every_answer(self) -> Iterable[AnswerRecord]: ...
-
-
-class ReactionReader(Protocol):
-    """What is needed of the forge."""
-
-    def comment(self, comment_id: int, /) -> Mapping[str, Any]:
-        """One comment as GitHub's JSON; raises Gone when it was deleted."""
-        ...
-
-
-def collect(memory: AnswerReader, forge: ReactionReader, now: datetime) -> tuple[AnswerRecord, ...]:
+def collect(memory: Memory, forge: Forge, now: datetime) -> tuple[AnswerRecord, ...]:
     """What changed in what people think of the comments of the last two weeks, the newest first; to be staged.
 
     A comment that is not there any more was deleted by a person. When GitHub cannot be asked, what was learned before
@@ -56,7 +44,7 @@ def _newest(said: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
     return sorted(standing, key=lambda one: (one.at, one.comment_id), reverse=True)[:MAX_READS]
 
 
-def _changed(said: AnswerRecord, forge: ReactionReader) -> Iterator[AnswerRecord]:
+def _changed(said: AnswerRecord, forge: Forge) -> Iterator[AnswerRecord]:
     """The answer as it is now, where that is not as it was. It keeps its moment: it is no new answer."""
     assert said.comment_id is not None
     try:

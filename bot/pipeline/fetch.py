@@ -1,4 +1,4 @@
-"""What changed since the last run, whatever the event says: the first stage of the line."""
+"""Fetches all changes since the last run, not just the event."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def fetch_changes(event: Event, bot: RunContext) -> RunState:
     elif news.fault:
         bot.report_fault(news.fault)
     settled = settle(said, news.own, bot.now - bot.within)
-    look = RunState(
+    state = RunState(
         event, news, bot.now, bot.place, said | settled, settled, late, is_first=is_first, within=bot.within
     )
-    return replace(look, limit=str(news.limited or ""))
+    return replace(state, limit=str(news.limited or ""))
 
 
 def _known(
@@ -150,7 +150,6 @@ def _with_hint(
 
 
 def _with_look(news: Updates, event: Event, number: int, bot: RunContext) -> Updates:
-    """The news, with whether the event's own thread, which comments of ours show, can still be seen."""
     try:
         bot.forge.issue(number)
     except Gone as error:
@@ -161,7 +160,6 @@ def _with_look(news: Updates, event: Event, number: int, bot: RunContext) -> Upd
 
 
 def _without_hint(news: Updates, event: Event, gone: Gone, bot: RunContext) -> Updates:
-    """The news when the event's own thread cannot be had."""
     number = event.number
     assert number is not None
     if event.name == "workflow_dispatch":
@@ -185,7 +183,6 @@ def _look_again(event: Event, why: ForgeError, bot: RunContext) -> None:
 
 
 def _with_unread(news: Updates, held: Mapping[ThreadId, Record], bot: RunContext) -> Updates:
-    """The news with threads that earlier events were about, and that could not be read then."""
     fetched = {record.id for record in news.records}
     for number in bot.memory.pending:
         if news.fault or not isinstance(number, int) or number in held or number in fetched:

@@ -18,8 +18,7 @@ from bot.git.errors import RemoteRefused
 from bot.github.api import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
 from bot.memory.shards import WAITING, read_lines
-from bot.pipeline.publish import CommentResult
-from bot.pipeline.publish import publish_replies as reply
+from bot.pipeline.publish import CommentResult, publish_replies
 from bot.pipeline.replies import LOOKED, ReplyPlan, may_administer, react
 from bot.pipeline.requests import ParsedRequest, new_requests
 from bot.pipeline.run_context import RunContext, RunState, is_at_it
@@ -66,14 +65,14 @@ def forget_by_hand(number: int, bot: RunContext) -> None:
 
 
 def forget_on_request(
-    requests: Sequence[ParsedRequest], look: RunState, bot: RunContext
+    requests: Sequence[ParsedRequest], state: RunState, bot: RunContext
 ) -> tuple[list[ParsedRequest], list[CommentResult]]:
     """Forget what administrators ask to be forgotten, and what earlier runs began to: the other requests, and what was
     replied. It comes before anything is planned, as that could show the thread."""
     if bot.muted:
         return list(requests), []
-    told = [told for wish in _unfinished(bot) for told in _carry_out(wish, bot)]
-    asked = [*requests, *_asked_again(look, bot)]
+    told = [told for stored in _unfinished(bot) for told in _carry_out(stored, bot)]
+    asked = [*requests, *_asked_again(state, bot)]
     granted = [request for request in asked if request.name == FORGET and _may_forget(request, bot)]
     for request in granted:
         if not request.before:
@@ -84,9 +83,8 @@ def forget_on_request(
 
 
 def _unfinished(bot: RunContext) -> list[Request]:
-    """What earlier runs began, and nobody is at work with now."""
-    begun = (wish for wish in bot.memory.recent_requests(bot.now - WAITING) if wish.name == FORGET)
-    return [wish for wish in begun if wish.state == "pending" and not is_at_it(wish.trying_since, bot.now)]
+    begun = (stored for stored in bot.memory.recent_requests(bot.now - WAITING) if stored.name == FORGET)
+    return [stored for stored in begun if stored.state == "pending" and not is_at_it(stored.trying_since, bot.now)]
 
 
 def _may_forget(request: ParsedRequest, bot: RunContext) -> bool:
@@ -97,73 +95,71 @@ def _may_forget(request: ParsedRequest, bot: RunContext) -> bool:
         return False
 
 
-def _asked_again(look: RunState, bot: RunContext) -> list[ParsedRequest]:
+def _asked_again(state: RunState, bot: RunContext) -> list[ParsedRequest]:
     """What the event's comment asks on a thread that is forgotten already, as where history could not be given up."""
-    number = look.event.number
+    number = state.event.number
     record = bot.memory.records([number]).get(number) if number else None
     if not isinstance(record, Tombstone) or not is_forgotten(record):
         return []
-    found = new_requests(Thread(record.id, "", "", GHOST, record.at), look.event, bot)
+    found = new_requests(Thread(record.id, "", "", GHOST, record.at), state.event, bot)
     return [request for request in found if request.name == FORGET]
 
 
-def _carry_out(wish: Request, bot: RunContext) -> list[CommentResult]:
-    """All of it, and what was replied to whom; nothing where another run took this wish up first."""
-    is_again = wish.trying_since is not None
-    wish = replace(wish, trying_since=bot.now)
-    said = bot.memory.answers([wish.id]).get(wish.id)
-    refused = _forget_text(wish, bot)
-    if wish.comment_id in bot.memory.taken_requests:
+def _carry_out(stored: Request, bot: RunContext) -> list[CommentResult]:
+    """All of it, and what was replied to whom; nothing where another run took this request up first."""
+    is_again = stored.trying_since is not None
+    stored = replace(stored, trying_since=bot.now)
+    said = bot.memory.answers([stored.id]).get(stored.id)
+    refused = _forget_text(stored, bot)
+    if stored.comment_id in bot.memory.taken_requests:
         return []
-    erased = replace(_clear(wish, said, bot), refused=refused)
-    _tell(wish, erased, bot)
+    erased = replace(_clear(stored, said, bot), refused=refused)
+    _tell(stored, erased, bot)
     if refused:
-        bot.report_fault(_history_kept(wish, refused, bot))
-    told = [] if erased.waits or not wish.by or (is_again and _is_told(wish, bot)) else _replied(wish, erased, bot)
+        bot.report_fault(_history_kept(stored, refused, bot))
+    told = (
+        [] if erased.waits or not stored.by or (is_again and _is_told(stored, bot)) else _replied(stored, erased, bot)
+    )
     if not (erased.waits or any(one.error for one in told)):
-        bot.memory.stage(Changes(requests=(replace(wish, state="done", trying_since=None),)))
-    bot.memory.commit(f"Forget {wish.id}: what showed it")
+        bot.memory.stage(Changes(requests=(replace(stored, state="done", trying_since=None),)))
+    bot.memory.commit(f"Forget {stored.id}: what showed it")
     return told
 
 
-def _forget_text(wish: Request, bot: RunContext) -> RemoteRefused | None:
+def _forget_text(stored: Request, bot: RunContext) -> RemoteRefused | None:
     """Take it out of memory and of the branch's history; why the latter could not be, None where it was."""
     memory = bot.memory
-    held = memory.records([wish.id]).get(wish.id)
+    held = memory.records([stored.id]).get(stored.id)
     at = max(bot.now, held.revised_at) if held else bot.now
-    memory.stage(Changes(records=(Tombstone(wish.id, at, FORGOTTEN),), requests=(wish,)))
+    memory.stage(Changes(records=(Tombstone(stored.id, at, FORGOTTEN),), requests=(stored,)))
     try:
-        memory.commit(f"Forget {wish.id}", squash=True)
+        memory.commit(f"Forget {stored.id}", squash=True)
     except RemoteRefused as error:
-        memory.commit(f"Forget {wish.id}")
+        memory.commit(f"Forget {stored.id}")
         return error
     return None
 
 
-# -- comments ------------------------------------------------------------------------------------------------------
-
-
-def _clear(wish: Request, before: AnswerRecord | None, bot: RunContext) -> ForgetResult:
+def _clear(stored: Request, before: AnswerRecord | None, bot: RunContext) -> ForgetResult:
     """Delete each comment of ours that shows it. Edited, its text would stay in what GitHub keeps of every edit.
 
     ``before``: what was said on the thread itself until now.
     """
     memory = bot.memory
-    pointing, shown = _pointing(wish.id, bot), _shown_in(wish.id, bot)
-    where = list(dict.fromkeys([wish.id, *(key for key, _ in shown), *_long_ago(wish.id, pointing, bot)]))
+    pointing, shown = _pointing(stored.id, bot), _shown_in(stored.id, bot)
+    where = list(dict.fromkeys([stored.id, *(key for key, _ in shown), *_long_ago(stored.id, pointing, bot)]))
     deleted: list[CommentKey] = []
     is_busy, left = memory.has_moved or _is_spoken(where, before, bot), ""
     try:
-        deleted.extend(comment_key for key in where for comment_key in _deleted(key, wish, shown, bot))
+        deleted.extend(comment_key for key in where for comment_key in _deleted(key, stored, shown, bot))
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
-    memory.stage(_without(deleted, wish.id, bot))
+    memory.stage(_without(deleted, stored.id, bot))
     left = left or (BUSY if is_busy else "")
     return ForgetResult(tuple(key for key, _ in deleted), tuple(pointing), left=left, waits=is_busy)
 
 
 def _pointing(key: ThreadId, bot: RunContext) -> list[ThreadId]:
-    """The threads whose digests point at this one, in order."""
     found: list[ThreadId] = []
     for _, shard in bot.memory.digest_shards():
         found += [other for other, line in read_lines(shard)[0].items() if _points(line, key)]
@@ -182,7 +178,6 @@ def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
 
 
 def _shown_in(key: ThreadId, bot: RunContext) -> tuple[CommentKey, ...]:
-    """Where comments of ours stand that are known to show it."""
     linked = bot.memory.thread_comments([key]).get(key)
     return linked.shown_in if linked else ()
 
@@ -191,37 +186,42 @@ def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: RunContext) -> l
     """The threads on which comments may show it that were written before memory kept what they show."""
     memory, near = bot.memory, set(pointing)
     stands = (said for said in memory.every_answer() if said.comment_id or said.state == "pending")
-    may_show = [(said.id, 0) for said in stands if said.id in near or _matches(said, key)]
-    replied = (wish for wish in memory.every_request() if wish.name in LOOKED and (wish.reply_id or wish.trying_since))
-    may_show += [(wish.id, wish.comment_id) for wish in replied]
+    may_show = [(said.id, 0) for said in stands if said.id in near or key in dict(said.matches)]
+    replied = (
+        stored
+        for stored in memory.every_request()
+        if stored.name in LOOKED and (stored.reply_id or stored.trying_since)
+    )
+    may_show += [(stored.id, stored.comment_id) for stored in replied]
     linked = memory.thread_comments(thread for thread, _ in may_show).values()
     known = {one.comment_key for each in linked for one in each.comments}
     return [comment_key[0] for comment_key in may_show if comment_key not in known]
 
 
-def _matches(said: AnswerRecord, key: ThreadId) -> bool:
-    return any(match == key for match, _ in said.matches)
-
-
 def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunContext) -> bool:
     """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
     promises: list[AnswerRecord | Request] = [*bot.memory.answers(where).values(), *([before] if before else [])]
-    promises += [wish for wishes in bot.memory.requests(where).values() for wish in wishes if wish.name != FORGET]
+    promises += [
+        stored
+        for stored_requests in bot.memory.requests(where).values()
+        for stored in stored_requests
+        if stored.name != FORGET
+    ]
     begun = [one.trying_since for one in promises if one.state == "pending"]
     begun += [one.trying_since for linked in bot.memory.thread_comments(where).values() for one in linked.comments]
     return any(is_at_it(moment, bot.now) for moment in begun)
 
 
-def _deleted(key: ThreadId, wish: Request, shown: Sequence[CommentKey], bot: RunContext) -> Iterator[CommentKey]:
+def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], bot: RunContext) -> Iterator[CommentKey]:
     """Delete the comments of ours on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
     linked = bot.memory.thread_comments([key]).get(key)
     known = {one.reply for one in linked.comments} if linked else set()
     for comment in _comments(key, bot):
         reply_to = 0 if bot.own.wrote(comment) else bot.own.replied(comment)
-        if reply_to is None or (key == wish.id and reply_to == wish.comment_id):
+        if reply_to is None or (key == stored.id and reply_to == stored.comment_id):
             continue
-        is_old = reply_to not in known and _names(str(comment.get("body") or ""), wish.id)
-        if key == wish.id or (key, reply_to) in shown or is_old:
+        is_old = reply_to not in known and _names(str(comment.get("body") or ""), stored.id)
+        if key == stored.id or (key, reply_to) in shown or is_old:
             _delete(int(comment["id"]), bot)
             yield key, reply_to
 
@@ -247,7 +247,6 @@ def _delete(comment_id: int, bot: RunContext) -> None:
 
 
 def _without(deleted: Sequence[CommentKey], key: ThreadId, bot: RunContext) -> Changes:
-    """What memory keeps of the comments that were deleted for this thread."""
     main = bot.memory.answers([thread for thread, reply_to in deleted if not reply_to])
     gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
     owed = tuple(one for one in bot.memory.owed if one.about == key and one.comment_key in deleted)
@@ -261,35 +260,33 @@ def _taken_out(said: AnswerRecord, key: ThreadId) -> AnswerRecord:
     )
 
 
-def _history_kept(wish: Request, why: RemoteRefused, bot: RunContext) -> HistoryKept:
+def _history_kept(stored: Request, why: RemoteRefused, bot: RunContext) -> HistoryKept:
     branch = bot.settings.branch
-    told = f"issue {wish.id} is out of memory, but older commits of the branch {branch} still hold it ({why.cause})"
+    told = f"issue {stored.id} is out of memory, but older commits of the branch {branch} still hold it ({why.cause})"
     return HistoryKept(told, f"let this token force pushes to {branch}, then start `run: forget` again")
 
 
-# -- words ---------------------------------------------------------------------------------------------------------
+def _is_told(stored: Request, bot: RunContext) -> bool:
+    return any(bot.own.replied(comment) == stored.comment_id for comment in _comments(stored.id, bot))
 
 
-def _is_told(wish: Request, bot: RunContext) -> bool:
-    return any(bot.own.replied(comment) == wish.comment_id for comment in _comments(wish.id, bot))
-
-
-def _replied(wish: Request, erased: ForgetResult, bot: RunContext) -> list[CommentResult]:
+def _replied(stored: Request, erased: ForgetResult, bot: RunContext) -> list[CommentResult]:
     """The reply to whoever asked, without a word of the thread."""
     names = ["reply_forget", *(["reply_forget_left"] if erased.left else [])]
     names += ["reply_forget_refused" if erased.refused else "reply_forget_history", "reply_forget_unreached"]
     told = "\n\n".join(map(bot.renderer.words.say, names))
-    rendered = bot.renderer.reply(Context(), asked="", reply_to=wish.comment_id, now=wish.at, searched=0, answer=told)
-    bare = Thread(wish.id, "", "", wish.by, wish.at)
-    request = ParsedRequest(bare, wish.comment_id, wish.by, wish.at, Command(FORGET))
-    return reply([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
+    rendered = bot.renderer.reply(
+        Context(), asked="", reply_to=stored.comment_id, now=stored.at, searched=0, answer=told
+    )
+    bare = Thread(stored.id, "", "", stored.by, stored.at)
+    request = ParsedRequest(bare, stored.comment_id, stored.by, stored.at, Command(FORGET))
+    return publish_replies([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], bot)
 
 
-def _tell(wish: Request, erased: ForgetResult, bot: RunContext) -> None:
-    """What was done and what was not, for the people who watch the run."""
+def _tell(stored: Request, erased: ForgetResult, bot: RunContext) -> None:
     are, were = ("would be", "would be") if bot.is_dry else ("is", "were")
     history = "" if erased.refused else ", nor is any older commit"
-    bot.note(f"Issue {wish.id} {are} forgotten: none of its text is on the branch {bot.settings.branch}{history}.")
+    bot.note(f"Issue {stored.id} {are} forgotten: none of its text is on the branch {bot.settings.branch}{history}.")
     if erased.deleted:
         bot.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
     if erased.left:

@@ -1,4 +1,4 @@
-"""THE straight line: what happens to one event. Read this first.
+"""Handles one event from start to finish. Read this first.
 
 event → what changed → memory → what is worth saying → memory is durable → the comment
 """
@@ -9,75 +9,73 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.changes import Changes, Request, StandingComment, redo
-from bot.domain.thread import Kind, Record, Thread
+from bot.domain.thread import Kind, Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
-from bot.pipeline import learn as learning
 from bot.pipeline.eligibility import due
 from bot.pipeline.feedback import collect
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.forget import forget_on_request
-from bot.pipeline.learn import learn_from_memory
+from bot.pipeline.learn import EVENT_SECONDS, is_due, learn_from_memory
 from bot.pipeline.outbox import CommentPlan, promise, standing_comment
 from bot.pipeline.plan import plan_comments
-from bot.pipeline.publish import CommentResult, publish_comment
-from bot.pipeline.publish import promise_replies as wishes_of
-from bot.pipeline.publish import publish_replies as reply
+from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
 from bot.pipeline.renewal import look_for_releases, plan_renewals, promise_renewals, promised_reply, publish_renewals
 from bot.pipeline.replies import ReplyPlan, prepare_replies, without_idle
 from bot.pipeline.requests import find_requests
 from bot.pipeline.run_context import RunContext, RunState
-from bot.sources.pages import EVENTS as PAGE_EVENTS
-from bot.sources.pages import fresh_pages
+from bot.sources.pages import EVENTS, fresh_pages
 
 
 def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     """Handle one event. Returns what was said, or why nothing was, for each thread that was due an answer."""
     bot.watch("look")
-    look, mode = fetch_changes(event, bot), bot.settings.mode
+    state, mode = fetch_changes(event, bot), bot.settings.mode
     bot.watch("remember")
-    _remember(look, bot)
+    _remember(state, bot)
     bot.watch("ask")
-    requests, forgotten = forget_on_request(find_requests(look, bot), look, bot)
+    requests, forgotten = forget_on_request(find_requests(state, bot), state, bot)
     if forgotten:  # comments of ours were deleted
-        look = replace(look, said=bot.memory.answers(look.said))
+        state = replace(state, said=bot.memory.answers(state.said))
     replies = prepare_replies(requests, bot)
-    look = replace(look, requested=wishes_of(replies, bot))
-    bot.memory.stage(Changes(requests=_wishes(look.requested, refresh=False)))
+    state = replace(state, requested=promise_replies(replies, bot))
+    bot.memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
     bot.watch("plan")
-    plans = plan_comments(_due(look, bot), look, bot)
+    plans = plan_comments(_due(state, bot), state, bot)
     replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
     look_for_releases(event, bot)
-    again = plan_renewals(plans, look, bot)
+    again = plan_renewals(plans, state, bot)
     plans += again.plans
-    bot.memory.stage(Changes(requests=_wishes(wishes_of(replies, bot), refresh=True), renewed=tuple(again.settled)))
+    bot.memory.stage(
+        Changes(requests=_stored_requests(promise_replies(replies, bot), refresh=True), renewed=tuple(again.settled))
+    )
     bot.memory.stage(Changes(answers=tuple(promise(p, bot.now, mode) for p in plans)))
     bot.memory.stage(Changes(standing=(*_standing(plans, replies, bot), *promise_renewals(again, bot))))
     bot.watch("push")
     bot.memory.commit(_message(event))
     if bot.memory.is_outdated:
         replies, again.replies = [], []
-    if look.is_first:
+    if state.is_first:
         _tell_beginning(bot)
     bot.watch("say")
     plans = _still_ours(plans, bot)
     told = [publish_comment(p, bot.forge, bot.own, mode, bot.renderer.words) for p in plans]
     _release(told, bot)
     bot.watch("reply")
-    replied = [*forgotten, *reply(replies, bot)]
+    replied = [*forgotten, *publish_replies(replies, bot)]
     return [*told, *replied, *publish_renewals(again, plans, told, bot)]
 
 
-def _remember(look: RunState, bot: RunContext) -> None:
+def _remember(state: RunState, bot: RunContext) -> None:
     """Stage the news; in a run that nobody waits for, what readers think of our comments too. Then learn, if due."""
-    memory, event, news = bot.memory, look.event, look.updates
-    memory.stage(Changes(records=news.records, answers=tuple(look.settled.values()), cursor=news.cursor))
+    memory, event, news = bot.memory, state.event, state.updates
+    memory.stage(Changes(records=news.records, answers=tuple(state.settled.values()), cursor=news.cursor))
     if event.name in CALM:
         memory.stage(Changes(answers=collect(memory, bot.forge, bot.now)))
-    if event.name in PAGE_EVENTS or not memory.pages:
+    if event.name in EVENTS or not memory.pages:
         memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
-    if learning.is_due(memory, calm=event.name in CALM):
-        learn_from_memory(bot, learning.EVENT_SECONDS)
+    if is_due(memory, calm=event.name in CALM):
+        learn_from_memory(bot, EVENT_SECONDS)
 
 
 def _standing(
@@ -88,9 +86,9 @@ def _standing(
     return tuple(one for one in (*on_threads, *(promised_reply(each, bot) for each in replies)) if one)
 
 
-def _wishes(wishes: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
+def _stored_requests(stored_requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
     """Those for a new answer, or all others: whether ``refresh`` gets a reply is known when the answer is."""
-    return tuple(wish for wish in wishes if (wish.name == "refresh") is refresh)
+    return tuple(stored for stored in stored_requests if (stored.name == "refresh") is refresh)
 
 
 def _tell_beginning(bot: RunContext) -> None:
@@ -107,18 +105,15 @@ def _still_ours(plans: Iterable[CommentPlan], bot: RunContext) -> list[CommentPl
     return [replace(p, waits=waits, fault=None) if left else p for p, left in zip(plans, is_left, strict=True)]
 
 
-def _due(look: RunState, bot: RunContext) -> list[Thread]:
+def _due(state: RunState, bot: RunContext) -> list[Thread]:
     """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
-    news = (record.id for record in look.updates.records if bot.settings.pulls or not _is_pull(record))
-    keys = [*news, *look.late, *bot.memory.pending, *redo(look.requested)]
-    keys += [look.event.number] if look.event.number else []
+    pulls = {one.id for one in state.updates.records if isinstance(one, Thread) and one.kind is Kind.PULL}
+    news = (one.id for one in state.updates.records if bot.settings.pulls or one.id not in pulls)
+    keys = [*news, *state.late, *bot.memory.pending, *redo(state.requested)]
+    keys += [state.event.number] if state.event.number else []
     current = bot.memory.records(dict.fromkeys(keys)).values()
-    waiting = due((record for record in current if isinstance(record, Thread)), look)
-    return sorted(waiting, key=lambda thread: (thread.id != look.event.number, thread.created_at))
-
-
-def _is_pull(record: Record) -> bool:
-    return isinstance(record, Thread) and record.kind is Kind.PULL
+    waiting = due((record for record in current if isinstance(record, Thread)), state)
+    return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))
 
 
 def _release(told: Iterable[CommentResult], bot: RunContext) -> None:

@@ -52,16 +52,10 @@ def learn(
     ``seconds`` bound what is learned beside the word vectors; ``tick`` is told of STEPS steps at most. Returns the
     proof: the newest issues as they would have been answered.
     """
-
-    lesson, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
-    memory.install_model(replace(lesson, threads=memory.size))  # pages count in what it has grown by
+    update, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
+    memory.install_model(replace(update, threads=memory.size))  # pages count in what it has grown by
     memory.rebuild_index()
     return backtest
-
-
-def prove(memory: Memory, settings: Settings, renderer: Renderer, place: RepositoryAddress) -> Backtest:
-    """The newest issues as they would have been answered with what memory has learned; nothing is staged."""
-    return learner(memory, settings, renderer, place).backtest(memory.ranking, REPLAYED, SECONDS)
 
 
 def learner(
@@ -91,17 +85,18 @@ def learner(
 
 def prove_on_memory(bot: RunContext) -> Backtest:
     """What would have been said on the newest issues, with what memory has learned; nothing is written."""
-    backtest = prove(bot.memory.open(), bot.settings, bot.renderer, bot.place)
-    from bot.evaluation.report import in_words
-
-    bot.note(in_words(backtest))
-    return backtest
+    memory = bot.memory.open()
+    found = learner(memory, bot.settings, bot.renderer, bot.place)
+    return _noted(found.backtest(memory.ranking, REPLAYED, SECONDS), bot)
 
 
 def learn_from_memory(bot: RunContext, seconds: float) -> Backtest:
     """Learn from everything in memory, for so long beside the word vectors; staged."""
     bot.clock.tell(f"Learning from {bot.memory.size:,} issues, pull requests and pages")
-    backtest = learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds)
+    return _noted(learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds), bot)
+
+
+def _noted(backtest: Backtest, bot: RunContext) -> Backtest:
     from bot.evaluation.report import in_words
 
     bot.note(in_words(backtest))

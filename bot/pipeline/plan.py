@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.comment.marker import fingerprint, seal
-from bot.domain import answer as shown
-from bot.domain.answer import Context, Silent
+from bot.domain.answer import Context, Silent, has_false_quotes, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, StandingComment, is_off, redo, refreshed
 from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
@@ -27,33 +26,33 @@ MAX_ANSWERS = 5
 """Issues that one run answers at most; the next run takes the others."""
 
 
-def plan_comments(threads: list[Thread], look: RunState, bot: RunContext) -> list[CommentPlan]:
+def plan_comments(threads: list[Thread], state: RunState, bot: RunContext) -> list[CommentPlan]:
     """What is to be said on each of the threads, within what one run and 24 hours may say. Replies come first."""
-    new = sum(wish.name == "refresh" and wish.trying_since is not None for wish in look.requested)
+    new = sum(stored.name == "refresh" and stored.trying_since is not None for stored in state.requested)
     plans: list[CommentPlan] = []
     for thread in threads:
         full = sum(not p.passed for p in plans) >= MAX_ANSWERS
-        waits = look.limit or bot.muted or (FULL if full else "")
-        planned = plan(thread, look, bot, waits)
+        waits = state.limit or bot.muted or (FULL if full else "")
+        planned = plan(thread, state, bot, waits)
         if planned.is_new and not planned.is_counted:
             planned, new = (planned, new + 1) if bot.may_write(new) else (replace(planned, waits=FULL_DAY), new)
         plans.append(planned)
     return plans
 
 
-def plan(thread: Thread, look: RunState, bot: RunContext, waits: str = "") -> CommentPlan:
+def plan(thread: Thread, state: RunState, bot: RunContext, waits: str = "") -> CommentPlan:
     """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
-    said = before = look.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
-    reason = _reason_to_pass(thread, said, look, bot)
-    if said and not reason and thread.id in refreshed(look.requested):
+    said = before = state.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
+    reason = _reason_to_pass(thread, said, state, bot)
+    if said and not reason and thread.id in refreshed(state.requested):
         # that a person deleted the comment does not count any more, and what is promised is a new answer
         before = replace(said, state="removed", comment_id=None)
     base = replace(_base(thread, bot), answer=Silent(reason), before=before)
     if reason or waits:
         return replace(base, passed=bool(reason), waits="" if reason else waits)
     try:
-        planned = _with_own(_worked_out(base, bot), look, bot)
-        if planned.is_new and said and is_being_said(said, look.now) and not _was_deleted(said, bot):
+        planned = _with_own(_worked_out(base, bot), state, bot)
+        if planned.is_new and said and is_being_said(said, state.now) and not _was_deleted(said, bot):
             return replace(base, before=said, waits=BUSY)
     except Gone as error:  # this very thread, as all others are told of without what is not there
         return _without_thread(base, error, bot)
@@ -63,7 +62,6 @@ def plan(thread: Thread, look: RunState, bot: RunContext, waits: str = "") -> Co
 
 
 def _without_thread(base: CommentPlan, gone: Gone, bot: RunContext) -> CommentPlan:
-    """The plan for a thread that went, or went out of sight, since it was read."""
     if not gone.certain:
         return replace(base, waits=UNSEEN)
     if isinstance(base.thread.id, int):
@@ -71,33 +69,32 @@ def _without_thread(base: CommentPlan, gone: Gone, bot: RunContext) -> CommentPl
     return replace(base, answer=Silent("it is not there any more"), passed=True)
 
 
-def _reason_to_pass(thread: Thread, before: AnswerRecord | None, look: RunState, bot: RunContext) -> str:
+def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, bot: RunContext) -> str:
     """Why this thread is left alone, empty when it is not. On a closed or locked one commands are obeyed all the same:
     the comment that stands there is changed, and ``refresh`` and ``on`` may write one."""
-    if look.asks_for(thread):
+    if state.asks_for(thread):
         return ""
-    wished = thread.id in refreshed(look.requested)
-    if before and before.comment_id and not wished:
+    is_requested = thread.id in refreshed(state.requested)
+    if before and before.comment_id and not is_requested:
         unfinished = bot.memory.requests([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
-        wished = thread.id in redo((*look.requested, *unfinished))
-    return reason_to_pass(replace(thread, state="open", locked=False) if wished else thread, bot.settings)
+        is_requested = thread.id in redo((*state.requested, *unfinished))
+    return reason_to_pass(replace(thread, state="open", locked=False) if is_requested else thread, bot.settings)
 
 
 def _pointed_at(thread: Thread, bot: RunContext) -> list[int]:
-    """The older issues that are to be told of in full."""
     newest = thread.id if isinstance(thread.id, int) else 0
     return [number for number in referenced(thread, bot.place)[: bot.settings.references.max] if number <= newest]
 
 
-def plan_again(thread: Thread, changed: frozenset[ThreadId], look: RunState, bot: RunContext) -> CommentPlan | None:
+def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, bot: RunContext) -> CommentPlan | None:
     """The comment on this thread worked out again, as threads that it shows ``changed``. The others that it shows stay
     in it, however alike they are by now. None where the comment says what is so, of which GitHub is not asked, or where
     there is none: none is written."""
-    before = look.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
+    before = state.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
     base = replace(_base(thread, bot), before=before, renews=True)
     if before:
         base = replace(base, question=before.question)
-    if before and is_being_said(before, look.now):
+    if before and is_being_said(before, state.now):
         return replace(base, waits=BUSY)
     stood = base.stood or StandingComment(thread.id, bot.now)
     try:
@@ -105,7 +102,7 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], look: RunState, bot
         is_idle = stood.content == planned.content and before is not None and before.state == "said"
         if is_idle and not planned.must_match:
             return None
-        planned = _with_own(planned, look, bot)
+        planned = _with_own(planned, state, bot)
         return planned if planned.own or planned.removed else None
     except Gone as error:
         return _without_thread(base, error, bot)
@@ -123,7 +120,7 @@ def _worked_out(base: CommentPlan, bot: RunContext, kept: frozenset[ThreadId] = 
     """The plan with the answer, and the sealed comment that tells it, empty for silence. ``kept`` are like this one
     already."""
     thread, memory = base.thread, bot.memory
-    is_false = base.stood is not None and shown.has_false_quotes(base.stood, memory.records(base.stood.shows))
+    is_false = base.stood is not None and has_false_quotes(base.stood, memory.records(base.stood.shows))
     base = replace(base, is_false=is_false)
     if is_off(memory.requests([thread.id]).get(thread.id, ())):
         return replace(base, answer=Silent(SWITCHED_OFF))
@@ -136,7 +133,7 @@ def _worked_out(base: CommentPlan, bot: RunContext, kept: frozenset[ThreadId] = 
     rendered = bot.renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
     if rendered.problem:
         bot.note(rendered.problem)
-    quotes = shown.quoted_in(context, memory.records(shown.shown_in(context)))
+    quotes = quoted_in(context, memory.records(shown_in(context)))
     return replace(base, answer=answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
 
 
@@ -157,23 +154,23 @@ def _recalled(thread: Thread, bot: RunContext, kept: frozenset[ThreadId], *, loo
     return with_endings(context, thread, bot.memory, bot.place)
 
 
-def _with_own(p: CommentPlan, look: RunState, bot: RunContext) -> CommentPlan:
+def _with_own(p: CommentPlan, state: RunState, bot: RunContext) -> CommentPlan:
     """The plan with our comment that stands. One that a person edited is not changed any more, and goes where it is
     false."""
-    own, removed = _standing(p, p.text, look, bot)
+    own, removed = _standing(p, p.text, state, bot)
     planned = replace(p, own=own, removed=removed)
     if p.is_false and own and not is_ours(own):
         return replace(planned, answer=Silent(TAKEN_BACK), text="")
     return planned
 
 
-def _standing(p: CommentPlan, text: str, look: RunState, bot: RunContext) -> tuple[OwnComment | None, bool]:
+def _standing(p: CommentPlan, text: str, state: RunState, bot: RunContext) -> tuple[OwnComment | None, bool]:
     """Our comment on the thread, and whether a person deleted it. It is looked for only before something is written."""
     key, before = p.thread.id, p.before
-    own = look.updates.own.get(key)
+    own = state.updates.own.get(key)
     if own or not isinstance(key, int):
         return own, False
-    if key in refreshed(look.requested):
+    if key in refreshed(state.requested):
         return look_for(key, bot.forge, bot.own), False
     if before and before.state == "removed":
         return None, True
@@ -181,7 +178,7 @@ def _standing(p: CommentPlan, text: str, look: RunState, bot: RunContext) -> tup
         return None, False
     if before and before.text_hash and (before.state == "pending" or not before.comment_id):  # it was never seen
         return look_back(key, before.at, bot.forge, bot.own)
-    if key in look.updates.own:
+    if key in state.updates.own:
         return None, False
     own = look_for(key, bot.forge, bot.own)
     return own, own is None and before is not None and before.comment_id is not None

@@ -1,4 +1,4 @@
-"""Replying: promised in memory first, written once, found again by its marker."""
+"""Posts, updates or withdraws the comment on an issue, and posts replies, each promised in memory before."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def promise_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> tuple[Reques
     """What memory keeps of these requests, written before any reply, so that no crash makes one twice or never."""
     kept = []
     for plan in plans:
-        wish = plan.wish
+        stored = plan.stored
         if plan.text and bot.settings.mode == "comment":
-            wish = replace(wish, trying_since=bot.now)
+            stored = replace(stored, trying_since=bot.now)
         elif not plan.waits:
-            wish = replace(wish, state="done")
-        kept.append(wish)
+            stored = replace(stored, state="done")
+        kept.append(stored)
     return tuple(kept)
 
 
@@ -54,7 +54,9 @@ def publish_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> list[Comment
     refused = [plan for plan, spoken in zip(mine, told, strict=True) if spoken.is_refused]
     if refused:
         gone = tuple(StandingComment(plan.request.thread.id, bot.now, plan.request.key) for plan in refused)
-        bot.memory.stage(Changes(requests=tuple(closed(wish) for wish in promise_replies(refused, bot)), standing=gone))
+        bot.memory.stage(
+            Changes(requests=tuple(closed(stored) for stored in promise_replies(refused, bot)), standing=gone)
+        )
         bot.memory.commit("Take back replies that could not be written")
     return told
 
@@ -93,16 +95,13 @@ def _write(plan: ReplyPlan, bot: RunContext) -> OwnComment:
         raise
 
 
-# Saying it: the one comment on an issue is written, brought up to date, taken back, or left alone.
-
-
 @dataclass(frozen=True, slots=True)
 class CommentResult:
     """What happened. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, waits
     (for a limit of GitHub's to be over), or failed.
 
     ``is_refused``: GitHub takes no such comment there, now or later; ``gone``: as there is no such issue any more.
-    ``is_owed``: it was left to a later run, for ``reason``. ``nearest`` and ``renews``: as in `Plan`.
+    ``is_owed``: it was left to a later run, for ``reason``. ``nearest`` and ``renews``: as in `CommentPlan`.
     """
 
     id: ThreadId

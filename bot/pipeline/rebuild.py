@@ -1,4 +1,4 @@
-"""What a reading of the whole history did not meet: GitHub is asked about each, and gone is only what it calls gone."""
+"""Reads the whole history again, in one run or several, and asks GitHub about issues that it did not meet."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreacha
 from bot.github.history import keep_some
 from bot.github.updates import read_thread, tombstone
 from bot.memory.memory import is_shown
-from bot.pipeline import learn as learning
 from bot.pipeline.backfill import FIRST_SECONDS, Deadline, HistoryRead, backfill
-from bot.pipeline.learn import learn_from_memory
+from bot.pipeline.learn import is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext
 from bot.sources.pages import fresh_pages
@@ -107,9 +106,6 @@ def _ask(missing: Mapping[int, datetime], asked: MissingThreads, bot: RunContext
         asked.done.add(number)
 
 
-# Reading the whole history again and learning from it: in one run, or in as many as GitHub's limits ask for.
-
-
 EVENT_READING = 60.0
 """How long an event's run, once it has answered, reads on where a rebuild is not at its end."""
 
@@ -158,7 +154,6 @@ def _read_on(bot: RunContext, reading: HistoryProgress, limit: float | None) -> 
 
 
 def _outage(bot: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
-    """Why the history could not be read, and what mends it, for who asked for it."""
     how_far = " to its end" if read.seen else ""
     kept = " What was read is kept." if read.seen and not bot.is_dry else ""
     goes_on = "" if bot.is_dry else "; the schedule goes on too"
@@ -189,12 +184,12 @@ def _finish(bot: RunContext, started: float) -> Backtest | None:
         _break_off(bot, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
         return None
     memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
-    knows = memory.has_learned and not learning.is_due(memory, calm=True)
+    knows = memory.has_learned and not is_due(memory, calm=True)
     backtest = None if knows else learn_from_memory(bot, SECONDS)
     memory.stage(Changes(read_whole=whole.began if whole else None))
     memory.commit(f"Rebuild: {memory.size} threads")
     if not bot.is_dry:
-        memory.recent_answer()
+        memory.settle_notes()
     _tell_end(bot, bot.clock.seconds() - started)
     return backtest
 

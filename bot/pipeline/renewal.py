@@ -41,37 +41,37 @@ class Renewals:
         self.settled += self.owed.get(comment_key, [])
 
 
-def plan_renewals(planned: Iterable[CommentPlan], look: RunState, bot: RunContext) -> Renewals:
+def plan_renewals(planned: Iterable[CommentPlan], state: RunState, bot: RunContext) -> Renewals:
     """What stands and has to be worked out again, oldest change first, beside what is ``planned`` anyway."""
     found = Renewals()
-    for one in bot.memory.owed if bot.settings.mode == "comment" and not (bot.muted or look.limit) else ():
+    for one in bot.memory.owed if bot.settings.mode == "comment" and not (bot.muted or state.limit) else ():
         found.owed.setdefault(one.comment_key, []).append(one)
     covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
     comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered][:MAX_RENEWALS]
     if comment_keys:
         bot.memory.prefetch(dict.fromkeys(key for key, _ in comment_keys))
     for comment_key in comment_keys:
-        _work_out(comment_key, found, look, bot)
+        _work_out(comment_key, found, state, bot)
     for comment_key in found.owed.keys() & {comment_key for comment_key, plan in covered.items() if plan.is_idle}:
         found.settle(comment_key)
     return found
 
 
-def _work_out(comment_key: CommentKey, found: Renewals, look: RunState, bot: RunContext) -> None:
+def _work_out(comment_key: CommentKey, found: Renewals, state: RunState, bot: RunContext) -> None:
     key, reply = comment_key
     thread, linked = bot.memory.records([key]).get(key), bot.memory.thread_comments([key]).get(key)
     stood = next((one for one in linked.comments if one.reply == reply), None) if linked else None
     if stood and isinstance(thread, Thread) and not reply:
         changed = frozenset(one.about for one in found.owed[comment_key])
-        plan = plan_again(thread, changed, look, bot)
+        plan = plan_again(thread, changed, state, bot)
         found.plans += [plan] if plan else []
         if plan is None:
             found.settle(comment_key)
         return
-    wish = next((one for one in bot.memory.requests([key]).get(key, ()) if one.comment_id == reply), None)
-    if (stood and is_at_it(stood.trying_since, bot.now)) or (wish and is_being_replied(wish, thread, bot)):
+    stored = next((one for one in bot.memory.requests([key]).get(key, ()) if one.comment_id == reply), None)
+    if (stood and is_at_it(stood.trying_since, bot.now)) or (stored and is_being_replied(stored, thread, bot)):
         return
-    again = reply_again(thread, wish, stood, bot) if stood and wish and isinstance(thread, Thread) else None
+    again = reply_again(thread, stored, stood, bot) if stood and stored and isinstance(thread, Thread) else None
     found.replies += [again] if again else []
     if again is None:
         found.settle(comment_key)
@@ -131,16 +131,13 @@ def look_for_releases(event: Event, bot: RunContext) -> None:
     bot.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))
 
 
-# Replies that stand, worked out again from the request, as a thread that they show has changed, or the request has.
-
-
 @dataclass(frozen=True, slots=True)
 class RenewedReply:
     """A reply as it is to stand. ``text``: empty where it is taken back; ``stood``: what memory knows of it, that
     ``is_false`` where it quotes what was taken back."""
 
     thread: Thread
-    wish: Request
+    stored: Request
     stood: StandingComment
     is_false: bool
     context: Context = field(default_factory=Context)
@@ -151,24 +148,24 @@ class RenewedReply:
         return fingerprint(self.context) if self.text else NOTHING
 
 
-def is_being_replied(wish: Request, thread: Record | None, bot: RunContext) -> bool:
+def is_being_replied(stored: Request, thread: Record | None, bot: RunContext) -> bool:
     """Whether another run may be writing the reply at this moment, as it was promised just now and does not stand."""
-    if wish.state != "pending" or not is_at_it(wish.trying_since, bot.now) or not isinstance(thread, Thread):
+    if stored.state != "pending" or not is_at_it(stored.trying_since, bot.now) or not isinstance(thread, Thread):
         return False
     try:
-        return _standing(wish, thread, bot) is None
+        return _standing(stored, thread, bot) is None
     except ForgeError:
         return True
 
 
-def reply_again(thread: Thread, wish: Request, stood: StandingComment, bot: RunContext) -> RenewedReply | None:
+def reply_again(thread: Thread, stored: Request, stood: StandingComment, bot: RunContext) -> RenewedReply | None:
     """The reply to a request worked out again; None where it stays as it is. What did not come of a look into memory
     stays as long as the request does; no thread is told of that was not before."""
-    again = RenewedReply(thread, wish, stood, has_false_quotes(stood, bot.memory.records(stood.shows)))
-    request = request_of(thread, wish.comment_id, bot)
-    if request and wish.name not in LOOKED:
+    again = RenewedReply(thread, stored, stood, has_false_quotes(stood, bot.memory.records(stood.shows)))
+    request = request_of(thread, stored.comment_id, bot)
+    if request and stored.name not in LOOKED:
         return None
-    if request and request.name == wish.name:
+    if request and request.name == stored.name:
         plan = looked_up(request, bot, frozenset(stood.shows))
         again = replace(again, context=plan.context, text=plan.text)
     return None if again.content == stood.content and not again.is_false else again
@@ -182,7 +179,7 @@ def renew_reply(again: RenewedReply, bot: RunContext) -> CommentResult:
     )
     told = replace(told, renews=True)
     try:
-        mine = _standing(again.wish, thread, bot)
+        mine = _standing(again.stored, thread, bot)
         if mine is None:
             return replace(told, reason=DELETED)
         if again.text and not (again.is_false and not is_ours(mine)):
@@ -221,13 +218,12 @@ def _shows(new: StandingComment, thread: Thread, context: Context, bot: RunConte
     return replace(new, shows=tuple(dict.fromkeys((*shows, thread.id))), quotes=tuple(sorted(quotes)))
 
 
-def _standing(wish: Request, thread: Thread, bot: RunContext) -> OwnComment | None:
-    """The reply as it stands, None where there is none."""
+def _standing(stored: Request, thread: Thread, bot: RunContext) -> OwnComment | None:
     try:
-        if wish.reply_id:
-            found = [bot.forge.comment(wish.reply_id)]
+        if stored.reply_id:
+            found = [bot.forge.comment(stored.reply_id)]
         else:
             found = bot.forge.comments(thread.id) if isinstance(thread.id, int) else []
     except Gone:
         return None
-    return next((own_comment(each) for each in found if bot.own.replied(each) == wish.comment_id), None)
+    return next((own_comment(each) for each in found if bot.own.replied(each) == stored.comment_id), None)

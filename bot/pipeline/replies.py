@@ -75,7 +75,7 @@ class ReplyPlan:
         return self.waits or self.why or DONE.get(self.name, self.name)
 
     @property
-    def wish(self) -> Request:
+    def stored(self) -> Request:
         """What memory keeps of the request, before anything was done."""
         request = self.request
         about = request.command.about if request.command and self.name == "wrong" else ()
@@ -94,11 +94,15 @@ class LastHour:
     @classmethod
     def of(cls, requests: Sequence[ParsedRequest], bot: RunContext) -> LastHour:
         again = [request.before for request in requests]
-        recent = [wish for wish in bot.memory.recent_requests(bot.now - HOUR) if wish not in again]
+        recent = [stored for stored in bot.memory.recent_requests(bot.now - HOUR) if stored not in again]
         return cls(
-            Counter(wish.by.casefold() for wish in recent if wish.name not in EFFECTIVE),
-            Counter(wish.by.casefold() for wish in recent if wish.name in EFFECTIVE),
-            {wish.by.casefold() for wish in recent if wish.name == "limited" and _is_told(wish)},
+            Counter(stored.by.casefold() for stored in recent if stored.name not in EFFECTIVE),
+            Counter(stored.by.casefold() for stored in recent if stored.name in EFFECTIVE),
+            {
+                stored.by.casefold()
+                for stored in recent
+                if stored.name == "limited" and (stored.reply_id is not None or stored.state == "pending")
+            },
         )
 
     def note(self, plan: ReplyPlan) -> None:
@@ -130,7 +134,6 @@ def _taken_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPla
 
 
 def _no_place(request: ParsedRequest, plans: Sequence[ReplyPlan], bot: RunContext) -> str:
-    """Why this run does not look at the request, empty when it does."""
     if sum(bool(plan.text) for plan in plans) >= MAX_REPLIES:
         return "one run replies no more, the next one does"
     has_waited = request.before is not None and request.before.name == WAITING and request.name not in EFFECTIVE
@@ -157,15 +160,11 @@ def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list
     return [replace(p, text="") if p.name == "refresh" and p.request.thread.id in idle else p for p in plans]
 
 
-def _is_told(wish: Request) -> bool:
-    return wish.reply_id is not None or wish.state == "pending"
-
-
 def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], bot: RunContext) -> ReplyPlan:
     """``earlier``: the requests of this run before it."""
     key, name, used = request.thread.id, request.name, hour.used[request.by.casefold()]
-    known = [wish for wish in bot.memory.requests([key]).get(key, ()) if wish != request.before]
-    known += [plan.wish for plan in earlier if plan.request.thread.id == key]
+    known = [stored for stored in bot.memory.requests([key]).get(key, ()) if stored != request.before]
+    known += [plan.stored for plan in earlier if plan.request.thread.id == key]
     silent, limit = is_off(known), bot.settings.commands.searches_per_hour
     if name == FORGET:  # an administrator was heard before, unless the API could not be asked then
         if may_administer(request, bot):
@@ -199,7 +198,7 @@ def looked_up(request: ParsedRequest, bot: RunContext, only: frozenset[ThreadId]
 
 
 def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
-    """Whether the command asks for what does not hold already after the ``known`` wishes; of ``refresh`` nobody knows
+    """Whether the command asks for what does not hold already after the ``known`` requests; of ``refresh`` nobody knows
     before it is done."""
     match request.name:
         case "off" | "on":
@@ -220,17 +219,18 @@ def _helped(request: ParsedRequest, bot: RunContext) -> ReplyPlan:
 
 
 def _said(plan: ReplyPlan, told: Sequence[str], bot: RunContext, silent: bool) -> ReplyPlan:
-    """The plan with its reply: the sentences named by ``told`` above what was found; none where silence is wished."""
+    """The plan with its reply: the sentences named by ``told`` above what was found; none where silence was asked
+    for."""
     request = plan.request
     if silent or request.is_told or not (told or plan.context.mentioned):
         return plan
     names = (*told, *(["others_left"] if request.others else []))
     limit = bot.settings.commands.searches_per_hour
     lines = [sentence(name, request.command, bot.renderer.words, limit) for name in names]
-    quoted = "" if _is_hushed(request.by, bot) else request.text
+    is_hushed = request.by.casefold() in {each.casefold() for each in bot.settings.ignore.people}
     rendered = bot.renderer.reply(
         plan.context,
-        asked=quoted,
+        asked="" if is_hushed else request.text,
         reply_to=request.key,
         now=request.at,
         searched=bot.memory.issues if LOOKED & {plan.name} else 0,
@@ -257,36 +257,32 @@ def _may_change(request: ParsedRequest, bot: RunContext) -> bool:
 
 
 def _found(request: ParsedRequest, bot: RunContext, only: frozenset[ThreadId]) -> Context:
-    desk = QuestionService(bot.memory, bot.settings, bot.place, (request.thread.id,), only)
+    service = QuestionService(bot.memory, bot.settings, bot.place, (request.thread.id,), only)
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:
         numbers = tuple(dict.fromkeys((*question.about, *numbers_in(request.said, bot.place))))[:MOST]
     if numbers:
         fetch_missing(numbers, bot, f"asked for in issue {request.thread.id}")
-        return about_issue(numbers, replace(desk, skip=()))
+        return about_issue(numbers, replace(service, skip=()))
     if command:
-        return search_words(command.words, desk)
+        return search_words(command.words, service)
     assert question is not None
     topic = question.topic or request.thread.title
-    found = decisions_about(topic, desk) if question.decides else search_words(topic, desk, is_question=True)
-    return _with_named(found, request, desk, bot)
+    found = decisions_about(topic, service) if question.decides else search_words(topic, service, is_question=True)
+    return _with_named(found, request, service, bot)
 
 
-def _with_named(found: Context, request: ParsedRequest, desk: QuestionService, bot: RunContext) -> Context:
+def _with_named(found: Context, request: ParsedRequest, service: QuestionService, bot: RunContext) -> Context:
     """What was found, behind the issues that the comment with the question points at beside it: these are told of in
     no other comment of ours."""
     numbers = numbers_in(request.said, bot.place)[: bot.settings.references.max]
     if not numbers:
         return found
     fetch_missing(numbers, bot, f"mentioned in issue {request.thread.id}")
-    named = [one for one in about_issue(numbers, desk).mentioned if not one.missing]
+    named = [one for one in about_issue(numbers, service).mentioned if not one.missing]
     known = {one.id for one in named}
     return replace(found, mentioned=(*named, *(one for one in found.mentioned if one.id not in known))[:MOST])
-
-
-def _is_hushed(login: str, bot: RunContext) -> bool:
-    return login.casefold() in {each.casefold() for each in bot.settings.ignore.people}
 
 
 def react(request: ParsedRequest, content: str, bot: RunContext) -> None:
@@ -297,9 +293,6 @@ def react(request: ParsedRequest, content: str, bot: RunContext) -> None:
         bot.forge.react(request.key, content)
     except ForgeError as error:
         bot.note(f"The command on issue {request.thread.id} could not be given a reaction: {error}")
-
-
-# What a reply says beside its findings: texts of the catalogue, with values that are harmless as they stand.
 
 
 WORDS_SHOWN = 80
@@ -339,7 +332,6 @@ def _help(words: Words) -> str:
 
 
 def _meant(command: Command | None, words: Words) -> Iterator[str]:
-    """Which command was nearly given, or given without what it needs; none where none is near."""
     typed = command.line.split()[1:2] if command else []
     for name in get_close_matches("".join(typed).lower()[:LONGEST_NAME], NAMES, n=1):
         yield words.say("reply_meant", command=COMMANDS.get(name, f"`/precedent {name}`"))

@@ -61,7 +61,7 @@ class ParsedRequest:
         return self.command.line if self.command else self.question.asked if self.question else ""
 
 
-def find_requests(look: RunState, bot: RunContext) -> list[ParsedRequest]:
+def find_requests(state: RunState, bot: RunContext) -> list[ParsedRequest]:
     """What is asked in the news, on the event's thread, and where a reply was promised; stages what became of those.
 
     Only young comments count that nobody edited, of people, and each once. Oldest first.
@@ -69,13 +69,13 @@ def find_requests(look: RunState, bot: RunContext) -> list[ParsedRequest]:
     if bot.settings.mode == "off":
         return []
     waiting = (w.id for w in bot.memory.recent_requests(bot.now - bot.within) if w.state == "pending")
-    hinted = [look.event.number] if look.event.number else []
-    keys = list(dict.fromkeys([*(record.id for record in look.updates.records), *hinted, *waiting]))
+    hinted = [state.event.number] if state.event.number else []
+    keys = list(dict.fromkeys([*(record.id for record in state.updates.records), *hinted, *waiting]))
     known, found, settled = bot.memory.requests(keys), list[ParsedRequest](), list[Request]()
     for thread in bot.memory.records(keys).values():
         if isinstance(thread, Thread) and _is_answered(thread, bot):
-            whole, wishes = _whole(thread, look.event, bot), known.get(thread.id, ())
-            open_requests, done = _open_requests(whole, wishes, bot, is_first=look.is_first)
+            whole, stored_requests = _whole(thread, state.event, bot), known.get(thread.id, ())
+            open_requests, done = _open_requests(whole, stored_requests, bot, is_first=state.is_first)
             found += open_requests
             settled += done
     if settled:
@@ -85,7 +85,7 @@ def find_requests(look: RunState, bot: RunContext) -> list[ParsedRequest]:
 
 def new_requests(thread: Thread, event: Event, bot: RunContext) -> list[ParsedRequest]:
     """What is asked on a thread and of which memory has nothing; of one without comments, by the event's own."""
-    held = {wish.comment_id for wish in bot.memory.requests([thread.id]).get(thread.id, ())}
+    held = {stored.comment_id for stored in bot.memory.requests([thread.id]).get(thread.id, ())}
     return [request for request in _requests(_whole(thread, event, bot), bot) if request.key not in held]
 
 
@@ -96,9 +96,9 @@ def unread_requests(records: Iterable[Record], bot: RunContext) -> tuple[Request
         return ()
     threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, bot))
     found = [request.waiting for thread in threads for request in _requests(thread, bot)]
-    known = bot.memory.requests(dict.fromkeys(wish.id for wish in found)) if found else {}
-    held = {wish.comment_id for wishes in known.values() for wish in wishes}
-    return tuple(wish for wish in found if wish.comment_id not in held)
+    known = bot.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
+    held = {stored.comment_id for stored_requests in known.values() for stored in stored_requests}
+    return tuple(stored for stored in found if stored.comment_id not in held)
 
 
 def _is_answered(thread: Thread, bot: RunContext) -> bool:
@@ -124,24 +124,30 @@ def _whole(thread: Thread, event: Event, bot: RunContext) -> Thread:
 
 
 def _open_requests(
-    thread: Thread, wishes: Sequence[Request], bot: RunContext, *, is_first: bool
+    thread: Thread, stored_requests: Sequence[Request], bot: RunContext, *, is_first: bool
 ) -> tuple[list[ParsedRequest], list[Request]]:
     """The requests on a thread that wait for a reply, and what became of earlier ones.
 
     ``is_first``: memory was empty, so that it does not know what was replied before. Nor does it of what only waits,
     which may have been read as history.
     """
-    held = {wish.comment_id: wish for wish in wishes}
+    held = {stored.comment_id: stored for stored in stored_requests}
     found = {request.key: request for request in _requests(thread, bot)}
     new = [request for key, request in found.items() if key not in held]
-    due = [w for w in wishes if w.state == "pending" and not (w.trying_since and w.trying_since > bot.now - SPEAKING)]
-    gone = [closed(wish) for wish in due if wish.comment_id not in found]
-    waiting = [wish for wish in due if wish.comment_id in found]
-    is_unsure = is_first or any(wish.trying_since is None for wish in waiting)
+    due = [
+        w
+        for w in stored_requests
+        if w.state == "pending" and not (w.trying_since and w.trying_since > bot.now - SPEAKING)
+    ]
+    gone = [closed(stored) for stored in due if stored.comment_id not in found]
+    waiting = [stored for stored in due if stored.comment_id in found]
+    is_unsure = is_first or any(stored.trying_since is None for stored in waiting)
     try:
-        settled = _settled(thread, [wish for wish in waiting if wish.trying_since], bot)
-        told = {wish.comment_id for wish in settled}
-        again = [replace(found[wish.comment_id], before=wish) for wish in waiting if wish.comment_id not in told]
+        settled = _settled(thread, [stored for stored in waiting if stored.trying_since], bot)
+        told = {stored.comment_id for stored in settled}
+        again = [
+            replace(found[stored.comment_id], before=stored) for stored in waiting if stored.comment_id not in told
+        ]
         return _with_told(thread, new + again, bot) if is_unsure else new + again, settled + gone
     except ForgeError as error:
         bot.note(f"Whether the replies on issue {thread.id} stand could not be seen: {error}")
@@ -149,7 +155,6 @@ def _open_requests(
 
 
 def _with_told(thread: Thread, requests: list[ParsedRequest], bot: RunContext) -> list[ParsedRequest]:
-    """The requests, knowing to which of them a reply stands."""
     if not requests or not isinstance(thread.id, int):
         return requests
     told = {bot.own.replied(comment) for comment in bot.forge.comments(thread.id)}
@@ -157,7 +162,6 @@ def _with_told(thread: Thread, requests: list[ParsedRequest], bot: RunContext) -
 
 
 def _requests(thread: Thread, bot: RunContext) -> Iterator[ParsedRequest]:
-    """All that is asked on a thread, answered or not."""
     if opening := _opening(thread, bot):
         yield opening
     for comment in thread.comments:
@@ -177,7 +181,6 @@ def request_of(thread: Thread, key: int, bot: RunContext) -> ParsedRequest | Non
 
 
 def _opening(thread: Thread, bot: RunContext) -> ParsedRequest | None:
-    """What the text of a young issue asks."""
     is_over = thread.is_closed or thread.locked
     may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, bot)
     return _in_opening(thread, bot) if may_ask and not is_over else None
@@ -221,19 +224,19 @@ def _may_ask(author: str, is_bot: bool, at: datetime, bot: RunContext) -> bool:
     return at > bot.now - bot.within and not is_bot and author.casefold() not in ignored
 
 
-def _settled(thread: Thread, wishes: Sequence[Request], bot: RunContext) -> list[Request]:
-    """Of wishes whose reply was being written: those whose reply stands, or stood and was deleted by a person."""
-    if not wishes or not isinstance(thread.id, int):
+def _settled(thread: Thread, stored_requests: Sequence[Request], bot: RunContext) -> list[Request]:
+    """Of requests whose reply was being written: those whose reply stands, or stood and was deleted by a person."""
+    if not stored_requests or not isinstance(thread.id, int):
         return []
     items = bot.forge.timeline(thread.id)
     standing = {bot.own.replied(comment): int(comment["id"]) for comment in comments_of(items)}
     return [
-        replace(closed(wish), state="done", reply_id=standing.get(wish.comment_id))
-        for wish in wishes
-        if wish.comment_id in standing or was_deleted(items, wish.trying_since or wish.at)
+        replace(closed(stored), state="done", reply_id=standing.get(stored.comment_id))
+        for stored in stored_requests
+        if stored.comment_id in standing or was_deleted(items, stored.trying_since or stored.at)
     ]
 
 
-def closed(wish: Request) -> Request:
-    """The wish with no reply to come; what it changes stays changed."""
-    return replace(wish, state="done" if wish.name in EFFECTIVE else "refused", trying_since=None)
+def closed(stored: Request) -> Request:
+    """The request with no reply to come; what it changes stays changed."""
+    return replace(stored, state="done" if stored.name in EFFECTIVE else "refused", trying_since=None)

@@ -1,4 +1,4 @@
-"""What handling an event needs, put together by a door and handed down the line."""
+"""What handling an event needs, put together by an entry point, and what is known when deciding."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class RunContext:
     """Everything that handling an event needs. ``now`` is the time of the run.
 
     ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
-    ``meet`` is told of a fault that the run goes on after. ``is_dry``: nothing is written, whatever memory seems to be.
-    ``watch`` is told of each step of the straight line as it begins: look, remember, ask, plan, push, say, reply.
+    ``report_fault`` is told of a fault that the run goes on after. ``is_dry``: nothing is written, whatever memory
+    seems to be. ``watch`` is told of each stage as it begins: look, remember, ask, plan, push, say, reply.
     """
 
     memory: Memory
@@ -73,8 +73,8 @@ class RunState:
     """All that is known when it is decided whom to answer.
 
     ``said`` is what was answered before, ``settled`` the part of it that memory does not know yet. ``late`` are fresh
-    threads that are not in the news, because they were read as history. ``wished``: what people asked for in this run.
-    ``is_first``: memory was empty, and does not know what was said before it. ``limit`` is why nothing more can be
+    threads that are not in the news, because they were read as history. ``requested``: what people asked for in this
+    run. ``is_first``: memory was empty, and does not know what was said before it. ``limit`` is why nothing more can be
     asked of GitHub in this run, empty while it can.
     """
 

@@ -1,4 +1,4 @@
-"""What a door knows of a repository → the parts of a run: settings from its default branch, memory, GitHub, sources."""
+"""Builds the parts of a run: settings from the default branch, memory, GitHub, page sources."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RepositorySite:
 
 @dataclass(frozen=True, slots=True)
 class RepositorySettings:
-    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `Bot`.
+    """What the repository wants. ``muted``: why nothing may be said, empty where it may; ``is_dry`` as in `RunContext`.
 
     ``head``: the commit of the default branch at which it says so.
     """
@@ -88,34 +88,25 @@ class ApiUsage:
 
 
 class RunListener(Protocol):
-    """Who is told how a run goes."""
+    """Who is told how a run goes: what is worth knowing afterwards (``note``), and progress (``show``).
 
-    def note(self, line: str) -> None:
-        """Something that is worth knowing afterwards."""
-        ...
+    ``report_fault`` is for a fault that the run goes on after, ``fail`` for one that somebody has to mend, with its
+    exit code. ``note_api_usage`` says at the end what the whole run asked GitHub for.
+    """
 
-    def show(self, line: str) -> None:
-        """Progress, for whoever watches."""
-        ...
+    def note(self, line: str) -> None: ...
 
-    def report_fault(self, error: PrecedentError) -> None:
-        """A fault that the run goes on after."""
-        ...
+    def show(self, line: str) -> None: ...
 
-    def fail(self, line: str, code: int) -> None:
-        """A fault that somebody has to mend, with its exit code."""
-        ...
+    def report_fault(self, error: PrecedentError) -> None: ...
 
-    def note_api_usage(self, used: ApiUsage) -> None:
-        """What the whole run asked GitHub for, at its end."""
-        ...
+    def fail(self, line: str, code: int) -> None: ...
+
+    def note_api_usage(self, used: ApiUsage) -> None: ...
 
 
 def read_settings(
-    site: RepositorySite,
-    config: str,
-    ear: RunListener,
-    change: Callable[[Settings], Settings] = lambda same: same,
+    site: RepositorySite, config: str, listener: RunListener, change: Callable[[Settings], Settings] = lambda same: same
 ) -> RepositorySettings:
     """The settings and templates of the default branch; ``change`` is made to the settings in any case.
 
@@ -128,7 +119,7 @@ def read_settings(
         settings = load_settings(files.get(config), config)
     except SettingsError as error:
         muted = MUTED
-        ear.fail(str(error), error.exit_code)
+        listener.fail(str(error), error.exit_code)
     return RepositorySettings(change(settings), templates, muted, head=head)
 
 
@@ -144,7 +135,7 @@ def branch_store(site: RepositorySite, settings: Settings, keep: Path | None = N
     )
 
 
-def embedder(settings: Settings, site: RepositorySite, ear: RunListener) -> Embedder | None:
+def embedder(settings: Settings, site: RepositorySite, listener: RunListener) -> Embedder | None:
     """The text model that the settings name; without one that can be used the run goes by words."""
     if not settings.semantic.model:
         return None
@@ -153,9 +144,9 @@ def embedder(settings: Settings, site: RepositorySite, ear: RunListener) -> Embe
     try:
         return open_embedder(model_folder(settings.semantic.model, site.workspace))
     except EmbeddingsUnavailable as error:
-        ear.note(f"Similar threads are looked for without embeddings: {error}")
+        listener.note(f"Similar threads are looked for without embeddings: {error}")
     except UserError as error:
-        ear.fail(str(error), error.exit_code)
+        listener.fail(str(error), error.exit_code)
     return None
 
 
@@ -166,7 +157,7 @@ def open_repository_memory(site: RepositorySite, chosen: RepositorySettings, sto
 
 @contextmanager
 def build_run_context(
-    site: RepositorySite, chosen: RepositorySettings, store: Store, now: datetime, ear: RunListener
+    site: RepositorySite, chosen: RepositorySettings, store: Store, now: datetime, listener: RunListener
 ) -> Iterator[RunContext]:
     """The parts of one run, put together and given back; ``store`` is closed with them."""
     settings, own = (
@@ -180,7 +171,7 @@ def build_run_context(
         yield RunContext(
             memory=memory,
             forge=forge,
-            history=EitherHistory(graphql, RestHistory(own, forge), ear.note),
+            history=EitherHistory(graphql, RestHistory(own, forge), listener.note),
             own=own,
             settings=settings,
             renderer=_renderer(site, chosen),
@@ -193,19 +184,21 @@ def build_run_context(
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, chosen.head)),
             now=now,
-            clock=Clock(time.monotonic, ear.show, forge.pause_requests),
-            note=ear.note,
+            clock=Clock(time.monotonic, listener.show, forge.pause_requests),
+            note=listener.note,
             muted=chosen.muted,
-            report_fault=ear.report_fault,
+            report_fault=listener.report_fault,
             is_dry=chosen.is_dry,
         )
     finally:
         memory.close()
         for trouble in forge.troubles:
-            ear.report_fault(trouble)
+            listener.report_fault(trouble)
         for line in (*memory.notes, *(f"A permission is missing: {error}" for error in forge.lacking)):
-            ear.note(line)
-        ear.note_api_usage(ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1))
+            listener.note(line)
+        listener.note_api_usage(
+            ApiUsage(forge.reads, forge.writes, graphql.requests, forge.rate.left if forge.rate else -1)
+        )
 
 
 def _renderer(site: RepositorySite, chosen: RepositorySettings) -> Renderer:
@@ -225,9 +218,6 @@ def _links(site: RepositorySite, settings: Settings) -> CommentLinks:
     choice = settings.comment.redirect_links
     redirect = choice == "on" or (choice == "auto" and site.server_url == GITHUB)
     return CommentLinks(site.server_url, site.repository, redirect)
-
-
-# Which sources of pages the settings name.
 
 
 WIKI_FILES = ("**/*",)

@@ -70,7 +70,6 @@ def of_issue(threads: Iterable[Thread], number: int) -> list[Thread]:
 
 
 def _worked_on(thread: Thread) -> ThreadId | None:
-    """The issue that a session worked on."""
     sources = (event.source for event in thread.events if event.name == "cross-referenced")
     return next(sources, None) if thread.kind is Kind.SESSION else None
 
@@ -84,9 +83,6 @@ def of_participant(threads: Iterable[Thread], login: str) -> list[Thread]:
 def _writers(thread: Thread) -> Iterator[str]:
     yield thread.author
     yield from (message.author for message in thread.comments)
-
-
-# Which part of the past is shown within a budget of characters: what is left out first is what is oldest.
 
 
 CHARS, MIN_CHARS, MAX_CHARS = 120_000, 1_000, 120_000
@@ -118,8 +114,6 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True)
 class _Taken:
-    """The pieces that were taken, and how many characters are left."""
-
     past: RecentConversations
     form: Form
     labels: list[str]
@@ -172,7 +166,7 @@ def history_of(past: RecentConversations, form: Form, chars: int = CHARS) -> Con
                 _take_end(taken, piece.at, piece.turn)
             break
     shown = tuple(taken.shown(at, tiers[at] > Tier.LAST_DAY) for at in sorted(taken.turns))
-    return ConversationHistory(is_continuation, shown, len(known) - len(shown), past.zone)
+    return ConversationHistory(is_continuation, shown, len(known) - len(shown))
 
 
 def tiers_of(past: RecentConversations) -> list[Tier]:
@@ -189,7 +183,6 @@ def _tier(past: RecentConversations, end: datetime) -> Tier:
 
 
 def _chain(known: tuple[Conversation, ...]) -> int:
-    """How many of the newest conversations hang together."""
     if not known:
         return 0
     earliest = known[0].start
@@ -215,7 +208,6 @@ def _pieces(past: RecentConversations, tiers: list[Tier]) -> Iterator[_Piece]:
 
 
 def _take_end(taken: _Taken, at: int, turn: Turn) -> None:
-    """Take as much of the end of a message as there is room for, if there is any."""
     low, high = len(LEFT_OUT), len(turn.text)
     while low < high:
         middle = (low + high + 1) // 2

@@ -58,69 +58,65 @@ class QuestionService:
         return WithoutWords(self.library, people) if people else self.library
 
 
-def search_words(words: str, desk: QuestionService, *, is_question: bool = False) -> Context:
+def search_words(words: str, service: QuestionService, *, is_question: bool = False) -> Context:
     """The threads that speak of these words, the best first, at most five, each with how it ended and was decided.
 
     ``is_question``: without threads that only ask, as those answer nothing.
     """
-    wanted = _weights(words, desk.library)
-    candidates = _candidates(words, desk)
-    candidates = _answering(candidates, desk) if is_question else candidates
+    wanted = _weights(words, service.library)
+    candidates = _candidates(words, service)
+    candidates = _answering(candidates, service) if is_question else candidates
     found = [thread.id for thread in candidates if _part(wanted, _text(thread)) >= LEAST_PART]
-    return _answer(_shown(found[:MOST], words, CHARS, desk), desk)
+    return _answer(_shown(found[:MOST], words, CHARS, service), service)
 
 
-def about_issue(numbers: Sequence[int], desk: QuestionService) -> Context:
+def about_issue(numbers: Sequence[int], service: QuestionService) -> Context:
     """These issues in full, as if a text had pointed at them; what there is no record of is said to be missing."""
-    return _answer(_shown(numbers, "", desk.settings.references.chars, desk), desk)
+    return _answer(_shown(numbers, "", service.settings.references.chars, service), service)
 
 
-def decisions_about(topic: str, desk: QuestionService) -> Context:
+def decisions_about(topic: str, service: QuestionService) -> Context:
     """The threads that decide the topic, then those that are about it, at most five; weak hits are left out.
 
     A thread decides it when one of its decisions, read together with the title, names most of the topic; only such
     decisions are in the answer.
     """
-    wanted = _weights(topic, desk.library)
+    wanted = _weights(topic, service.library)
     deciding: dict[ThreadId, tuple[Decision, ...]] = {}
     related: list[ThreadId] = []
-    candidates = _answering(_candidates(topic, desk), desk)
-    known = _shown([thread.id for thread in candidates], topic, CHARS, desk)
+    candidates = _answering(_candidates(topic, service), service)
+    known = _shown([thread.id for thread in candidates], topic, CHARS, service)
     for mention in known:
-        telling = tuple(d for d in mention.decisions if _decides(d, mention.title, wanted))
+        named = ((d, _part(wanted, f"{mention.title}\n{d.text}")) for d in mention.decisions)
+        telling = tuple(decision for decision, part in named if part >= LEAST_ABOUT)
         if telling:
             deciding[mention.id] = telling
         elif _part(wanted, mention.title) >= LEAST_ABOUT:
             related.append(mention.id)
     by_id = {mention.id: mention for mention in known}
     best = [replace(by_id[key], decisions=telling) for key, telling in deciding.items()]
-    return _answer([*best, *(by_id[key] for key in related)][:MOST], desk)
+    return _answer([*best, *(by_id[key] for key in related)][:MOST], service)
 
 
-def _answering(candidates: Iterable[Thread], desk: QuestionService) -> list[Thread]:
+def _answering(candidates: Iterable[Thread], service: QuestionService) -> list[Thread]:
     """Those that do more than ask: somebody else said something there, or there is no question in them."""
-    return [thread for thread in candidates if _has_answers(thread) or not _asks(thread, desk)]
+    return [thread for thread in candidates if _has_answers(thread) or not _asks(thread, service)]
 
 
 def _has_answers(thread: Thread) -> bool:
     return any(not comment.is_bot and comment.author != thread.author for comment in thread.comments)
 
 
-def _asks(thread: Thread, desk: QuestionService) -> bool:
+def _asks(thread: Thread, service: QuestionService) -> bool:
     texts = (strip_boilerplate(thread.body), thread.title)
-    return any(recall_question(text, desk.settings.recall_phrases) for text in texts)
+    return any(recall_question(text, service.settings.recall_phrases) for text in texts)
 
 
-def _decides(decision: Decision, title: str, wanted: Mapping[str, float]) -> bool:
-    return _part(wanted, f"{title}\n{decision.text}") >= LEAST_ABOUT
-
-
-def _answer(shown: Iterable[Mention], desk: QuestionService) -> Context:
-    return with_fixes(Context(mentioned=tuple(shown), searched=desk.library.issues), desk.library, None)
+def _answer(shown: Iterable[Mention], service: QuestionService) -> Context:
+    return with_fixes(Context(mentioned=tuple(shown), searched=service.library.issues), service.library, None)
 
 
 def _weights(words: str, library: Library) -> Mapping[str, float]:
-    """The terms of what is looked for, and how rare each is; one that no thread has is the rarest."""
     return library.rarity(dict.fromkeys(terms(words)))
 
 
@@ -131,19 +127,18 @@ def _part(wanted: Mapping[str, float], text: str) -> float:
     return sum(wanted[term] for term in held) / whole if whole else 0.0
 
 
-def _candidates(words: str, desk: QuestionService) -> list[Thread]:
-    """The threads that the index finds for these words, best first, with what they say today."""
-    hits = desk.library.search(
+def _candidates(words: str, service: QuestionService) -> list[Thread]:
+    hits = service.library.search(
         word_query(words),
         limit=READ,
-        keep=lambda entry: entry.kind in _KINDS and isinstance(entry.id, int) and _may_be_told(entry.id, desk),
+        keep=lambda entry: entry.kind in _KINDS and isinstance(entry.id, int) and _may_be_told(entry.id, service),
     )
-    found = threads(desk.quiet, [hit.entry.id for hit in hits], None)
+    found = threads(service.quiet, [hit.entry.id for hit in hits], None)
     return [found[hit.entry.id] for hit in hits if hit.entry.id in found]
 
 
-def _may_be_told(key: ThreadId, desk: QuestionService) -> bool:
-    return key not in desk.skip and (not desk.only or key in desk.only)
+def _may_be_told(key: ThreadId, service: QuestionService) -> bool:
+    return key not in service.skip and (not service.only or key in service.only)
 
 
 def _text(thread: Thread) -> str:
@@ -151,7 +146,7 @@ def _text(thread: Thread) -> str:
     return said[:MAX_TEXT]
 
 
-def _shown(numbers: Iterable[ThreadId], words: str, chars: int, desk: QuestionService) -> list[Mention]:
+def _shown(numbers: Iterable[ThreadId], words: str, chars: int, service: QuestionService) -> list[Mention]:
     """Each of these issues, or the one that it is a duplicate of, once; conversations near to the words."""
     wanted = list(numbers)
     asking = Thread(
@@ -161,5 +156,5 @@ def _shown(numbers: Iterable[ThreadId], words: str, chars: int, desk: QuestionSe
         _ASKING,
         datetime.max.replace(tzinfo=UTC),
     )
-    full, _ = find_mentions(asking, desk.place, desk.quiet, None, (len(wanted), chars))
-    return [mention for mention in full if mention.id not in desk.skip]
+    full, _ = find_mentions(asking, service.place, service.quiet, None, (len(wanted), chars))
+    return [mention for mention in full if mention.id not in service.skip]

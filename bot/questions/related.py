@@ -1,4 +1,4 @@
-"""What hits link to, and what links to them: one step further."""
+"""The threads that name some files, and those one link away from a hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a question of a developer needs of memory: cards by id, by words, by files and by links."""
+"""What a question needs of memory (`Cards`), and how an issue is named."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Cards(Protocol):
         """The ``limit`` best threads for these terms (`bot.reading.analyzer.terms`), each with its score (> 0).
 
         They are looked for in titles, opening texts, decisions, keywords, files and summaries; best first, equal scores
-        by id, numbers before texts. ``keep`` leaves threads out; ``floor`` those whose `Found.part` is smaller.
+        by id, numbers before texts. ``keep`` leaves threads out; ``floor`` those whose `CardHit.part` is smaller.
         """
         ...
 

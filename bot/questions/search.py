@@ -42,7 +42,7 @@ class SearchFilter(NamedTuple):
 
 
 class WordSearch(NamedTuple):
-    """A search by words, whichever door it came through: at most ``limit`` threads of this choice or, where its kind
+    """A search by words, wherever it was asked: at most ``limit`` threads of this choice or, where its kind
     is ``session``, messages of transcripts. ``expand``: also what is one link away. ``logs`` are transcripts beside
     those that the settings name."""
 

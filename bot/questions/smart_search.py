@@ -71,8 +71,6 @@ class _Candidate:
 
 @dataclass(slots=True)
 class _Pool:
-    """The candidates by id, of those that may be shown."""
-
     cards: Cards
     keep: Keep | None
     found: dict[CardId, _Candidate] = field(default_factory=dict)
@@ -203,7 +201,6 @@ def _shares(found: list[CardHit]) -> dict[CardId, float]:
 
 
 def _files(paths: Iterable[str], cards: Cards) -> dict[CardId, list[tuple[str, bool]]]:
-    """The threads that name any of these files: which, and whether that tells something."""
     found: dict[CardId, list[tuple[str, bool]]] = {}
     size = cards.size
     for path in paths:
@@ -215,7 +212,6 @@ def _files(paths: Iterable[str], cards: Cards) -> dict[CardId, list[tuple[str, b
 
 
 def _name(pool: _Pool, signs: WorktreeQuery, branch: str) -> None:
-    """Note of each candidate whether the branch names it, or it the branch."""
     for key, one in pool.found.items():
         if key in signs.tickets:
             one.is_named, one.named = True, (f"the branch names {reference(key)}",)

@@ -77,9 +77,6 @@ def _shortened(message: Message, room: int) -> Message | None:
     return message | {"text": cut(message["text"], room), "cut": True} if room >= _LEAST else None
 
 
-# Text as a reader gets it: nothing hidden in it, no more than can be read, and nobody posing as somebody else.
-
-
 MOST = 100_000
 """Characters of an answer, of its data and of its text each."""
 

@@ -1,4 +1,4 @@
-"""Threads in a list for people, and what is said of each in a few words."""
+"""Threads as rows of data and in lists for people, and what is said of each in a few words."""
 
 from __future__ import annotations
 
@@ -74,12 +74,9 @@ def _short_fix(fix: str) -> str:
     return f"{place}{at}{sha[:_COMMIT]}" if _SHA.fullmatch(sha) else fix
 
 
-# Threads as plain data: what the command line prints as JSON, and what the tools for agents answer.
-
-
 Row = dict[str, Any]
 Shape = Callable[..., Row]
-"""`row`, or `full`."""
+"""`short_row` or `full_row`."""
 
 MAX_TITLE, MAX_TEXT = 300, 1_000
 MAX_LIST = 20
@@ -119,10 +116,11 @@ def short_row(card: Card, home: str, **fields: Any) -> Row:
 
 
 def full_row(card: Card, home: str, **fields: Any) -> Row:
-    """As `row`, and of each decision the address where people read it, "" where that is not known."""
+    """As `short_row`, and of each decision the address where people read it, "" where that is not known."""
     told = short_row(card, home, **fields)
     for decision, ruling in zip(told["decisions"], card.decisions, strict=False):
-        decision["url"] = _permalink(told["url"], ruling.comment_id)
+        is_comment = told["url"] and ruling.comment_id
+        decision["url"] = f"{told['url']}#issuecomment-{ruling.comment_id}" if is_comment else told["url"]
     return told
 
 
@@ -177,10 +175,6 @@ def url_of(card: Card, home: str) -> str:
     """Where people read the thread, "" where that is not known."""
     place = "pull" if card.kind == "pull" else "issues"
     return f"{home}/{place}/{card.id}" if home and isinstance(card.id, int) else ""
-
-
-def _permalink(thread: str, comment: int | None) -> str:
-    return f"{thread}#issuecomment-{comment}" if thread and comment else thread
 
 
 def row_stamp(moment: datetime | None) -> str:

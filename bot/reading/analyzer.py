@@ -1,4 +1,4 @@
-"""Languages other than English: whether a text is in one, and the form in which spellings of a word agree."""
+"""Turns text in any language into index terms, the same way when it is stored and when it is looked for."""
 
 from __future__ import annotations
 
@@ -113,9 +113,6 @@ ALL_STOP_WORDS = STOP_WORDS.union(map(folded, RUSSIAN_STOP_WORDS))
 
 _FOREIGN = frozenset(_as_written((FUNCTION_WORDS | OTHER_STOP_WORDS) - STOP_WORDS - ALSO_ENGLISH))
 _ENGLISH = frozenset(_as_written(STOP_WORDS)) - frozenset(_as_written(OTHER_STOP_WORDS))
-
-
-# The analyser: turns text into index terms, the same way when a thread is stored and when it is looked for.
 
 
 ANALYSER_VERSION = f"2+snowball{Stemmer.version()}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol
 
 from bot.domain.card import number_of
@@ -70,13 +70,12 @@ class ShownConversation:
 class ConversationHistory:
     """What is shown of the conversations of a scope, newest first. ``omitted``: how many are not shown at all.
 
-    ``is_continuation``: the newest ended less than half an hour ago. ``zone`` is that of clock and calendar.
+    ``is_continuation``: the newest ended less than half an hour ago.
     """
 
     is_continuation: bool
     shown: tuple[ShownConversation, ...]
     omitted: int
-    zone: tzinfo
 
 
 class Form(Protocol):

@@ -1,4 +1,4 @@
-"""Whether a change of a thread can be seen where a comment shows the thread."""
+"""A thread in brief, to find and to show it without its messages; and whether a change can be seen in that."""
 
 from __future__ import annotations
 
@@ -17,28 +17,6 @@ from bot.reading.markdown import first_paragraph
 from bot.reading.references import each_once, find_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
 from bot.reading.word_lists import ALSO_ENGLISH, COMMON_WORDS
-
-
-def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
-    """Whether a comment that shows ``old`` (None: nothing is known of it) may say something else of ``new``, or quotes
-    what does not stand there any more. That people go on talking is no such change until it decides something."""
-    if not isinstance(old, Thread) or not isinstance(new, Thread):
-        return True
-    return not _texts(old) <= _texts(new) or _facts(old, repo) != _facts(new, repo)
-
-
-def _texts(thread: Thread) -> set[str]:
-    return {thread.title, thread.body, *(comment.text for comment in thread.comments)}
-
-
-def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:
-    state = (thread.kind, thread.state, thread.state_reason, thread.closed_by, thread.draft, thread.merged_at)
-    told = digest(thread, repo=repo)
-    return *state, thread.flips, told.outcome, told.decisions, told.summary, told.files, told.duplicate_of
-
-
-# A thread in brief: what is kept of it to find and to show it, without its messages.
-
 
 MAX_SUMMARY = 500
 MAX_KEYWORDS = 20
@@ -194,3 +172,21 @@ def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple
     number = thread.id if isinstance(thread.id, int) else None
     found = chain.from_iterable(find_references(text, repo=repo, number=number) for text in texts)
     return tuple(each_once(found)[:_MAX_REFERENCES])
+
+
+def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
+    """Whether a comment that shows ``old`` (None: nothing is known of it) may say something else of ``new``, or quotes
+    what does not stand there any more. That people go on talking is no such change until it decides something."""
+    if not isinstance(old, Thread) or not isinstance(new, Thread):
+        return True
+    return not _texts(old) <= _texts(new) or _facts(old, repo) != _facts(new, repo)
+
+
+def _texts(thread: Thread) -> set[str]:
+    return {thread.title, thread.body, *(comment.text for comment in thread.comments)}
+
+
+def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:
+    state = (thread.kind, thread.state, thread.state_reason, thread.closed_by, thread.draft, thread.merged_at)
+    told = digest(thread, repo=repo)
+    return *state, thread.flips, told.outcome, told.decisions, told.summary, told.files, told.duplicate_of

@@ -1,4 +1,4 @@
-"""The page that a browser would build from a comment: what is open at a place decides what the text there is."""
+"""The page that a browser would build from a comment: its text, links and runs."""
 
 from __future__ import annotations
 
@@ -23,21 +23,6 @@ _CODE = frozenset({"code", "tt"})
 _CELL = " | "
 
 
-class MarkdownLink(NamedTuple):
-    """A link and the text that it shows."""
-
-    href: str
-    text: str
-
-
-class Heading(NamedTuple):
-    """A heading of ``level`` 1..6; ``position`` is the number of prose paragraphs before it."""
-
-    level: int
-    text: str
-    position: int
-
-
 @dataclass(frozen=True, slots=True)
 class HtmlParts:
     """What a page holds, by what it is; see ``bot.reading.markdown.MarkdownDocument`` for the meaning of each."""
@@ -46,16 +31,11 @@ class HtmlParts:
     code: list[str] = field(default_factory=list)
     quotes: list[str] = field(default_factory=list)
     inline_code: list[str] = field(default_factory=list)
-    links: list[MarkdownLink] = field(default_factory=list)
-    headings: list[Heading] = field(default_factory=list)
     runs: list[TextRun] = field(default_factory=list)
 
     def add_text(self, node: str) -> None:
         """Takes one text node into the runs."""
-        for run in split_urls(node):
-            self.runs.append(run)
-            if run.kind == "link":
-                self.links.append(MarkdownLink(run.value, run.value))
+        self.runs.extend(split_urls(node))
 
     def add_gap(self) -> None:
         if self.runs and self.runs[-1] is not GAP:
@@ -73,9 +53,9 @@ class HtmlPage:
         self._pre_depth = 0
         self._quote: list[str] = []
         self._quoting: list[bool] = []
-        self._links: list[tuple[str, int]] = []
+        self._open_links = 0
         self._codes: list[int] = []
-        self._heading: tuple[int, bool] | None = None
+        self._is_heading = self._is_underlined = False
 
     def finish(self) -> HtmlParts:
         """Closes whatever is open."""
@@ -91,7 +71,7 @@ class HtmlPage:
             self._pre.append(text)
             return
         self._paragraph.append(text)
-        if not (self._codes or self._links):
+        if not (self._codes or self._open_links):
             self._node.append(text)
 
     def html(self, source: str) -> None:
@@ -146,16 +126,12 @@ class HtmlPage:
 
     def open_link(self, href: str) -> None:
         self.end_node()
-        self._links.append((href, len(self._paragraph)))
+        self._open_links += 1
         if href:
             self._parts.runs.append(TextRun("link", href))
 
     def close_link(self) -> None:
-        if not self._links:
-            return
-        href, start = self._links.pop()
-        if href:
-            self._parts.links.append(MarkdownLink(href, "".join(self._paragraph[start:]).strip()))
+        self._open_links = max(0, self._open_links - 1)
 
     def open_quote(self, *, alert: bool = False) -> None:
         self.end_block()
@@ -169,9 +145,9 @@ class HtmlPage:
             self._parts.quotes.append("\n\n".join(self._quote))
             self._quote = []
 
-    def open_heading(self, level: int, *, underlined: bool) -> None:
+    def open_heading(self, *, underlined: bool) -> None:
         self.end_block()
-        self._heading = (level, underlined)
+        self._is_heading, self._is_underlined = True, underlined
 
     def add_code(self, content: str) -> None:
         """A whole code block."""
@@ -201,7 +177,7 @@ class HtmlPage:
         self._paragraph = []
         if text:
             self._add_paragraph(text)
-        self._heading = None
+        self._is_heading = False
 
     @property
     def _is_quoting(self) -> bool:
@@ -213,16 +189,10 @@ class HtmlPage:
         self.add_code(content)
 
     def _add_paragraph(self, text: str) -> None:
-        level, underlined = self._heading or (0, False)
         if self._is_quoting:
             self._quote.append(text)
-        elif level and not (underlined and (len(text) > MAX_HEADING or "\n" in text)):
-            self._parts.headings.append(Heading(level, text, len(self._parts.prose)))
-        else:
+        elif not self._is_heading or (self._is_underlined and (len(text) > MAX_HEADING or "\n" in text)):
             self._parts.prose.append(ALERT.sub("", text, count=1) if self._quoting else text)
-
-
-# Runs: the pieces of a rendered page in which GitHub looks for references, with bare URLs cut out.
 
 
 _URL = re.compile(r"(?<![A-Za-z0-9])(?:https?://|www\.)[^\s<]+", re.IGNORECASE | re.ASCII)
@@ -268,13 +238,6 @@ def _trim(url: str) -> str:
     return url[:end]
 
 
-# Raw HTML as it stands in Markdown, cut into text and tags in linear time.
-#
-# The standard library's parser is not used: on unclosed tags and comments its time grows with the square of the length,
-# and it raises on some malformed declarations. This follows the tokenizer of the HTML standard as far as text, tags and
-# comments go (https://html.spec.whatwg.org/multipage/parsing.html).
-
-
 FILTERED = frozenset({"title", "textarea", "style", "xmp", "iframe", "noembed", "noframes", "script", "plaintext"})
 """Tags that GitHub shows as text (https://github.github.com/gfm/#disallowed-raw-html-extension-)."""
 
@@ -295,7 +258,11 @@ class Piece(NamedTuple):
 
 
 def pieces(source: str) -> Iterator[Piece]:
-    """The text, tags and comments of ``source`` in order; never raises, an unfinished tag or comment ends it."""
+    """The text, tags and comments of ``source`` in order; never raises, an unfinished tag or comment ends it.
+
+    The standard library's parser takes time that grows with the square of the length on unclosed tags and comments.
+    This follows the tokenizer of the standard that far, in linear time: https://html.spec.whatwg.org/multipage/parsing.html
+    """
     at = 0
     while at < len(source):
         start = source.find("<", at)

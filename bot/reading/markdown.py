@@ -1,4 +1,4 @@
-"""A comment that was sent by mail, without what the mail program put below or above it."""
+"""Markdown as GitHub reads it: prose, code, quotes, links, sentences; without mail footers and pasted lines."""
 
 from __future__ import annotations
 
@@ -14,63 +14,7 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
 from bot.reading import html
-from bot.reading.html import ALERT, Heading, HtmlPage, HtmlParts, MarkdownLink, TextRun
-
-_MAY_BE_MAIL = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
-_SIGNATURE = re.compile(r"[ \t]*Sent (?:from my|via) \S", re.ASCII)
-_FOOTER = re.compile(r"[ \t]*Reply to this email directly(?:,| or) view it on GitHub")
-_SAID_BY = re.compile(r"[ \t]*(?:On|Am|Le|El) [^\n]{0,160}\d[^\n]{0,240}\bwrote:[ \t\r]*$", re.ASCII)
-_RULE = frozenset({"", "-", "--", "---", "—", "–"})
-
-
-def without_mail(text: str) -> str:
-    """``text`` without a signature, the lines that it answers and the footer of the notification; all of it where
-    nothing else is in it. Linear in its length."""
-    if not any(mark in text for mark in _MAY_BE_MAIL):
-        return text
-    lines = text.split("\n")
-    own = _without_answered(lines[: _end(lines)])
-    while own and own[-1].strip() in _RULE:
-        own.pop()
-    return "\n".join(own).strip() or text
-
-
-def _end(lines: list[str]) -> int:
-    """Where the signature or the footer begins; a footer that stands unquoted ends a letter that does, too."""
-    first = None
-    for at, line in enumerate(lines):
-        if first is None and _begins_letter(lines, at):
-            first = at
-        if _SIGNATURE.match(line):
-            return at
-        if _FOOTER.match(line):
-            return at if first is None else first
-    return len(lines)
-
-
-def _without_answered(lines: list[str]) -> list[str]:
-    """The lines without those that name a letter, and what is quoted of it."""
-    kept: list[str] = []
-    skips = False
-    for at, line in enumerate(lines):
-        if _begins_letter(lines, at):
-            skips = True
-        elif skips and line.strip() and line.lstrip()[:1] != ">" and not _begins_letter(lines, at - 1):
-            skips = False
-        if not skips:
-            kept.append(line)
-    return kept
-
-
-def _begins_letter(lines: list[str], at: int) -> bool:
-    """Whether this line says who wrote what follows, or does so with the next one."""
-    if lines[at].lstrip()[:3] not in ("On ", "Am ", "Le ", "El "):
-        return False
-    return bool(_SAID_BY.match(lines[at]) or _SAID_BY.match(" ".join(lines[at : at + 2])))
-
-
-# Markdown as GitHub reads it: visible prose, code, quotes, links, headings, and the runs in which references live.
-
+from bot.reading.html import ALERT, HtmlPage, HtmlParts, TextRun
 
 MAX_SENTENCE = 2_000
 """Characters of one sentence that are read: phrases are looked for in sentences, and no sentence is this long."""
@@ -160,16 +104,6 @@ class MarkdownDocument:
         return tuple(self._parts.inline_code)
 
     @property
-    def links(self) -> tuple[MarkdownLink, ...]:
-        """All links: written out, in angle brackets, bare, and of raw HTML."""
-        return tuple(self._parts.links)
-
-    @property
-    def headings(self) -> tuple[Heading, ...]:
-        """Headings outside quotes, such as those of an issue template."""
-        return tuple(self._parts.headings)
-
-    @property
     def runs(self) -> tuple[TextRun, ...]:
         """Text nodes and link targets in document order, quotes included: where references are looked for."""
         return tuple(self._parts.runs)
@@ -198,7 +132,7 @@ class Paragraph(NamedTuple):
 
 @lru_cache(maxsize=256)
 def read(text: str) -> MarkdownDocument:
-    """Any text as a Document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
+    """Any text as a document; only its first MAX_CHARS characters, NULs and lone surrogates as U+FFFD. Never raises."""
     return MarkdownDocument(readable(text))
 
 
@@ -346,7 +280,7 @@ def _read_markup(source: str) -> HtmlParts:
             case "blockquote_close":
                 page.close_quote()
             case "heading_open":
-                page.open_heading(int(token.tag[1:]), underlined=not token.markup.startswith("#"))
+                page.open_heading(underlined=not token.markup.startswith("#"))
             case "td_open" | "th_open":
                 pass
             case "td_close" | "th_close":
@@ -381,9 +315,6 @@ def _is_alert(tokens: list[Token]) -> bool:
     return [token.type for token in tokens] == ["paragraph_open", "inline"] and bool(ALERT.match(tokens[1].content))
 
 
-# What a person pasted into a text: quotations, and lines as logs and version control print them.
-
-
 _PASTED = re.compile(
     r"[ \t]*>"  # a quotation
     r"|[ \t*|\\/-]{0,20}[0-9a-f]{7,40}[ \t]"  # one line of a log of commits
@@ -398,9 +329,6 @@ _PASTED = re.compile(
 def without_pasted(text: str) -> str:
     """The text without the lines that nobody wrote for this text; code is left to whoever reads Markdown."""
     return "\n".join(line for line in text.split("\n") if not _PASTED.match(line))
-
-
-# What a Markdown text states in its author's own words, sentence by sentence.
 
 
 _STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
@@ -424,9 +352,6 @@ def _unpadded(paragraph: str) -> str:
     return "\n".join(line for row in paragraph.split("\n") if (line := row.strip()))
 
 
-# The end of a text that is too long: it tells how something ended.
-
-
 LEFT_OUT = "[…] "
 """Stands where something was cut."""
 
@@ -441,3 +366,56 @@ def tail(text: str, most: int, *, is_cut: bool = False) -> str:
     begin = max(0, len(text) - max(0, most - len(LEFT_OUT)))
     space = _SPACE.search(text, begin, begin + _WORD) if begin and not text[begin - 1].isspace() else None
     return LEFT_OUT + text[space.end() if space else begin :].lstrip()
+
+
+_MAY_BE_MAIL = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
+_SIGNATURE = re.compile(r"[ \t]*Sent (?:from my|via) \S", re.ASCII)
+_FOOTER = re.compile(r"[ \t]*Reply to this email directly(?:,| or) view it on GitHub")
+_SAID_BY = re.compile(r"[ \t]*(?:On|Am|Le|El) [^\n]{0,160}\d[^\n]{0,240}\bwrote:[ \t\r]*$", re.ASCII)
+_RULE = frozenset({"", "-", "--", "---", "—", "–"})
+
+
+def without_mail(text: str) -> str:
+    """``text`` without a signature, the lines that it answers and the footer of the notification; all of it where
+    nothing else is in it. Linear in its length."""
+    if not any(mark in text for mark in _MAY_BE_MAIL):
+        return text
+    lines = text.split("\n")
+    own = _without_answered(lines[: _end(lines)])
+    while own and own[-1].strip() in _RULE:
+        own.pop()
+    return "\n".join(own).strip() or text
+
+
+def _end(lines: list[str]) -> int:
+    """Where the signature or the footer begins; a footer that stands unquoted ends a letter that does, too."""
+    first = None
+    for at, line in enumerate(lines):
+        if first is None and _begins_letter(lines, at):
+            first = at
+        if _SIGNATURE.match(line):
+            return at
+        if _FOOTER.match(line):
+            return at if first is None else first
+    return len(lines)
+
+
+def _without_answered(lines: list[str]) -> list[str]:
+    """The lines without those that name a letter, and what is quoted of it."""
+    kept: list[str] = []
+    skips = False
+    for at, line in enumerate(lines):
+        if _begins_letter(lines, at):
+            skips = True
+        elif skips and line.strip() and line.lstrip()[:1] != ">" and not _begins_letter(lines, at - 1):
+            skips = False
+        if not skips:
+            kept.append(line)
+    return kept
+
+
+def _begins_letter(lines: list[str], at: int) -> bool:
+    """Whether this line says who wrote what follows, or does so with the next one."""
+    if lines[at].lstrip()[:3] not in ("On ", "Am ", "Le ", "El "):
+        return False
+    return bool(_SAID_BY.match(lines[at]) or _SAID_BY.match(" ".join(lines[at : at + 2])))

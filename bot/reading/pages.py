@@ -1,4 +1,4 @@
-"""The ids of pages (``docs:docs/setup.md``, ``wiki:Home``, ``releases:v2.3.0``), and the addresses they stand for."""
+"""Pages: their ids (``docs:docs/setup.md``, ``wiki:Home``, ``releases:v2.3.0``), addresses, sections and anchors."""
 
 from __future__ import annotations
 
@@ -42,9 +42,6 @@ def page_url(key: ThreadId, server: str, repo: str | None, anchor: str = "") -> 
     place = {DOCS: "blob/HEAD", WIKI: "wiki", RELEASES: "releases/tag"}[source]
     fragment = f"#{quote(anchor, safe='')}" if anchor and source != RELEASES else ""
     return f"{server}/{repo}/{place}/{name}{fragment}"
-
-
-# A page as its sections, each with the anchor that GitHub gives to its heading.
 
 
 MAX_SECTIONS = 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from bot.domain.thread import Reference
@@ -52,44 +52,18 @@ def find_references(
     """
     if not _WORTH.search(text) and not any(prefix in text for prefix in autolinks):
         return []
-    return _collect(read(text).runs, _TextPlace(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
+    return _collect(read(text).runs, repo, number, _grammar(tuple(hosts), tuple(autolinks)))
 
 
 def find_title_references(
-    title: str,
-    *,
-    repo: str | None = None,
-    number: int | None = None,
-    autolinks: Sequence[str] = (),
-    hosts: Sequence[str] = GITHUB,
+    title: str, *, repo: str | None = None, number: int | None = None, hosts: Sequence[str] = GITHUB
 ) -> list[Reference]:
     """The references in a title, which is plain text: as ``find_references``, without Markdown."""
-    return _collect(split_urls(title), _TextPlace(repo, number), _grammar(tuple(hosts), tuple(autolinks)))
+    return _collect(split_urls(title), repo, number, _grammar(tuple(hosts), ()))
 
 
-@dataclass(frozen=True, slots=True)
-class _TextPlace:
-    """Where a text stands."""
-
-    repo: str | None
-    number: int | None
-
-    def localise(self, reference: Reference) -> Reference:
-        """The reference without an owner where it points into this repository."""
-        if self.repo and f"{reference.owner}/{reference.repo}".lower() == self.repo.lower():
-            return replace(reference, owner=None, repo=None)
-        return reference
-
-    def is_self(self, reference: Reference) -> bool:
-        return reference.number == self.number and reference.owner is None and reference.kind is None
-
-
-@dataclass(frozen=True, slots=True)
-class _Grammar:
-    """The patterns for one set of hosts and prefixes."""
-
-    token: re.Pattern[str]
-    url: re.Pattern[str]
+_Grammar = tuple[re.Pattern[str], re.Pattern[str]]
+"""What a text may hold, and what a link may lead to, for one set of hosts and prefixes."""
 
 
 @lru_cache(maxsize=64)
@@ -103,12 +77,17 @@ def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
         rf"|(?<![A-Za-z0-9_/@-])(?P<prefix>{prefix})(?P<external>[0-9]+){_END}"
         rf"|(?<![A-Za-z0-9_./@:-]){path}"
     )
-    return _Grammar(re.compile(token, re.ASCII), re.compile(rf"(?i:https?://)?{path}", re.ASCII))
+    return re.compile(token, re.ASCII), re.compile(rf"(?i:https?://)?{path}", re.ASCII)
 
 
-def _collect(runs: Iterable[TextRun], place: _TextPlace, grammar: _Grammar) -> list[Reference]:
-    local = map(place.localise, _scan(runs, grammar))
-    return each_once(reference for reference in local if not place.is_self(reference))
+def _collect(runs: Iterable[TextRun], repo: str | None, number: int | None, grammar: _Grammar) -> list[Reference]:
+    found = []
+    for one in _scan(runs, grammar):
+        is_here = repo and f"{one.owner}/{one.repo}".lower() == repo.lower()
+        reference = replace(one, owner=None, repo=None) if is_here else one
+        if reference.owner is not None or reference.kind is not None or reference.number != number:
+            found.append(reference)
+    return each_once(found)
 
 
 def each_once(references: Iterable[Reference]) -> list[Reference]:
@@ -125,26 +104,21 @@ def each_once(references: Iterable[Reference]) -> list[Reference]:
 
 def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
     """All references as they come. ``tail`` is what was read before in the same block: a keyword may end it."""
+    token, address = grammar
     tail = ""
     for kind, value in runs:
         if kind == "text":
-            for start, reference in _scan_text(value, grammar):
-                yield replace(reference, action=_action(tail, value, start))
+            for found in token.finditer(value):
+                if placed := _from_hash(value, found) if found["hash"] else _from_word(found):
+                    start, reference = placed
+                    yield replace(reference, action=_action(tail, value, start))
             tail = (tail + value)[-_TAIL:]
         else:
-            url = grammar.url.match(value) if kind == "link" else None
+            url = address.match(value) if kind == "link" else None
             linked = _from_path(url) if url else None
             if linked:
                 yield replace(linked, action=_action(tail, "", 0))
             tail = ""
-
-
-def _scan_text(text: str, grammar: _Grammar) -> Iterator[tuple[int, Reference]]:
-    """The references in one text node, each with where it starts."""
-    for token in grammar.token.finditer(text):
-        found = _from_hash(text, token) if token["hash"] else _from_word(token)
-        if found:
-            yield found
 
 
 def _from_hash(text: str, token: re.Match[str]) -> tuple[int, Reference] | None:
@@ -191,7 +165,6 @@ def _numbered(digits: str) -> Reference | None:
 
 
 def _action(tail: str, text: str, start: int) -> str | None:
-    """What the words right before a reference say about it; ``text`` up to ``start`` follows ``tail``."""
     before = (tail + text[max(0, start - _TAIL) : start])[-_TAIL:]
     found = _ACTION.search(before)
     if not found:

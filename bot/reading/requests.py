@@ -121,8 +121,6 @@ def _numbers(text: str, repo: str | None, hosts: Sequence[str]) -> tuple[int, ..
     return tuple(r.number for r in found if r.owner is None and r.kind is None)[:MAX_ABOUT]
 
 
-# -- questions -----------------------------------------------------------------------------------------------------
-
 _TOKEN = re.compile(r"\S+")
 _MARKS = "\"'`“”‘’«».,;:!?()[]{}<>*_~…-–—"
 _SHORT = (("n't", ""), ("'s", " is"), ("'d", " did"), ("'ve", " have"), ("'re", " are"), ("'ll", " will"))

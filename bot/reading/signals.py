@@ -1,4 +1,4 @@
-"""What a text puts its finger on: quoted words, errors, and the names of files and parts."""
+"""What a text names exactly: errors, files, versions, identifiers, quoted words; and what a template put there."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ def keywords(text: str) -> tuple[str, ...]:
     behind = (match[1].strip() for match in _TROUBLE.finditer(told))
     found = dict.fromkeys((*find_errors(told), *quotations(told), *behind, *find_identifiers(told), *find_files(told)))
     return tuple(one[:LONGEST] for one in found if one)[:MAX_KEYWORDS]
-
-
-# What a text names exactly: errors, stack frames, files, versions, identifiers; and what a template put there.
 
 
 MAX_SIGNALS = 20

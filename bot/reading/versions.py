@@ -1,4 +1,4 @@
-"""Which version of the project a reporter is on, where the report says so."""
+"""Versions in their order, and which one a reporter is on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import Literal
 
-from bot.domain.thread import Message, Thread
+from bot.domain.thread import Thread
 from bot.reading.signals import without_addresses
 
 Standing = Literal["older", "same or newer"]
@@ -158,9 +158,6 @@ def _unsettled(have: Version, first: Version) -> bool:
     return both and have.stage != first.stage and _UNSTEADY in (have.stage[1], first.stage[1])
 
 
-# Which version of the project a reporter is on, where the report says so.
-
-
 _MAX_TEXT = 20_000
 _MAX_LINE = 300
 _MAX_NUMBERS = 8
@@ -231,17 +228,13 @@ def asked_version(thread: Thread, repo: str | None = None) -> str:
     not count.
     """
     name = _plain((repo or "").rpartition("/")[2])
-    own = (comment for comment in thread.comments if _is_own(comment, thread))
+    own = (comment for comment in thread.comments if comment.author == thread.author and not comment.is_bot)
     for text in (thread.title, thread.body, *(comment.text for comment in own)):
         if _MAY_STATE.search(text):
             found = _stated(text[:_MAX_TEXT], name)
             if found:
                 return found
     return ""
-
-
-def _is_own(comment: Message, thread: Thread) -> bool:
-    return comment.author == thread.author and not comment.is_bot
 
 
 def _stated(text: str, name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from bot.domain.answer import Answer, Context, Earlier, Match, Mention, Silent, Speak
+from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak
 from bot.domain.card import is_change, number_of, settled
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
@@ -75,21 +75,15 @@ def with_endings(
 
 
 def _alike(
-    thread: Thread,
-    library: Library,
-    room: Limits,
-    before: datetime | None,
-    skip: list[ThreadId],
-    repo: str | None,
+    thread: Thread, library: Library, room: Limits, before: datetime | None, skip: list[ThreadId], repo: str | None
 ) -> SimilarThreads:
-    """The closed and the open threads like this one, without those that somebody said are not."""
     left_out = {*skip}
     while True:
         found = find_similar(thread, library, before, left_out, room, repo)
         shown = [match.id for match in (*found.seen, *found.still_open)]
         told = [*shown, *(match.id for match in found.nearest)]
         named = {
-            key for key, wishes in library.requests(told).items() if thread.id in wrong_matches_for(wishes, before)
+            key for key, requests in library.requests(told).items() if thread.id in wrong_matches_for(requests, before)
         }
         if not named.intersection(shown):
             return replace(found, nearest=tuple(match for match in found.nearest if match.id not in named))
@@ -115,9 +109,6 @@ def decide(context: Context) -> Answer:
     if resolved or context.seen_before or context.open_now or context.pages:
         return Speak(context)
     return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED, context.nearest)
-
-
-# Where the fixes of threads are, as far as it was looked up, and what that says about the version of a question.
 
 
 AnyHit = TypeVar("AnyHit", Mention, Match)
@@ -149,7 +140,10 @@ def with_fixes(context: Context, library: Library, before: datetime | None) -> C
 
     def settle(hit: AnyHit) -> AnyHit:
         outcome = proven(hit.outcome, _is_merged(hit.outcome, known.get(hit.id), merged, before))
-        earlier = hit.earlier and _earlier(hit.earlier, merged)
+        earlier = hit.earlier
+        if earlier:
+            ended = proven(earlier.outcome, merged.get(named(earlier.outcome) or 0))
+            earlier = replace(earlier, outcome=ended)
         return replace(hit, outcome=outcome, earlier=earlier, fix=told.get(hit.id))
 
     return replace(
@@ -190,10 +184,6 @@ def _outcomes(context: Context) -> Iterator[Outcome]:
         yield hit.outcome
         if hit.earlier:
             yield hit.earlier.outcome
-
-
-def _earlier(earlier: Earlier, merged: Mapping[int, bool]) -> Earlier:
-    return replace(earlier, outcome=proven(earlier.outcome, merged.get(named(earlier.outcome) or 0)))
 
 
 def _is_merged(

@@ -1,4 +1,4 @@
-"""A question beside older texts: what they share, and what of it few other threads have."""
+"""A question beside older texts: which signals and words side by side they share, and which few others have."""
 
 from __future__ import annotations
 
@@ -42,11 +42,6 @@ class Comparison:
     is_same: bool
 
 
-def _is_alike(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether two titles hardly differ: of two copies of a form the title alone tells what each is about."""
-    return len(ours & theirs) >= ALIKE * len(ours | theirs)
-
-
 def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, library: Library) -> Iterator[Comparison]:
     """The question beside each of these threads.
 
@@ -80,11 +75,9 @@ def compare(thread: Thread, others: Sequence[Thread], asked: RankingQuery, libra
             frozenset((*terms(said(other.title)), *body_terms(said(other.body)))),
             is_same(our_lines, lines)
             and 2 * len(threes(specific)) >= len(our_lines.any)
-            and _is_alike(asked.title, frozenset(terms(other.title))),
+            # of two copies of a form the title alone tells what each is about
+            and len(asked.title & (title := frozenset(terms(other.title)))) >= ALIKE * len(asked.title | title),
         )
-
-
-# Words that stand side by side in two texts: an error that both quote, or a build log, a form, a licence.
 
 
 LEAST_RUN = 3

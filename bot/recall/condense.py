@@ -94,7 +94,6 @@ def _cut(turn: CondensedTurn, length: int) -> CondensedTurn:
 
 
 def _latest(turns: Sequence[CondensedTurn], budget: int) -> set[int]:
-    """Newest first until the budget is full."""
     chosen: set[int] = set()
     for index in range(len(turns) - 1, -1, -1):
         if turns[index].length > budget:

@@ -1,4 +1,4 @@
-"""What recall needs of memory."""
+"""What recall needs of memory, and a thread or words as a weighted query."""
 
 from __future__ import annotations
 
@@ -104,9 +104,6 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
     return {key: thread.as_of(before) for key, thread in found.items() if thread.created_at < before}
 
 
-# A thread, or words, as a weighted query.
-
-
 TITLE_BOOST = 2.0
 """What a term of the title counts beyond its place in the whole text, so that it weighs three times a body's."""
 
@@ -118,7 +115,7 @@ def similar_query(
 ) -> Query:
     """What threads like this one share with it: each of its terms once, those of the title three times.
 
-    ``vectors`` are the thread's, by arm. With a ``model`` what it knows before a text is read counts in the choice.
+    ``vectors`` are the thread's, by field. With a ``model`` what it knows before a text is read counts in the choice.
     """
     title = set(terms(thread.title))
     weights = dict.fromkeys(body_terms(thread.body), 1.0)
@@ -131,7 +128,7 @@ def blend(order: Mapping[str, float]) -> CandidateWeights:
     """The part of a model's order that an index can see."""
     return CandidateWeights(
         text=order.get("text", 0.0),
-        near={arm: order[arm] for arm in VECTOR_FIELDS if arm in order},
+        near={name: order[name] for name in VECTOR_FIELDS if name in order},
         open=order.get("open", 0.0),
         age=order.get("age", 0.0),
         closed=order.get("closed", 0.0),

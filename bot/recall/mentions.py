@@ -1,4 +1,4 @@
-"""Which of the files that a thread names are worth a reader's look."""
+"""The issues that a thread points at, with what memory knows of them."""
 
 from __future__ import annotations
 
@@ -18,43 +18,6 @@ from bot.reading.references import find_references, find_title_references
 from bot.reading.requests import recall_question, without_commands
 from bot.recall.condense import condense
 from bot.recall.library import Library, threads
-
-_BUILT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
-_ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]|~[\\/]|\.\.[\\/]", re.ASCII)
-_BETWEEN = re.compile(r"[\\/]+")
-
-
-def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
-    """The files that somebody may have to open, each once, those of the repository first, else in the order given.
-
-    What a build or a run leaves behind is left out. Of two names for one file (``cookie.py``, ``auth/cookie.py``) the
-    one with more folders stays, but a path of the repository rather than one on somebody's machine.
-    """
-    written = [path for path in dict.fromkeys(paths) if not _BUILT.search(path)]
-    kept = [path for path in written if not any(_is_better(other, path) for other in written)]
-    return tuple(sorted(kept, key=lambda path: bool(_ON_A_MACHINE.match(path))))
-
-
-def _is_better(other: str, path: str) -> bool:
-    """Whether both may be the same file and ``other`` is the name to show."""
-    ours, theirs = _folders(path), _folders(other)
-    if ours == theirs:
-        return False
-    shorter, longer = sorted((ours, theirs), key=len)
-    if longer[-len(shorter) :] != shorter:
-        return False
-    if len(shorter) > 1 and _ON_A_MACHINE.match(path) and not _ON_A_MACHINE.match(other):
-        return True
-    is_worse_place = len(shorter) > 1 and bool(_ON_A_MACHINE.match(other)) and not _ON_A_MACHINE.match(path)
-    return theirs == longer and not is_worse_place
-
-
-def _folders(path: str) -> list[str]:
-    return [part for part in _BETWEEN.split(path) if part not in ("", ".", "..")]
-
-
-# The issues that a thread points at, with what memory knows of them.
-
 
 MAX_CHAIN = 10
 MAX_LISTED = 10
@@ -173,12 +136,7 @@ def _by_title(m: Mention) -> Mention:
 
 
 def _mention(
-    number: ThreadId,
-    library: Library,
-    before: datetime | None,
-    question: Counter[str],
-    chars: int,
-    repo: str | None,
+    number: ThreadId, library: Library, before: datetime | None, question: Counter[str], chars: int, repo: str | None
 ) -> Mention:
     chain = canonical_chain(number, library, before, repo)
     thread = threads(library, chain[-1:], before).get(chain[-1])
@@ -186,6 +144,7 @@ def _mention(
         return Mention(id=number, missing=NO_RECORD)
     digest = read_digest(thread, repo=repo)
     summary = digest.summary
+    is_all = not thread.comments and len(summary) <= SHORT and thread.body.split() == summary.split()
     return Mention(
         id=thread.id,
         title=thread.title,
@@ -200,18 +159,10 @@ def _mention(
         summary=summary,
         decisions=digest.decisions,
         files=telling_files(digest.files),
-        conversation=() if _tells_all(summary, thread) else condense(thread, question, chars),
+        conversation=() if is_all else condense(thread, question, chars),
         chain=tuple(chain[:-1]),
         earlier=earlier_ending(thread, repo),
     )
-
-
-def _tells_all(summary: str, thread: Thread) -> bool:
-    """Whether the conversation has nothing beyond the summary, which is shown anyway."""
-    return not thread.comments and len(summary) <= SHORT and " ".join(thread.body.split()) == " ".join(summary.split())
-
-
-# How an issue that is open again had ended before.
 
 
 def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:
@@ -227,3 +178,37 @@ def earlier_ending(thread: Thread, repo: str | None) -> Earlier | None:
     if reopened_at - closed_at <= FLIP:
         return None
     return Earlier(closed_at, reopened_at, outcome(thread.as_of(closed_at + SLACK), repo))
+
+
+_BUILT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
+_ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]|~[\\/]|\.\.[\\/]", re.ASCII)
+_BETWEEN = re.compile(r"[\\/]+")
+
+
+def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
+    """The files that somebody may have to open, each once, those of the repository first, else in the order given.
+
+    What a build or a run leaves behind is left out. Of two names for one file (``cookie.py``, ``auth/cookie.py``) the
+    one with more folders stays, but a path of the repository rather than one on somebody's machine.
+    """
+    written = [path for path in dict.fromkeys(paths) if not _BUILT.search(path)]
+    kept = [path for path in written if not any(_is_better(other, path) for other in written)]
+    return tuple(sorted(kept, key=lambda path: bool(_ON_A_MACHINE.match(path))))
+
+
+def _is_better(other: str, path: str) -> bool:
+    """Whether both may be the same file and ``other`` is the name to show."""
+    ours, theirs = _folders(path), _folders(other)
+    if ours == theirs:
+        return False
+    shorter, longer = sorted((ours, theirs), key=len)
+    if longer[-len(shorter) :] != shorter:
+        return False
+    if len(shorter) > 1 and _ON_A_MACHINE.match(path) and not _ON_A_MACHINE.match(other):
+        return True
+    is_worse_place = len(shorter) > 1 and bool(_ON_A_MACHINE.match(other)) and not _ON_A_MACHINE.match(path)
+    return theirs == longer and not is_worse_place
+
+
+def _folders(path: str) -> list[str]:
+    return [part for part in _BETWEEN.split(path) if part not in ("", ".", "..")]

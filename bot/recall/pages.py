@@ -150,7 +150,6 @@ class Rarity:
 
 
 def _candidates(askings: Iterable[Thread], library: Library, before: datetime | None) -> dict[ThreadId, Thread]:
-    """The pages that share most with any of these, as they stood."""
     found: dict[ThreadId, None] = {}
     for asking in askings:
         query = replace(similar_query(asking), kinds=frozenset({Kind.PAGE}))

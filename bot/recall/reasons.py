@@ -1,4 +1,4 @@
-"""What people say in a text, in prose and in code, apart from what their machines add to it."""
+"""Why a thread was found: what two texts share of errors, files, names and telling words."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ def said(text: str) -> str:
     """``text`` without stack frames, paths, positions, prompts and the output of make. Linear in its length."""
     lines = without_addresses(text).split("\n")
     return "\n".join(_MACHINE.sub(" ", line) for line in lines if not _MACHINE_LINE.match(line))
-
-
-# Why a thread was found, in a few plain words.
 
 
 MAX_REASONS = 3
@@ -233,7 +230,6 @@ def surface_forms(text: str, wanted: Iterable[str]) -> dict[str, str]:
 
 
 def _words(text: str, words: Mapping[str, bool], told: Sequence[str]) -> list[str]:
-    """The most telling words, at most four."""
     plain = without_addresses(text)
     written: dict[str, bool] = {}
     for term, form in surface_forms(plain, words).items():

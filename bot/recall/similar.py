@@ -72,7 +72,7 @@ def find_candidates(
 
     Only threads that are older than this one are looked at, so that the answer does not change as others are opened;
     their states count as they were when it was. Duplicates are folded as they are known at ``before``, None for today.
-    Of the open ones of a stranger that nobody answered few take part; the index leaves out closed ones.
+    Of the open ones of an unknown author that nobody answered few take part; the index leaves out closed ones.
     """
     left_out = {thread.id, *skip}
     is_let_in = few_of_each_unknown_author(thread.created_at, order.AMONG_CANDIDATES)

@@ -1,19 +1,19 @@
-"""The inputs of the action: what a workflow gives to one run, and the settings that it may override there."""
+"""The settings and the inputs of the action: names, defaults, what each may be."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from bot.errors import UserError
 
 Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
 RedirectLinks = Literal["auto", "on", "off"]
+MODES = get_args(Mode)
 
-MODES = ("comment", "summary", "off")
 MAX_ITEMS = 100
 MAX_TEXT = 300
 
@@ -44,7 +44,7 @@ class SettingRule:
 
 
 def setting(default: Value, explanation: str, **given: Any) -> Any:
-    """A dataclass field with its default and, beside the explanation, what else `Rule` knows of it."""
+    """A dataclass field with its default and, beside the explanation, what else `SettingRule` knows of it."""
     rule = SettingRule(explanation, **given)
     return field(default=default, repr=not rule.secret, metadata={"rule": rule})
 
@@ -140,7 +140,7 @@ class CommentSettings:
     redirect_links: RedirectLinks = setting(
         "auto",
         "Link to issues without leaving a trace on them; auto: on github.com only.",
-        choices=("auto", "on", "off"),
+        choices=get_args(RedirectLinks),
     )
     daily_limit: int = setting(50, "Most comments written in any 24 hours, replies too.", low=1, high=500)
     answer_within_hours: int = setting(24, "Older issues are not answered after the fact.", low=1, high=168)
@@ -261,9 +261,6 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-# The inputs of the action: what a workflow gives to one run, and the settings that it may override there.
-
-
 Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest"]
 
 OVERRIDES: Mapping[str, str] = {"mode": "mode", "branch": "branch", "bot-login": "comment.author"}
@@ -276,11 +273,7 @@ class Inputs:
 
     token: str = setting("", "The token that reads the repository and writes memory and comment.", secret=True)
     config: str = setting(".github/precedent.yml", "Where the settings are, on the default branch.", **GLOB)
-    run: Run = setting(
-        "",
-        "What a run by hand does; without it, what the event asks for.",
-        choices=("", "catch-up", "rebuild", "answer", "forget", "backtest"),
-    )
+    run: Run = setting("", "What a run by hand does; without it, what the event asks for.", choices=get_args(Run))
     issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 

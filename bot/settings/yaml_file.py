@@ -148,16 +148,13 @@ def _parse(text: str, name: str, most: int = MAX_DEPTH) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 1  # the end may count as a line of its own
-        remedy = "; indent with spaces, not tabs" if mark and _stands_at(text, mark) == "\t" else ""
+        rows = text.splitlines()
+        has_tab = mark and mark.line < len(rows) and rows[mark.line][mark.column : mark.column + 1] == "\t"
+        remedy = "; indent with spaces, not tabs" if has_tab else ""
         raise SettingsError(f"{name}:{line}: not valid YAML: {error.problem or error.context}{remedy}") from None
     except (yaml.YAMLError, UnicodeError):
         raise SettingsError(f"{name}: not valid YAML: it holds a character that YAML does not allow") from None
     return root
-
-
-def _stands_at(text: str, mark: yaml.Mark) -> str:
-    rows = text.splitlines()
-    return rows[mark.line][mark.column : mark.column + 1] if mark.line < len(rows) else ""
 
 
 def _check_events(text: str, name: str, most: int) -> None:
@@ -204,17 +201,16 @@ def _section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[s
                 )
             seen.add(key)
             if not _is_null(value_node):
-                given[key] = _entry(value_node, known[key], prefix + key, name, faults)
+                rule, default = known[key]
+                if isinstance(default, type):
+                    given[key] = _section(value_node, default, f"{prefix}{key}.", name, faults)
+                else:
+                    given[key] = checked(
+                        f"{_place(name, value_node)}: {prefix}{key}", _value(value_node), rule, default
+                    )
         except SettingsError as fault:
             faults.append(str(fault))
     return kind(**given)
-
-
-def _entry(node: yaml.Node, known: tuple[Any, Any], path: str, name: str, faults: list[str]) -> Any:
-    rule, default = known
-    if isinstance(default, type):
-        return _section(node, default, f"{path}.", name, faults)
-    return checked(f"{_place(name, node)}: {path}", _value(node), rule, default)
 
 
 def _key(node: yaml.Node, known: Mapping[str, object], prefix: str, name: str) -> str:

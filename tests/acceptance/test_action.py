@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from bot.action.main import run
-from bot.comment.marker import find_marker
 from bot.domain.thread import Record, Thread, Tombstone
 from bot.pipeline.run_context import FULL_DAY
 from bot.reading.digest import digest
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, with_past
+from tests.marker import find_marker
 from tests.memory.remotes import Hosted
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,6 @@ import pytest
 
 from bot.cli.main import main
 from bot.comment.links import CommentLinks
-from bot.comment.marker import find_marker
 from bot.comment.render import MAX_CHARS, Renderer
 from bot.domain.answer import Speak
 from bot.domain.thread import RepositoryAddress, Thread
@@ -18,6 +17,7 @@ from bot.memory.memory import Memory
 from bot.recall.answer import decide, recall
 from bot.settings.schema import Settings
 from tests.comment.detector import report
+from tests.marker import find_marker
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
 

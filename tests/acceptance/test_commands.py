@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.comment.marker import find_marker
 from bot.domain.changes import Changes
 from tests.acceptance.stage import BOT, Stage
+from tests.marker import find_marker
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.comment.marker import find_marker
 from bot.domain.changes import AnswerRecord
 from tests.acceptance.stage import Stage
+from tests.marker import find_marker
 
 pytestmark = pytest.mark.slow
 

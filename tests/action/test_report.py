@@ -7,47 +7,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.action.report import MAX_BYTES, JobReport, ThreadReport, summarise
+from bot.action.report import MAX_BYTES, summarise
 from bot.comment.clean_text import log_line
 from bot.domain.answer import Match
+from bot.github.threads import OwnComment
+from bot.pipeline.publish import CommentResult
 
 NOON = datetime(2025, 3, 11, 12, tzinfo=UTC)
 
 
-def test_problems_come_first_then_threads_counts_and_stages() -> None:
+def test_problems_come_first_then_threads_and_stages() -> None:
+    comment = OwnComment(5, "", url="https://github.com/o/r/issues/12")
     text = summarise(
-        JobReport(
-            said=(
-                ThreadReport(12, "created", "Login loops", url="https://github.com/o/r/issues/12"),
-                ThreadReport("ABC-1", "silent", reason="nothing reached 0.65"),
-            ),
-            notes=("catch-up: 3 threads",),
-            problems=("template context.md.j2: 'nobody' is undefined; the shipped template was used",),
-            counts=(("threads in memory", 1204),),
-        )
+        said=(
+            CommentResult(12, "Login loops", "created", comment=comment),
+            CommentResult("ABC-1", "", "silent", "nothing reached 0.65"),
+        ),
+        notes=("catch-up: 3 threads",),
+        problems=("template context.md.j2: 'nobody' is undefined; the shipped template was used",),
     )
-    places = [text.index(part) for part in ("Needs attention", "nobody", "Login loops", "ABC-1", "1,204", "catch-up")]
+    places = [text.index(part) for part in ("Needs attention", "nobody", "Login loops", "ABC-1", "catch-up")]
     assert places == sorted(places)
     assert "nothing reached 0.65" in text
+    assert "[created](https://github.com/o/r/issues/12)" in text
 
 
 def test_a_run_without_work_says_so() -> None:
-    assert "Nothing to do." in summarise(JobReport())
+    assert "Nothing to do." in summarise()
 
 
 def test_what_it_would_have_said_is_shown_in_full() -> None:
-    text = summarise(
-        JobReport(said=(ThreadReport(3, "would say", text="<!-- precedent:v1 id=action -->\n\n- one\n- two\n"),))
-    )
+    text = summarise([CommentResult(3, "", "would say", text="<!-- precedent:v1 id=action -->\n\n- one\n- two\n")])
     assert "  - one\n  - two" in text
     assert text.count("<details>") == text.count("</details>") == 1
 
 
 def test_the_nearest_are_folded_below_what_was_said_with_similarity_and_reasons() -> None:
     near = Match(7, "@octocat </details> lost", 0.5123, "closed", NOON, why=("same error `<b>X_LOST`",))
-    text = summarise(
-        JobReport(said=(ThreadReport(3, "silent", reason="nothing", nearest=(near,)), ThreadReport(4, "silent")))
-    )
+    text = summarise([CommentResult(3, "", "silent", "nothing", nearest=(near,)), CommentResult(4, "", "silent")])
     assert text.count("<details>") == text.count("</details>") == 1
     (line,) = (line for line in text.splitlines() if line.startswith("  - 0.51"))
     assert "issue 7" in line
@@ -58,7 +55,7 @@ def test_the_nearest_are_folded_below_what_was_said_with_similarity_and_reasons(
 
 def test_foreign_words_are_defanged() -> None:
     hostile = "@octocat\n# x ![i](https://evil.example/p.png) | </details>"
-    text = summarise(JobReport((ThreadReport(3, "silent", hostile, hostile),), (hostile,), (hostile,), ((hostile, 1),)))
+    text = summarise([CommentResult(3, hostile, "silent", hostile)], [hostile], [hostile])
     assert "@octocat" not in text
     assert "![" not in text
     assert "\n# x" not in text
@@ -66,7 +63,7 @@ def test_foreign_words_are_defanged() -> None:
 
 
 def test_too_long_a_report_ends_at_a_whole_entry_and_says_so() -> None:
-    text = summarise(JobReport(notes=tuple(f"note {n} " + "é" * 200 for n in range(9_000))))
+    text = summarise(notes=[f"note {n} " + "é" * 200 for n in range(9_000)])
     assert len(text.encode()) <= MAX_BYTES
     assert text.endswith("\n*The rest did not fit.*\n")
     assert text.split("\n")[-4].endswith("é")

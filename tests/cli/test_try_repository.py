@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.cli.commands.try_repository import NamedRepository, named
+from bot.cli.arguments import NamedRepository, named_repository
 from bot.pipeline.learn import LEAST_THREADS
 from tests.cli.console import Run
 from tests.cli.tried import PAGE, REPO, Try, at, fill, page, started
@@ -289,7 +289,7 @@ def test_a_server_of_ones_own_is_read_by_its_own_api(
     ],
 )
 def test_a_repository_is_named_in_many_ways(text: str, expected: NamedRepository) -> None:
-    assert named(text) == expected
+    assert named_repository(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -304,8 +304,8 @@ def test_what_names_no_repository_is_refused(tries: Try, text: str) -> None:
 @given(st.text(max_size=80) | st.from_regex(r"(https?://[\w.:-]{0,20}/)?[\w./-]{0,30}", fullmatch=True))
 def test_what_is_named_has_the_form_of_a_name(text: str) -> None:
     with suppress(argparse.ArgumentTypeError):
-        found = named(text)
+        found = named_repository(text)
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+", found.repository)
         assert found.repository.partition("/")[2] not in (".", "..")
         assert found.server == "" or re.fullmatch(r"https?://[a-z0-9.-]+(:[0-9]+)?", found.server)
-        assert named(found.repository) == NamedRepository(found.repository)
+        assert named_repository(found.repository) == NamedRepository(found.repository)

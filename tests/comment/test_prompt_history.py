@@ -48,7 +48,7 @@ def shown(one: Conversation, relative: str = "today", is_summary: bool = False) 
 
 
 def history(*each: ShownConversation, goes_on: bool = True, omitted: int = 0) -> ConversationHistory:
-    return ConversationHistory(goes_on, each, omitted, UTC)
+    return ConversationHistory(goes_on, each, omitted)
 
 
 EXAMPLE = history(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bot.comment.links import CommentLinks
-from bot.comment.marker import find_marker, marker
+from bot.comment.marker import marker
 from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, shrunk, withdrawn
 from bot.comment.template_view import FOLDED_CHARS
 from bot.domain.answer import CondensedTurn, Context, Match, Mention
@@ -20,6 +20,7 @@ from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError, WorldError
 from tests.comment.contexts import CASES, GITHUB, HOSTILE, LONG, MENTION, NOW, OPEN, PAGE, day, ended, turn
 from tests.examples import examples
+from tests.marker import find_marker
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bot.comment.catalogue import FIXED
-from bot.comment.marker import find_marker, marker
+from bot.comment.marker import marker
 from bot.comment.render import NAMES, SHIPPED, Renderer, shipped_words
 from bot.comment.template_sandbox import Sandbox, TemplateFault, TooLong
 from bot.comment.template_view import view_of
@@ -19,6 +19,7 @@ from bot.domain.answer import Context
 from bot.domain.thread import OutcomeKind
 from tests.comment.contexts import CASES, GITHUB, LONG, MENTION, NOW, day, ended, quoted, seen, turn
 from tests.examples import examples
+from tests.marker import find_marker
 
 SEEN = Context(seen_before=(ended(quoted(OutcomeKind.ANSWERED)),), mentioned=(MENTION,))
 

@@ -14,8 +14,7 @@ import pytest
 from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, top_of
 from bot.git.origin import tracked_files
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.server import answer
-from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, SEARCH, SMART_SEARCH, WHAT, Tool, ToolContext
+from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, SEARCH, SMART_SEARCH, WHAT, Tool, ToolContext, answer
 from tests.cli.console import Run
 from tests.git.test_checkout import commit, git
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from bot.comment.marker import find_marker, read_seal
+from bot.comment.marker import read_seal
 from bot.domain.thread import Thread, ThreadId, Tombstone
 from bot.domain.thread_json import archive_fields, thread_from_archive
 from bot.errors import StoreError
@@ -20,6 +20,7 @@ from bot.memory.shards import DIGESTS, edit_shards
 from bot.pipeline.run_context import SPEAKING
 from bot.reading.digest import digest
 from tests.kills.repository import Repository
+from tests.marker import find_marker
 
 
 def too_many(repository: Repository, asking: int | None) -> list[str]:

@@ -12,8 +12,7 @@ import pytest
 
 from bot.cli.main import main
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.server import answer
-from bot.mcp.tools import SEARCH, SMART_SEARCH, WHAT, ToolAnswer, ToolContext
+from bot.mcp.tools import SEARCH, SMART_SEARCH, WHAT, ToolAnswer, ToolContext, answer
 from tests.cli.asked import SAMPLE, git, working_on_cookies
 from tests.cli.console import Ended, Run
 from tests.sources.session_lines import ISSUE_AGENT, write

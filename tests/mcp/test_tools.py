@@ -37,7 +37,6 @@ from bot.local_cache.database import connect, note
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.mcp.schemas import Flag, Key, Number, Since, Text, moment_or_none, read
-from bot.mcp.server import answer
 from bot.mcp.tools import (
     CHARS,
     CONVERSATION,
@@ -51,6 +50,7 @@ from bot.mcp.tools import (
     Tool,
     ToolContext,
     ago,
+    answer,
 )
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
@@ -717,7 +717,7 @@ def test_the_library_is_not_loaded_with_the_parser() -> None:
 def test_a_search_loads_nothing_of_the_whole_memory(store: Path, tmp_path: Path) -> None:
     answer(ToolContext(MemoryOptions(tmp_path, store=store)), SEARCH, {"query": "cookie"})
     code = (
-        "import sys; from pathlib import Path; from bot.mcp.server import answer\n"
+        "import sys; from pathlib import Path; from bot.mcp.tools import answer\n"
         "from bot.mcp.tools import SEARCH, ToolContext\n"
         "from bot.local_cache.local_memory import MemoryOptions\n"
         "assert not answer(ToolContext(MemoryOptions(Path.cwd(), store=Path(sys.argv[1]))), SEARCH,"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.comment.links import CommentLinks
-from bot.comment.marker import find_marker, marker
+from bot.comment.marker import marker
 from bot.comment.render import WORDS, Renderer
 from bot.domain.changes import Changes, Request, is_off, redo, wrong_matches_for, wrong_pairs
 from bot.domain.thread import RepositoryAddress
@@ -34,6 +34,7 @@ from bot.server.inbox_rules import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
 from tests.comment.detector import report
 from tests.fakes.github import FakeGitHub
+from tests.marker import find_marker
 
 REPO = "octocat/hello-world"
 BOT = "github-actions[bot]"

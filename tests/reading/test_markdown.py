@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.reading import html, markdown
-from bot.reading.html import Heading, MarkdownLink, TextRun
+from bot.reading.html import TextRun
 from bot.reading.markdown import MAX_CELLS, MAX_CHARS, first_paragraph, paragraphs, read, sentences
 from tests.examples import examples
 
@@ -62,21 +62,11 @@ def test_prose_is_what_a_reader_sees_outside_quotes_code_and_headings() -> None:
     )
 
 
-def test_code_quotes_and_headings_are_kept_apart() -> None:
+def test_code_and_quotes_are_kept_apart() -> None:
     document = read(REPORT)
     assert document.code == ("print(1)", "indented", "raw  code")
     assert document.inline_code == ("store --reset",)
     assert document.quotes == ("we saw this\n\nquoted code",)
-    assert document.headings == (Heading(3, "Steps to reproduce", 0),)
-
-
-def test_links_of_all_four_kinds_are_found() -> None:
-    assert read(REPORT + "\n<https://d.example>").links == (
-        MarkdownLink("https://docs.example/a_b", "https://docs.example/a_b"),
-        MarkdownLink("https://a.example", "here"),
-        MarkdownLink("https://b.example", "there"),
-        MarkdownLink("https://d.example", "https://d.example"),
-    )
 
 
 @pytest.mark.parametrize(
@@ -113,11 +103,7 @@ def test_nested_quotes_are_one_quote() -> None:
 
 def test_a_paragraph_that_was_underlined_by_accident_is_prose() -> None:
     assert read("It fails.\nIt fails again.\n---").prose == ("It fails.\nIt fails again.",)
-    assert read("Summary\n---\ntext").headings == (Heading(2, "Summary", 0),)
-
-
-def test_headings_know_how_much_prose_stands_before_them() -> None:
-    assert [h.position for h in read("a\n\n# B\n\nc\n\nd\n\n## E").headings] == [1, 3]
+    assert read("Summary\n---\ntext").prose == ("text",)
 
 
 def test_the_first_paragraph_is_prose() -> None:
@@ -190,7 +176,7 @@ def test_no_text_makes_reading_fail(text: str) -> None:
 def test_the_short_cut_for_plain_text_reads_as_the_parser_does(text: str) -> None:
     if not markdown._MARKUP.search(text):
         plain, parsed = markdown._read_plain(text), markdown._read_markup(text)
-        assert (plain.prose, plain.links) == (parsed.prose, parsed.links)
+        assert (plain.prose, plain.runs) == (parsed.prose, parsed.runs)
         assert [run for run in plain.runs if run.kind != "gap"] == [run for run in parsed.runs if run.kind != "gap"]
 
 

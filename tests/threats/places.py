@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
-from bot.action.report import JobReport, ThreadReport, summarise
+from bot.action.report import summarise
 from bot.comment.render import Renderer, shipped_words
 from bot.domain.answer import CondensedTurn, Context, Mention
 from bot.domain.changes import FixInfo
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError
+from bot.pipeline.publish import CommentResult
 from bot.pipeline.replies import sentence
 from bot.reading.pages import page_key, page_url
 from bot.reading.requests import Command
@@ -91,11 +92,11 @@ def decided(text: str = "We go with PostgreSQL.", author: str = "hubot", role: s
 
 
 def summary(**given: object) -> str:
-    return summarise(JobReport(**given))  # type: ignore[arg-type]
+    return summarise(**given)  # type: ignore[arg-type]
 
 
 def said(**given: object) -> str:
-    return summary(said=(replace(ThreadReport(7, "created", "Title", "asked for"), **given),))  # type: ignore[arg-type]
+    return summary(said=(replace(CommentResult(7, "Title", "would say", "asked for"), **given),))  # type: ignore[arg-type]
 
 
 def told(read: Callable[[str], object], text: str) -> str:

@@ -20,8 +20,7 @@ from bot.domain.answer import Context
 from bot.domain.changes import Changes
 from bot.domain.thread import Message, RepositoryAddress, Thread
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.server import answer
-from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, MAX_CHARS, ToolAnswer, ToolContext
+from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, MAX_CHARS, ToolAnswer, ToolContext, answer
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.questions.context import history_of, recent_conversations

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ASK = (
-    "from bot.comment.render import Renderer, SHIPPED; from bot.cli.commands.skill import SHIPPED as SKILLS;"
-    "Renderer(); print(SHIPPED); print(*[folder for folder in SKILLS if folder.is_dir()])"
+    "from bot.comment.render import Renderer, SHIPPED; from bot.files import shipped;"
+    "Renderer(); print(SHIPPED); print(shipped('skills'))"
 )
 
 

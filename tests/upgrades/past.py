@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bot.comment.marker import find_marker
 from bot.domain.changes import AnswerRecord, Request
 from bot.domain.thread import Record, ThreadId
 from bot.memory import manifest as manifests
 from bot.memory.records import decode_record
 from bot.memory.shards import ANSWERS, REQUESTS
 from tests.acceptance.stage import BOT, Stage
+from tests.marker import find_marker
 from tests.upgrades.make import BRANCHES
 
 BRANCH = "precedent"

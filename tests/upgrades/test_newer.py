@@ -12,8 +12,7 @@ import pytest
 
 from bot.cli.main import parser
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.server import answer
-from bot.mcp.tools import TOOLS, ToolContext
+from bot.mcp.tools import TOOLS, ToolContext, answer
 from bot.memory.manifest import FORMAT, FORMATS
 from tests.acceptance.stage import Stage, with_past
 from tests.cli.console import Ended, Run

@@ -1,4 +1,4 @@
-"""Gathering what the checks of `precedent doctor` judge: from git, the API and files. Nothing is written anywhere."""
+"""Gathers what the checks of `precedent doctor` judge: from git, the API and files. Nothing is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from bot.cli.checks import github
-from bot.cli.checks import github as checks
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory, inspect
 from bot.cli.checks.result import CheckResult, RepositoryLinks
@@ -82,9 +81,6 @@ def _place(wanted: DoctorOptions, setup: Setup) -> RepositoryLinks:
     return replace(place, workflow=names[0]) if names else place
 
 
-# -- settings and workflows ----------------------------------------------------------------------------------------
-
-
 def _setup(wanted: DoctorOptions) -> Setup:
     """What the default branch has of ours. A workflow may say where the settings are, and override some."""
     files, fault, here = _files(wanted, (*_WORKFLOWS, CONFIG_PATH))
@@ -97,7 +93,7 @@ def _setup(wanted: DoctorOptions) -> Setup:
         name, data = str(wanted.config), _local(wanted.config)
     elif name != CONFIG_PATH and is_fit(name):
         data = _files(wanted, (name,))[0].get(name)
-    settings, finding = checks.read_config(data, name)
+    settings, finding = github.read_config(data, name)
     told += [finding] if data is not None or not fault or here else []
     try:
         settings = with_inputs(settings, given)
@@ -107,7 +103,7 @@ def _setup(wanted: DoctorOptions) -> Setup:
 
 
 def _local_setup(config: Path) -> Setup:
-    settings, finding = checks.read_config(_local(config), str(config))
+    settings, finding = github.read_config(_local(config), str(config))
     return Setup(settings, (finding,))
 
 
@@ -141,9 +137,6 @@ def _checked_out(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-# -- memory --------------------------------------------------------------------------------------------------------
-
-
 def _tip(remote: Remote, branch: str) -> Tip | StoreError | None:
     try:
         return read_tip(remote, None, branch)
@@ -157,9 +150,6 @@ def _held(store: Store) -> InspectedMemory | StoreError:
             return inspect(store.open([MANIFEST_PATH, INDEX]))
         except StoreError as error:
             return error
-
-
-# -- the API -------------------------------------------------------------------------------------------------------
 
 
 def _forge(wanted: DoctorOptions) -> GitHubFacts | None:

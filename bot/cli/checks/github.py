@@ -1,4 +1,4 @@
-"""What is judged of the forge: the token, the repository and the limits of the API."""
+"""Checks of the token, the repository, the API's limits, the settings, and the workflow that runs the Action."""
 
 from __future__ import annotations
 
@@ -91,9 +91,6 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**11
 
 
-# What is judged of the settings.
-
-
 def read_config(data: bytes | None, name: str) -> tuple[Settings, CheckResult]:
     """The settings in the file, the defaults where they cannot be used, and whether they can."""
     if data is None:
@@ -104,9 +101,6 @@ def read_config(data: bytes | None, name: str) -> tuple[Settings, CheckResult]:
         file = name if re.fullmatch(r"[\w./][\w./-]{0,199}", name, re.ASCII) else "FILE"
         remedy = f"mend that line, and look with `precedent doctor --config {file}` before it is pushed"
         return Settings(), CheckResult("settings", "error", str(error), remedy)
-
-
-# What is judged of the workflow that runs the Action: its events, permissions, concurrency, schedule and version.
 
 
 WORKFLOW_FOLDER = ".github/workflows"

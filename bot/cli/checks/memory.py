@@ -1,4 +1,4 @@
-"""What a memory holds, read from one state of its store for the checks to judge. Nothing is written or made anew."""
+"""Checks of a memory: its branch, its manifest and its index. Nothing is written."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index.protocol import IndexCorrupt
 from bot.index.whoosh.index import open_index
-from bot.memory import manifest as manifests
 from bot.memory.branch_store import Tip
-from bot.memory.manifest import FORMAT, INDEX, PARTS, ForeignFormat, Manifest
+from bot.memory.manifest import (
+    FORMAT,
+    INDEX,
+    MANIFEST_PATH,
+    PARTS,
+    ForeignFormat,
+    Manifest,
+    damaged_files,
+    decode_manifest,
+)
 from bot.memory.records import RECORD_FOLDER
 from bot.memory.store import Snapshot
 from bot.memory.working_state import other_maker, part_path
@@ -39,11 +47,11 @@ class InspectedMemory:
 
 def inspect(snapshot: Snapshot) -> InspectedMemory:
     """Everything that the checks judge. Raises StoreError."""
-    data = snapshot.read([manifests.MANIFEST_PATH]).get(manifests.MANIFEST_PATH)
+    data = snapshot.read([MANIFEST_PATH]).get(MANIFEST_PATH)
     if data is None:
         return InspectedMemory(fault="missing", has_records=any(snapshot.paths(RECORD_FOLDER)))
     try:
-        manifest = manifests.decode_manifest(data)
+        manifest = decode_manifest(data)
     except ForeignFormat as error:
         return InspectedMemory(foreign=error)
     except ValueError as error:
@@ -55,12 +63,12 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
     """The files and parts of the index that are not as they should be; of one by another version nothing is known."""
     if manifest.index and other_maker(manifest):
         return ()
-    strangers = snapshot.foreign_files(INDEX)
-    if strangers or not manifest.index:
-        return tuple(strangers)
+    foreign = snapshot.foreign_files(INDEX)
+    if foreign or not manifest.index:
+        return tuple(foreign)
     try:
         folder = snapshot.checkout(INDEX)
-        if wrong := manifests.damaged_files(manifest, folder):
+        if wrong := damaged_files(manifest, folder):
             return tuple(f"{INDEX}/{name}" for name in wrong)
         with closing(open_index(folder)) as index:
             parts = {part_path(name) for name in index.parts()}
@@ -69,9 +77,6 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
     except IndexCorrupt as error:
         return (f"{INDEX} ({error!s:.100})",)
     return tuple(sorted(parts.difference(snapshot.paths(PARTS))))
-
-
-# What is judged of a memory: its branch, its manifest and its index.
 
 
 def check_branch(

@@ -1,4 +1,4 @@
-"""What a check found, how bad that is, and what mends it."""
+"""What a check found, how bad that is, and where on the server the things are that mend it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from urllib.parse import quote, urlsplit
+
+from bot.questions.requests import SLUG
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -60,11 +62,7 @@ def some(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(f"{name:.120}" for name in listed[:most]) + more
 
 
-# Which repository is looked at, and where on its server the things are that mend it.
-
-
 GITHUB = "https://github.com"
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})", re.ASCII)
 _SCP = re.compile(r"(?:[^@/:\s]{1,100}@)?([A-Za-z0-9.-]{1,253}):(?!/)(\S{1,300})", re.ASCII)
 """``git@HOST:OWNER/NAME.git``, the form that is no URL."""
@@ -130,7 +128,7 @@ def place_of(origin: str) -> tuple[str, str] | None:
             return None
         host += port
     repository = path.strip("/").removesuffix(".git")
-    if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not _REPOSITORY.fullmatch(repository):
+    if scheme not in ("http", "https", "ssh", "git", "git+ssh") or not re.fullmatch(SLUG, repository, re.ASCII):
         return None
     host = "github.com" if host.lower() in ("ssh.github.com", "www.github.com") else host.lower()
     return f"{'http' if scheme == 'http' else 'https'}://{host}", repository

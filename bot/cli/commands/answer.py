@@ -1,4 +1,4 @@
-"""The comment that would be written on a thread of a store."""
+"""precedent answer: the comment that would be written on a thread of a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ WIDEST = 200
 
 
 def run_answer(given: argparse.Namespace) -> object:
-    """What would be said on a thread."""
     memory = open_store(given.store, semantic=given.semantic)
     settings, repo = Settings(), given.repo or memory.repo
     thread = _thread(memory, given.id, repo or "")

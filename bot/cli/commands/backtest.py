@@ -1,4 +1,4 @@
-"""`precedent backtest`: what would have been said on the newest issues of a store."""
+"""precedent backtest: what would have been said on the newest issues of a store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from bot.evaluation.report import in_words, render_report
 
 
 def run_backtest(given: argparse.Namespace) -> object:
-    """What would have been said on the newest threads."""
     memory, learner = learner_of_store(given)
     with progress("Replaying", given.last) as tick:
         backtest = learner.backtest(memory.ranking, given.last, given.seconds, tick)
@@ -28,7 +27,6 @@ def run_backtest(given: argparse.Namespace) -> object:
 
 
 def _replay_table(words: str, figures: Mapping[str, Any]) -> str:
-    """What came out in words, and the figures that can be told."""
     names = ("precision", "hit_precision", "auc", "ece", "ms_p50", "ms_p95", "seconds")
     lines = [words.replace("\u00a0", " "), *rank_table(figures)]
     lines += [f"{name:18}{figures[name]:.3f}" for name in names if figures[name] is not None]

@@ -1,4 +1,4 @@
-"""`precedent calibrate`: chooses from which confidence on a store's hits are shown."""
+"""precedent calibrate: chooses from which confidence on a store's hits are shown."""
 
 from __future__ import annotations
 

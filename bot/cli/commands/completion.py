@@ -1,4 +1,4 @@
-"""The command for completion: a script by which a shell completes commands, options, choices and files."""
+"""precedent completion: a script by which a shell completes commands, options, choices and files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FOLDERS = frozenset({"DIR"})
 """Metavars of arguments that are paths."""
 
 
-def add_completion(doors: argparse._SubParsersAction[argparse.ArgumentParser], top: argparse.ArgumentParser) -> None:
+def add_completion(commands: argparse._SubParsersAction[argparse.ArgumentParser], top: argparse.ArgumentParser) -> None:
     """The parser of this command, which completes all of ``top``."""
-    command = doors.add_parser(
+    command = commands.add_parser(
         "completion",
         help="print a script for completion in a shell",
         description='For bash, put this into ~/.bashrc: eval "$(precedent completion bash)". '
@@ -45,7 +45,6 @@ def script(top: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(command: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """All arguments of a command and of those below it."""
     for action in command._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""What there is to know of a branch, as a text for an agent's prompt."""
+"""precedent context: what was said lately, or is known of a branch, as a text for an agent's prompt."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
-from bot.cli.arguments import add_place, issue, login, memory_options, number, worktree_of
-from bot.cli.arguments import moment_asked_for as now_of
+from bot.cli.arguments import Subparsers, add_place, issue, login, memory_options, moment_asked_for, number, worktree_of
 from bot.cli.commands.what import run_what
 from bot.cli.output import NOTHING, show_notes
 from bot.comment.catalogue import count
@@ -21,7 +20,16 @@ from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import sessions_of_issue
 from bot.local_cache.threads import open_records
-from bot.questions.context import history_of, of_issue, of_participant, recent_conversations
+from bot.questions.context import (
+    DAYS,
+    MAX_CHARS,
+    MAX_DAYS,
+    MIN_CHARS,
+    history_of,
+    of_issue,
+    of_participant,
+    recent_conversations,
+)
 from bot.questions.views import Row, work_rows
 from bot.questions.what import find_what
 from bot.recall.library import WithoutWords
@@ -93,9 +101,6 @@ def _sections(kept: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
             yield name, rows
 
 
-# The command that tells an agent what was said lately: on an issue, by a person, in sessions, or around a branch.
-
-
 MOST = 10_000
 """Threads of one scope that are read, the newest ones."""
 
@@ -116,9 +121,8 @@ def run_context(given: argparse.Namespace) -> object:
 
 
 def _branch(given: argparse.Namespace) -> str:
-    """What is known of the branch here, as text."""
     with open_memory(memory_options(given)) as place:
-        found = find_what(worktree_of(place), place.local_cache, now_of(given))
+        found = find_what(worktree_of(place), place.local_cache, moment_asked_for(given))
         show_notes(place, found.unused)
         text = branch_text(work_rows(found, place.home), given.format, given.chars)
     if not found.is_relevant and not place.missing:
@@ -176,19 +180,11 @@ def _sessions(folder: Path, since: datetime) -> list[Thread]:
     return threads
 
 
-# The options of the command that tells what was said lately.
-
-
 FORMATS = ("xml", "markdown", "json")
-MIN_CHARS, MAX_CHARS = 1_000, 120_000
-DAYS, MAX_DAYS = 7, 30
-
-Subparsers = argparse._SubParsersAction
 
 
-def add_context(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of this command."""
-    command = doors.add_parser("context", help="what was said in the last days, for an agent's prompt")
+def add_context(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("context", help="what was said in the last days, for an agent's prompt")
     scope = command.add_mutually_exclusive_group(required=True)
     scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
     scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")

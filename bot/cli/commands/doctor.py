@@ -1,4 +1,4 @@
-"""All checks in the order in which they are told: from what everything else needs to what memory holds."""
+"""precedent doctor: runs all checks, writes nothing, and says what is wrong and what mends it."""
 
 from __future__ import annotations
 
@@ -81,9 +81,6 @@ def _memory(seen: Gathered) -> Iterator[CheckResult]:
         yield from memory.check_index(held, place)
 
 
-# `precedent doctor`: look at everything, write nothing, and say what is wrong and what mends it.
-
-
 def run_doctor(given: argparse.Namespace) -> CommandResult:
     """Check everything that can be checked from here; the exit code says how bad it is."""
     findings = examine(given, os.environ, datetime.now(UTC))
@@ -122,7 +119,6 @@ def wanted_of(given: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Do
 
 
 def _counted() -> RemoteRepository:
-    """The remote that counts here."""
     found = remote_of_checkout(top_of(Path.cwd()))
     if isinstance(found, str):
         raise UserError(found)
@@ -130,16 +126,12 @@ def _counted() -> RemoteRepository:
 
 
 def _site(remote: RemoteRepository) -> tuple[str, str]:
-    """Its server and repository."""
     found = place_of(remote.url)
     if found is None:
         raise UserError(
             f"the remote {remote.name} is no repository on a GitHub server: give --repo OWNER/NAME and --server URL"
         )
     return found
-
-
-# Findings as lines for a person: a sign, the check, what is so, and below a problem what mends it.
 
 
 SIGNS: dict[Level, str] = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}

@@ -1,4 +1,4 @@
-"""The commands that prove: eval on known duplicates, backtest and calibrate on a store's own history."""
+"""precedent eval: how well the known duplicates of an archive are found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from bot.sources.archive_file import read_archive
 
 
 def run_eval(given: argparse.Namespace) -> object:
-    """How well known duplicates are found."""
     started = time.monotonic()
     threads = {thread.id: thread for thread in read_archive(given.threads)}
     asked = _limited(_queries(given.queries, threads), given.limit)
@@ -40,13 +39,10 @@ def run_eval(given: argparse.Namespace) -> object:
     figures = _figures(found, given) | {"threads": len(threads), "seconds": round(time.monotonic() - started, 1)}
     if given.against:
         figures["difference"] = _difference(found, given.against)
-    if not given.json:
-        return _table(figures)
-    return figures
+    return figures if given.json else _table(figures)
 
 
 def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[EvaluationQuery]:
-    """The queries of a file; UserError with file and line for the first that is none."""
     found = []
     for number, row in _lines(path):
         try:
@@ -65,7 +61,6 @@ def _queries(path: Path, threads: dict[ThreadId, Thread]) -> list[EvaluationQuer
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Each line's number and what it holds; empty ones are left out."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""What each command does: arguments → text to print, or data to print as JSON."""
+"""precedent import: reads thread archives into a store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ IMPORTED = 20_000
 
 
 def run_import(given: argparse.Namespace) -> object:
-    """Read archives into a store."""
     started = time.monotonic()
     if given.store.exists() and not given.store.is_dir():
         raise UserError(f"{given.store} is a file: --store takes a folder")
@@ -68,5 +67,4 @@ def _learned_from(memory: Memory, given: argparse.Namespace) -> int:
 
 
 def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:
-    """The threads of these archives, numbered."""
     return enumerate(chain.from_iterable(map(read_archive, files)))

@@ -1,4 +1,4 @@
-"""`precedent init`: show the workflow and the settings that set a repository up, or write them into its checkout."""
+"""precedent init: show the workflow and the settings that set a repository up, or write them into its checkout."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bot.cli.checks import github as workflows
+from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
 from bot.cli.checks.result import place_of
 from bot.cli.output import show
 from bot.comment.clean_text import clean, one_line
 from bot.errors import UserError, WorldError
-from bot.files import read_beside, write_beside
+from bot.files import read_beside, shipped, write_beside
 from bot.git.checkout import FIRST, CheckoutGit, is_bare, top_of
 from bot.settings.schema import Settings, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
 
-WORKFLOW = f"{workflows.WORKFLOW_FOLDER}/precedent.yml"
+WORKFLOW = f"{WORKFLOW_FOLDER}/precedent.yml"
 PLACEHOLDER = "OWNER/precedent@v1"
 """What the step uses where nobody said what: it names no account that there is."""
 
@@ -34,9 +34,6 @@ _ACTION = re.compile(
     re.ASCII,
 )
 """A repository at a commit, tag or branch, or an image; only characters that mean nothing to YAML."""
-
-_FOLDERS = tuple(Path(__file__).resolve().parents[up] / "templates" for up in (2, 3))
-"""In a wheel inside the package, in a checkout and in the image beside it."""
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*", re.ASCII)
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -83,9 +80,8 @@ class PlannedFile:
     content: str
 
 
-def add_init(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The parser of init."""
-    command = doors.add_parser(
+def add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "init",
         help="show the workflow and the settings that set a repository up, or write them into its checkout",
         description="Shows what would be written into the checkout. "
@@ -161,9 +157,6 @@ def _write(top: Path, choice: WorkflowChoice, files: list[PlannedFile]) -> None:
         write_beside(top, file.path, file.content.encode())
 
 
-# -- what is there -------------------------------------------------------------------------------------------------
-
-
 def look_at_checkout(folder: Path) -> CheckoutInfo:
     """The checkout that ``folder`` is in. UserError where it is in none, or in a bare repository."""
     top = _top(folder)
@@ -197,21 +190,17 @@ def _main(git: CheckoutGit) -> str:
     return git.line("symbolic-ref", "--quiet", "--short", "HEAD") or _USUAL[0]
 
 
-def _steps(top: Path) -> list[workflows.Step]:
-    """The steps of the workflows there that run the Action."""
+def _steps(top: Path) -> list[Step]:
     read_beside(top, WORKFLOW, 0)  # a link in its place is refused, one elsewhere is not ours to judge
     there = {}
-    for file in sorted((top / workflows.WORKFLOW_FOLDER).glob("*.y*ml"))[:_MOST_FILES]:
-        path = f"{workflows.WORKFLOW_FOLDER}/{file.name}"
+    for file in sorted((top / WORKFLOW_FOLDER).glob("*.y*ml"))[:_MOST_FILES]:
+        path = f"{WORKFLOW_FOLDER}/{file.name}"
         with suppress(UserError):
             there[path] = read_beside(top, path, MAX_BYTES + 1) or b""
-    return workflows.find_workflows(there, is_ours=False)[0]
+    return find_workflows(there, is_ours=False)[0]
 
 
-# -- what is to be there -------------------------------------------------------------------------------------------
-
-
-def _choice(place: CheckoutInfo, given: argparse.Namespace, steps: list[workflows.Step]) -> WorkflowChoice:
+def _choice(place: CheckoutInfo, given: argparse.Namespace, steps: list[Step]) -> WorkflowChoice:
     """What was asked for; else what the workflow that is there has, so that a second run asks for the same."""
     host = urlsplit(place.server).hostname or ""
     choice = WorkflowChoice(main=place.main, hosted=not host or host == "github.com" or host.endswith(".ghe.com"))
@@ -244,9 +233,9 @@ def _config(top: Path, branch: str | None) -> tuple[PlannedFile, Settings]:
     return PlannedFile(CONFIG_PATH, state, before.decode("utf-8-sig")), used
 
 
-def _refused(place: CheckoutInfo, used: Settings, files: list[PlannedFile], steps: list[workflows.Step]) -> str:
+def _refused(place: CheckoutInfo, used: Settings, files: list[PlannedFile], steps: list[Step]) -> str:
     """Why nothing can be written, "" else. ``steps`` are those of which there should be no second."""
-    others = [step.path for step in steps if step.path != WORKFLOW and not workflows.is_dry(step)]
+    others = [step.path for step in steps if step.path != WORKFLOW and not is_dry(step)]
     if used.branch == place.main:
         return f"{place.main} is the default branch, and memory needs one of its own: name another with --branch"
     if others:
@@ -290,13 +279,10 @@ def _pattern(branch: str) -> str:
 
 
 def _shipped(name: str) -> str:
-    for folder in _FOLDERS:
-        with suppress(OSError):
-            return (folder / name).read_text(encoding="utf-8")
-    raise WorldError(f"this installation lacks templates/{name}", "install precedent again")
-
-
-# -- what is said --------------------------------------------------------------------------------------------------
+    try:
+        return (shipped("templates") / name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise WorldError(f"this installation lacks templates/{name}", "install precedent again") from error
 
 
 def _as_data(
@@ -324,7 +310,6 @@ def _lines(files: list[PlannedFile], *, is_written: bool) -> Iterator[str]:
 
 
 def _next(place: CheckoutInfo, choice: WorkflowChoice, *, ready: bool) -> str:
-    """What to do next, in one line; ``ready``: the files are there."""
     if not ready:
         source = " --action OWNER/precedent@COMMIT" if choice.action == PLACEHOLDER else ""
         return f"Next: the same command with --write{source}"

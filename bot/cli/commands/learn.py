@@ -1,4 +1,4 @@
-"""The command that learns: a store's own history makes it judge as the Action does, and `import` ends with that."""
+"""precedent learn: a store learns from its own history, as the Action does; `import` ends with that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ STEPS = 20 + 2 * REPLAYED
 
 
 def run_learn(given: argparse.Namespace) -> object:
-    """Learn from a store's own history."""
     memory = open_store(given.store, semantic=given.semantic)
     if memory.size < LEAST_THREADS:
         reason = f"nothing was learned: {memory.size:,} threads are too few, {LEAST_THREADS} are needed"

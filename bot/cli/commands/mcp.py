@@ -1,4 +1,4 @@
-"""The command that makes the memory a server of tools for coding agents: `precedent mcp`, on stdin and stdout."""
+"""precedent mcp: the memory as a server of tools for coding agents, on stdin and stdout."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from bot.cli.arguments import login, repository
+from bot.cli.arguments import Subparsers, login, repository
 from bot.cli.progress import warn
 from bot.errors import UserError
 
 EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
-Subparsers = argparse._SubParsersAction
 
-
-def add_mcp(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of this command."""
-    command = doors.add_parser(
+def add_mcp(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "mcp",
         help="the memory as read-only tools for coding agents (MCP, over stdin and stdout)",
         description="A server of the Model Context Protocol: an agent starts it, and asks it over stdin and stdout. "
@@ -53,13 +50,13 @@ def run_mcp(given: argparse.Namespace) -> NoReturn:
     with _libraries():
         from bot.mcp.server import serve
     from bot.local_cache.local_memory import MemoryOptions
-    from bot.mcp.server import answer
-    from bot.mcp.tools import ToolContext
+    from bot.mcp.tools import ToolContext, answer
 
-    named = given.store, given.repo or "", given.memory_branch or ""
-    where = MemoryOptions(Path.cwd(), *named, offline=given.offline, warn=warn)
-    desk = ToolContext(where, tuple(given.me or ()))
-    serve(lambda tool, arguments: answer(desk, tool, arguments), wire)
+    where = MemoryOptions(
+        Path.cwd(), given.store, given.repo or "", given.memory_branch or "", offline=given.offline, warn=warn
+    )
+    tools = ToolContext(where, tuple(given.me or ()))
+    serve(lambda tool, arguments: answer(tools, tool, arguments), wire)
     _end(0)
 
 

@@ -1,4 +1,4 @@
-"""The command that tells how the closed threads of a store ended."""
+"""precedent outcomes: how the closed threads of a store ended."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ def run_outcomes(given: argparse.Namespace) -> object:
     """
     with closing(open_store(given.store)) as memory:
         repo = given.repo or memory.repo
-        threads, faults = _closed(memory) if given.ids is None else _named(memory, given.ids, repo or "")
+        threads, faults = (_closed(memory), []) if given.ids is None else _named(memory, given.ids, repo or "")
         if given.sample is not None:
             threads = _sampled(threads, given.sample, given.seed)
         with progress("Reading endings", len(threads)) as tick:
             read = {thread.id: _read(thread, repo, tick) for thread in threads}
         endings = known_endings(read, memory)
     found = [(thread, endings[thread.id]) for thread in threads]
-    result = [_as_data(thread, ending) for thread, ending in found] if given.json else "".join(_lines(found))
+    result: object = "".join(_lines(found))
+    if given.json:
+        result = [{"id": thread.id, "outcome": outcome_json(ending, thread.closed_at)} for thread, ending in found]
     if not faults:
         return result
     show(result)
@@ -49,10 +51,9 @@ def _read(thread: Thread, repo: str | None, tick: Callable[[int], None]) -> Outc
     return outcome(thread, repo)
 
 
-def _closed(memory: Memory) -> tuple[list[Thread], list[str]]:
+def _closed(memory: Memory) -> list[Thread]:
     with progress("Reading threads", memory.size) as tick:
-        records = [record for record in memory.every_record(tick) if isinstance(record, Thread)]
-    return [thread for thread in records if thread.is_closed], []
+        return [one for one in memory.every_record(tick) if isinstance(one, Thread) and one.is_closed]
 
 
 def _named(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], list[str]]:
@@ -79,10 +80,6 @@ def _sampled(threads: list[Thread], size: int, seed: int) -> list[Thread]:
     """So many of them at random, in their own order; the same ones for the same seed."""
     chosen = random.Random(seed).sample(range(len(threads)), min(size, len(threads)))
     return [threads[index] for index in sorted(chosen)]
-
-
-def _as_data(thread: Thread, ending: Outcome) -> dict[str, object]:
-    return {"id": thread.id, "outcome": outcome_json(ending, thread.closed_at)}
 
 
 def _lines(found: Iterable[tuple[Thread, Outcome]]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""`precedent references`: the issues that a text points at, as JSON."""
+"""precedent references: the issues that a text points at, as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ MAX_STDIN = 1024 * 1024
 
 
 def run_references(given: argparse.Namespace) -> list[dict[str, object]]:
-    """The references of the text on stdin."""
     text = sys.stdin.buffer.read(MAX_STDIN).decode("utf-8", "replace")
     repo, number = given.repo, None
     if given.number:

@@ -1,4 +1,4 @@
-"""`precedent related`: the threads that name some files."""
+"""precedent related: the threads that name some files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from bot.questions.views import ItemSection, decision_row, full_row
 
 
 def run_related(given: argparse.Namespace) -> object:
-    """The threads that name some files, and what was decided in them."""
     from bot.questions.related import find_related
 
     with open_memory(memory_options(given)) as place:
@@ -47,8 +46,7 @@ def _within(place: LocalMemory, file: str) -> str:
     return whole.relative_to(place.top).as_posix() if whole.is_relative_to(place.top) and whole.exists() else file
 
 
-def add_related(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of related."""
-    command = doors.add_parser("related", help="the threads that name some files, and what was decided in them")
+def add_related(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("related", help="the threads that name some files, and what was decided in them")
     command.add_argument("files", nargs="+", metavar="FILE", help="a file, as it is called from here or in a thread")
     add_place(command)

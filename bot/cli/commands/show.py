@@ -1,4 +1,4 @@
-"""The command that shows one thread."""
+"""precedent show: one thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ MOST = 100_000_000
 
 
 def run_show(given: argparse.Namespace) -> CommandResult:
-    """One thread, as text or data."""
     with open_memory(memory_options(given)) as place:
         thread = _thread(place, given.id)
         card = card_named(place, thread)
@@ -42,7 +41,6 @@ def run_show(given: argparse.Namespace) -> CommandResult:
 
 
 def _thread(place: LocalMemory, text: str) -> Thread:
-    """The thread that somebody means; UserError where there is none."""
     thread = thread_named(place, text)
     if thread is None:
         place.demand()
@@ -77,7 +75,9 @@ def _lines(
         yield f"linked: {one_line(each['cite'])} {one_line(each['title'])} ({one_line('; '.join(each['why']))})"
     yield ""
     said = conversation(thread, MOST if given.full else given.chars)
-    yield "\n".join(_spoken(message) for message in said.messages).rstrip()
+    # who wrote a message and when stands on a line that nobody else can write: what they wrote is indented
+    heads = [f"{_by(one['author'], one['role'])}, {one['at'][:10]}:\n" for one in said.messages]
+    yield "\n".join(head + indented(one["text"]) for head, one in zip(heads, said.messages, strict=True)).rstrip()
     if said.omitted:
         yield f"\n{said.omitted} of {len(said.messages) + said.omitted} messages are left out: --full has all."
 
@@ -92,11 +92,6 @@ def _reopened(earlier: Earlier, place: LocalMemory) -> str:
     return f"reopened {earlier.reopened_at:%Y-%m-%d}, after it was closed {earlier.closed_at:%Y-%m-%d}{told}"
 
 
-def _spoken(message: Row) -> str:
-    """A message with who wrote it and when, on a line that nobody else can write: what they wrote is indented."""
-    return f"{_by(message['author'], message['role'])}, {message['at'][:10]}:\n{indented(message['text'])}"
-
-
 def _by(author: str, role: str) -> str:
     who = account(author)
     return f"{who}, {role.lower()}" if role not in ("", "NONE") else who
@@ -105,9 +100,8 @@ def _by(author: str, role: str) -> str:
 MAX_CHARS = 1_000_000
 
 
-def add_show(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of show."""
-    command = doors.add_parser(
+def add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "show", help="one thread: how it ended, what was decided, what it links to, what was said"
     )
     command.add_argument(

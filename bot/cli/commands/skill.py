@@ -1,21 +1,17 @@
-"""The command that gives coding agents the page that teaches them to search this memory."""
+"""precedent skill: gives coding agents the page that teaches them to search this memory."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from bot.cli.output import show
 from bot.comment.clean_text import clean
 from bot.errors import UserError, WorldError
-from bot.files import read_beside, write_beside
+from bot.files import read_beside, shipped, write_beside
 from bot.git.checkout import top_of
-
-SHIPPED = tuple(Path(__file__).resolve().parents[up] / "skills" for up in (2, 3))
-"""Where the page stands: in a wheel inside the package, in a checkout and in the image beside it."""
 
 PAGE = "cross-reference/SKILL.md"
 PLACE = f".agents/skills/{PAGE}"
@@ -25,9 +21,8 @@ MAX_BYTES = 65_536
 _SEAL = re.compile(rb"\n<!-- written by precedent skill install, sha256 ([0-9a-f]{64}) -->\n\Z")
 
 
-def add_skill(doors: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The parser of this command."""
-    command = doors.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
+def add_skill(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("skill", help="teach the coding agents of a checkout to search the memory")
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION", help="what to do with it")
     actions.add_parser("show", help="print the page that teaches them")
     install = actions.add_parser("install", help=f"write it to {PLACE}")
@@ -61,10 +56,10 @@ def run_skill(given: argparse.Namespace) -> object:
 
 
 def _page() -> bytes:
-    for folder in SHIPPED:
-        with suppress(OSError):
-            return (folder / PAGE).read_bytes()
-    raise WorldError(f"this installation lacks skills/{PAGE}", "install precedent again")
+    try:
+        return (shipped("skills") / PAGE).read_bytes()
+    except OSError as error:
+        raise WorldError(f"this installation lacks skills/{PAGE}", "install precedent again") from error
 
 
 def _install(top: Path, text: bytes, given: argparse.Namespace) -> str:

@@ -1,4 +1,4 @@
-"""`precedent smart-search`: a search by words and by the work at hand."""
+"""precedent smart-search: a search by words and by the work at hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from bot.questions.views import full_row
 
 
 def run_smart_search(given: argparse.Namespace) -> object:
-    """The threads about some words, or about what is worked on here."""
     from bot.questions.smart_search import smart
 
     words = " ".join(given.words)
@@ -30,9 +29,8 @@ def run_smart_search(given: argparse.Namespace) -> object:
     return command_result(shown, given, found=bool(found.hits), searched=not place.missing)
 
 
-def add_smart_search(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of smart-search."""
-    command = doors.add_parser(
+def add_smart_search(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "smart-search",
         aliases=["ss"],
         help="the threads about some words, ranked by what is worked on here; without words, by that alone",

@@ -1,10 +1,9 @@
-"""The options of the command that tries a repository, and what may be said in the place of OWNER/NAME."""
+"""precedent try: reads a repository into a store on this machine, and replays its newest issues."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import sys
 import time
@@ -15,10 +14,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bot.cli.arguments import Token, address, number, token_of
+from bot.cli.arguments import NamedRepository, Token, address, token_of
 from bot.cli.checks.result import GITHUB, api_of
 from bot.cli.output import CommandResult
 from bot.cli.progress import progress
@@ -48,70 +46,6 @@ from bot.pipeline.setup import RepositorySite
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
 
-Subparsers = argparse._SubParsersAction
-
-HISTORY = 3_000
-"""Issues that are read where nobody says how many: 120 of the 5,000 points of an hour."""
-
-MOST = 1_000_000
-
-_NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9_.-]{1,100})", re.ASCII)
-_URL = re.compile(
-    r"(https?://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)/([^?#]{1,400})(?:[?#].*)?", re.ASCII | re.IGNORECASE
-)
-
-
-class NamedRepository(NamedTuple):
-    """A repository as somebody names it: OWNER/NAME, and the server where an address of its pages was given."""
-
-    repository: str
-    server: str = ""
-
-
-def named(text: str) -> NamedRepository:
-    """OWNER/NAME, or the address of any page of the repository."""
-    server, path = "", text.strip()
-    if found := _URL.fullmatch(path):
-        server = found[1].lower().replace("://www.github.com", "://github.com")
-        path = "/".join(found[2].split("/")[:2])
-    name = _NAME.fullmatch(path.removesuffix("/").removesuffix(".git"))
-    if name is None or not name[2].strip("."):
-        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not OWNER/NAME")
-    return NamedRepository(name[0], server)
-
-
-def history(text: str) -> int:
-    """How many issues; 0 and ``all`` for all of them."""
-    return 0 if text.lower() in ("all", "0") else number(1, MOST)(text)
-
-
-def add_try(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of try."""
-    command = doors.add_parser(
-        "try",
-        help="what would have been said on the newest issues of a repository, as a local page",
-        description="Reads the issues of a repository and shows in a local page what Precedent would have said on the "
-        "newest ones, each against older ones only. Nothing is written to the repository: a token without any scope "
-        "is enough for a public one. It is taken from PRECEDENT_TOKEN, GH_TOKEN or GITHUB_TOKEN in the environment.",
-    )
-    add = command.add_argument
-    add("repository", type=named, metavar="OWNER/NAME", help="the repository, or its address")
-    add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
-    read = f"how many of the issues that changed last are read; all: every one (default {HISTORY:,})"
-    add("--history", type=history, default=HISTORY, metavar="N", help=read)
-    add("--config", type=Path, metavar="FILE", help="settings to try (default: those of the program)")
-    add("--out", type=Path, metavar="FILE", help="the page (default: precedent-OWNER-NAME.html in this folder)")
-    add("--open", action="store_true", help="open the page in the browser")
-    add("--server", type=address, metavar="URL", help="a server of one's own, to which the token goes")
-    again = command.add_mutually_exclusive_group()
-    again.add_argument("--fresh", action="store_true", help="forget what was read before")
-    again.add_argument("--offline", action="store_true", help="go by what was read before, and ask no server")
-    add("--json", action="store_true", help="print figures and the path of the page as JSON")
-
-
-# The command that tries a repository: it reads into a store on this machine, and replays the newest issues.
-
-
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal."""
 
@@ -125,7 +59,6 @@ KEPT = "what was read is kept"
 
 
 def run_try(given: argparse.Namespace) -> object:
-    """What would have been said on the newest issues of a repository."""
     settings = _settings(given.config)
     page = _page_file(given)
     site, variable = _site_of(given, os.environ)
@@ -249,7 +182,6 @@ def _read(site: RepositorySite, store: Path, settings: Settings, given: argparse
 
 
 def _asking(site: RepositorySite, settings: Settings) -> tuple[GraphQLHistory, GitHubClient]:
-    """What asks the server about this repository."""
     forge = GitHubClient(site.api_url, site.token, site.repository)
     own = OwnCommentRule(settings.comment.author, marker())
     return GraphQLHistory(site.api_url, site.token, site.repository, own, forge), forge
@@ -271,7 +203,6 @@ def _newest(history: GraphQLHistory, wanted: int, found: Glimpse) -> tuple[datet
 
 
 def _announce(found: Glimpse) -> None:
-    """What the reading will cost, on stderr, before it begins."""
     part = f"{found.changed:,} of" if found.changed < found.issues else "all"
     requests = max(1, ceil(found.changed / PER_PAGE))
     told = f"{found.name}: reading {part} {count(found.issues, 'issue')} in {count(requests, 'request')}"
@@ -285,7 +216,6 @@ def _announce(found: Glimpse) -> None:
 
 
 def _told(error: ForgeError, site: RepositorySite, variable: str) -> PrecedentError:
-    """What a fault means for whoever tries, and what they can do about it."""
     name, cause, again = site.repository, error.cause, f"try again later: {KEPT}"
     match error:
         case RateLimited():
@@ -327,8 +257,6 @@ def _replayed(
 
 
 def _heeded(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
-    """Without the issues that the settings leave alone."""
-
     def is_asked(one: Replayed) -> bool:
         thread = memory.records([one.id])[one.id]
         assert isinstance(thread, Thread)
@@ -347,7 +275,6 @@ def _write(page: Path, text: str) -> None:
 
 
 def _figures(backtest: Backtest, found: Glimpse | None, read_at: datetime | None) -> dict[str, object]:
-    """The figures of backtest, and those of this command."""
     figures = summary(backtest)
     own = {"repository": figures["repo"], "issues": figures["n"], "history": figures["threads"]}
     seen = {"of": found.issues, "private": found.is_private} if found else {"of": None, "private": None}

@@ -1,4 +1,4 @@
-"""`precedent what`: what memory knows of the branch and files at hand."""
+"""precedent what: what memory knows of the branch and files at hand."""
 
 from __future__ import annotations
 
@@ -40,6 +40,5 @@ def run_what(given: argparse.Namespace) -> object:
     return command_result(shown, given, found=found.is_relevant, searched=not place.missing)
 
 
-def add_what(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    """The parser of what."""
-    add_place(doors.add_parser("what", help="what there is to know of the branch and files that are worked on here"))
+def add_what(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    add_place(commands.add_parser("what", help="what there is to know of the branch and files that are worked on here"))

@@ -166,11 +166,6 @@ WORKAROUND = PhraseSet(
 )
 
 
-# What people write when a thread ends as a duplicate of another.
-#
-# Only what anybody may write on any tracker stands here. Words of one community fit its own threads and no others.
-
-
 DUPLICATE_OF = PhraseSet(
     "names the duplicate",
     (

@@ -101,12 +101,6 @@ def is_taken_back(sentence: str, end: int) -> bool:
     )
 
 
-# How people say that something is decided: the phrases, who must say them, and what takes them back.
-#
-# A phrase needs a subject that decides (a group, the speaker) or none at all: what a compiler, a client or a user chose
-# is no decision. Only what any repository may say stands here.
-
-
 class DecisionAuthority(IntEnum):
     """Who must have said a phrase, and where, for it to decide; what asks for less counts from the higher, too."""
 
@@ -265,59 +259,22 @@ _RULING = any_of(
     r"\bwe (?:do not|don'?t) (?:want|need) (?:this|that|it|an?|any|another|these)\b|^not worth\b",
 )
 
-_DECIDED_STEMS = (
-    *(
-        "decid",
-        "decision",
-        "agreed",
-        "agreement",
-        "conclu",
-        "consensus",
-        "chose",
-        "picked",
-        "selected",
-        "opted",
-        "resol",
-    ),
-    *("settled", "verdict", "voted", "elected", "adopted", "rejected", "accepted", "declined", "approved", "vetoed"),
-    *("went with", "went for", "ruled out", "turned down", "outcome"),
+_DECIDED = (
+    "decid|decision|agreed|agreement|conclu|consensus|chose|picked|selected|opted|resol|settled|verdict|voted|"
+    "elected|adopted|rejected|accepted|declined|approved|vetoed|went with|went for|ruled out|turned down|outcome"
 )
-_SPOKEN_STEMS = (
-    *_DECIDED_STEMS,
-    *("go with", "going with", "go for", "going for", "ahead with", "we'll", "we will", "we shall", "we won", "we are"),
-    *("we're", "we aren", "we do", "we did", "we have no", "let's", "lets ", "let us"),
-    *("n't fix", "nt fix", "ntfix", "'tfix", "t-fix", "t -fix", "clos", "intent", "integrated", "incorporated"),
+_SPOKEN = (
+    "go with|going with|go for|going for|ahead with|we'll|we will|we shall|we won|we are|we're|we aren|we do|we did|"
+    "we have no|let's|lets |let us|n't fix|nt fix|ntfix|'tfix|t-fix|t -fix|clos|intent|integrated|incorporated"
 )
-_RULING_STEMS = (
-    *("scope", "plan", "design", "inten", "delibera", "expected", "need", "necess", "required", "requires", "worth"),
-    *(
-        "feasible",
-        "viable",
-        "suitable",
-        "appropriate",
-        "desirable",
-        "good",
-        "something",
-        "going to",
-        "will not",
-        "won't",
-        "wont ",
-    ),
-    *(
-        "n't think",
-        "dont think",
-        "n't believe",
-        "dont believe",
-        "not believe",
-        "must",
-        "has to",
-        "have to",
-        "now ",
-        "not ",
-        "no change",
-    ),
-    *("no action", "no reason", "n't want", "dont want", "rfc", "proposal"),
+_RULED_ON = (
+    "scope|plan|design|inten|delibera|expected|need|necess|required|requires|worth|feasible|viable|suitable|"
+    "appropriate|desirable|good|something|going to|will not|won't|wont |n't think|dont think|n't believe|"
+    "dont believe|not believe|must|has to|have to|now |not |no change|no action|no reason|n't want|dont want|rfc|"
+    "proposal"
 )
+_DECIDED_STEMS, _RULING_STEMS = tuple(_DECIDED.split("|")), tuple(_RULED_ON.split("|"))
+_SPOKEN_STEMS = (*_DECIDED_STEMS, *_SPOKEN.split("|"))
 _SORTS = (
     (DecisionAuthority.GROUP, _DECIDED_STEMS, _GROUP_DECIDED),
     (DecisionAuthority.SPEAKER, _SPOKEN_STEMS, _SPEAKER_DECIDED),
@@ -344,9 +301,6 @@ def standing_of(sentence: str, needed: DecisionAuthority) -> DecisionAuthority |
             if found and not is_taken_back(sentence, found.end()):
                 return sort
     return None
-
-
-# The sentences of a thread that state what was decided: who has a say, and which few are kept.
 
 
 _MAX_DECISIONS = 3
@@ -392,7 +346,6 @@ def decisions(thread: Thread) -> tuple[Decision, ...]:
 
 
 def _weight(found: _Found) -> tuple[int, ...]:
-    """How well it states the outcome."""
     return (found.standing > DecisionAuthority.ENDING, found.rank, found.is_ending, found.standing)
 
 

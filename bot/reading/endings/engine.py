@@ -1,4 +1,4 @@
-"""What one sentence says about how a thread ended, and the reasons of such verdicts."""
+"""What one sentence says about how a thread ended: the rules, and their judgements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from itertools import islice
 
 from bot.domain.thread import OutcomeKind, ThreadId
 from bot.reading.endings import answer_phrases, doubts, phrases, refusal_phrases
-from bot.reading.endings import phrases as remedies
 from bot.reading.endings.phrases import PhraseSet
 
 _MAX_PLACES = 4
@@ -20,7 +19,7 @@ _REFERENCE = re.compile(phrases.REFERENCE, re.IGNORECASE)
 _FIX = re.compile(rf"{phrases.REFERENCE}|{phrases.COMMIT}", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:https?://[^/\s]{1,100}/)?(?P<repo>[^/#\s]{1,100}/[^/#\s]{1,100})(?:/|#)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
-_VERSION = re.compile(remedies.VERSION, re.IGNORECASE)
+_VERSION = re.compile(phrases.VERSION, re.IGNORECASE)
 _PASSIVELY = re.compile(r"\b(?:was|were|been|is|are|got) (?:\w{1,20} )?\Z", re.IGNORECASE)
 _TAKEN_AWAY = ("removed", "deleted", "dropped")
 _RELATIVE = re.compile(r"\b(?:that|which|who)\s*\Z", re.IGNORECASE)
@@ -293,21 +292,21 @@ class PhraseRules:
         return PhraseRules(stating, self.released.without(left_out), self.thanked.without(left_out))
 
 
-_RELEASED = PhraseRule(remedies.RELEASED_IN, _released)
+_RELEASED = PhraseRule(phrases.RELEASED_IN, _released)
 RULES = PhraseRules(
     (
         PhraseRule(answer_phrases.DUPLICATE_OF, _duplicate_of),
         PhraseRule(answer_phrases.SAME_AS, _same_as),
         PhraseRule(answer_phrases.DUPLICATE, _plain(OutcomeKind.DUPLICATE, "called a duplicate", 0.85)),
-        PhraseRule(remedies.FIXED_BY, _fixed_by),
+        PhraseRule(phrases.FIXED_BY, _fixed_by),
         _RELEASED,
         PhraseRule(refusal_phrases.NOT_PLANNED, _plain(OutcomeKind.NOT_PLANNED, "said not to be planned", 0.85)),
         PhraseRule(refusal_phrases.STALE, _plain(OutcomeKind.STALE, "said to be out of date", 0.85)),
         PhraseRule(answer_phrases.ANSWERED, _plain(OutcomeKind.ANSWERED, "said to be as intended", 0.8)),
         PhraseRule(answer_phrases.MISTAKEN, _mistaken),
         PhraseRule(answer_phrases.WORKAROUND, _plain(OutcomeKind.WORKAROUND, "gives a workaround", 0.75)),
-        PhraseRule(remedies.FIXED, _fixed),
-        PhraseRule(remedies.CHANGED, _changed),
+        PhraseRule(phrases.FIXED, _fixed),
+        PhraseRule(phrases.CHANGED, _changed),
         PhraseRule(refusal_phrases.REMOVED, _removed),
         PhraseRule(doubts.NOT_FIXED, _not_fixed),
     ),

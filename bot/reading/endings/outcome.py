@@ -1,4 +1,4 @@
-"""What is said after a closing that takes the ending back."""
+"""How a closed thread ended: the events around its closing, the comment that says so, what took it back."""
 
 from __future__ import annotations
 
@@ -16,37 +16,6 @@ from bot.reading.endings.engine import NO_FIX, RULES, Judgement, PhraseRules, Se
 from bot.reading.endings.phrases import MERGE_BOT
 from bot.reading.endings.quote import quote_of
 from bot.reading.markdown import read, sentences, statements
-
-_SEVERAL = 2
-
-
-def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
-    """Whether the reporter or several others say after the closing that it is back or still happens.
-
-    Who takes that back no longer counts; nobody counts who spoke before a maintainer said that it is fixed again.
-    """
-    complaining: set[str] = set()
-    for message in thread.comments:
-        if message.created_at <= closed_at or message.is_bot:
-            continue
-        said = statements(message.text)
-        if any(map(phrases.RETRACTS.search, said)):
-            complaining = set() if message.by_maintainer else complaining - {message.author}
-        elif _complains(said):
-            complaining.add(message.author)
-    return thread.author in complaining or len(complaining) >= _SEVERAL
-
-
-def _complains(said: tuple[str, ...]) -> bool:
-    for sentence in said:
-        found = phrases.STILL.search(sentence)
-        if found and not sentence.endswith("?") and not denies(sentence[: found.start()]):
-            return True
-    return False
-
-
-# The closing of a thread that counts, and what the events around it say.
-
 
 SLACK = timedelta(minutes=2)
 """So late may come what belongs to a closing: many close first and then say why."""
@@ -127,9 +96,6 @@ def _is_around(event: TimelineEvent, closing: Closing) -> bool:
 
 def _is_before(event: TimelineEvent, closing: Closing) -> bool:
     return event.name == "cross-referenced" and closing.at - _PULL_BEFORE <= event.at <= closing.at
-
-
-# How a closed thread ended, by evidence: the events around its closing and the comment that states the ending.
 
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, three quarters of them stand
@@ -479,3 +445,31 @@ def _quoted(ending: _Ending, stated: Judgement | None, verdict: Judgement | None
         evidence=(*plain.evidence, *verdict.evidence),
         confidence=verdict.confidence,
     )
+
+
+_SEVERAL = 2
+
+
+def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
+    """Whether the reporter or several others say after the closing that it is back or still happens.
+
+    Who takes that back no longer counts; nobody counts who spoke before a maintainer said that it is fixed again.
+    """
+    complaining: set[str] = set()
+    for message in thread.comments:
+        if message.created_at <= closed_at or message.is_bot:
+            continue
+        said = statements(message.text)
+        if any(map(phrases.RETRACTS.search, said)):
+            complaining = set() if message.by_maintainer else complaining - {message.author}
+        elif _complains(said):
+            complaining.add(message.author)
+    return thread.author in complaining or len(complaining) >= _SEVERAL
+
+
+def _complains(said: tuple[str, ...]) -> bool:
+    for sentence in said:
+        found = phrases.STILL.search(sentence)
+        if found and not sentence.endswith("?") and not denies(sentence[: found.start()]):
+            return True
+    return False

@@ -187,9 +187,6 @@ RETRACTS = _any(
 """Words that take such a complaint back."""
 
 
-# Ways of saying one thing: the phrases of a rule, and the quick test that spares most sentences.
-
-
 _DIGIT = re.compile(r"\d")
 
 
@@ -216,11 +213,6 @@ OPENER = (
     r"|well)"
     r"\b[,:!.;-]? ?){0,3}"
 )
-
-
-# What people write when a thread got what it asked for.
-#
-# Only what anybody may write on any tracker stands here. Words of one community fit its own threads and no others.
 
 
 _DONE = (

@@ -11,15 +11,16 @@ from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
-from bot.action.report import JobReport, ThreadReport, summarise
+from bot.action.report import summarise
 from bot.comment.catalogue import own_words
 from bot.comment.clean_text import log_line
 from bot.comment.defang import block, code_span, inline, link, prose
-from bot.comment.marker import find_marker, fingerprint, read_seal, seal
+from bot.comment.marker import fingerprint, read_seal, seal
 from bot.comment.prompt import as_markdown, as_xml, visible
 from bot.comment.render import MAX_BYTES, MAX_CHARS, SHIPPED, WORDS, Rendered, Renderer, shipped_words
 from bot.comment.template_sandbox import Sandbox, TemplateFault
 from bot.domain.answer import Context
+from bot.pipeline.publish import CommentResult
 from bot.settings.schema import SettingsError
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.comment.detector import report
@@ -27,6 +28,7 @@ from tests.comment.gallery import GALLERY
 from tests.comment.payloads import PAYLOADS
 from tests.fuzz import seeds
 from tests.fuzz.target import Target, require
+from tests.marker import find_marker
 
 HOST = "redirect.github.com"
 TAGS = frozenset(
@@ -138,8 +140,8 @@ def _packed(given: list[str]) -> None:
         ET.fromstring(xml)
     as_markdown(context).encode()
     visible(given[-1]).encode()
-    said = [ThreadReport(7, "created", text, text, "", inline(text, 2_000)) for text in given]
-    summary = summarise(JobReport(tuple(said), tuple(given), tuple(given)))
+    said = [CommentResult(7, text, "would say", text, text=inline(text, 2_000)) for text in given]
+    summary = summarise(said, given, given)
     require(len(summary.encode()) <= 1_048_576, "a summary of more than a megabyte")
 
 

@@ -52,7 +52,7 @@ def _markdown(text: str) -> None:
     parts = (document.prose, document.code, document.quotes, document.inline_code)
     shown = sum(len(piece) for part in parts for piece in part)
     require(shown <= 8 * len(text) + 100, f"{shown} characters were read out of {len(text)}")
-    _ = document.links, document.headings, document.runs
+    _ = document.runs
     for paragraph in document.prose[:20]:
         sentences(paragraph)
 

@@ -1,0 +1,9 @@
+"""Whether a comment bears the bot's marker."""
+
+from bot.comment.marker import marker
+
+
+def find_marker(text: str, instance: str = "action", reply_to: int | None = None) -> bool:
+    """Whether the first line of a comment is our marker. Anyone can write it: check the comment's author too."""
+    first, _, _ = text.lstrip("\ufeff \t\r\n").partition("\n")
+    return first.rstrip() == marker(instance, reply_to)
