@@ -14,7 +14,8 @@ from threading import Lock
 
 from bot.errors import WorldError
 from bot.github.app import seconds_ahead
-from bot.server.model import Inbox, Instant, Note
+from bot.server.inbox import Inbox
+from bot.server.model import WORKER, Instant, Note
 from bot.server.options import ServerOptions
 
 TIMEOUT = 20.0
@@ -40,9 +41,6 @@ def ahead(api_url: str) -> float:
 #
 # It is ready while it can store what comes in: what is stored waits for everything else.
 
-
-WORKER = "worker:"
-"""What the names of the pulses of workers begin with; theirs come every five seconds."""
 
 RECEIVER = "receiver"
 """The pulse of whoever last saw that the database can be written to."""
@@ -82,9 +80,9 @@ class Check:
     stores: bool = True
 
 
-def readiness_checks(ledger: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
+def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
     """All of them: queue, disk, clock, token, workers, in this order. Raises nothing."""
-    queue, pulses = _queue(ledger, options, now), _pulses(ledger)
+    queue, pulses = _queue(inbox, options, now), _pulses(inbox)
     if pulses is None:
         unknown = "unknown while the database is away"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
@@ -100,23 +98,23 @@ def alive(pulses: Pulses, now: Instant) -> list[str]:
     )
 
 
-def close_checks(ledger: Inbox, options: ServerOptions) -> str:
+def close_checks(inbox: Inbox, options: ServerOptions) -> str:
     """Why nothing more may be stored, "" for nothing. Raises WorldError."""
     disk = _disk(options)
     if not disk.ok:
         return f"disk: {disk.line}"
-    return "too many deliveries wait" if _waiting(ledger, options) >= options.backlog else ""
+    return "too many deliveries wait" if _waiting(inbox, options) >= options.backlog else ""
 
 
-def _waiting(ledger: Inbox, options: ServerOptions) -> int:
+def _waiting(inbox: Inbox, options: ServerOptions) -> int:
     """How many deliveries wait; no more are counted than there may be."""
-    return ledger.counts(options.backlog, ["waiting"])["waiting"]
+    return inbox.counts(options.backlog, ["waiting"])["waiting"]
 
 
-def _queue(ledger: Inbox, options: ServerOptions, now: Instant) -> Check:
+def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
     try:
-        waiting, oldest = _waiting(ledger, options), ledger.oldest_waiting()
-        ledger.heartbeat(RECEIVER, {})
+        waiting, oldest = _waiting(inbox, options), inbox.oldest_waiting()
+        inbox.heartbeat(RECEIVER, {})
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
@@ -130,9 +128,9 @@ def _queue(ledger: Inbox, options: ServerOptions, now: Instant) -> Check:
     return Check("queue", True, f"{waiting:,} waiting" if waiting else "nothing waits")
 
 
-def _pulses(ledger: Inbox) -> Pulses | None:
+def _pulses(inbox: Inbox) -> Pulses | None:
     try:
-        return ledger.heartbeats()
+        return inbox.heartbeats()
     except WorldError:
         return None
 

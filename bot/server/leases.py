@@ -23,7 +23,10 @@ second time after that long."""
 
 
 class WorkerLeases:
-    """`Guard` over locks and the table ``workers``. ``name`` is new for every start of a process."""
+    """Which workers live, by locks and the table ``workers``. A lease ends with its process, however it dies.
+
+    ``name`` is new for every start of a process.
+    """
 
     def __init__(self, name: str, database: Database, locks: Locks, now: Callable[[], Instant]) -> None:
         self.name = name
@@ -33,6 +36,7 @@ class WorkerLeases:
         self._alone = threading.RLock()
 
     def hold(self) -> None:
+        """Take our own lease; registered for others to see."""
         with self._alone:
             if not self._locks.take(self.name):
                 raise WorldError(f"another process is {self.name}")
@@ -44,10 +48,12 @@ class WorkerLeases:
                 holding.change("insert into workers (id, since) values (:name, :now)", name=self.name, now=self._now())
 
     def check(self) -> bool:
+        """Whether we still hold it. Where not, this process has to end at once."""
         with self._alone:
             return self._locks.holds(self.name)
 
     def dead(self) -> list[str]:
+        """Workers whose lease can be taken; each is taken, so that nobody else gets it."""
         with self._alone:
             with self._database.transaction() as asking:
                 found = asking.rows(
@@ -60,7 +66,7 @@ class WorkerLeases:
             return [name for name in names if self._locks.holds(name) or self._locks.take(name)]
 
     def mark_dead(self, worker: str) -> None:
-        """Our own name: we end, and have begun nothing that did not end."""
+        """Forget a dead one and give its lease back. Our own name: we end, and have begun nothing that did not end."""
         with self._alone:
             with self._database.transaction() as burying:
                 burying.change(
@@ -77,6 +83,7 @@ class WorkerLeases:
             self._locks.give(worker)
 
     def is_leader(self) -> bool:
+        """Whether this worker is the one that looks for what was missed."""
         with self._alone:
             return self._locks.holds(LEADER) or self._locks.take(LEADER)
 

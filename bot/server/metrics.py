@@ -11,9 +11,10 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, gener
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bot.server.counters import BUCKETS
 from bot.server.health import alive
-from bot.server.inbox_rules import BUCKETS
-from bot.server.model import Inbox, Instant, Tallies
+from bot.server.inbox import Inbox
+from bot.server.model import Instant, Tallies
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES = "precedent_deliveries_total"
@@ -58,7 +59,7 @@ class Answered:
         return found
 
 
-def text(ledger: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
+def text(inbox: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
     """The page of metrics: of this process, and ``for_all`` processes together. Raises WorldError when the database is
     away.
 
@@ -66,7 +67,7 @@ def text(ledger: Inbox, answered: Answered, now: Instant, *, for_all: bool = Tru
     """
     registry = CollectorRegistry(auto_describe=False)
     tells = _gauge("tells_for_all", "1 where this process tells what is of all processes, else 0", int(for_all))
-    registry.register(_Page([*(_families(ledger, now) if for_all else ()), tells, answered.family()]))
+    registry.register(_Page([*(_families(inbox, now) if for_all else ()), tells, answered.family()]))
     return generate_latest(registry)
 
 
@@ -78,20 +79,22 @@ class _Page(Collector):
         yield from self._families
 
 
-def _families(ledger: Inbox, now: Instant) -> Iterator[Metric]:
-    tallies = ledger.counters()
+def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
+    tallies = inbox.counters()
     yield from (_counter(name, tallies) for name in COUNTERS)
     yield _stages(tallies)
     jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
-    for state, count in ledger.counts().items():
+    for state, count in inbox.counts().items():
         jobs.add_metric([state], count)
     yield jobs
-    oldest = ledger.oldest_waiting()
+    oldest = inbox.oldest_waiting()
     yield _gauge(
         "oldest_waiting_seconds", "Age of the oldest delivery that is due", (now - oldest) / 1000 if oldest else 0
     )
-    yield _gauge("workers", "Workers that live", len(alive(ledger.heartbeats(), now)))
-    left = [lane.rate_left for lane in ledger.register().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0]
+    yield _gauge("workers", "Workers that live", len(alive(inbox.heartbeats(), now)))
+    left = [
+        lane.rate_left for lane in inbox.installations().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0
+    ]
     if left:
         yield _gauge(
             "api_requests_left", "Requests to GitHub left, the fewest of any repository of the last hour", min(left)

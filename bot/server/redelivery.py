@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from bot.github.app import DeliveryInfo
+from bot.github.app import App, DeliveryInfo
 from bot.github.errors import ForgeError, RateLimited, Unauthorised, Unreachable
-from bot.server.model import AppApi, Inbox, Instant, RepositoryKey
+from bot.server.inbox import Inbox
+from bot.server.model import Instant, RepositoryKey
 from bot.server.webhook import EVENTS, TOLD
 
 PULSE = "lost"
@@ -78,9 +79,9 @@ class Redelivery:
     answered and dropped, of which the list says no more than that it was answered.
     """
 
-    def __init__(self, api: AppApi, ledger: Inbox, app: int) -> None:
+    def __init__(self, api: App, inbox: Inbox, app: int) -> None:
         self._api = api
-        self._ledger = ledger
+        self._inbox = inbox
         self._app = app
 
     def ask(self, now: Instant) -> MissedDeliveries:
@@ -122,10 +123,10 @@ class Redelivery:
 
     def _stored(self, guids: Iterable[str]) -> frozenset[str]:
         prefix = f"{self._app}:"
-        return frozenset(name.removeprefix(prefix) for name in self._ledger.known([prefix + guid for guid in guids]))
+        return frozenset(name.removeprefix(prefix) for name in self._inbox.known([prefix + guid for guid in guids]))
 
     def _recall(self) -> _Memory:
-        _, note = self._ledger.heartbeats().get(PULSE, (0, {}))
+        _, note = self._inbox.heartbeats().get(PULSE, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
             owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
@@ -137,7 +138,7 @@ class Redelivery:
         """The newest of what is owed, as far as there is room for it."""
         kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
         owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
-        self._ledger.heartbeat(PULSE, {"until": memory.until, "owed": owed})
+        self._inbox.heartbeat(PULSE, {"until": memory.until, "owed": owed})
 
 
 def _latest(attempts: Iterable[DeliveryInfo]) -> list[DeliveryInfo]:

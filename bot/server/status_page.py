@@ -1,4 +1,4 @@
-"""The status page and the page of one delivery: the ledger in words and figures, and no text of an issue."""
+"""The status page and the page of one delivery: the inbox in words and figures, and no text of an issue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from functools import cache
 from bot.comment.render import render_page
 from bot.github.events import Event
 from bot.server.health import Check
-from bot.server.model import COUNTED, Delivery, Inbox, Instant, RepositoryKey, RepositoryRow, RunRow, State, Tallies
+from bot.server.inbox import Inbox
+from bot.server.model import COUNTED, Delivery, Instant, RepositoryKey, RepositoryRow, RunRow, State, Tallies
 
 PAGE = 25
 """Deliveries that are shown at once."""
@@ -53,12 +54,12 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
+def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
     """The page of everything. Raises WorldError when the database is away."""
     wanted = wanted or DeliveryFilter()
-    rows = ledger.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
-    counts, oldest = ledger.counts(), ledger.oldest_waiting()
-    lanes = sorted(ledger.register().lanes(), key=lambda row: (-row.last_run, row.name))
+    rows = inbox.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
+    counts, oldest = inbox.counts(), inbox.oldest_waiting()
+    lanes = sorted(inbox.installations().lanes(), key=lambda row: (-row.last_run, row.name))
     names = {row.lane: row.name for row in lanes}
     values: Values = {
         "state": _state(checks, counts),
@@ -66,7 +67,7 @@ def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: De
         "lead": _lead(lanes, counts),
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
-        "said": _said(ledger.counters()),
+        "said": _said(inbox.counters()),
         "filters": _filters(wanted, counts),
         "filtered": _shown(wanted, lanes),
         "entries": [_entry(row, now, names.get(row.lane, "")) for row in rows[:PAGE]],

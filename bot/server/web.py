@@ -26,7 +26,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from bot.errors import UserError, WorldError
 from bot.server import metrics
 from bot.server.health import CachedChecks, readiness_checks
-from bot.server.model import Arrival, Dropped, Full, Inbox, Instant, Refused, RepositoryKey, State
+from bot.server.inbox import Inbox
+from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PasswordLimiter, PeerShares, is_near, peer_of
 from bot.server.status_page import DeliveryFilter, delivery_page, policy, status_page
@@ -288,9 +289,9 @@ class StatusRoutes:
         """The page of one delivery."""
         if refusal := self._refusal(request):
             return refusal
-        ledger = self._door.inbox
-        found = ledger.delivery(_number(request.path_params["seq"]))
-        name = ledger.register().lane(found[0].lane).name if found else ""
+        inbox = self._door.inbox
+        found = inbox.delivery(_number(request.path_params["seq"]))
+        name = inbox.installations().lane(found[0].lane).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
     def _refusal(self, request: Request) -> Response | None:

@@ -99,7 +99,7 @@ def _arrival(place: int, past: Past, repositories: Sequence[str], came: Instant)
 def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
     ledger.put([arrival])
     ledger.time = arrival.received_at + 340
-    ledger.register().seen(arrival.lane, arrival.name, private=arrival.private)
+    ledger.installations().seen(arrival.lane, arrival.name, private=arrival.private)
     work = ledger.begin(arrival.id, arrival.lane, ledger.time)
     assert work is not None
     ledger.time += 2_600

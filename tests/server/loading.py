@@ -29,7 +29,7 @@ from bot.server.leases import locks
 from bot.server.model import Inbox, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import Queue, opened
-from bot.server.queue import DbosDispatch
+from bot.server.queue import Dispatch
 from tests.server.client import Sent, issue_event, signature
 from tests.server.doorway import ROOT
 
@@ -210,7 +210,7 @@ def main(folder: Path) -> None:
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with opened(ServerOptions(data=folder), name) as queue:
         booker = Booker(queue, folder)
-        dispatch = DbosDispatch(queue.database, name, locks(queue.database, folder / "workers"), JOBS)
+        dispatch = Dispatch(queue.database, name, locks(queue.database, folder / "workers"), JOBS)
         dispatch.start(lambda ticket, lane: print(guarded(lambda: booker.book(ticket, lane)), end="", file=sys.stderr))
         print("ready", flush=True)
         stop.wait()

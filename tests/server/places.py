@@ -50,7 +50,7 @@ class Places:
 
     def __post_init__(self) -> None:
         self.tokens = TokenCache(self.api)
-        self.register = self.inbox.register()
+        self.register = self.inbox.installations()
 
     def arrive(
         self, lane: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str

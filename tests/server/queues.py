@@ -14,10 +14,10 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.database import Database
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.leases import Locks, locks
 from bot.server.model import Arrival, Dispatch, Inbox, Instant, PendingWork, RepositoryKey, Result, RunReport, Tickets
-from bot.server.queue import DbosDispatch, DbosTickets, prepare
+from bot.server.queue import Dispatch, Tickets, prepare
 from tests.server.memory_inbox import MemoryLedger
 from tests.server.memory_queue import MemoryDispatch, MemoryTickets
 
@@ -83,12 +83,12 @@ class Queue:
             yield dispatch
         finally:
             dispatch.stop(5)
-            if isinstance(dispatch, DbosDispatch):
+            if isinstance(dispatch, Dispatch):
                 dispatch.close()
 
     def add(self, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
         """A ticket on its own."""
-        if isinstance(self.inbox, DatabaseInbox):
+        if isinstance(self.inbox, Inbox):
             with self.inbox.database.transaction() as adding:
                 self.tickets.add(adding, ticket, lane, delay)
         else:
@@ -100,7 +100,7 @@ class Queue:
     @contextlib.contextmanager
     def dead_worker(self) -> Iterator[str]:
         """The name of a worker that began the ticket of `LANE`, and the delivery, and died."""
-        if isinstance(self.inbox, DatabaseInbox):
+        if isinstance(self.inbox, Inbox):
             assert LANE.key in self.tickets.live(), "it needs something to begin"
             with lone_worker(self.url, self.folder, "dead", "hang") as process:
                 until(lambda: any(row.state == "working" for row in self.inbox.deliveries()), 60)
@@ -200,15 +200,15 @@ def queue_in_memory() -> Iterator[Queue]:
 def queue_in_database(url: str, folder: Path) -> Iterator[Queue]:
     """``url`` is that of a database that `prepare` has made."""
     database, clock = Database(url), Clock()
-    tickets = DbosTickets(database)
-    ledger = DatabaseInbox(database, tickets, "one", clock)
+    tickets = Tickets(database)
+    ledger = Inbox(database, tickets, "one", clock)
     held = locks(database, folder / "workers")
     yield Queue(
         tickets,
         ledger,
         clock,
-        lambda worker, at_once: DbosDispatch(database, worker, held, at_once),
-        lambda others: DatabaseInbox(database, others, "one", clock),
+        lambda worker, at_once: Dispatch(database, worker, held, at_once),
+        lambda others: Inbox(database, others, "one", clock),
         url,
         folder,
         held,

@@ -17,7 +17,7 @@ from bot.errors import WorldError, guarded
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.health import APP, WORKER, CachedChecks, readiness_checks
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.model import COUNTED, STATES, Inbox
 from bot.server.options import ServerOptions
 from bot.server.web import StatusRoutes, WebDoor
@@ -70,7 +70,7 @@ def test_a_disk_without_room_is_not_ready(tmp_path: Path) -> None:
 def test_a_database_that_can_only_be_read_is_not_ready(database_url: str, tmp_path: Path) -> None:
     _, options = well(tmp_path)
     made = Database(database_url, hurry=True)
-    ledger = DatabaseInbox(made, MemoryTickets(), "web", clock)
+    ledger = Inbox(made, MemoryTickets(), "web", clock)
     assert asked(ledger, options, "readyz")[0] == 200
     _make_read_only(made)
     assert asked(ledger, options, "readyz") == (503, {"ready": False, "queue": False, "disk": True})

@@ -15,10 +15,10 @@ import pytest
 
 from bot.errors import WorldError
 from bot.server.database import Database
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.leases import LINGER, FileLocks, Lead, Locks, WorkerLeases, locks
 from bot.server.model import Guard, RepositoryKey
-from bot.server.queue import DbosTickets, prepare
+from bot.server.queue import Tickets, prepare
 from tests.server import postgres
 from tests.server.memory_queue import MemoryGuard
 from tests.server.queues import Clock, arrival, lone_worker, until
@@ -180,12 +180,12 @@ def test_two_workers_that_are_killed_again_and_again_do_everything_once_and_in_o
     assert disorder(notes(tmp_path)) == []
 
 
-def opened(url: str) -> tuple[DatabaseInbox, list[str]]:
+def opened(url: str) -> tuple[Inbox, list[str]]:
     database = Database(url)
-    return DatabaseInbox(database, DbosTickets(database), "web", Clock()), []
+    return Inbox(database, Tickets(database), "web", Clock()), []
 
 
-def some(ledger: DatabaseInbox, chance: random.Random, number: int) -> list[str]:
+def some(ledger: Inbox, chance: random.Random, number: int) -> list[str]:
     """Twenty deliveries for twelve lanes, stored."""
     names = [str(uuid.UUID(int=chance.getrandbits(128))) for _ in range(20)]
     ledger.put([arrival(name, RepositoryKey(9, chance.randint(1, 12)), number + n) for n, name in enumerate(names)])

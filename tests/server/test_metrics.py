@@ -38,7 +38,7 @@ def test_a_day_is_counted() -> None:
 
 
 def test_the_fewest_requests_left_of_the_last_hour_are_told() -> None:
-    left = {row.rate_left for row in a_day().register().lanes()}
+    left = {row.rate_left for row in a_day().installations().lanes()}
     assert samples(a_day())["precedent_api_requests_left", ()] == min(left)
     assert ("precedent_api_requests_left", ()) not in samples(empty())
 

@@ -46,7 +46,7 @@ def test_an_installation_comes_rests_and_goes(here: Places) -> None:
         work = here.begin(each)
         assert [delivery.event.name for delivery in work.deliveries] == ["catch-up"]
         here.inbox.end(work, [], RunReport(cursor=1))
-        here.inbox.register().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
+        here.inbox.installations().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
     here.github.tenants.suspend(number)
     assert hear(here) == ["the App is suspended there: deliveries dropped: 2"]
     assert [row.lane for row in here.register.lanes()] == sorted([lane, other])

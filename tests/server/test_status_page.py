@@ -120,7 +120,7 @@ def test_each_repository_leads_to_its_deliveries() -> None:
 def test_only_a_hundred_repositories_are_listed() -> None:
     ledger = empty()
     for number in range(1, 131):
-        ledger.register().seen(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
+        ledger.installations().seen(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
     page = text_of(status_page(ledger, WELL, NOW))
     assert "130 repositories" in page
     assert "and 30 more" in page

@@ -20,10 +20,10 @@ from bot.errors import WorldError, guarded
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey, Tokens
 from bot.server.options import ServerOptions
-from bot.server.queue import DbosTickets, prepare
+from bot.server.queue import Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
 from bot.server.reconcile import GitHubSite, RunDependencies, reconcile
 from bot.server.worker import RunSemaphore, WorkerDependencies
@@ -41,7 +41,7 @@ SETTLED = 600.0
 DISK = 1300 * 2**20
 
 
-def fill(ledger: DatabaseInbox) -> None:
+def fill(ledger: Inbox) -> None:
     for number in range(1, 100):
         ledger.put([arrival(f"{number}-{each}", RepositoryKey(number, each)) for each in range(1, 20)])
 
@@ -49,7 +49,7 @@ def fill(ledger: DatabaseInbox) -> None:
 def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_part(tmp_path: Path) -> None:
     database, limit = Database.within(tmp_path), [2**30]
     prepare(database, tmp_path)
-    ledger = DatabaseInbox(database, DbosTickets(database), "one", Clock())
+    ledger = Inbox(database, Tickets(database), "one", Clock())
 
     def bound(connection: Any, *_: object) -> None:
         connection.execute(f"pragma max_page_count = {limit[0]}")
@@ -69,7 +69,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
 def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than_github_waits(tmp_path: Path) -> None:
     database = Database.within(tmp_path, hurry=True)
     prepare(database, tmp_path)
-    ledger = DatabaseInbox(database, DbosTickets(database), "web", Clock())
+    ledger = Inbox(database, Tickets(database), "web", Clock())
     ledger.put([arrival("before")])
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite", isolation_level=None)) as other:
         other.execute("begin immediate")
@@ -93,7 +93,7 @@ class Away(MemoryLedger):
     def register(self):  # type: ignore[no-untyped-def]
         if not self.back.is_set():
             raise WorldError("the connection was refused")
-        return super().register()
+        return super().installations()
 
     def put_off(self, ticket: str, lane: RepositoryKey, seconds: float) -> None:
         if not self.back.is_set():

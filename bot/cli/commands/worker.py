@@ -21,5 +21,5 @@ def run_worker(given: argparse.Namespace) -> CommandResult:
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
-        from bot.server.reconcile import run_functions
-    processes.work(options, guarded, run_functions, given.parent)
+        from bot.server.reconcile import reconcile
+    processes.work(options, guarded, reconcile, given.parent)
