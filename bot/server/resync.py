@@ -157,21 +157,21 @@ class ResyncResult:
 
 
 class Resync:
-    """Run by the worker that leads. All it remembers is in the ledger's pulses, so that anybody can go on."""
+    """Run by the worker that leads. All it remembers is in heartbeats of the inbox, so that any worker can go on."""
 
     def __init__(
         self,
         api: App,
         inbox: Inbox,
         options: ServerOptions,
-        tokens: TokenCache | None = None,
-        forget: Callable[[RepositoryKey], None] = lambda _: None,
+        tokens: TokenCache,
+        forget: Callable[[RepositoryKey], None],
     ) -> None:
         """``tokens``: those of the worker, to ask for fewer; ``forget`` removes what is on disk of a lane."""
         self._api = api
         self._inbox = inbox
         self._options = options
-        self._tokens = tokens or TokenCache(api)
+        self._tokens = tokens
         self._forget = forget
         self._redelivery = Redelivery(api, inbox, options.app_id)
         self._drift = DriftCheck(inbox, self._tokens, newest_change(options.api_url), options.app_id)

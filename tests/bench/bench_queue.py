@@ -26,7 +26,7 @@ from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey
-from bot.server.queue import QUEUE, RELEASE, TURN, Tickets, JsonSerializer, prepare
+from bot.server.queue import QUEUE, RELEASE, TURN, JsonSerializer, Tickets, prepare
 from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.server import postgres
 

@@ -71,7 +71,7 @@ def serving(size: Size) -> Iterator[tuple[Path, int]]:
     """A folder with a queue in SQLite, and the port of a server on it, with workers that have worked."""
     with (
         tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder,
-        running(Path(folder), "--sqlite") as (port, _),
+        running(Path(folder)) as (port, _),
         booking(Path(folder), size.workers),
     ):
         asyncio.run(burst(port, deliveries(size.warm, size.repositories, random.Random(1)), size.at_once))

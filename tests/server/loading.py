@@ -25,8 +25,9 @@ from typing import TypeVar
 
 from bot.errors import guarded
 from bot.server.database import machine_clock
+from bot.server.inbox import Inbox
 from bot.server.leases import locks
-from bot.server.model import Inbox, RepositoryKey, Result, RunReport
+from bot.server.model import RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import Queue, opened
 from bot.server.queue import Dispatch

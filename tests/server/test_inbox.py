@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
-from bot.server import inbox_rules
+from bot.server.counters import MOST_BEGUN, NEVER_ENDED
 from bot.server.database import VERSION, Database
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, PendingWork, RepositoryKey, Result, RunReport
@@ -97,11 +97,11 @@ def test_one_that_was_begun_and_never_ended_comes_alone_and_the_younger_after_it
 
 def test_one_that_was_begun_too_often_is_dead_and_the_next_goes_on(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
-    for _ in range(inbox_rules.MOST_BEGUN):
+    for _ in range(MOST_BEGUN):
         assert begun(queue).deliveries[0].id == "9:a"
     assert begun(queue).deliveries[0].id == "9:b"
     dead = queue.inbox.deliveries(state="dead")
-    assert [(row.id, row.reason) for row in dead] == [("9:a", inbox_rules.NEVER_ENDED)]
+    assert [(row.id, row.reason) for row in dead] == [("9:a", NEVER_ENDED)]
     assert queue.inbox.retry([dead[0].seq]) == 1
     (again,) = queue.inbox.deliveries(state="waiting")
     assert (again.id, again.begun, again.attempts, again.reason, again.finished_at) == ("9:a", 0, 0, "", 0)

@@ -8,7 +8,7 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
-from bot.server.installations import PLACES, apply_installation_events
+from bot.server.installation_events import PLACES, apply_installation_events
 from bot.server.model import RepositoryKey, RunReport
 from tests.fakes.github import FakeGitHub
 from tests.server.places import Places, heard, places

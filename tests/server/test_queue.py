@@ -17,7 +17,7 @@ from bot.server.database import Database
 from bot.server.inbox import Inbox
 from bot.server.leases import locks
 from bot.server.model import RepositoryKey
-from bot.server.queue import Dispatch, Tickets, JsonSerializer, prepare
+from bot.server.queue import Dispatch, JsonSerializer, Tickets, prepare
 from tests.server.queues import LANE, Clock, arrival, copied, until
 
 PATIENCE = 120.0

@@ -21,17 +21,16 @@ from bot.server.clone_cache import CloneCache
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
-from bot.server.model import RepositoryKey, Tokens
+from bot.server.model import RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.queue import Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
-from bot.server.reconcile import GitHubSite, RunDependencies, reconcile
-from bot.server.worker import RunSemaphore, WorkerDependencies
+from bot.server.reconcile import reconcile
+from bot.server.tokens import TokenCache
+from bot.server.worker import RunDependencies, RunSemaphore
 from tests.fakes.state import from_epoch
 from tests.server import postgres
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
-from tests.server.queues import LANE, Clock, arrival
+from tests.server.queues import LANE, Clock, FileInbox, arrival
 from tests.server.stage import SLUG, ServerStage, until
 
 AGO = 200 * 24 * 3600
@@ -83,14 +82,14 @@ def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than
     database.close()
 
 
-class Away(MemoryLedger):
+class Away(FileInbox):
     """A database that does not answer until it is back."""
 
-    def __init__(self, tickets: MemoryTickets) -> None:
-        super().__init__(tickets)
+    def __init__(self) -> None:
+        super().__init__()
         self.back = threading.Event()
 
-    def register(self):  # type: ignore[no-untyped-def]
+    def installations(self):  # type: ignore[no-untyped-def]
         if not self.back.is_set():
             raise WorldError("the connection was refused")
         return super().installations()
@@ -103,21 +102,27 @@ class Away(MemoryLedger):
 
 @pytest.mark.slow
 def test_a_turn_keeps_its_ticket_until_the_lane_has_another(tmp_path: Path) -> None:
-    tickets, stop = MemoryTickets(), threading.Event()
-    ledger, tokens = Away(tickets), cast("Tokens", None)
-    where = GitHubSite("", "", "precedent[bot]", "app")
-    desk = RunDependencies(ledger, tokens, CloneCache(tmp_path, 1), RateLimiter(6, clock), where, stop, clock, guarded)
-    shop = WorkerDependencies(
-        ServerOptions(), ledger, tickets, tokens, "precedent[bot]", RunSemaphore(1), stop, guarded
+    inbox = Away()
+    dependencies = RunDependencies(
+        options=ServerOptions(),
+        inbox=inbox,
+        tokens=cast("TokenCache", None),
+        clones=CloneCache(tmp_path, 1),
+        pace=RateLimiter(6, clock),
+        slots=RunSemaphore(1),
+        own_login="precedent[bot]",
+        stop=threading.Event(),
+        now=clock,
+        guarded=guarded,
     )
-    thread = threading.Thread(target=reconcile, args=("9:a", LANE, shop, desk), daemon=True)
+    thread = threading.Thread(target=reconcile, args=("9:a", LANE, dependencies), daemon=True)
     thread.start()
     time.sleep(0.5)
     assert thread.is_alive(), "nobody would look at the lane any more"
-    assert tickets.live() == frozenset()
-    ledger.back.set()
+    assert inbox.tickets.live() == frozenset()
+    inbox.back.set()
     thread.join(10)
-    assert tickets.live() == {LANE.key}
+    assert inbox.tickets.live() == {LANE.key}
 
 
 def settle_down(stage: ServerStage) -> None:
@@ -179,7 +184,7 @@ def test_a_server_whose_postgresql_is_away_for_a_while_says_so_and_loses_nothing
         until(lambda: stage.get("/readyz")[0] == 200, SETTLED, stage.told)
         said = [str(line["message"]) for line in stage.lines()]
         assert any(line.startswith("not stored: the queue's database does not answer (") for line in said)
-        assert "this worker has lost its place: it ends" in said
+        assert "this worker has lost its lease: it ends" in said
         assert any(line.startswith("not well: queue: the database does not answer") for line in said)
 
 
