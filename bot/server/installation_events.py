@@ -66,7 +66,8 @@ class InstallationEvents:
 
     def _installation(self, delivery: Delivery) -> str:
         installation, extra = delivery.lane.installation, dict(delivery.extra)
-        account, known = extra.get("account", ""), self._lanes(installation)
+        account = extra.get("account", "")
+        known = [row.lane for row in self.inbox.installations().lanes() if row.lane.installation == installation]
         match delivery.event.action:
             case "created" | "unsuspend" | "new_permissions_accepted":
                 self.receives(installation, account)
@@ -160,10 +161,6 @@ class InstallationEvents:
         ]
         groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
         return sum(sum(self.inbox.put(group)) for group in groups)
-
-    def _lanes(self, installation: int) -> list[RepositoryKey]:
-        """The repositories that are known of an installation."""
-        return [row.lane for row in self.inbox.installations().lanes() if row.lane.installation == installation]
 
     def _rest(self, lane: RepositoryKey) -> int:
         """Drop what waits in a lane that stays known, as a later look finds it all."""

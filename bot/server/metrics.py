@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from threading import Lock
 
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    CollectorRegistry,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -29,34 +33,21 @@ COUNTERS = {
 """Name → its labels and what it counts."""
 
 STAGES = "precedent_stage_seconds"
+RECEIVED = "precedent_receive_seconds"
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 """Upper ends in seconds of the histogram of answers to deliveries."""
 
-STATES = ("waiting", "working", "done", "dead", "dropped")
 HOUR = 3_600_000
 
 
-class Answered:
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class Answered(Histogram):
     """How long answers to deliveries took, in this process."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._counts = [0] * (len(QUICK) + 1)
-        self._sum = 0.0
-
-    def add(self, seconds: float) -> None:
-        """One more."""
-        with self._lock:
-            self._counts[bisect_left(QUICK, seconds)] += 1
-            self._sum += seconds
-
-    def family(self) -> Metric:
-        """All of them as a histogram."""
-        with self._lock:
-            counts, total = list(self._counts), self._sum
-        found = HistogramMetricFamily("precedent_receive_seconds", "Time until a delivery was answered")
-        found.add_metric([], _summed(dict(zip(map(str, QUICK), counts, strict=False)), counts[-1], QUICK), total)
-        return found
+        super().__init__(RECEIVED, "Time until a delivery was answered", buckets=QUICK, registry=None)
 
 
 def text(inbox: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
@@ -67,7 +58,7 @@ def text(inbox: Inbox, answered: Answered, now: Instant, *, for_all: bool = True
     """
     registry = CollectorRegistry(auto_describe=False)
     tells = _gauge("tells_for_all", "1 where this process tells what is of all processes, else 0", int(for_all))
-    registry.register(_Page([*(_families(inbox, now) if for_all else ()), tells, answered.family()]))
+    registry.register(_Page([*(_families(inbox, now) if for_all else ()), tells, *answered.collect()]))
     return generate_latest(registry)
 
 

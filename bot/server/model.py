@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -208,6 +208,9 @@ class RepositoryRow:
 
 Tallies = Mapping[tuple[str, tuple[str, ...]], float]
 """(name, labels) → how much."""
+
+Guarded = Callable[[Callable[[], object]], str]
+"""Runs a call, and gives one line about what went wrong, or ""."""
 
 Note = Mapping[str, str | int]
 """What a heartbeat says: no secret, no text of an issue."""

@@ -29,10 +29,11 @@ from bot.github.errors import ForgeError, Unauthorised
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
-from bot.server.health import APP, ahead
+from bot.server.health import APP, ahead, ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.leases import Lead, WorkerLeases, locks
 from bot.server.log import write_logs
+from bot.server.model import Guarded
 from bot.server.options import ServerOptions, new_password, packed, password_file, stored_password
 from bot.server.queue import Dispatch, Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
@@ -40,7 +41,7 @@ from bot.server.resync import Resync
 from bot.server.startup_check import Outside, StartupProblem, examine, refuse
 from bot.server.tokens import TokenCache
 from bot.server.webhook import WebhookRules
-from bot.server.worker import Ended, Guarded, LeaderTasks, Run, RunDependencies, RunSemaphore, Worker, WorkerSetup
+from bot.server.worker import Ended, LeaderTasks, Run, RunDependencies, RunSemaphore, Worker, WorkerSetup
 from bot.server.writer import GroupCommitWriter
 
 LOOK = 0.1
@@ -165,24 +166,18 @@ LAST = 9.2
 """Seconds after the signal at which workers that still run are killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """The queue, opened by one process under a name of its own."""
-
-    database: Database
-    clock: DatabaseClock
-    inbox: Inbox
-
-
 @contextmanager
-def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Queue]:
-    """The queue with its tables ready. ``hurry``: for who waits for an answer. Raises UserError, WorldError."""
+def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Inbox]:
+    """The inbox with its tables ready, for one process under a name of its own.
+
+    ``hurry``: for who waits for an answer. Raises UserError, WorldError.
+    """
     database = _database(options, hurry=hurry)
     try:
         prepare(database, _places(options))
         clock = DatabaseClock(database)
         with clock.kept():
-            yield Queue(database, clock, Inbox(database, Tickets(database), name, clock))
+            yield Inbox(database, Tickets(database), name, clock)
     finally:
         database.close()
 
@@ -214,11 +209,11 @@ def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptio
     _look_around(options, listens=True)
     options = _with_password(options)
     stop = _stopped_by_signals()
-    with opened(options, "web", hurry=True) as queue:
-        writer = GroupCommitWriter(queue.inbox, guarded, lambda: health.close_checks(queue.inbox, options))
-        rules = WebhookRules(options.app_id, options.secrets, _login(options, queue.inbox))
-        leads = Lead(locks(queue.database, _places(options)), TELLS)
-        door = web.WebDoor(rules, writer, queue.inbox, options, queue.clock, leads)
+    with opened(options, "web", hurry=True) as inbox:
+        writer = GroupCommitWriter(inbox, guarded, lambda: health.close_checks(inbox, options))
+        rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox))
+        leads = Lead(locks(inbox.database, _places(options)), TELLS)
+        door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
         with _kept_running(Children(partial(start, options), options.workers), stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
@@ -266,14 +261,14 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
     if not parent:
         _look_around(options, listens=False)
     stop, slots, name = _stopped_by_signals(), RunSemaphore(options.jobs), _own_name()
-    with opened(options, name) as queue, _app(options) as app:
-        login = _login(options, queue.inbox)
+    with opened(options, name) as inbox, _app(options) as app:
+        login = _login(options, inbox)
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
-        clones, clock = CloneCache(options.data / "clones", options.clones_mb), queue.clock
+        clones, clock = CloneCache(options.data / "clones", options.clones_mb), inbox.now
         dependencies = RunDependencies(
             options=options,
-            inbox=queue.inbox,
+            inbox=inbox,
             tokens=TokenCache(app),
             clones=clones,
             pace=RateLimiter(options.pushes_per_minute, clock),
@@ -283,12 +278,12 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
             now=clock,
             guarded=guarded,
         )
-        resync = Resync(app, queue.inbox, options, dependencies.tokens, clones.forget)
-        held = locks(queue.database, _places(options))
+        resync = Resync(app, inbox, options, dependencies.tokens, clones.forget)
+        held = locks(inbox.database, _places(options))
         setup = WorkerSetup(
-            WorkerLeases(name, queue.database, held, clock),
-            Dispatch(queue.database, name, held, HOLD * options.jobs),
-            queue.inbox,
+            WorkerLeases(name, inbox.database, held, clock),
+            Dispatch(inbox.database, name, held, HOLD * options.jobs),
+            inbox,
             lambda ticket, lane: run(ticket, lane, dependencies),
             slots,
             guarded,
@@ -301,23 +296,20 @@ def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> 
     return 0
 
 
-def _login(options: ServerOptions, ledger: Inbox) -> str:
+def _login(options: ServerOptions, inbox: Inbox) -> str:
     """Ask GitHub who we are, and leave what it says for all processes to see; our login.
 
     While GitHub cannot be asked it is that of the last time, "" when there was none. Raises WorldError.
     """
-    known = ledger.heartbeats().get(APP, (0, {}))[1]
     try:
         with _app(options) as app:
-            info = app.about()
-    except Unauthorised as error:
-        ledger.heartbeat(APP, {**known, "fault": str(error)})
+            return ask_who_we_are(app, inbox).login
+    except Unauthorised:
         raise
     except ForgeError as error:
         log.warning("GitHub was not asked who we are: %s", error)
-        return f"{known['slug']}[bot]" if known.get("slug") else ""
-    ledger.heartbeat(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
-    return info.login
+        slug = inbox.heartbeats().get(APP, (0, {}))[1].get("slug")
+        return f"{slug}[bot]" if slug else ""
 
 
 def _look_around(options: ServerOptions, *, listens: bool) -> None:

@@ -12,7 +12,7 @@ from bot.github.app import App
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.server.health import APP
+from bot.server.health import ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
 from bot.server.model import Arrival, Grant, Instant, RepositoryKey, RepositoryRow
@@ -100,7 +100,8 @@ class DriftCheck:
 
     def _look_at(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
         """1 when it lags. What is wrong with one repository is no reason not to ask about the next."""
-        if not row.cursor or self._is_busy(row.lane):
+        busy = (self._inbox.deliveries(state=state, lane=row.lane, limit=1) for state in ("waiting", "working"))
+        if not row.cursor or any(busy):
             return 0
         try:
             newest = self._newest(self._tokens.grant(row.lane, now))
@@ -125,9 +126,6 @@ class DriftCheck:
         # Named by what is newest and how far memory has read: one that gets on is sent on, one that cannot is not.
         arrival = self._arrival(row, f"catch-up-{row.lane.key}-{newest}-{row.cursor}", Event("catch-up"), now)
         return sum(self._inbox.put([arrival]))
-
-    def _is_busy(self, lane: RepositoryKey) -> bool:
-        return any(self._inbox.deliveries(state=state, lane=lane, limit=1) for state in ("waiting", "working"))
 
     def _arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
         return Arrival(f"{self._app}:{name}", row.lane, event, row.name, row.private, received_at=now)
@@ -187,8 +185,8 @@ class Resync:
                 notes.append(str(error))
                 return 0
 
-        mended, purged = part(self._mend), part(self._purge)
-        part(self._ask_who_we_are)
+        mended, purged = part(lambda at: self._inbox.mend(self._inbox.tickets.live(), at - LONE)), part(self._purge)
+        part(lambda _: ask_who_we_are(self._api, self._inbox).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
         caught_up = part(self._list_repositories) + part(lambda at: self._drift.look(at, self._events(at).loses))
         swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), mended, purged, tuple(notes))
@@ -197,23 +195,9 @@ class Resync:
         log.info("swept", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
         return swept
 
-    def _mend(self, now: Instant) -> int:
-        return self._inbox.mend(self._inbox.tickets.live(), now - LONE)
-
     def _purge(self, now: Instant) -> int:
         purged = self._inbox.purge(now - self._options.keep_days * DAY)
         return purged + self._inbox.tickets.purge(now - TICKETS_KEPT)
-
-    def _ask_who_we_are(self, _: Instant) -> int:
-        """Ask who we are, which tells whether the key is right, and the clock."""
-        try:
-            about = self._api.about()
-        except Unauthorised as error:
-            known = self._inbox.heartbeats().get(APP, (0, {}))[1]
-            self._inbox.heartbeat(APP, {**known, "fault": str(error)})
-            raise
-        self._inbox.heartbeat(APP, {"slug": about.slug, "ahead": round(about.ahead), "fault": ""})
-        return 1
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
         found = self._redelivery.ask(now)

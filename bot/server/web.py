@@ -216,7 +216,7 @@ class Webhook:
         self._count(headers, status, said)
         log.info("%s %s", status, said, extra={"request": request, **_about(heard)})
         await _reply(status, said, request)(scope, receive, send)
-        self._door.answered.add(time.perf_counter() - began)
+        self._door.answered.observe(time.perf_counter() - began)
 
     async def _outcome(self, heard: Arrival | Dropped | Refused, request: str) -> tuple[int, str]:
         """The status, and in a few words what became of it."""

@@ -15,7 +15,7 @@ from bot.github.client import WRITE_GAP
 from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.leases import WorkerLeases
-from bot.server.model import WORKER, Instant, RepositoryKey
+from bot.server.model import WORKER, Guarded, Instant, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.queue import Dispatch
 from bot.server.rate_limiter import RateLimiter
@@ -34,7 +34,6 @@ HANGING = 900.0
 LOST = 70
 """The exit code of a worker that cannot vouch for itself (EX_SOFTWARE of sysexits.h). Others take its lanes over."""
 
-Guarded = Callable[[Callable[[], object]], str]
 log = logging.getLogger(__name__)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bot.errors import WorldError
 from bot.server.inbox import Inbox
-from bot.server.model import Arrival, Full
+from bot.server.model import Arrival, Full, Guarded
 
 GROUP = 32
 """Most that one transaction stores: three times as many a second as one by one."""
@@ -25,8 +25,6 @@ SECONDS = 8.0
 LOOK = 5.0
 """Seconds between two looks whether anything more may be stored, and two writings of what was counted."""
 
-Guarded = Callable[[Callable[[], object]], str]
-"""Runs a call, and gives one line about the bug that ended it, or ""."""
 
 log = logging.getLogger(__name__)
 

@@ -67,8 +67,8 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     options = ServerOptions(data=given.folder, status_password=given.password)
-    with opened(options, "web", hurry=True) as queue:
-        ledger = Away(queue.database, queue.inbox.tickets, "web", queue.clock)
+    with opened(options, "web", hurry=True) as inbox:
+        ledger = Away(inbox.database, inbox.tickets, "web", inbox.now)
         ledger.sign = options.data / "away"
         made = door(ledger, options)
         ledger.heartbeat(APP, {"slug": "helper", "ahead": 0})

@@ -29,9 +29,9 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
     with running(folder) as (port, _), booking(folder, 2):
         sent = asyncio.run(burst(port, wanted))
         assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
-        with opened(ServerOptions(data=folder), "reader") as queue:
-            assert wait_until_done(queue.inbox, 120)
-            return sent, examine(queue.inbox, folder, sent)
+        with opened(ServerOptions(data=folder), "reader") as inbox:
+            assert wait_until_done(inbox, 120)
+            return sent, examine(inbox, folder, sent)
 
 
 @pytest.mark.slow

@@ -97,8 +97,8 @@ def _inbox(options: ServerOptions) -> Iterator[Inbox]:
         raise UserError(f"there is no queue in {options.data}: give the server's --data or --database-url")
     with server_libraries():
         from bot.server import processes
-    with processes.opened(options, "jobs") as queue:
-        yield queue.inbox
+    with processes.opened(options, "jobs") as inbox:
+        yield inbox
 
 
 def _all_dead(inbox: Inbox) -> list[Delivery]:
