@@ -64,7 +64,7 @@ def test_buckets_of_stages_hold_those_before_them() -> None:
 def test_answers_of_this_process_are_timed() -> None:
     answered = Answered()
     for seconds in (0.001, 0.005, 0.07, 60):
-        answered.add(seconds)
+        answered.observe(seconds)
     found = samples(empty(), answered)
     counts = [found["precedent_receive_seconds_bucket", (("le", str(end)),)] for end in (*QUICK, "+Inf")]
     assert counts == [2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4]
@@ -73,8 +73,8 @@ def test_answers_of_this_process_are_timed() -> None:
 
 def test_what_is_of_all_processes_is_told_by_one_so_that_sums_count_nothing_twice() -> None:
     ledger, one, other = a_day(), Answered(), Answered()
-    one.add(0.1)
-    other.add(0.1)
+    one.observe(0.1)
+    other.observe(0.1)
     pages = [
         text(ledger, answered, NOW, for_all=for_all).decode() for answered, for_all in ((one, True), (other, False))
     ]

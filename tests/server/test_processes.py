@@ -111,9 +111,9 @@ def test_a_worker_gets_its_options_and_no_argument_or_variable_tells_a_secret(tm
         import os, sys
         sys.path.insert(0, {str(ROOT)!r})
         from bot.server.processes import spawn
-        from bot.server.options import Options
+        from bot.server.options import ServerOptions
         os.chdir({str(tmp_path)!r})
-        spawn(Options(app_id=7, private_key="a secret of sixteen", port=1234)).wait()
+        spawn(ServerOptions(app_id=7, private_key="a secret of sixteen", port=1234)).wait()
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, cwd=tmp_path)
     seen = (tmp_path / "seen.json").read_text(encoding="utf-8")
