@@ -18,26 +18,28 @@ from prometheus_client.registry import Collector
 from bot.server.counters import BUCKETS
 from bot.server.health import alive
 from bot.server.inbox import Inbox
-from bot.server.model import Instant, Tallies
+from bot.server.model import HOUR, Instant, Tallies
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES = "precedent_deliveries_total"
 """Labels: event, and what became of it: stored, repeated, dropped, or refused with a status."""
 
 COUNTERS = {
-    DELIVERIES: (("event", "result"), "Deliveries by what became of them at the door"),
-    "precedent_turns_total": (("result",), "Turns of a repository's lane"),
+    DELIVERIES: (("event", "result"), "Deliveries by how they were answered"),
+    "precedent_runs_total": (("result",), "Runs, each for the deliveries of one repository"),
+    "precedent_turns_total": (("result",), "The former name of precedent_runs_total"),
     "precedent_answers_total": (("action", "reason"), "What was done about deliveries, and why"),
     "precedent_pushes_total": ((), "Pushes of memory branches"),
 }
 """Name → its labels and what it counts."""
 
+FORMER = {"precedent_runs_total": "precedent_turns_total"}
+"""A counter → the name that it is stored under, which it is shown under too until the release after next."""
+
 STAGES = "precedent_stage_seconds"
 RECEIVED = "precedent_receive_seconds"
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 """Upper ends in seconds of the histogram of answers to deliveries."""
-
-HOUR = 3_600_000
 
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -82,7 +84,7 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield _gauge(
         "oldest_waiting_seconds", "Age of the oldest delivery that is due", (now - oldest) / 1000 if oldest else 0
     )
-    yield _gauge("workers", "Workers that live", len(alive(inbox.heartbeats(), now)))
+    yield _gauge("workers", "Workers that are running", len(alive(inbox.heartbeats(), now)))
     left = [
         lane.rate_left for lane in inbox.installations().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0
     ]
@@ -100,13 +102,13 @@ def _counter(name: str, tallies: Tallies) -> Metric:
     labels, about = COUNTERS[name]
     found = CounterMetricFamily(name, about, labels=labels)
     for (key, values), much in sorted(tallies.items()):
-        if key == name and len(values) == len(labels):
+        if key == FORMER.get(name, name) and len(values) == len(labels):
             found.add_metric(values, much)
     return found
 
 
 def _stages(tallies: Tallies) -> Metric:
-    found = HistogramMetricFamily(STAGES, "Time that the stages of turns took", labels=["stage"])
+    found = HistogramMetricFamily(STAGES, "Time that the stages of runs took", labels=["stage"])
     sums = {values[0]: much for (key, values), much in tallies.items() if key == f"{STAGES}_sum" and len(values) == 1}
     for stage, seconds in sorted(sums.items()):
         counts = {

@@ -1,4 +1,4 @@
-"""The nouns of the webhook server: lanes, deliveries, turns and what became of them. No text of an issue."""
+"""The values of the webhook server: lanes, deliveries, runs and what became of them. No text of an issue."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from bot.github.events import Event
 
 Instant = int
 """Milliseconds since 1970, UTC; 0 for never."""
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 State = Literal["waiting", "working", "done", "dead", "dropped"]
 
@@ -82,11 +84,11 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A row of the ledger. ``seq`` is the order of arrival.
+    """A row of the inbox. ``seq`` is the order of arrival.
 
     ``attempts``: tries that failed and count. ``begun``: how often it was begun since it last ended, so 1 or more
-    while it waits means that a worker died with it. ``turn`` is the `Work` that has it, or had it last. ``matches``
-    are issues that were shown, each with its similarity in 0..1; ``nearest`` those most like it, shown or not, each
+    while it waits means that a worker died with it. ``turn`` is the run that has it, or had it last. ``matches`` are
+    issues that were shown, each with its similarity in 0..1; ``nearest`` those most like it, shown or not, each
     with why too: which kinds of reasons, and none of their words.
     """
 
@@ -114,9 +116,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """What one turn has to do, oldest first.
+    """What one run has to do, oldest first.
 
-    ``id`` is new for each beginning: who began before and lost the lane cannot end it.
+    ``id`` is new for each beginning: whoever began before and lost the lane cannot end it.
     """
 
     id: str
@@ -146,11 +148,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a turn leaves beside its results: stages in seconds, times of its pushes, counts of requests.
+    """What a run leaves beside its results: stages in seconds, times of its pushes, counts of requests.
 
     ``notes`` are lines of ours, with no text of an issue. ``rate_left`` is -1 where GitHub did not say. ``cursor`` is
-    how far memory has read. ``again_at``: when to look again, 0 for when something happens; ``backoff``: how long that
-    is from now, kept for the turn that comes then, in milliseconds.
+    how far memory has read. ``requeue_after``: when to look again, 0 for when something happens; ``backoff``: how long
+    that is from now, kept for the run that comes then, in milliseconds.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -177,7 +179,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A turn as the ledger keeps it. ``ended`` is 0 while it runs, or when its worker died. Stages are in seconds."""
+    """A run as the inbox keeps it. ``ended`` is 0 while it runs, or when its worker died. Stages are in seconds."""
 
     id: str
     ticket: str
@@ -194,7 +196,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryRow:
-    """What is known of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is the last `Told`'s."""
+    """What is known of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is the last report's."""
 
     lane: RepositoryKey
     name: str = ""

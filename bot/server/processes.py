@@ -1,4 +1,4 @@
-"""Worker processes: started, started anew when they end, and ended with us."""
+"""The processes of the server: `serve` receives and keeps workers running, `work` is one of these."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
         stop.set()
         telling.join()
         if not children.wait(LAST):
-            log.warning("a worker did not end in time and was killed: what it was at is begun anew")
+            log.warning("a worker did not end in time and was killed: what it was at will be run again")
 
 
 def work(options: ServerOptions, guarded: Guarded, run: Run, parent: int = 0) -> NoReturn:

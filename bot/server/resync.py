@@ -1,4 +1,4 @@
-"""Repositories in which something happened that we were never told of, and the look that each gets once a day."""
+"""What was missed is found again: lost deliveries, repositories that lag behind or are new, lanes without a ticket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.github.events import Event
 from bot.server.health import ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
-from bot.server.model import Arrival, Grant, Instant, RepositoryKey, RepositoryRow
+from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
 from bot.server.redelivery import Redelivery
 from bot.server.tokens import TokenCache
@@ -25,19 +25,17 @@ Loses = Callable[[RepositoryKey, str], object]
 PULSE = "cursors"
 """Where the last lane that was looked at is kept."""
 
-MINUTE = 60_000
-DAY = 24 * 60 * MINUTE
 QUARTER = 15 * MINUTE
 QUARTERS = DAY // QUARTER
 
 LATELY = 7 * DAY
-"""Lanes without a turn for so long have nothing that could be missed often."""
+"""Lanes without a run for so long have nothing that could be missed often."""
 
 SLACK = 5 * MINUTE
 """What is newer than memory's cursor by less is on its way."""
 
 MOST = 100
-"""Lanes that one sweep asks GitHub about; those that were not asked about for longest come first."""
+"""Lanes that one resync asks GitHub about; those that were not asked about for longest come first."""
 
 WITHIN = 4
 """Quarters of an hour after its own in which a lane's daily look is still begun."""
@@ -131,9 +129,6 @@ class DriftCheck:
         return Arrival(f"{self._app}:{name}", row.lane, event, row.name, row.private, received_at=now)
 
 
-# What was missed is found again: lost deliveries, repositories that lag behind or are new, lanes without a ticket.
-
-
 LONE = MINUTE
 """A delivery that is younger may not have its ticket yet."""
 
@@ -144,7 +139,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ResyncResult:
-    """What one sweep did; ``notes`` are lines about what it could not do. ``reminded``: daily looks that were begun."""
+    """What one resync did; ``notes`` are lines about what it could not do. ``reminded``: daily looks that were begun."""
 
     redelivered: int = 0
     caught_up: int = 0
@@ -191,8 +186,8 @@ class Resync:
         caught_up = part(self._list_repositories) + part(lambda at: self._drift.look(at, self._events(at).loses))
         swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), mended, purged, tuple(notes))
         for note in notes:
-            log.warning("sweep: %s", note)
-        log.info("swept", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
+            log.warning("resync: %s", note)
+        log.info("resync done", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
         return swept
 
     def _purge(self, now: Instant) -> int:
@@ -202,7 +197,7 @@ class Resync:
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
         found = self._redelivery.ask(now)
         if found.trouble:
-            notes.append(f"not all lost deliveries were asked for: {found.trouble}")
+            notes.append(f"not all missed deliveries were asked for: {found.trouble}")
         if found.given_up:
             notes.append(f"deliveries that were asked for and never came: {', '.join(found.given_up)}")
         self._events(now).looks(found.lanes, f"{self._options.app_id}:first-{now // DAY}")

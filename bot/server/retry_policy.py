@@ -15,9 +15,8 @@ from bot.github.errors import (
     Unauthorised,
 )
 from bot.memory.manifest import ForeignFormat
-from bot.server.model import Delivery, Instant, Result, Stopping
+from bot.server.model import MINUTE, Delivery, Instant, Result, Stopping
 
-MINUTE = 60_000
 FIRST = 15_000
 """Milliseconds before the second try; each further one comes after twice as long."""
 

@@ -13,7 +13,19 @@ from bot.comment.render import render_page
 from bot.github.events import Event
 from bot.server.health import Check
 from bot.server.inbox import Inbox
-from bot.server.model import COUNTED, Delivery, Instant, RepositoryKey, RepositoryRow, RunRow, State, Tallies
+from bot.server.model import (
+    COUNTED,
+    DAY,
+    HOUR,
+    MINUTE,
+    Delivery,
+    Instant,
+    RepositoryKey,
+    RepositoryRow,
+    RunRow,
+    State,
+    Tallies,
+)
 
 PAGE = 25
 """Deliveries that are shown at once."""
@@ -293,11 +305,6 @@ def _facts(delivery: Delivery, turn: RunRow | None) -> list[tuple[str, str]]:
         facts.append(("Requests of the turn", f"{turn.reads:,} read, {turn.writes:,} written, {pushes}"))
     return [(name, value) for name, value in facts if value]
 
-
-# Times, events and outcomes of the server in words for a reader.
-
-
-MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 SAID = {
     "created": ("spoke", "Commented"),

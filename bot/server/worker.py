@@ -137,7 +137,7 @@ class LeaderTasks:
 
     def _round(self) -> None:
         if line := self.guarded(self.task):
-            log.warning("what was missed could not be looked for: %s", line)
+            log.warning("the resync failed: %s", line)
 
 
 @dataclass(slots=True)

@@ -159,7 +159,7 @@ class ServerStage:
 
     def rest(self) -> None:
         """Until the first look for what was missed is over, and all that came of it."""
-        until(lambda: '"message": "swept"' in self.told(), READY, self.told)
+        until(lambda: '"message": "resync done"' in self.told(), READY, self.told)
         self.settle(READY)
 
     def told(self) -> str:
