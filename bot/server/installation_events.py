@@ -110,7 +110,7 @@ class InstallationEvents:
         return "what is known of it is asked for again"
 
     def receives(self, installation: int, account: str) -> None:
-        """The App may work there; all it may see there is asked for at the next resync, as an event can name too few."""
+        """The App may work there; all it may see there is listed at the next resync, as an event can name too few."""
         self.inbox.installations().installed(installation, account, "active")
         self.tokens.forget(installation=installation)
         self.inbox.heartbeat(PLACES, {"day": 0})

@@ -139,7 +139,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ResyncResult:
-    """What one resync did; ``notes`` are lines about what it could not do. ``reminded``: daily looks that were begun."""
+    """What one resync did; ``notes`` are lines about what it could not do. ``reminded``: daily looks begun."""
 
     redelivered: int = 0
     caught_up: int = 0
