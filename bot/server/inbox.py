@@ -139,7 +139,7 @@ class Inbox:
             if report.requeue_after:
                 _look_again(ending, work, row, now, report.requeue_after)
             self._wake(ending, work.lane, work.ticket, now)
-            self._count(ending, tally_run(results, report))
+            self.count(ending, tally_run(results, report))
         return [each.id for each in work.deliveries if each.id != work.ticket]
 
     def installations(self) -> Installations:
@@ -255,10 +255,10 @@ class Inbox:
     def count_up(self, values: Tallies) -> None:
         """Add to counters; they never shrink."""
         with self.database.transaction() as counting:
-            self._count(counting, values)
+            self.count(counting, values)
         self._add_up()
 
-    def _count(self, transaction: Transaction, values: Tallies) -> None:
+    def count(self, transaction: Transaction, values: Tallies) -> None:
         """Add to counters, by a row of its own: no run waits for the counters of another repository's."""
         if values:
             counted = [(name, labels, float(much)) for (name, labels), much in values.items()]

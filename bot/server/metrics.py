@@ -34,7 +34,7 @@ COUNTERS = {
 """Name → its labels and what it counts."""
 
 FORMER = {"precedent_runs_total": "precedent_turns_total"}
-"""A counter → the name that it is stored under, which it is shown under too until the release after next."""
+"""A counter → the name that it is stored under, under which it is shown too for one release."""
 
 STAGES = "precedent_stage_seconds"
 RECEIVED = "precedent_receive_seconds"
