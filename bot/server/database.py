@@ -38,7 +38,7 @@ OURS = "precedent"
 
 VERSION = 3
 SCHEMA = "schema"
-"""The pulse that has the version in place of a time."""
+"""The heartbeat that has the version in place of a time."""
 
 _TABLES = """
 create table if not exists deliveries (

@@ -26,13 +26,13 @@ TIMEOUT = 20.0
 """Seconds for each part of the request."""
 
 RECEIVER = "receiver"
-"""The pulse of whoever last saw that the database can be written to."""
+"""The heartbeat of whoever last saw that the database can be written to."""
 
 APP = "app"
-"""The pulse of whoever asked GitHub who we are: ``ahead``, seconds of its clock before ours; ``fault``, or none."""
+"""The heartbeat of whoever asked GitHub who we are: ``ahead``, seconds of its clock before ours; ``fault``, or none."""
 
 ALIVE = 30_000
-"""Milliseconds without a pulse after which a worker is taken for dead."""
+"""Milliseconds without a heartbeat after which a worker is taken for dead."""
 
 SEEN = 2 * 3_600_000
 """Milliseconds within which GitHub has to have answered us as the App, where it is asked that often."""

@@ -100,7 +100,9 @@ class Inbox:
             known.turned(lane, name)
             paused = known.paused_until(lane.installation, OF_ALL)
             due = _due(beginning, lane, now) if paused <= now else []
-            taken = [replace(each, state="working", begun=each.begun + 1, turn=name) for each in _first(due)]
+            # One that was begun and never ended comes alone.
+            first = due[:1] if due and due[0].begun else takewhile(lambda each: not each.begun, due)
+            taken = [replace(each, state="working", begun=each.begun + 1, turn=name) for each in first]
             if not taken:
                 self._wake(beginning, lane, ticket, max(now, paused))
                 return None
@@ -398,13 +400,6 @@ def _look_again(transaction: Transaction, work: PendingWork, row: RepositoryRow,
         name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.lane.key}-{work.id}"
         again = Arrival(name, work.lane, Event(FOLLOW_UP), name=row.name, private=row.private, received_at=now)
         _insert(transaction, [of_arrival(again, at)])
-
-
-def _first(due: Sequence[Delivery]) -> list[Delivery]:
-    """What the next run takes of these, oldest first. One that was begun and never ended comes alone."""
-    if due and due[0].begun:
-        return [due[0]]
-    return list(takewhile(lambda each: not each.begun, due))
 
 
 def _row_after_run(row: RepositoryRow, report: RunReport, now: Instant) -> RepositoryRow:

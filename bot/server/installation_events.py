@@ -22,7 +22,7 @@ NOTHING = "nothing to do"
 OVER = "it is over: GitHub says that the App is at work there"
 
 PLACES = "installations"
-"""The pulse of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
+"""The heartbeat of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
 
 ASKED = 3
 """Repositories of an installation that are asked about before its suspension is believed."""

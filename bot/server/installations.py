@@ -98,22 +98,22 @@ class Installations:
             found = [repository_row(row) for row in asking.rows(sql, since=active_since)]
         return sorted((row for row in found if row.lane.repository), key=lambda row: row.lane)
 
-    def turned(self, lane: RepositoryKey, turn: str) -> None:
-        """A turn begins in the lane: whoever began before it cannot end any more."""
+    def turned(self, lane: RepositoryKey, run: str) -> None:
+        """A run begins in the lane: whoever began before it cannot end any more."""
         with self._opened() as beginning:
             beginning.change(
                 "insert into repositories (lane, turn) values (:lane, :turn)"
                 " on conflict (lane) do update set turn = excluded.turn",
                 lane=lane.key,
-                turn=turn,
+                turn=run,
             )
 
-    def ended(self, lane: RepositoryKey, turn: str) -> bool:
-        """Whether this turn is the last one that began in the lane, and nobody ended it yet."""
+    def ended(self, lane: RepositoryKey, run: str) -> bool:
+        """Whether this run is the last one that began in the lane, and nobody ended it yet."""
         with self._opened() as ending:
             return bool(
                 ending.change(
-                    "update repositories set turn = '' where lane = :lane and turn = :turn", lane=lane.key, turn=turn
+                    "update repositories set turn = '' where lane = :lane and turn = :turn", lane=lane.key, turn=run
                 )
             )
 
@@ -128,7 +128,7 @@ class Installations:
             )
 
     def keep(self, row: RepositoryRow) -> None:
-        """What a turn left."""
+        """Write down what is known after a run."""
         with self._opened() as keeping:
             keeping.change(
                 "update repositories set cursor = :cursor, pushes = :pushes, last_turn = :last_turn,"

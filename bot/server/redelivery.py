@@ -12,7 +12,7 @@ from bot.server.inbox import Inbox
 from bot.server.model import MINUTE, Instant, RepositoryKey
 from bot.server.webhook import EVENTS, OF_REPOSITORY
 
-PULSE = "lost"
+HEARTBEAT = "lost"
 """Where what this has to remember is kept."""
 
 SHOWN = 3 * 24 * 60 * MINUTE
@@ -126,7 +126,7 @@ class Redelivery:
         return frozenset(name.removeprefix(prefix) for name in self._inbox.known([prefix + guid for guid in guids]))
 
     def _recall(self) -> _Memory:
-        _, note = self._inbox.heartbeats().get(PULSE, (0, {}))
+        _, note = self._inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
             owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
@@ -138,7 +138,7 @@ class Redelivery:
         """The newest of what is owed, as far as there is room for it."""
         kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
         owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
-        self._inbox.heartbeat(PULSE, {"until": memory.until, "owed": owed})
+        self._inbox.heartbeat(HEARTBEAT, {"until": memory.until, "owed": owed})
 
 
 def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant) -> dict[str, DeliveryInfo]:

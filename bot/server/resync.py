@@ -22,7 +22,7 @@ from bot.server.tokens import TokenCache
 
 Loses = Callable[[RepositoryKey, str], object]
 
-PULSE = "cursors"
+HEARTBEAT = "cursors"
 """Where the last lane that was looked at is kept."""
 
 QUARTER = 15 * MINUTE
@@ -64,7 +64,7 @@ class DriftCheck:
                 last = row.lane.key
         finally:
             if last:
-                self._inbox.heartbeat(PULSE, {"lane": last})
+                self._inbox.heartbeat(HEARTBEAT, {"lane": last})
         return caught_up
 
     def remind(self, now: Instant) -> int:
@@ -89,7 +89,7 @@ class DriftCheck:
 
     def _next(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """Round and round, from after the last one that was looked at."""
-        _, note = self._inbox.heartbeats().get(PULSE, (0, {}))
+        _, note = self._inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
             last = RepositoryKey.of(str(note.get("lane", "")))
         except ValueError:

@@ -33,7 +33,7 @@ class Bug(PrecedentError):
 
 
 class RepositoryMoved(WorldError):
-    """The repository is not where the turn looked for it."""
+    """The repository is not where the run looked for it."""
 
 
 def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, chance: float = 1.0) -> Result:
