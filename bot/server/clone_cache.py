@@ -1,4 +1,4 @@
-"""Clones of memory branches that are kept for the next turn, by lane, within so many megabytes of disk."""
+"""Clones of memory branches that are kept for the next run, by lane, within so many megabytes of disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GONE = ".gone-"
 _APART = ".apart-"
 _MEGABYTE = 1_000_000
 _LEFT = 3600
-"""Seconds after which nobody uses a folder any more that was made for one turn."""
+"""Seconds after which nobody uses a folder any more that was made for one run."""
 
 
 class CloneCache:
@@ -100,7 +100,7 @@ class CloneCache:
             self._remove(place)
             return 0
         size = _size(files)
-        with suppress(OSError):  # a full disk is met by the next turn
+        with suppress(OSError):  # a full disk is met by the next run
             (place / _USED).write_text(str(size), encoding="ascii")
         return max(0, size - before)
 

@@ -1,4 +1,4 @@
-"""The time that all machines share: the database's."""
+"""The database of the queue, SQLite in a file or PostgreSQL: connections, transactions, tables and its clock."""
 
 from __future__ import annotations
 
@@ -21,67 +21,6 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.server.model import Instant
 
-EVERY = 30.0
-"""Seconds between two questions to the database; meanwhile the time goes on by what this machine counts."""
-
-log = logging.getLogger(__name__)
-
-
-def machine_clock() -> Instant:
-    """Now, for this machine."""
-    return time.time_ns() // 1_000_000
-
-
-class DatabaseClock:
-    """Now, for the database. A machine whose own clock is off begins nothing too early or too late.
-
-    SQLite's clock is the machine's, as all its processes are on one. Asking for the time never waits for the database.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._told: tuple[Instant, float] | None = None
-
-    def __call__(self) -> Instant:
-        if self._told is None:
-            return machine_clock()
-        then, at = self._told
-        return then + round(1000 * (time.monotonic() - at))
-
-    def ask(self) -> None:
-        """Ask the database what time it is. Raises WorldError."""
-        if not self._database.is_postgres:
-            return
-        with self._database.transaction() as asking:
-            before = time.monotonic()
-            row = asking.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
-            assert row is not None
-            self._told = int(row["now"]), (before + time.monotonic()) / 2
-
-    @contextmanager
-    def kept(self, every: float = EVERY) -> Iterator[None]:
-        """Asked now, and again and again within the block. Raises WorldError where it cannot be asked now."""
-        self.ask()
-        stop = threading.Event()
-        asking = threading.Thread(target=self._go_on, args=(stop, every), name="clock", daemon=True)
-        asking.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            asking.join()
-
-    def _go_on(self, stop: threading.Event, every: float) -> None:
-        while not stop.wait(every):
-            try:
-                self.ask()
-            except WorldError as error:
-                log.warning("the time goes on by this machine's count: %s", error)
-
-
-# The database of the queue, SQLite in a file or PostgreSQL: connections, transactions, tables; SQL stays text.
-
-
 BUSY, HURRY = 30.0, 6.0
 """Seconds that a writer waits for another one of the same SQLite file; less where somebody waits for an answer."""
 
@@ -91,6 +30,60 @@ CLAIM = (0.001, 0.003)
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A server that vanished is missed after 25 seconds."""
 
+EVERY = 30.0
+"""Seconds between two questions to the database; meanwhile the time goes on by what this machine counts."""
+
+OURS = "precedent"
+"""Where they are within a PostgreSQL database."""
+
+VERSION = 3
+SCHEMA = "schema"
+"""The heartbeat that has the version in place of a time."""
+
+_TABLES = """
+create table if not exists deliveries (
+  seq {serial}, id text not null unique, lane text not null,
+  event text not null, action text not null, number {big} not null, is_pull integer not null,
+  comment_id {big} not null, moved_to text not null, name text not null, private integer not null,
+  received_at {big} not null, next_at {big} not null, request text not null, extra text not null,
+  state text not null default 'waiting', attempts integer not null default 0, begun integer not null default 0,
+  finished_at {big} not null default 0, turn text not null default '', reason text not null default '',
+  said text not null default '', url text not null default '', matches text not null default '[]',
+  nearest text not null default '[]');
+create index if not exists deliveries_lane on deliveries (lane, state, seq);
+create index if not exists deliveries_state on deliveries (state, seq);
+create table if not exists turns (
+  id text primary key, ticket text not null, lane text not null, worker text not null,
+  began {big} not null, ended {big} not null default 0, stages text not null default '[]',
+  pushes text not null default '[]', reads integer not null default 0, writes integer not null default 0,
+  notes text not null default '[]');
+create index if not exists turns_began on turns (began);
+create table if not exists repositories (
+  lane text primary key, name text not null default '', private integer not null default 1,
+  state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
+  pushes text not null default '[]', last_turn {big} not null default 0, rate_left integer not null default -1,
+  backoff {big} not null default 0, turn text not null default '');
+create table if not exists installations (
+  id {big} primary key, account text not null default '', state text not null default 'active',
+  changed {big} not null, paused_until {big} not null default 0);
+create table if not exists pauses (
+  installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
+create table if not exists tallies (
+  name text not null, labels text not null, much double precision not null, primary key (name, labels));
+create table if not exists tallied (seq {serial}, counted text not null);
+create table if not exists pulses (name text primary key, said_at {big} not null, note text not null);
+create table if not exists workers (id text primary key, since {big} not null, dead_since {big} not null default 0)
+"""
+
+MOVES = {
+    2: "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
+    " where paused_until > 0 on conflict (installation, resource) do nothing",
+    3: "alter table deliveries add column {unless}nearest text not null default '[]'",
+}
+"""What brings an older version to each newer one, once; ``unless``: what PostgreSQL needs where two begin at once.
+Columns that nobody reads any more stay."""
+
+log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
 Row = Mapping[str, Any]
 
@@ -260,60 +253,6 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
     )
 
 
-# The tables of the queue's database, for SQLite and for PostgreSQL. No text of an issue is in them.
-
-
-OURS = "precedent"
-"""Where they are within a PostgreSQL database."""
-
-VERSION = 3
-SCHEMA = "schema"
-"""The pulse that has the version in place of a time."""
-
-_TABLES = """
-create table if not exists deliveries (
-  seq {serial}, id text not null unique, lane text not null,
-  event text not null, action text not null, number {big} not null, is_pull integer not null,
-  comment_id {big} not null, moved_to text not null, name text not null, private integer not null,
-  received_at {big} not null, next_at {big} not null, request text not null, extra text not null,
-  state text not null default 'waiting', attempts integer not null default 0, begun integer not null default 0,
-  finished_at {big} not null default 0, turn text not null default '', reason text not null default '',
-  said text not null default '', url text not null default '', matches text not null default '[]',
-  nearest text not null default '[]');
-create index if not exists deliveries_lane on deliveries (lane, state, seq);
-create index if not exists deliveries_state on deliveries (state, seq);
-create table if not exists turns (
-  id text primary key, ticket text not null, lane text not null, worker text not null,
-  began {big} not null, ended {big} not null default 0, stages text not null default '[]',
-  pushes text not null default '[]', reads integer not null default 0, writes integer not null default 0,
-  notes text not null default '[]');
-create index if not exists turns_began on turns (began);
-create table if not exists repositories (
-  lane text primary key, name text not null default '', private integer not null default 1,
-  state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
-  pushes text not null default '[]', last_turn {big} not null default 0, rate_left integer not null default -1,
-  backoff {big} not null default 0, turn text not null default '');
-create table if not exists installations (
-  id {big} primary key, account text not null default '', state text not null default 'active',
-  changed {big} not null, paused_until {big} not null default 0);
-create table if not exists pauses (
-  installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
-create table if not exists tallies (
-  name text not null, labels text not null, much double precision not null, primary key (name, labels));
-create table if not exists tallied (seq {serial}, counted text not null);
-create table if not exists pulses (name text primary key, said_at {big} not null, note text not null);
-create table if not exists workers (id text primary key, since {big} not null, dead_since {big} not null default 0)
-"""
-
-MOVES = {
-    2: "insert into pauses (installation, resource, until) select id, 'core', paused_until from installations"
-    " where paused_until > 0 on conflict (installation, resource) do nothing",
-    3: "alter table deliveries add column {unless}nearest text not null default '[]'",
-}
-"""What brings an older version to each newer one, once; ``unless``: what PostgreSQL needs where two begin at once.
-Columns that nobody reads any more stay."""
-
-
 def statements(*, postgres: bool) -> list[str]:
     """What makes the tables that are missing."""
     serial = "bigint generated always as identity primary key" if postgres else "integer primary key autoincrement"
@@ -324,3 +263,55 @@ def statements(*, postgres: bool) -> list[str]:
 def written(value: object) -> str:
     """A list of ours as text."""
     return json.dumps(value, separators=(",", ":"))
+
+
+def machine_clock() -> Instant:
+    """Now, for this machine."""
+    return time.time_ns() // 1_000_000
+
+
+class DatabaseClock:
+    """Now, for the database. A machine whose own clock is off begins nothing too early or too late.
+
+    SQLite's clock is the machine's, as all its processes are on one. Asking for the time never waits for the database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._told: tuple[Instant, float] | None = None
+
+    def __call__(self) -> Instant:
+        if self._told is None:
+            return machine_clock()
+        then, at = self._told
+        return then + round(1000 * (time.monotonic() - at))
+
+    def ask(self) -> None:
+        """Ask the database what time it is. Raises WorldError."""
+        if not self._database.is_postgres:
+            return
+        with self._database.transaction() as asking:
+            before = time.monotonic()
+            row = asking.row("select cast(1000 * extract(epoch from clock_timestamp()) as bigint) as now")
+            assert row is not None
+            self._told = int(row["now"]), (before + time.monotonic()) / 2
+
+    @contextmanager
+    def kept(self, every: float = EVERY) -> Iterator[None]:
+        """Asked now, and again and again within the block. Raises WorldError where it cannot be asked now."""
+        self.ask()
+        stop = threading.Event()
+        asking = threading.Thread(target=self._go_on, args=(stop, every), name="clock", daemon=True)
+        asking.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            asking.join()
+
+    def _go_on(self, stop: threading.Event, every: float) -> None:
+        while not stop.wait(every):
+            try:
+                self.ask()
+            except WorldError as error:
+                log.warning("the time goes on by this machine's count: %s", error)

@@ -1,4 +1,7 @@
-"""How far GitHub's clock is ahead of ours, asked as nobody: by a clock that is off it does not know us."""
+"""How the server is: its queue, disk, clock, token and workers, each well or with a line that says why.
+
+It is ready while it can store what comes in: what is stored waits for everything else.
+"""
 
 from __future__ import annotations
 
@@ -13,45 +16,23 @@ from http.client import HTTPException
 from threading import Lock
 
 from bot.errors import WorldError
-from bot.github.app import seconds_ahead
-from bot.server.model import Inbox, Instant, Note
+from bot.github.app import App, AppInfo, seconds_ahead
+from bot.github.errors import Unauthorised
+from bot.server.inbox import Inbox
+from bot.server.model import WORKER, Instant, Note
 from bot.server.options import ServerOptions
 
 TIMEOUT = 20.0
 """Seconds for each part of the request."""
 
-
-def ahead(api_url: str) -> float:
-    """Seconds; 0 where GitHub does not answer, or does not say what time it is. Its limits do not count it."""
-    asked = f"{api_url}/rate_limit"
-    request = urllib.request.Request(asked, headers={"User-Agent": "precedent"})  # noqa: S310 - as the options took it
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
-            date = answer.headers.get("Date")
-    except urllib.error.HTTPError as error:
-        with error:
-            date = error.headers.get("Date")
-    except (OSError, HTTPException):
-        return 0.0
-    return seconds_ahead(date or "", time.time())
-
-
-# How the server is: its queue, disk, clock, token and workers, each well or with a line that says why.
-#
-# It is ready while it can store what comes in: what is stored waits for everything else.
-
-
-WORKER = "worker:"
-"""What the names of the pulses of workers begin with; theirs come every five seconds."""
-
 RECEIVER = "receiver"
-"""The pulse of whoever last saw that the database can be written to."""
+"""The heartbeat of whoever last saw that the database can be written to."""
 
 APP = "app"
-"""The pulse of whoever asked GitHub who we are: ``ahead``, seconds of its clock before ours; ``fault``, or none."""
+"""The heartbeat of whoever asked GitHub who we are: ``ahead``, seconds of its clock before ours; ``fault``, or none."""
 
 ALIVE = 30_000
-"""Milliseconds without a pulse after which a worker is taken for dead."""
+"""Milliseconds without a heartbeat after which a worker is taken for dead."""
 
 SEEN = 2 * 3_600_000
 """Milliseconds within which GitHub has to have answered us as the App, where it is asked that often."""
@@ -82,10 +63,12 @@ class Check:
     stores: bool = True
 
 
-def readiness_checks(ledger: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
+def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
     """All of them: queue, disk, clock, token, workers, in this order. Raises nothing."""
-    queue, pulses = _queue(ledger, options, now), _pulses(ledger)
-    if pulses is None:
+    queue = _queue(inbox, options, now)
+    try:
+        pulses = inbox.heartbeats()
+    except WorldError:
         unknown = "unknown while the database is away"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
     return [queue, _disk(options), _clock(pulses), _token(pulses, now, options), _workers(pulses, now)]
@@ -100,23 +83,23 @@ def alive(pulses: Pulses, now: Instant) -> list[str]:
     )
 
 
-def close_checks(ledger: Inbox, options: ServerOptions) -> str:
+def close_checks(inbox: Inbox, options: ServerOptions) -> str:
     """Why nothing more may be stored, "" for nothing. Raises WorldError."""
     disk = _disk(options)
     if not disk.ok:
         return f"disk: {disk.line}"
-    return "too many deliveries wait" if _waiting(ledger, options) >= options.backlog else ""
+    return "too many deliveries wait" if _waiting(inbox, options) >= options.backlog else ""
 
 
-def _waiting(ledger: Inbox, options: ServerOptions) -> int:
+def _waiting(inbox: Inbox, options: ServerOptions) -> int:
     """How many deliveries wait; no more are counted than there may be."""
-    return ledger.counts(options.backlog, ["waiting"])["waiting"]
+    return inbox.counts(options.backlog, ["waiting"])["waiting"]
 
 
-def _queue(ledger: Inbox, options: ServerOptions, now: Instant) -> Check:
+def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
     try:
-        waiting, oldest = _waiting(ledger, options), ledger.oldest_waiting()
-        ledger.heartbeat(RECEIVER, {})
+        waiting, oldest = _waiting(inbox, options), inbox.oldest_waiting()
+        inbox.heartbeat(RECEIVER, {})
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
@@ -130,13 +113,6 @@ def _queue(ledger: Inbox, options: ServerOptions, now: Instant) -> Check:
     return Check("queue", True, f"{waiting:,} waiting" if waiting else "nothing waits")
 
 
-def _pulses(ledger: Inbox) -> Pulses | None:
-    try:
-        return ledger.heartbeats()
-    except WorldError:
-        return None
-
-
 def _disk(options: ServerOptions) -> Check:
     try:
         free = shutil.disk_usage(options.data).free
@@ -147,17 +123,12 @@ def _disk(options: ServerOptions) -> Check:
 
 
 def _clock(pulses: Pulses) -> Check:
-    ahead = _ahead(pulses)
-    if ahead is None:
+    ahead = pulses[APP][1].get("ahead") if APP in pulses else None
+    if not isinstance(ahead, int):
         return Check("clock", True, "not compared with GitHub's yet")
     if abs(ahead) > SKEW:
         return Check("clock", False, f"{abs(ahead)} s {'behind' if ahead > 0 else 'ahead of'} GitHub's: set it right")
     return Check("clock", True, f"within {max(1, abs(ahead))} s of GitHub's")
-
-
-def _ahead(pulses: Pulses) -> int | None:
-    ahead = pulses[APP][1].get("ahead") if APP in pulses else None
-    return ahead if isinstance(ahead, int) else None
 
 
 def _token(pulses: Pulses, now: Instant, options: ServerOptions) -> Check:
@@ -211,3 +182,31 @@ class CachedChecks:
         for name in self._told.keys() - bad.keys():
             log.warning("well again: %s", name)
         self._told = bad
+
+
+def ahead(api_url: str) -> float:
+    """How far GitHub's clock is ahead of ours, asked as nobody: by a clock that is off it does not know us.
+
+    Seconds; 0 where GitHub does not answer, or does not say what time it is. Its limits do not count it."""
+    asked = f"{api_url}/rate_limit"
+    request = urllib.request.Request(asked, headers={"User-Agent": "precedent"})  # noqa: S310 - as the options took it
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
+            date = answer.headers.get("Date")
+    except urllib.error.HTTPError as error:
+        with error:
+            date = error.headers.get("Date")
+    except (OSError, HTTPException):
+        return 0.0
+    return seconds_ahead(date or "", time.time())
+
+
+def ask_who_we_are(app: App, inbox: Inbox) -> AppInfo:
+    """Ask GitHub who we are, and leave what it says for all processes to see. Raises ForgeError, WorldError."""
+    try:
+        about = app.about()
+    except Unauthorised as error:
+        inbox.heartbeat(APP, {**inbox.heartbeats().get(APP, (0, {}))[1], "fault": str(error)})
+        raise
+    inbox.heartbeat(APP, {"slug": about.slug, "ahead": round(about.ahead), "fault": ""})
+    return about

@@ -1,4 +1,4 @@
-"""Who lives: each worker holds a place that is lost with its process, and whoever lives finds those that do not."""
+"""Leases of workers, which end with their process, and the locks that they are made of: files, or PostgreSQL's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from bot.errors import WorldError
 from bot.server.database import KEEPALIVE, Database, Transaction
@@ -23,7 +22,10 @@ second time after that long."""
 
 
 class WorkerLeases:
-    """`Guard` over locks and the table ``workers``. ``name`` is new for every start of a process."""
+    """Which workers live, by locks and the table ``workers``. A lease ends with its process, however it dies.
+
+    ``name`` is new for every start of a process.
+    """
 
     def __init__(self, name: str, database: Database, locks: Locks, now: Callable[[], Instant]) -> None:
         self.name = name
@@ -33,6 +35,7 @@ class WorkerLeases:
         self._alone = threading.RLock()
 
     def hold(self) -> None:
+        """Take our own lease; registered for others to see."""
         with self._alone:
             if not self._locks.take(self.name):
                 raise WorldError(f"another process is {self.name}")
@@ -44,10 +47,12 @@ class WorkerLeases:
                 holding.change("insert into workers (id, since) values (:name, :now)", name=self.name, now=self._now())
 
     def check(self) -> bool:
+        """Whether we still hold it. Where not, this process has to end at once."""
         with self._alone:
             return self._locks.holds(self.name)
 
     def dead(self) -> list[str]:
+        """Workers whose lease can be taken; each is taken, so that nobody else gets it."""
         with self._alone:
             with self._database.transaction() as asking:
                 found = asking.rows(
@@ -60,7 +65,7 @@ class WorkerLeases:
             return [name for name in names if self._locks.holds(name) or self._locks.take(name)]
 
     def mark_dead(self, worker: str) -> None:
-        """Our own name: we end, and have begun nothing that did not end."""
+        """Forget a dead one and give its lease back. Our own name: we end, and have begun nothing that did not end."""
         with self._alone:
             with self._database.transaction() as burying:
                 burying.change(
@@ -77,35 +82,16 @@ class WorkerLeases:
             self._locks.give(worker)
 
     def is_leader(self) -> bool:
+        """Whether this worker is the one that looks for what was missed."""
         with self._alone:
             return self._locks.holds(LEADER) or self._locks.take(LEADER)
 
 
-# Locks that end with the process that holds them, however it dies: files beside SQLite, or PostgreSQL's own.
-
-
-class Locks(Protocol):
-    """Locks by name. Several threads may share them: what one has taken is taken for the others."""
-
-    def take(self, name: str) -> bool:
-        """Whether it is ours now; False when somebody has it."""
-        ...
-
-    def holds(self, name: str) -> bool:
-        """Whether it is still ours."""
-        ...
-
-    def give(self, name: str) -> None:
-        """Let others have it."""
-        ...
-
-    def close(self) -> None:
-        """Let others have all."""
-        ...
-
-
 class FileLocks:
-    """A file for each name, locked by `flock`: on one machine only, as SQLite is."""
+    """A file for each name, locked by `flock`: on one machine only, as SQLite is.
+
+    Several threads may share them: what one has taken is taken for the others.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -113,6 +99,7 @@ class FileLocks:
         self._alone = threading.RLock()
 
     def take(self, name: str) -> bool:
+        """Whether it is ours now; False when somebody has it."""
         with self._alone:
             file = -1 if name in self.held else self._locked(name)
             if file < 0:
@@ -137,18 +124,20 @@ class FileLocks:
         return file
 
     def holds(self, name: str) -> bool:
-        """A file that was deleted locks nobody out."""
+        """Whether it is still ours: a file that was deleted locks nobody out."""
         with self._alone, contextlib.suppress(OSError, KeyError):
             return os.path.samestat(os.fstat(self.held[name]), self._path(name).stat())
         return False
 
     def give(self, name: str) -> None:
+        """Let others have it."""
         with self._alone:
             if name in self.held:
                 self._path(name).unlink(missing_ok=True)
                 os.close(self.held.pop(name))
 
     def close(self) -> None:
+        """Let others have all."""
         for name in list(self.held):
             self.give(name)
 
@@ -178,7 +167,8 @@ class ServerLocks:
     def holds(self, name: str) -> bool:
         """False also when the server, or the connection to it, is gone: then the lock is, too."""
         with self._alone, contextlib.suppress(WorldError), self.database.asked():
-            return name in self.held and self._is_locked(self._session(), _number(name))
+            row = self._session().row("select pg_backend_pid() as pid") if name in self.held else None
+            return row is not None and row["pid"] in self._holders(self._session(), _number(name))
         return False
 
     def is_seen(self, name: str) -> bool:
@@ -214,10 +204,6 @@ class ServerLocks:
             self.session.change(f"set tcp_user_timeout = {KEEPALIVE['tcp_user_timeout']}")
         return self.session
 
-    def _is_locked(self, session: Transaction, number: int) -> bool:
-        row = session.row("select pg_backend_pid() as pid")
-        return row is not None and row["pid"] in self._holders(session, number)
-
     @staticmethod
     def _holders(session: Transaction, number: int) -> set[int]:
         found = session.rows(
@@ -228,6 +214,10 @@ class ServerLocks:
             lower=number & 0xFFFF_FFFF,
         )
         return {row["pid"] for row in found}
+
+
+Locks = FileLocks | ServerLocks
+"""They end with the process that holds them, however it dies."""
 
 
 class Lead:

@@ -2,63 +2,57 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
-from threading import Lock
 
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    CollectorRegistry,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bot.server.counters import BUCKETS
 from bot.server.health import alive
-from bot.server.inbox_rules import BUCKETS
-from bot.server.model import Inbox, Instant, Tallies
+from bot.server.inbox import Inbox
+from bot.server.model import HOUR, Instant, Tallies
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 DELIVERIES = "precedent_deliveries_total"
 """Labels: event, and what became of it: stored, repeated, dropped, or refused with a status."""
 
 COUNTERS = {
-    DELIVERIES: (("event", "result"), "Deliveries by what became of them at the door"),
-    "precedent_turns_total": (("result",), "Turns of a repository's lane"),
+    DELIVERIES: (("event", "result"), "Deliveries by how they were answered"),
+    "precedent_runs_total": (("result",), "Runs, each for the deliveries of one repository"),
+    "precedent_turns_total": (("result",), "The former name of precedent_runs_total"),
     "precedent_answers_total": (("action", "reason"), "What was done about deliveries, and why"),
     "precedent_pushes_total": ((), "Pushes of memory branches"),
 }
 """Name → its labels and what it counts."""
 
+FORMER = {"precedent_runs_total": "precedent_turns_total"}
+"""A counter → the name that it is stored under, under which it is shown too for one release."""
+
 STAGES = "precedent_stage_seconds"
+RECEIVED = "precedent_receive_seconds"
 QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 """Upper ends in seconds of the histogram of answers to deliveries."""
 
-STATES = ("waiting", "working", "done", "dead", "dropped")
-HOUR = 3_600_000
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Answered:
+class Answered(Histogram):
     """How long answers to deliveries took, in this process."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._counts = [0] * (len(QUICK) + 1)
-        self._sum = 0.0
-
-    def add(self, seconds: float) -> None:
-        """One more."""
-        with self._lock:
-            self._counts[bisect_left(QUICK, seconds)] += 1
-            self._sum += seconds
-
-    def family(self) -> Metric:
-        """All of them as a histogram."""
-        with self._lock:
-            counts, total = list(self._counts), self._sum
-        found = HistogramMetricFamily("precedent_receive_seconds", "Time until a delivery was answered")
-        found.add_metric([], _summed(dict(zip(map(str, QUICK), counts, strict=False)), counts[-1], QUICK), total)
-        return found
+        super().__init__(RECEIVED, "Time until a delivery was answered", buckets=QUICK, registry=None)
 
 
-def text(ledger: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
+def text(inbox: Inbox, answered: Answered, now: Instant, *, for_all: bool = True) -> bytes:
     """The page of metrics: of this process, and ``for_all`` processes together. Raises WorldError when the database is
     away.
 
@@ -66,7 +60,7 @@ def text(ledger: Inbox, answered: Answered, now: Instant, *, for_all: bool = Tru
     """
     registry = CollectorRegistry(auto_describe=False)
     tells = _gauge("tells_for_all", "1 where this process tells what is of all processes, else 0", int(for_all))
-    registry.register(_Page([*(_families(ledger, now) if for_all else ()), tells, answered.family()]))
+    registry.register(_Page([*(_families(inbox, now) if for_all else ()), tells, *answered.collect()]))
     return generate_latest(registry)
 
 
@@ -78,20 +72,22 @@ class _Page(Collector):
         yield from self._families
 
 
-def _families(ledger: Inbox, now: Instant) -> Iterator[Metric]:
-    tallies = ledger.counters()
+def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
+    tallies = inbox.counters()
     yield from (_counter(name, tallies) for name in COUNTERS)
     yield _stages(tallies)
     jobs = GaugeMetricFamily("precedent_jobs", "Deliveries in each state, counted up to 100,000", labels=["state"])
-    for state, count in ledger.counts().items():
+    for state, count in inbox.counts().items():
         jobs.add_metric([state], count)
     yield jobs
-    oldest = ledger.oldest_waiting()
+    oldest = inbox.oldest_waiting()
     yield _gauge(
         "oldest_waiting_seconds", "Age of the oldest delivery that is due", (now - oldest) / 1000 if oldest else 0
     )
-    yield _gauge("workers", "Workers that live", len(alive(ledger.heartbeats(), now)))
-    left = [lane.rate_left for lane in ledger.register().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0]
+    yield _gauge("workers", "Workers that are running", len(alive(inbox.heartbeats(), now)))
+    left = [
+        lane.rate_left for lane in inbox.installations().lanes(active_since=max(1, now - HOUR)) if lane.rate_left >= 0
+    ]
     if left:
         yield _gauge(
             "api_requests_left", "Requests to GitHub left, the fewest of any repository of the last hour", min(left)
@@ -106,13 +102,13 @@ def _counter(name: str, tallies: Tallies) -> Metric:
     labels, about = COUNTERS[name]
     found = CounterMetricFamily(name, about, labels=labels)
     for (key, values), much in sorted(tallies.items()):
-        if key == name and len(values) == len(labels):
+        if key == FORMER.get(name, name) and len(values) == len(labels):
             found.add_metric(values, much)
     return found
 
 
 def _stages(tallies: Tallies) -> Metric:
-    found = HistogramMetricFamily(STAGES, "Time that the stages of turns took", labels=["stage"])
+    found = HistogramMetricFamily(STAGES, "Time that the stages of runs took", labels=["stage"])
     sums = {values[0]: much for (key, values), much in tallies.items() if key == f"{STAGES}_sum" and len(values) == 1}
     for stage, seconds in sorted(sums.items()):
         counts = {

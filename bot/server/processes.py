@@ -1,4 +1,4 @@
-"""Worker processes: started, started anew when they end, and ended with us."""
+"""The processes of the server: `serve` receives and keeps workers running, `work` is one of these."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.server import health, web
-from bot.server import options as password
-from bot.server import web as listen
+from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
-from bot.server.health import APP, ahead
-from bot.server.inbox import DatabaseInbox
-from bot.server.installations import TokenCache
+from bot.server.health import APP, ahead, ask_who_we_are
+from bot.server.inbox import Inbox
 from bot.server.leases import Lead, WorkerLeases, locks
 from bot.server.log import write_logs
-from bot.server.model import Inbox
-from bot.server.options import ServerOptions, packed
-from bot.server.queue import DbosDispatch, DbosTickets, prepare
+from bot.server.model import Guarded
+from bot.server.options import ServerOptions, new_password, packed, password_file, stored_password
+from bot.server.queue import Dispatch, Tickets, prepare
+from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.startup_check import Outside, StartupProblem, examine, refuse
+from bot.server.tokens import TokenCache
 from bot.server.webhook import WebhookRules
-from bot.server.worker import Ended, Guarded, LeaderTasks, RunSemaphore, Turns, Worker, WorkerDependencies, WorkerSetup
+from bot.server.worker import Ended, LeaderTasks, Run, RunDependencies, RunSemaphore, Worker, WorkerSetup
 from bot.server.writer import GroupCommitWriter
 
 LOOK = 0.1
@@ -150,9 +150,6 @@ class Children:
                 log.warning("a worker cannot be started: %s", error.strerror)
 
 
-# The processes of the server, put together: `serve` receives and keeps workers running, `work` is one of these.
-
-
 HOLD = 8
 """Tickets that a worker holds for each that it works on: the others wait for a push, or for a slot."""
 
@@ -169,25 +166,18 @@ LAST = 9.2
 """Seconds after the signal at which workers that still run are killed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """The queue, opened by one process under a name of its own."""
-
-    database: Database
-    clock: DatabaseClock
-    tickets: DbosTickets
-    inbox: DatabaseInbox
-
-
 @contextmanager
-def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Queue]:
-    """The queue with its tables ready. ``hurry``: for who waits for an answer. Raises UserError, WorldError."""
+def opened(options: ServerOptions, name: str, *, hurry: bool = False) -> Iterator[Inbox]:
+    """The inbox with its tables ready, for one process under a name of its own.
+
+    ``hurry``: for who waits for an answer. Raises UserError, WorldError.
+    """
     database = _database(options, hurry=hurry)
     try:
         prepare(database, _places(options))
-        tickets, clock = DbosTickets(database), DatabaseClock(database)
+        clock = DatabaseClock(database)
         with clock.kept():
-            yield Queue(database, clock, tickets, DatabaseInbox(database, tickets, name, clock))
+            yield Inbox(database, Tickets(database), name, clock)
     finally:
         database.close()
 
@@ -206,7 +196,7 @@ def check(options: ServerOptions, *, listens: bool) -> list[StartupProblem]:
         with _app(options) as app:
             return app.about()
 
-    bind = (lambda: listen.bound(options.host, options.port).close()) if listens else None
+    bind = (lambda: web.bound(options.host, options.port).close()) if listens else None
     return examine(options, Outside(prepared, about, partial(ahead, options.api_url), bind))
 
 
@@ -219,15 +209,15 @@ def serve(options: ServerOptions, guarded: Guarded, start: Callable[[ServerOptio
     _look_around(options, listens=True)
     options = _with_password(options)
     stop = _stopped_by_signals()
-    with opened(options, "web", hurry=True) as queue:
-        writer = GroupCommitWriter(queue.inbox, guarded, lambda: health.close_checks(queue.inbox, options))
-        rules = WebhookRules(options.app_id, options.secrets, _login(options, queue.inbox))
-        leads = Lead(locks(queue.database, _places(options)), TELLS)
-        door = web.WebDoor(rules, writer, queue.inbox, options, queue.clock, leads)
+    with opened(options, "web", hurry=True) as inbox:
+        writer = GroupCommitWriter(inbox, guarded, lambda: health.close_checks(inbox, options))
+        rules = WebhookRules(options.app_id, options.secrets, _login(options, inbox))
+        leads = Lead(locks(inbox.database, _places(options)), TELLS)
+        door = web.WebDoor(rules, writer, inbox, options, inbox.now, leads)
         with _kept_running(Children(partial(start, options), options.workers), stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
-            listen.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
+            web.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
             log.info("stopped", extra={"all_stored": writer.stop(WRITTEN)})
     return 0
 
@@ -249,10 +239,10 @@ def _kept_running(children: Children, stop: threading.Event) -> Iterator[None]:
         stop.set()
         telling.join()
         if not children.wait(LAST):
-            log.warning("a worker did not end in time and was killed: what it was at is begun anew")
+            log.warning("a worker did not end in time and was killed: what it was at will be run again")
 
 
-def work(options: ServerOptions, guarded: Guarded, turns: Turns, parent: int = 0) -> NoReturn:
+def work(options: ServerOptions, guarded: Guarded, run: Run, parent: int = 0) -> NoReturn:
     """One worker, until SIGTERM, SIGINT or the end of ``parent``; then the process ends, with whatever runs in it.
 
     Threads of the queue's library would hold up an ordinary end.
@@ -260,55 +250,66 @@ def work(options: ServerOptions, guarded: Guarded, turns: Turns, parent: int = 0
     _begin(options)
     os.nice(GENTLE)
     codes = [0]
-    line = guarded(lambda: codes.append(_worked(options, guarded, turns, parent)))
+    line = guarded(lambda: codes.append(_worked(options, guarded, run, parent)))
     if line:
         log.error("this worker ends: %s", line)
     logging.shutdown()
     os._exit(1 if line else codes[-1])
 
 
-def _worked(options: ServerOptions, guarded: Guarded, turns: Turns, parent: int) -> int:
+def _worked(options: ServerOptions, guarded: Guarded, run: Run, parent: int) -> int:
     if not parent:
         _look_around(options, listens=False)
     stop, slots, name = _stopped_by_signals(), RunSemaphore(options.jobs), _own_name()
-    with opened(options, name) as queue, _app(options) as app:
-        login = _login(options, queue.inbox)
+    with opened(options, name) as inbox, _app(options) as app:
+        login = _login(options, inbox)
         if not login:
             raise WorldError("GitHub has not said yet who we are: see that its API can be reached")
-        tokens = TokenCache(app)
-        turning = turns(
-            WorkerDependencies(options, queue.inbox, queue.tickets, tokens, login, slots, stop, guarded, queue.clock)
+        clones, clock = CloneCache(options.data / "clones", options.clones_mb), inbox.now
+        dependencies = RunDependencies(
+            options=options,
+            inbox=inbox,
+            tokens=TokenCache(app),
+            clones=clones,
+            pace=RateLimiter(options.pushes_per_minute, clock),
+            slots=slots,
+            own_login=login,
+            stop=stop,
+            now=clock,
+            guarded=guarded,
         )
-        sweep = Resync(app, queue.inbox, queue.tickets, options, tokens, turning.forget)
-        held = locks(queue.database, _places(options))
-        guard = WorkerLeases(name, queue.database, held, queue.clock)
-        dispatch = DbosDispatch(queue.database, name, held, HOLD * options.jobs)
-        post = WorkerSetup(guard, dispatch, queue.inbox, turning.turn, slots, guarded)
-        rounds = LeaderTasks(lambda: sweep.once(queue.clock()), options.sweep_minutes, guarded)
+        resync = Resync(app, inbox, options, dependencies.tokens, clones.forget)
+        held = locks(inbox.database, _places(options))
+        setup = WorkerSetup(
+            WorkerLeases(name, inbox.database, held, clock),
+            Dispatch(inbox.database, name, held, HOLD * options.jobs),
+            inbox,
+            lambda ticket, lane: run(ticket, lane, dependencies),
+            slots,
+            guarded,
+        )
+        leader_tasks = LeaderTasks(lambda: resync.once(clock()), options.sweep_minutes, guarded)
         try:
-            Worker(post, rounds, stop, parent).live()
+            Worker(setup, leader_tasks, stop, parent).live()
         except Ended as error:
             return error.code
     return 0
 
 
-def _login(options: ServerOptions, ledger: Inbox) -> str:
+def _login(options: ServerOptions, inbox: Inbox) -> str:
     """Ask GitHub who we are, and leave what it says for all processes to see; our login.
 
     While GitHub cannot be asked it is that of the last time, "" when there was none. Raises WorldError.
     """
-    known = ledger.heartbeats().get(APP, (0, {}))[1]
     try:
         with _app(options) as app:
-            info = app.about()
-    except Unauthorised as error:
-        ledger.heartbeat(APP, {**known, "fault": str(error)})
+            return ask_who_we_are(app, inbox).login
+    except Unauthorised:
         raise
     except ForgeError as error:
         log.warning("GitHub was not asked who we are: %s", error)
-        return f"{known['slug']}[bot]" if known.get("slug") else ""
-    ledger.heartbeat(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
-    return info.login
+        slug = inbox.heartbeats().get(APP, (0, {}))[1].get("slug")
+        return f"{slug}[bot]" if slug else ""
 
 
 def _look_around(options: ServerOptions, *, listens: bool) -> None:
@@ -323,11 +324,9 @@ def _with_password(options: ServerOptions) -> ServerOptions:
     """With one for the status page, which is in no log either. Raises UserError, WorldError."""
     if options.status_password:
         return options
-    found = replace(
-        options, status_password=password.stored_password(options.data) or password.new_password(options.data)
-    )
+    found = replace(options, status_password=stored_password(options.data) or new_password(options.data))
     write_logs(found.log, found.hidden)
-    log.info("the password of the status page is in %s", password.password_file(options.data))
+    log.info("the password of the status page is in %s", password_file(options.data))
     return found
 
 

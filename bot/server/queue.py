@@ -92,8 +92,8 @@ def _alone(database: Database, folder: Path, patience: float) -> Iterator[None]:
         held.close()
 
 
-class DbosTickets:
-    """`Tickets` as workflows of DBOS, in the database of the ledger, which `prepare` has made."""
+class Tickets:
+    """Wake-up calls for lanes: workflows of DBOS, in the database of the inbox, which `prepare` has made."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -109,8 +109,8 @@ class DbosTickets:
                 lazy=True,
             )
 
-    def add(self, transaction: object, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
-        assert isinstance(transaction, Transaction)
+    def add(self, transaction: Transaction, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
+        """Within the caller's transaction. The same id again is nothing. After ``delay`` seconds at the earliest."""
         options: EnqueueOptions = {
             "workflow_name": TURN,
             "queue_name": QUEUE,
@@ -123,6 +123,7 @@ class DbosTickets:
         self._client.enqueue_in_transaction(transaction.connection, options, ticket, lane.key)
 
     def cancel(self, tickets: Sequence[str]) -> None:
+        """Those not begun yet are never begun."""
         with self.database.asked():
             for start in range(0, len(tickets), PAGE):
                 some = self._client.list_workflows(
@@ -135,6 +136,7 @@ class DbosTickets:
                     self._client.cancel_workflows([each.workflow_id for each in some])
 
     def live(self) -> frozenset[str]:
+        """The keys of lanes with a ticket that waits, is delayed or is being worked on."""
         table = "dbos.workflow_status" if self.database.is_postgres else "workflow_status"
         with self.database.transaction() as asking:
             found = asking.rows(
@@ -146,6 +148,7 @@ class DbosTickets:
         return frozenset(row["lane"] for row in found)
 
     def purge(self, before: Instant) -> int:
+        """Forget tickets that ended before then, at most 5,000; how many."""
         limit, purged = datetime.fromtimestamp(before / 1000, UTC).isoformat(), 0
         with self.database.asked():
             while purged < PURGED:
@@ -160,8 +163,10 @@ class DbosTickets:
         return purged
 
 
-class DbosDispatch:
-    """`Dispatch` by DBOS, of which a process has one. ``worker`` is the name of this start alone.
+class Dispatch:
+    """Runs tickets, one lane one at a time over all workers, by DBOS. A process has one.
+
+    ``worker`` is the name of this start alone.
 
     Two workers of one name would take each other's tickets. ``held`` are the locks that say who lives. ``at_once``
     counts every ticket in hand, also those of lanes that wait for their time. ``loose``: see `LOOSE`.
@@ -179,6 +184,7 @@ class DbosDispatch:
         self._dbos: DBOS | None = None
 
     def start(self, run: Callable[[str, RepositoryKey], None]) -> None:
+        """Hand each ticket, with its lane, to ``run``, which never raises."""
         with self.database.asked():
             self._dbos = DBOS(
                 config={
@@ -205,6 +211,7 @@ class DbosDispatch:
             )
 
     def recover(self, worker: str) -> int:
+        """Tickets that this dead worker had begun run again; how many. Idempotent."""
         with self.database.asked():
             recovered = len(DBOS._recover_pending_workflows([worker]))  # private, and the only way
             left = DBOS.list_workflows(executor_id=worker, status="PENDING", load_input=False, load_output=False)
@@ -213,7 +220,11 @@ class DbosDispatch:
         return recovered
 
     def wake(self) -> int:
-        """DBOS tries again when a connection broke, but not when a disk was full or a lock not to be had."""
+        """Tickets that were begun here, and whose begin or end could not be written down, run again; how many.
+
+        They keep their lanes from everybody else meanwhile, so this is to be asked again and again. DBOS itself tries
+        again when a connection broke, but not when a disk was full or a lock not to be had.
+        """
         assert self._dbos is not None, "it was started"
         now, roused = time.monotonic(), 0
         begun = self._begun()
@@ -227,7 +238,10 @@ class DbosDispatch:
         return roused
 
     def stop(self, seconds: float) -> bool:
-        """A ticket has ended when the database knows it: one that it takes for begun keeps its lane from everybody."""
+        """Begin nothing more, wait so long for what runs; whether all ended, and is known to have.
+
+        A ticket has ended when the database knows it: one that it takes for begun keeps its lane from everybody.
+        """
         if self._dbos is None:
             return True
         until = time.monotonic() + seconds

@@ -1,19 +1,19 @@
-"""Deliveries that wait together → the events that are worth handling: one for each thing that happened to an issue."""
+"""One run, from a ticket to its end: what waits in a lane is begun, worked on and written down. Read this first.
+
+ticket → a push ago long enough → what waits → `RepositoryRun`: token, settings, clone, each event → results
+"""
 
 from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 
 from bot.errors import PrecedentError, WorldError
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
-from bot.github.client import WRITE_GAP
 from bot.github.errors import (
     GOES_ON,
     GRAPHQL,
@@ -44,15 +44,12 @@ from bot.pipeline.setup import (
     open_repository_memory,
     read_settings,
 )
-from bot.server import installations
-from bot.server.clone_cache import CloneCache
-from bot.server.inbox_rules import FOLLOW_UP
-from bot.server.installations import InstallationEvents
-from bot.server.log import RunLog, about, matches, nearest, request_id, standing
+from bot.server.inbox import FOLLOW_UP
+from bot.server.installation_events import InstallationEvents, apply_installation_events
+from bot.server.log import request_id
 from bot.server.model import (
     Delivery,
     Grant,
-    Inbox,
     Instant,
     PendingWork,
     RepositoryKey,
@@ -60,14 +57,341 @@ from bot.server.model import (
     Result,
     RunReport,
     Stopping,
-    Tokens,
 )
-from bot.server.rate_limiter import PacedStore, RateLimiter
+from bot.server.rate_limiter import PacedStore
 from bot.server.retry_policy import Bug, RepositoryMoved, judge, limit_over
-from bot.server.worker import RunFunctions, WorkerDependencies
+from bot.server.run_log import RunLog, about, matches, nearest, standing
+from bot.server.worker import RunDependencies
 from bot.settings.yaml_file import CONFIG_PATH
 
+TROUBLE = 15.0
+"""Seconds after which a lane is looked at again whose run could not be begun or written down."""
+
+PATIENCE = 1.0
+"""Seconds between tries to have the lane looked at again, while the database is away."""
+
+PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
+"""Seconds between tries to write down what a run did: else it is all done once more. A database is back by then."""
+
+PROMISED = 125_000
+"""Milliseconds after which a promise not seen kept may be checked: `bot.pipeline.run_context.SPEAKING` and more."""
+
+LONGEST = 3_600_000
+UNAWAITED = CALM | {FOLLOW_UP}
+"""Events that nobody waits for: their run may take the last steps of a rebuild."""
+
+LOOKED = "what happened was looked at"
+NOTHING = "nothing was due"
+TOGETHER = "it was looked at together with a later delivery"
+STOPPED = "the server stopped: the next one goes on"
+_REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
+_ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
+"""What one meets under a name that is not the repository's any more, among other things."""
 COMMENT = "issue_comment"
+
+log = logging.getLogger(__name__)
+
+
+def reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
+    """Do the run of a ticket, alone in its lane. Never raises: a ticket that fails is one that nobody looks at."""
+    line = run.guarded(lambda: _reconcile(ticket, lane, run))
+    if line:
+        log.error("a run was not begun, or not written down: %s", line, extra={"lane": lane.key})
+        while run.guarded(lambda: run.inbox.put_off(ticket, lane, TROUBLE)):
+            time.sleep(PATIENCE)  # who dies with a ticket in hand has it taken over, who gives it up leaves none
+
+
+def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
+    pushes = run.inbox.installations().lane(lane).pushes
+    if not run.pace.ready(pushes, run.stop):
+        run.inbox.put_off(ticket, lane, 0.0)
+        return
+    with run.slots.taken(lane.key):
+        if run.stop.is_set():
+            run.inbox.put_off(ticket, lane, 0.0)
+            return
+        work = run.inbox.begin(ticket, lane, run.now())
+        if work is None:  # somebody did it along the way
+            return
+        with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
+            results, report = run_repository(work, run)
+            absorbed = _ended(work, results, report, run)
+            _log(work, results)
+    if line := run.guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # they are for runs with nothing to do
+        log.warning("tickets that are not needed any more stay: %s", line, extra={"lane": lane.key})
+
+
+def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result], RunReport]:
+    """Do what a run has to do; what became of each delivery, and what else there is to tell. Raises nothing expected,
+    nor bugs of the flow."""
+    if work.lane.repository:
+        return RepositoryRun(work, run).make()
+    try:
+        return apply_installation_events(work, run.inbox, run.tokens, run.clones.forget), RunReport()
+    except WorldError as error:
+        now, most = run.now(), run.options.attempts
+        chance = random.uniform(0.5, 1.5)
+        return [judge(error, each, now, most, chance) for each in work.deliveries], RunReport(notes=(str(error),))
+
+
+def _ended(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> list[str]:
+    """Write it down, patiently, as it happened."""
+    for pause in PAUSES:
+        try:
+            return run.inbox.end(work, results, report)
+        except WorldError as error:
+            log.warning("what a run did could not be written down yet: %s", error, extra={"lane": work.lane.key})
+            run.pace.wait(run.stop, pause)
+    return run.inbox.end(work, results, report)
+
+
+def _log(work: PendingWork, results: list[Result]) -> None:
+    for each in results:
+        level = logging.WARNING if each.state == "dead" else logging.INFO
+        told = {"lane": work.lane.key, "delivery": each.seq, "said": each.said, "reason": each.reason}
+        log.log(level, "%s", each.state, extra=told)
+
+
+@dataclass(slots=True)
+class RepositoryRun:
+    """One run in a repository. ``results`` are by delivery, and ``failed`` why there is none that is good.
+
+    ``spoken`` is what was said, by thread; ``name`` what the repository was called as the run began.
+    """
+
+    work: PendingWork
+    dependencies: RunDependencies
+    run_log: RunLog = field(default_factory=RunLog)
+    results: dict[int, Result] = field(default_factory=dict)
+    failed: dict[int, PrecedentError] = field(default_factory=dict)
+    spoken: dict[object, CommentResult] = field(default_factory=dict)
+    name: str = ""
+    store: PacedStore | None = None
+    report: RunReport = field(default_factory=RunReport)
+    known_limit: RateLimited | None = None
+    """Why history is not asked for in this run, as another one was told."""
+
+    def make(self) -> tuple[list[Result], RunReport]:
+        """Do all there is to do; never raises what is to be expected, nor a bug."""
+        error = self._caught(self._go)
+        if error:
+            self._aftermath(error)
+            self._judge((each for each in self.work.deliveries if each.seq not in self.results), error)
+        for each in self.run_log.met:
+            if isinstance(each, RateLimited):
+                self._aftermath(each)
+        self._look_twice()
+        self.run_log.watch("")
+        used = self.run_log.used
+        told = replace(
+            self.report,
+            stages=tuple((name, round(seconds, 3)) for name, seconds in self.run_log.seconds.items()),
+            pushes=tuple(self.store.pushes) if self.store else (),
+            reads=used.reads + used.graphql,
+            writes=used.writes,
+            rate_left=used.left,
+            notes=tuple(self.run_log.notes),
+        )
+        return list(self.results.values()), told
+
+    def _go(self) -> None:
+        lane, run = self.work.lane, self.dependencies
+        self.run_log.watch("token")
+        row = run.inbox.installations().lane(lane)
+        grant = run.tokens.grant(lane, run.now())
+        self.name = grant.name
+        run.inbox.installations().seen(lane, grant.name, private=grant.private)
+        site = self._site(grant)
+        self.run_log.watch("settings")
+        chosen = read_settings(site, CONFIG_PATH, self.run_log)
+        chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
+        self.run_log.watch("clone")
+        with run.clones.borrowed(lane) as keep:
+            self.store = run.pace.store(branch_store(site, chosen.settings, keep), row.pushes, run.stop)
+            now = datetime.fromtimestamp(run.now() / 1000, UTC)
+            with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
+                self._work_on(replace(self._resting(bot), watch=self.run_log.watch), site, chosen, row)
+
+    def _resting(self, bot: RunContext) -> RunContext:
+        """One that reads no history while a limit of that is known not to be over."""
+        until = self.dependencies.inbox.installations().paused_until(self.work.lane.installation, OF_HISTORY)
+        if until <= self.dependencies.now():
+            return bot
+        over = datetime.fromtimestamp(until / 1000, UTC)
+        told = f"GitHub's limit of GraphQL is reached until {over:%H:%M} UTC"
+        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=GRAPHQL)
+        return replace(bot, history=RestingHistory(self.known_limit))
+
+    def _look_twice(self) -> None:
+        """What failed as the repository went elsewhere is tried again at once; one that is ours no more is let go."""
+        doubtful = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
+        if doubtful and self.name and isinstance(error := self._caught(self._go_back), (RepositoryMoved, NotInstalled)):
+            self._aftermath(error)
+            self._judge(doubtful, error)
+
+    def _go_back(self) -> None:
+        """Ask what the repository is called by now. Raises Moved for another name, NotInstalled, ForgeError."""
+        lane, tokens = self.work.lane, self.dependencies.tokens
+        tokens.forget(lane)
+        if tokens.grant(lane, self.dependencies.now()).name != self.name:
+            raise RepositoryMoved("the repository got another name: it is looked at again")
+
+    def _site(self, grant: Grant) -> RepositorySite:
+        run = self.dependencies
+        return RepositorySite(
+            repository=grant.name,
+            token=grant.token,
+            api_url=run.options.api_url,
+            server_url=run.options.server_url,
+            own_login=run.own_login,
+            instance=run.options.instance,
+            workspace=run.clones.empty,
+            write_gap=run.write_gap,
+        )
+
+    def _work_on(self, bot: RunContext, site: RepositorySite, chosen: RepositorySettings, row: RepositoryRow) -> None:
+        memory = bot.memory
+        assert self.store
+        for group in coalesced(self.work.deliveries):
+            if self.dependencies.stop.is_set():
+                raise Stopping(STOPPED)
+            if self._is_done_already(group):
+                self._settle(group, self.spoken.get(group.number), LOOKED)
+                continue
+            memory = open_repository_memory(site, chosen, self.store)
+            self._handle(group, replace(bot, memory=memory), site)
+            for line in memory.notes:
+                self.run_log.note(line)
+        self.run_log.watch("read on")
+        self.report = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
+        if before := memory.reading:
+            go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
+            self.report = self._outlook(memory, bot, row, reads_on=memory.reading != before)
+
+    def _is_done_already(self, group: DeliveryGroup) -> bool:
+        """Whether the look around for an earlier event of this run did what there is to do."""
+        if group.event.name == FOLLOW_UP:
+            return any(each.state == "done" for each in self.results.values())
+        known = self.spoken.get(group.number)
+        return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
+
+    def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
+        """One event. What went wrong about it alone is judged here, all else ends the run."""
+        heard, told = len(self.run_log.met), list[CommentResult]()
+        error = self._caught(lambda: told.extend(handle_event(group.event, bot)))
+        for spoken in told:
+            if spoken.renews:
+                self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
+        told = [spoken for spoken in told if not spoken.renews]
+        for spoken in told:
+            known = self.spoken.get(spoken.id)
+            if known is None or not known.spoke:
+                self.spoken[spoken.id] = spoken
+        own = about(told, group.number)
+        if error and not isinstance(error, Bug):
+            raise error
+        if own and own.error and not own.is_refused:
+            error = own.error
+        elif (not own or own.is_owed) and not error:
+            error = next(iter(self.run_log.met[heard:]), None)
+        if error:
+            self._aftermath(error)
+            self._judge(group.deliveries, error)
+        elif own or not group.event.may_be_answered:
+            self._settle(group, own, self._why(bot))
+        else:
+            self._settle(group, standing(bot.memory, group.number, site), self._why(bot))
+
+    def _why(self, bot: RunContext) -> str:
+        return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING
+
+    def _settle(self, group: DeliveryGroup, own: CommentResult | None, otherwise: str) -> None:
+        """Write down what was said, of the last delivery that led to it.
+
+        What another run is at is looked at again, as that one may have been killed.
+        """
+        *others, last = group.deliveries
+        for each in others:
+            self.results[each.seq] = Result(each.seq, "done", TOGETHER)
+        if own and own.is_owed and own.reason in (BUSY, FULL):
+            later = self.dependencies.now() + (PROMISED if own.reason == BUSY else 0)
+            result = Result(last.seq, "waiting", own.reason, later, counts=False)
+        elif own:
+            url = own.comment.url if own.comment else ""
+            reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
+            shown, near = matches(own), nearest(own)
+            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=shown, nearest=near)
+            if own.is_owed and own.reason.startswith(UNSEEN):
+                self.failed[last.seq] = Gone(own.reason, certain=False)
+        else:
+            result = Result(last.seq, "done", otherwise, said="silent")
+        self.results[last.seq] = result
+
+    def _judge(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
+        now, most = self.dependencies.now(), self.dependencies.options.attempts
+        for each in deliveries:
+            self.failed[each.seq] = error
+            self.results[each.seq] = judge(error, each, now, most, random.uniform(0.5, 1.5))
+
+    def _aftermath(self, error: PrecedentError) -> None:
+        """What an error means for others than the delivery that met it."""
+        lane, run = self.work.lane, self.dependencies
+        self.run_log.note(str(error))
+        if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
+            InstallationEvents(run.inbox, run.tokens, run.clones.forget, run.now()).loses(lane, str(error))
+        elif isinstance(error, (Unauthorised, AuthFailed)):
+            run.tokens.forget(lane)
+        elif isinstance(error, RateLimited) and error is not self.known_limit:
+            run.inbox.installations().pause(lane.installation, error.resource, limit_over(error, run.now()))
+        elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
+            run.clones.forget(lane)
+
+    def _outlook(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, reads_on: bool) -> RunReport:
+        """How far memory has read, and when somebody has to look again although nothing happens.
+
+        ``reads_on``: a rebuild that is not at its end came further in this run, which the next one follows at once.
+        """
+        cursor = round(memory.cursor.timestamp() * 1000) if memory.cursor else 0
+        now = self.dependencies.now()
+        if any(each.state == "waiting" for each in self.results.values()):
+            return RunReport(cursor=cursor)
+        limits = [each for each in self.run_log.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
+        if limits:
+            return RunReport(cursor=cursor, requeue_after=max(limit_over(each, now) for each in limits))
+        is_reading = memory.reading is not None and not bot.forge.troubles
+        if is_reading and reads_on:
+            return RunReport(cursor=cursor, requeue_after=now)
+        owed = self._owed(memory, bot)
+        if not (is_reading or owed):
+            return RunReport(cursor=cursor)
+        is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
+        backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
+        soonest = min((free for free in owed if free > now), default=now + backoff)
+        return RunReport(cursor=cursor, requeue_after=min(soonest, now + backoff), backoff=backoff)
+
+    def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
+        """For each promise that is left and that this run did not keep: since when it may be looked at."""
+        oldest = bot.now - bot.within
+        kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
+        promised = memory.answers([key for key in memory.pending if key not in kept]).values()
+        left = [said.trying_since for said in promised if said.at > oldest]
+        requests = memory.recent_requests(oldest)
+        left += [each.trying_since for each in requests if each.state == "pending" and each.id not in kept]
+        left += [None for _ in memory.owed[:1] if bot.settings.mode == "comment"]
+        return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
+
+    def _caught(self, call: Callable[[], object]) -> PrecedentError | None:
+        """What went wrong, if anything did; what nobody expected as a `Bug`."""
+        met: list[PrecedentError] = []
+
+        def tried() -> None:
+            try:
+                call()
+            except PrecedentError as error:
+                met.append(error)
+
+        line = self.dependencies.guarded(tried)
+        return met[0] if met else Bug(line) if line else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,387 +436,3 @@ def _one(events: Sequence[Event]) -> Event:
         return chosen
     comments = dict.fromkeys(each.comment_id for each in events if each.comment_id and each.may_be_answered)
     return replace(chosen, earlier=tuple(key for key in comments if key != chosen.comment_id))
-
-
-# A turn, from a ticket to its end: what waits in a lane is begun, worked on and written down. Read this first.
-#
-# ticket → a push ago long enough → what waits → the repository (`bot.server.reconcile`) → what became of it
-
-
-TROUBLE = 15.0
-"""Seconds after which a lane is looked at again whose turn could not be begun, or not be written down."""
-
-PATIENCE = 1.0
-"""Seconds between tries to have the lane looked at again, while the database is away."""
-
-PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
-"""Seconds between tries to write down what a turn did: else it is all done once more. A database is back by then."""
-
-log = logging.getLogger(__name__)
-
-
-def run_functions(shop: WorkerDependencies) -> RunFunctions:
-    """The turns of a worker."""
-    options = shop.options
-    where = GitHubSite(options.api_url, options.server_url, shop.own_login, options.instance, options.attempts)
-    desk = RunDependencies(
-        inbox=shop.inbox,
-        tokens=shop.tokens,
-        clones=CloneCache(options.data / "clones", options.clones_mb),
-        pace=RateLimiter(options.pushes_per_minute, shop.clock),
-        where=where,
-        stop=shop.stop,
-        now=shop.clock,
-        guarded=shop.guarded,
-    )
-    return RunFunctions(partial(reconcile, shop=shop, desk=desk), desk.clones.forget)
-
-
-def reconcile(ticket: str, lane: RepositoryKey, shop: WorkerDependencies, desk: RunDependencies) -> None:
-    """Do the turn of a ticket, alone in its lane. Never raises: a ticket that fails is one that nobody looks at."""
-    line = desk.guarded(lambda: _turn(ticket, lane, shop, desk))
-    if line:
-        log.error("a turn was not begun, or not written down: %s", line, extra={"lane": lane.key})
-        while desk.guarded(lambda: desk.inbox.put_off(ticket, lane, TROUBLE)):
-            time.sleep(PATIENCE)  # who dies with a ticket in hand has it taken over, who gives it up leaves none
-
-
-def _turn(ticket: str, lane: RepositoryKey, shop: WorkerDependencies, desk: RunDependencies) -> None:
-    pushes = desk.inbox.register().lane(lane).pushes
-    if not desk.pace.ready(pushes, desk.stop):
-        desk.inbox.put_off(ticket, lane, 0.0)
-        return
-    with shop.slots.taken(lane.key):
-        if desk.stop.is_set():
-            desk.inbox.put_off(ticket, lane, 0.0)
-            return
-        work = desk.inbox.begin(ticket, lane, desk.now())
-        if work is None:  # somebody did it along the way
-            return
-        with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
-            results, told = run_repository(work, desk)
-            absorbed = _ended(work, results, told, desk)
-            _log(work, results)
-    if line := desk.guarded(lambda: shop.tickets.cancel(absorbed)):  # they are for turns with nothing to do
-        log.warning("tickets that are not needed any more stay: %s", line, extra={"lane": lane.key})
-
-
-def run_repository(work: PendingWork, desk: RunDependencies) -> tuple[list[Result], RunReport]:
-    """Do what a turn has to do; what became of each delivery, and what else there is to tell. Raises nothing expected,
-    nor bugs of the flow."""
-    if work.lane.repository:
-        return RepositoryRun(work, desk).make()
-    try:
-        return installations.apply_installation_events(work, desk.inbox, desk.tokens, desk.clones.forget), RunReport()
-    except WorldError as error:
-        now, most = desk.now(), desk.where.attempts
-        chance = random.uniform(0.5, 1.5)
-        return [judge(error, each, now, most, chance) for each in work.deliveries], RunReport(notes=(str(error),))
-
-
-def _ended(work: PendingWork, results: list[Result], told: RunReport, desk: RunDependencies) -> list[str]:
-    """Write it down, patiently, as it happened."""
-    for pause in PAUSES:
-        try:
-            return desk.inbox.end(work, results, told)
-        except WorldError as error:
-            log.warning("what a turn did could not be written down yet: %s", error, extra={"lane": work.lane.key})
-            desk.pace.wait(desk.stop, pause)
-    return desk.inbox.end(work, results, told)
-
-
-def _log(work: PendingWork, results: list[Result]) -> None:
-    for each in results:
-        level = logging.WARNING if each.state == "dead" else logging.INFO
-        told = {"lane": work.lane.key, "delivery": each.seq, "said": each.said, "reason": each.reason}
-        log.log(level, "%s", each.state, extra=told)
-
-
-# What a turn does in its repository: token → settings → clone → the flow for each event → results.
-
-
-PROMISED = 125_000
-"""Milliseconds after which a promise not seen kept may be checked: `bot.pipeline.run_context.SPEAKING` and more."""
-
-LONGEST = 3_600_000
-UNAWAITED = CALM | {FOLLOW_UP}
-"""Events that nobody waits for: their turn may take the last steps of a rebuild."""
-
-LOOKED = "what happened was looked at"
-NOTHING = "nothing was due"
-TOGETHER = "it was looked at together with a later delivery"
-STOPPED = "the server stopped: the next one goes on"
-_REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
-_ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
-"""What one meets under a name that is not the repository's any more, among other things."""
-
-
-@dataclass(frozen=True, slots=True)
-class GitHubSite:
-    """Where GitHub is, who we are there, and how often a delivery is tried."""
-
-    api_url: str
-    server_url: str
-    own_login: str
-    instance: str
-    attempts: int = 8
-
-
-@dataclass(frozen=True, slots=True)
-class RunDependencies:
-    """What a turn works with. ``guarded`` calls and returns what went wrong as a line, "" when nothing did.
-
-    ``write_gap``: seconds between two writes to GitHub.
-    """
-
-    inbox: Inbox
-    tokens: Tokens
-    clones: CloneCache
-    pace: RateLimiter
-    where: GitHubSite
-    stop: threading.Event
-    now: Callable[[], Instant]
-    guarded: Callable[[Callable[[], object]], str]
-    write_gap: float = WRITE_GAP
-
-
-@dataclass(slots=True)
-class RepositoryRun:
-    """One turn in a repository. ``results`` are by delivery, and ``failed`` why there is none that is good.
-
-    ``spoken`` is what was said, by thread; ``name`` what the repository was called as the turn began.
-    """
-
-    work: PendingWork
-    desk: RunDependencies
-    run_log: RunLog = field(default_factory=RunLog)
-    results: dict[int, Result] = field(default_factory=dict)
-    failed: dict[int, PrecedentError] = field(default_factory=dict)
-    spoken: dict[object, CommentResult] = field(default_factory=dict)
-    name: str = ""
-    store: PacedStore | None = None
-    told: RunReport = field(default_factory=RunReport)
-    known_limit: RateLimited | None = None
-    """Why history is not asked for in this turn, as another one was told."""
-
-    def make(self) -> tuple[list[Result], RunReport]:
-        """Do all there is to do; never raises what is to be expected, nor a bug."""
-        error = self._caught(self._go)
-        if error:
-            self._aftermath(error)
-            self._judge((each for each in self.work.deliveries if each.seq not in self.results), error)
-        for each in self.run_log.met:
-            if isinstance(each, RateLimited):
-                self._aftermath(each)
-        self._look_twice()
-        self.run_log.watch("")
-        used = self.run_log.used
-        told = replace(
-            self.told,
-            stages=tuple((name, round(seconds, 3)) for name, seconds in self.run_log.seconds.items()),
-            pushes=tuple(self.store.pushes) if self.store else (),
-            reads=used.reads + used.graphql,
-            writes=used.writes,
-            rate_left=used.left,
-            notes=tuple(self.run_log.notes),
-        )
-        return list(self.results.values()), told
-
-    def _go(self) -> None:
-        lane, desk = self.work.lane, self.desk
-        self.run_log.watch("token")
-        row = desk.inbox.register().lane(lane)
-        grant = desk.tokens.grant(lane, desk.now())
-        self.name = grant.name
-        desk.inbox.register().seen(lane, grant.name, private=grant.private)
-        site = self._site(grant)
-        self.run_log.watch("settings")
-        chosen = read_settings(site, CONFIG_PATH, self.run_log)
-        chosen = replace(chosen, embedder=embedder(chosen.settings, site, self.run_log))
-        self.run_log.watch("clone")
-        with desk.clones.borrowed(lane) as keep:
-            self.store = desk.pace.store(branch_store(site, chosen.settings, keep), row.pushes, desk.stop)
-            now = datetime.fromtimestamp(desk.now() / 1000, UTC)
-            with build_run_context(site, chosen, self.store, now, self.run_log) as bot:
-                self._work_on(replace(self._resting(bot), watch=self.run_log.watch), site, chosen, row)
-
-    def _resting(self, bot: RunContext) -> RunContext:
-        """One that reads no history while a limit of that is known not to be over."""
-        until = self.desk.inbox.register().paused_until(self.work.lane.installation, OF_HISTORY)
-        if until <= self.desk.now():
-            return bot
-        over = datetime.fromtimestamp(until / 1000, UTC)
-        told = f"GitHub's limit of GraphQL is reached until {over:%H:%M} UTC"
-        self.known_limit = RateLimited(told, GOES_ON, until=over, resource=GRAPHQL)
-        return replace(bot, history=RestingHistory(self.known_limit))
-
-    def _look_twice(self) -> None:
-        """What failed as the repository went elsewhere is tried again at once; one that is ours no more is let go."""
-        doubtful = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
-        if doubtful and self.name and isinstance(error := self._caught(self._go_back), (RepositoryMoved, NotInstalled)):
-            self._aftermath(error)
-            self._judge(doubtful, error)
-
-    def _go_back(self) -> None:
-        """Ask what the repository is called by now. Raises Moved for another name, NotInstalled, ForgeError."""
-        lane, tokens = self.work.lane, self.desk.tokens
-        tokens.forget(lane)
-        if tokens.grant(lane, self.desk.now()).name != self.name:
-            raise RepositoryMoved("the repository got another name: it is looked at again")
-
-    def _site(self, grant: Grant) -> RepositorySite:
-        where, folder = self.desk.where, self.desk.clones.empty
-        return RepositorySite(
-            repository=grant.name,
-            token=grant.token,
-            api_url=where.api_url,
-            server_url=where.server_url,
-            own_login=where.own_login,
-            instance=where.instance,
-            workspace=folder,
-            write_gap=self.desk.write_gap,
-        )
-
-    def _work_on(self, bot: RunContext, site: RepositorySite, chosen: RepositorySettings, row: RepositoryRow) -> None:
-        memory = bot.memory
-        assert self.store
-        for group in coalesced(self.work.deliveries):
-            if self.desk.stop.is_set():
-                raise Stopping(STOPPED)
-            if self._is_done_already(group):
-                self._settle(group, self.spoken.get(group.number), LOOKED)
-                continue
-            memory = open_repository_memory(site, chosen, self.store)
-            self._handle(group, replace(bot, memory=memory), site)
-            for line in memory.notes:
-                self.run_log.note(line)
-        self.run_log.watch("read on")
-        self.told = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
-        if before := memory.reading:
-            go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
-            self.told = self._outlook(memory, bot, row, reads_on=memory.reading != before)
-
-    def _is_done_already(self, group: DeliveryGroup) -> bool:
-        """Whether the look around for an earlier event of this turn did what there is to do."""
-        if group.event.name == FOLLOW_UP:
-            return any(each.state == "done" for each in self.results.values())
-        known = self.spoken.get(group.number)
-        return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
-
-    def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
-        """One event. What went wrong about it alone is judged here, all else ends the turn."""
-        heard, told = len(self.run_log.met), list[CommentResult]()
-        error = self._caught(lambda: told.extend(handle_event(group.event, bot)))
-        for spoken in told:
-            if spoken.renews:
-                self.run_log.note(f"Issue {spoken.id}: {spoken.action} ({spoken.reason})")
-        told = [spoken for spoken in told if not spoken.renews]
-        for spoken in told:
-            known = self.spoken.get(spoken.id)
-            if known is None or not known.spoke:
-                self.spoken[spoken.id] = spoken
-        own = about(told, group.number)
-        if error and not isinstance(error, Bug):
-            raise error
-        if own and own.error and not own.is_refused:
-            error = own.error
-        elif (not own or own.is_owed) and not error:
-            error = next(iter(self.run_log.met[heard:]), None)
-        if error:
-            self._aftermath(error)
-            self._judge(group.deliveries, error)
-        elif own or not group.event.may_be_answered:
-            self._settle(group, own, self._why(bot))
-        else:
-            self._settle(group, standing(bot.memory, group.number, site), self._why(bot))
-
-    def _why(self, bot: RunContext) -> str:
-        return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING
-
-    def _settle(self, group: DeliveryGroup, own: CommentResult | None, otherwise: str) -> None:
-        """Write down what was said, of the last delivery that led to it.
-
-        What another run is at is looked at again, as that one may have been killed.
-        """
-        *others, last = group.deliveries
-        for each in others:
-            self.results[each.seq] = Result(each.seq, "done", TOGETHER)
-        if own and own.is_owed and own.reason in (BUSY, FULL):
-            later = self.desk.now() + (PROMISED if own.reason == BUSY else 0)
-            result = Result(last.seq, "waiting", own.reason, later, counts=False)
-        elif own:
-            url = own.comment.url if own.comment else ""
-            reason = otherwise if own.is_owed and own.reason == MUTED else own.reason
-            shown, near = matches(own), nearest(own)
-            result = Result(last.seq, "done", reason, said=own.action, url=url, matches=shown, nearest=near)
-            if own.is_owed and own.reason.startswith(UNSEEN):
-                self.failed[last.seq] = Gone(own.reason, certain=False)
-        else:
-            result = Result(last.seq, "done", otherwise, said="silent")
-        self.results[last.seq] = result
-
-    def _judge(self, deliveries: Iterable[Delivery], error: PrecedentError) -> None:
-        now, most = self.desk.now(), self.desk.where.attempts
-        for each in deliveries:
-            self.failed[each.seq] = error
-            self.results[each.seq] = judge(error, each, now, most, random.uniform(0.5, 1.5))
-
-    def _aftermath(self, error: PrecedentError) -> None:
-        """What an error means for others than the delivery that met it."""
-        lane, desk = self.work.lane, self.desk
-        self.run_log.note(str(error))
-        if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
-            InstallationEvents(desk.inbox, desk.tokens, desk.clones.forget, desk.now()).loses(lane, str(error))
-        elif isinstance(error, (Unauthorised, AuthFailed)):
-            desk.tokens.forget(lane)
-        elif isinstance(error, RateLimited) and error is not self.known_limit:
-            desk.inbox.register().pause(lane.installation, error.resource, limit_over(error, desk.now()))
-        elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
-            desk.clones.forget(lane)
-
-    def _outlook(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, reads_on: bool) -> RunReport:
-        """How far memory has read, and when somebody has to look again although nothing happens.
-
-        ``reads_on``: a rebuild that is not at its end came further in this turn, which the next one follows at once.
-        """
-        cursor = round(memory.cursor.timestamp() * 1000) if memory.cursor else 0
-        now = self.desk.now()
-        if any(each.state == "waiting" for each in self.results.values()):
-            return RunReport(cursor=cursor)
-        limits = [each for each in self.run_log.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
-        if limits:
-            return RunReport(cursor=cursor, requeue_after=max(limit_over(each, now) for each in limits))
-        is_reading = memory.reading is not None and not bot.forge.troubles
-        if is_reading and reads_on:
-            return RunReport(cursor=cursor, requeue_after=now)
-        owed = self._owed(memory, bot)
-        if not (is_reading or owed):
-            return RunReport(cursor=cursor)
-        is_idle = not self.spoken and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
-        backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
-        soonest = min((free for free in owed if free > now), default=now + backoff)
-        return RunReport(cursor=cursor, requeue_after=min(soonest, now + backoff), backoff=backoff)
-
-    def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
-        """For each promise that is left and that this turn did not keep: since when it may be looked at."""
-        oldest = bot.now - bot.within
-        kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
-        promised = memory.answers([key for key in memory.pending if key not in kept]).values()
-        left = [said.trying_since for said in promised if said.at > oldest]
-        wishes = (wish for wish in memory.recent_requests(oldest) if wish.state == "pending" and wish.id not in kept)
-        left += [wish.trying_since for wish in wishes]
-        left += [None for _ in memory.owed[:1] if bot.settings.mode == "comment"]
-        return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
-
-    def _caught(self, call: Callable[[], object]) -> PrecedentError | None:
-        """What went wrong, if anything did; what nobody expected as a `Bug`."""
-        met: list[PrecedentError] = []
-
-        def tried() -> None:
-            try:
-                call()
-            except PrecedentError as error:
-                met.append(error)
-
-        line = self.desk.guarded(tried)
-        return met[0] if met else Bug(line) if line else None

@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from bot.github.app import DeliveryInfo
+from bot.github.app import App, DeliveryInfo
 from bot.github.errors import ForgeError, RateLimited, Unauthorised, Unreachable
-from bot.server.model import AppApi, Inbox, Instant, RepositoryKey
-from bot.server.webhook import EVENTS, TOLD
+from bot.server.inbox import Inbox
+from bot.server.model import MINUTE, Instant, RepositoryKey
+from bot.server.webhook import EVENTS, OF_REPOSITORY
 
-PULSE = "lost"
+HEARTBEAT = "lost"
 """Where what this has to remember is kept."""
 
-MINUTE = 60_000
 SHOWN = 3 * 24 * 60 * MINUTE
 """Milliseconds that GitHub keeps a delivery for.
 https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries"""
@@ -29,7 +29,7 @@ PATIENCE = 5 * MINUTE
 """One that was asked for again may take so long."""
 
 MOST = 200
-"""Deliveries that one sweep asks for."""
+"""Deliveries that one resync asks for."""
 
 TRIES = 3
 _REMEMBERED = 2_000
@@ -78,9 +78,9 @@ class Redelivery:
     answered and dropped, of which the list says no more than that it was answered.
     """
 
-    def __init__(self, api: AppApi, ledger: Inbox, app: int) -> None:
+    def __init__(self, api: App, inbox: Inbox, app: int) -> None:
         self._api = api
-        self._ledger = ledger
+        self._inbox = inbox
         self._app = app
 
     def ask(self, now: Instant) -> MissedDeliveries:
@@ -91,7 +91,8 @@ class Redelivery:
         stored = self._stored([*(each.guid for each in attempts), *memory.owed])
         memory.owed = {guid: owed for guid, owed in memory.owed.items()
                        if guid not in stored and owed.asked_at > now - SHOWN}  # fmt: skip
-        missing = [each for each in _latest(attempts) if each.guid not in stored]
+        latest = {each.guid: each for each in sorted(attempts, key=lambda each: each.id)}
+        missing = [each for each in latest.values() if each.guid not in stored]
         found = self._redeliver(memory, _failed(missing, attempts, now), now)
         seen = [each.delivered_at for each in attempts]
         memory.until = (memory.until or since) if found.trouble else max(memory.until, since, *seen)
@@ -99,7 +100,7 @@ class Redelivery:
         return replace(found, lanes=_lanes(missing) if is_first else frozenset())
 
     def _redeliver(self, memory: _Memory, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
-        """Ask for what is due, and remember it; the oldest first, as much as one sweep asks for."""
+        """Ask for what is due, and remember it; the oldest first, as much as one resync asks for."""
         asked, given_up = 0, memory.give_up(now)
         wanted = {guid: each.attempt for guid, each in memory.owed.items()}
         wanted |= {guid: each.id for guid, each in failed.items()}
@@ -122,10 +123,10 @@ class Redelivery:
 
     def _stored(self, guids: Iterable[str]) -> frozenset[str]:
         prefix = f"{self._app}:"
-        return frozenset(name.removeprefix(prefix) for name in self._ledger.known([prefix + guid for guid in guids]))
+        return frozenset(name.removeprefix(prefix) for name in self._inbox.known([prefix + guid for guid in guids]))
 
     def _recall(self) -> _Memory:
-        _, note = self._ledger.heartbeats().get(PULSE, (0, {}))
+        _, note = self._inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
             owed = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
@@ -137,12 +138,7 @@ class Redelivery:
         """The newest of what is owed, as far as there is room for it."""
         kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
         owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
-        self._ledger.heartbeat(PULSE, {"until": memory.until, "owed": owed})
-
-
-def _latest(attempts: Iterable[DeliveryInfo]) -> list[DeliveryInfo]:
-    """The newest attempt of each delivery."""
-    return list({each.guid: each for each in sorted(attempts, key=lambda each: each.id)}.values())
+        self._inbox.heartbeat(HEARTBEAT, {"until": memory.until, "owed": owed})
 
 
 def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant) -> dict[str, DeliveryInfo]:
@@ -155,7 +151,7 @@ def _lanes(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
     return frozenset(
         RepositoryKey(each.installation_id, each.repository_id)
         for each in missing
-        if _is_answered(each) and each.event in TOLD and each.installation_id and each.repository_id
+        if _is_answered(each) and each.event in OF_REPOSITORY and each.installation_id and each.repository_id
     )
 
 

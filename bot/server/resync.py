@@ -1,4 +1,4 @@
-"""Repositories in which something happened that we were never told of, and the look that each gets once a day."""
+"""What was missed is found again: lost deliveries, repositories that lag behind or are new, lanes without a ticket."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Protocol
 
 from bot.errors import WorldError
+from bot.github.app import App
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.server.health import APP
-from bot.server.installations import PLACES, UNINSTALLED, InstallationEvents, TokenCache
-from bot.server.model import AppApi, Arrival, Grant, Inbox, Instant, RepositoryKey, RepositoryRow, Tickets, Tokens
+from bot.server.health import ask_who_we_are
+from bot.server.inbox import Inbox
+from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
+from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, RepositoryKey, RepositoryRow
+from bot.server.options import ServerOptions
 from bot.server.redelivery import Redelivery
+from bot.server.tokens import TokenCache
 
 Loses = Callable[[RepositoryKey, str], object]
 
-PULSE = "cursors"
+HEARTBEAT = "cursors"
 """Where the last lane that was looked at is kept."""
 
-MINUTE = 60_000
-DAY = 24 * 60 * MINUTE
 QUARTER = 15 * MINUTE
 QUARTERS = DAY // QUARTER
 
 LATELY = 7 * DAY
-"""Lanes without a turn for so long have nothing that could be missed often."""
+"""Lanes without a run for so long have nothing that could be missed often."""
 
 SLACK = 5 * MINUTE
 """What is newer than memory's cursor by less is on its way."""
 
 MOST = 100
-"""Lanes that one sweep asks GitHub about; those that were not asked about for longest come first."""
+"""Lanes that one resync asks GitHub about; those that were not asked about for longest come first."""
 
 WITHIN = 4
 """Quarters of an hour after its own in which a lane's daily look is still begun."""
@@ -43,8 +44,8 @@ WITHIN = 4
 class DriftCheck:
     """Compares how far memory has read with what is newest at GitHub, which ``newest`` tells."""
 
-    def __init__(self, ledger: Inbox, tokens: Tokens, newest: Callable[[Grant], Instant], app: int) -> None:
-        self._ledger = ledger
+    def __init__(self, inbox: Inbox, tokens: TokenCache, newest: Callable[[Grant], Instant], app: int) -> None:
+        self._inbox = inbox
         self._tokens = tokens
         self._newest = newest
         self._app = app
@@ -54,7 +55,7 @@ class DriftCheck:
 
         ``loses`` is told of a repository that we may not see any more, and why.
         """
-        rows = self._next(self._ours(self._ledger.register().lanes(active_since=now - LATELY)))
+        rows = self._next(self._ours(self._inbox.installations().lanes(active_since=now - LATELY)))
         caught_up, limited, last = 0, set[int](), ""
         try:
             for row in rows:
@@ -63,7 +64,7 @@ class DriftCheck:
                 last = row.lane.key
         finally:
             if last:
-                self._ledger.heartbeat(PULSE, {"lane": last})
+                self._inbox.heartbeat(HEARTBEAT, {"lane": last})
         return caught_up
 
     def remind(self, now: Instant) -> int:
@@ -72,23 +73,23 @@ class DriftCheck:
         Nobody waits for it: feedback is read there, and pages that changed.
         """
         due = []
-        for row in self._ours(self._ledger.register().lanes()):
+        for row in self._ours(self._inbox.installations().lanes()):
             since = (now // QUARTER - row.lane.repository) % QUARTERS
             if since < WITHIN:
                 day = (now // QUARTER - row.lane.repository) // QUARTERS
                 due.append(self._arrival(row, f"daily-{row.lane.key}-{day}", Event("schedule"), now))
-        known = self._ledger.known([each.id for each in due])
-        return sum(sum(self._ledger.put([each])) for each in due if each.id not in known)
+        known = self._inbox.known([each.id for each in due])
+        return sum(sum(self._inbox.put([each])) for each in due if each.id not in known)
 
     def _ours(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """Without those whose installation is suspended or gone."""
-        register = self._ledger.register()
+        register = self._inbox.installations()
         active = {number: register.state(number) == "active" for number in {row.lane.installation for row in rows}}
         return sorted((row for row in rows if active[row.lane.installation]), key=lambda row: row.lane)
 
     def _next(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """Round and round, from after the last one that was looked at."""
-        _, note = self._ledger.heartbeats().get(PULSE, (0, {}))
+        _, note = self._inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
             last = RepositoryKey.of(str(note.get("lane", "")))
         except ValueError:
@@ -97,7 +98,8 @@ class DriftCheck:
 
     def _look_at(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
         """1 when it lags. What is wrong with one repository is no reason not to ask about the next."""
-        if not row.cursor or self._is_busy(row.lane):
+        busy = (self._inbox.deliveries(state=state, lane=row.lane, limit=1) for state in ("waiting", "working"))
+        if not row.cursor or any(busy):
             return 0
         try:
             newest = self._newest(self._tokens.grant(row.lane, now))
@@ -107,7 +109,7 @@ class DriftCheck:
             return 0
         except RateLimited as error:
             until = round(error.until.timestamp() * 1000) if error.until else now + MINUTE
-            self._ledger.register().pause(row.lane.installation, error.resource, until)
+            self._inbox.installations().pause(row.lane.installation, error.resource, until)
             limited.add(row.lane.installation)
             return 0
         except Unauthorised:
@@ -121,16 +123,10 @@ class DriftCheck:
             return 0
         # Named by what is newest and how far memory has read: one that gets on is sent on, one that cannot is not.
         arrival = self._arrival(row, f"catch-up-{row.lane.key}-{newest}-{row.cursor}", Event("catch-up"), now)
-        return sum(self._ledger.put([arrival]))
-
-    def _is_busy(self, lane: RepositoryKey) -> bool:
-        return any(self._ledger.deliveries(state=state, lane=lane, limit=1) for state in ("waiting", "working"))
+        return sum(self._inbox.put([arrival]))
 
     def _arrival(self, row: RepositoryRow, name: str, event: Event, now: Instant) -> Arrival:
         return Arrival(f"{self._app}:{name}", row.lane, event, row.name, row.private, received_at=now)
-
-
-# What was missed is found again: lost deliveries, repositories that lag behind or are new, lanes without a ticket.
 
 
 LONE = MINUTE
@@ -141,20 +137,9 @@ TICKETS_KEPT = 7 * DAY
 log = logging.getLogger(__name__)
 
 
-class ResyncOptions(Protocol):
-    """What a sweep needs of `bot.server.options.ServerOptions`."""
-
-    @property
-    def app_id(self) -> int: ...
-    @property
-    def api_url(self) -> str: ...
-    @property
-    def keep_days(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ResyncResult:
-    """What one sweep did; ``notes`` are lines about what it could not do. ``reminded``: daily looks that were begun."""
+    """What one resync did; ``notes`` are lines about what it could not do. ``reminded``: daily looks begun."""
 
     redelivered: int = 0
     caught_up: int = 0
@@ -165,26 +150,24 @@ class ResyncResult:
 
 
 class Resync:
-    """Run by the worker that leads. All it remembers is in the ledger's pulses, so that anybody can go on."""
+    """Run by the worker that leads. All it remembers is in heartbeats of the inbox, so that any worker can go on."""
 
     def __init__(
         self,
-        api: AppApi,
-        ledger: Inbox,
-        tickets: Tickets,
-        options: ResyncOptions,
-        tokens: Tokens | None = None,
-        forget: Callable[[RepositoryKey], None] = lambda _: None,
+        api: App,
+        inbox: Inbox,
+        options: ServerOptions,
+        tokens: TokenCache,
+        forget: Callable[[RepositoryKey], None],
     ) -> None:
         """``tokens``: those of the worker, to ask for fewer; ``forget`` removes what is on disk of a lane."""
         self._api = api
-        self._ledger = ledger
-        self._tickets = tickets
+        self._inbox = inbox
         self._options = options
-        self._tokens = tokens or TokenCache(api)
+        self._tokens = tokens
         self._forget = forget
-        self._lost = Redelivery(api, ledger, options.app_id)
-        self._lagging = DriftCheck(ledger, self._tokens, newest_change(options.api_url), options.app_id)
+        self._redelivery = Redelivery(api, inbox, options.app_id)
+        self._drift = DriftCheck(inbox, self._tokens, newest_change(options.api_url), options.app_id)
 
     def once(self, now: Instant) -> ResyncResult:
         """Each part is done though another one cannot be. What needs no GitHub comes first."""
@@ -197,47 +180,33 @@ class Resync:
                 notes.append(str(error))
                 return 0
 
-        mended, purged = part(self._mend), part(self._purge)
-        part(self._greet)
+        mended, purged = part(lambda at: self._inbox.mend(self._inbox.tickets.live(), at - LONE)), part(self._purge)
+        part(lambda _: ask_who_we_are(self._api, self._inbox).id)
         redelivered = part(lambda at: self._redeliver(at, notes))
-        caught_up = part(self._visit) + part(lambda at: self._lagging.look(at, self._house(at).loses))
-        swept = ResyncResult(redelivered, caught_up, part(self._lagging.remind), mended, purged, tuple(notes))
+        caught_up = part(self._list_repositories) + part(lambda at: self._drift.look(at, self._events(at).loses))
+        swept = ResyncResult(redelivered, caught_up, part(self._drift.remind), mended, purged, tuple(notes))
         for note in notes:
-            log.warning("sweep: %s", note)
-        log.info("swept", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
+            log.warning("resync: %s", note)
+        log.info("resync done", extra={name: value for name, value in asdict(swept).items() if name != "notes"})
         return swept
 
-    def _mend(self, now: Instant) -> int:
-        return self._ledger.mend(self._tickets.live(), now - LONE)
-
     def _purge(self, now: Instant) -> int:
-        purged = self._ledger.purge(now - self._options.keep_days * DAY)
-        return purged + self._tickets.purge(now - TICKETS_KEPT)
-
-    def _greet(self, _: Instant) -> int:
-        """Ask who we are, which tells whether the key is right, and the clock."""
-        try:
-            about = self._api.about()
-        except Unauthorised as error:
-            known = self._ledger.heartbeats().get(APP, (0, {}))[1]
-            self._ledger.heartbeat(APP, {**known, "fault": str(error)})
-            raise
-        self._ledger.heartbeat(APP, {"slug": about.slug, "ahead": round(about.ahead), "fault": ""})
-        return 1
+        purged = self._inbox.purge(now - self._options.keep_days * DAY)
+        return purged + self._inbox.tickets.purge(now - TICKETS_KEPT)
 
     def _redeliver(self, now: Instant, notes: list[str]) -> int:
-        found = self._lost.ask(now)
+        found = self._redelivery.ask(now)
         if found.trouble:
-            notes.append(f"not all lost deliveries were asked for: {found.trouble}")
+            notes.append(f"not all missed deliveries were asked for: {found.trouble}")
         if found.given_up:
             notes.append(f"deliveries that were asked for and never came: {', '.join(found.given_up)}")
-        self._house(now).looks(found.lanes, f"{self._options.app_id}:first-{now // DAY}")
+        self._events(now).looks(found.lanes, f"{self._options.app_id}:first-{now // DAY}")
         return found.asked
 
-    def _visit(self, now: Instant) -> int:
+    def _list_repositories(self, now: Instant) -> int:
         """Once a day, or when something changed: all installations; how many repositories there are new to us."""
-        today, register = now // DAY, self._ledger.register()
-        before = self._ledger.heartbeats().get(PLACES)
+        today, register = now // DAY, self._inbox.installations()
+        before = self._inbox.heartbeats().get(PLACES)
         if before and before[1].get("day") == today:
             return 0
         known = {row.lane for row in register.lanes()}
@@ -249,9 +218,9 @@ class Resync:
                 listed.add(RepositoryKey(place.id, number))
                 register.seen(RepositoryKey(place.id, number), name, private=private)
         self._leave(known - listed, now)
-        found = self._house(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
-        if self._ledger.heartbeats().get(PLACES) == before:  # else something changed meanwhile, and is looked at next
-            self._ledger.heartbeat(PLACES, {"day": today})
+        found = self._events(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
+        if self._inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile, and is looked at next
+            self._inbox.heartbeat(PLACES, {"day": today})
         return found
 
     def _seen(self, installation: int) -> list[tuple[int, str, bool]]:
@@ -264,12 +233,12 @@ class Resync:
     def _leave(self, unlisted: Collection[RepositoryKey], now: Instant) -> None:
         """A lane that GitHub does not list is ours no more, if a token for it is refused as well."""
         try:
-            self._house(now).leaves(unlisted, UNINSTALLED)
+            self._events(now).leaves(unlisted, UNINSTALLED)
         except ForgeError as error:
             raise WorldError(f"it was not found out where the App is installed: {error}") from error
 
-    def _house(self, now: Instant) -> InstallationEvents:
-        return InstallationEvents(self._ledger, self._tokens, self._forget, now)
+    def _events(self, now: Instant) -> InstallationEvents:
+        return InstallationEvents(self._inbox, self._tokens, self._forget, now)
 
 
 def newest_change(api_url: str) -> Callable[[Grant], Instant]:

@@ -15,9 +15,8 @@ from bot.github.errors import (
     Unauthorised,
 )
 from bot.memory.manifest import ForeignFormat
-from bot.server.model import Delivery, Instant, Result, Stopping
+from bot.server.model import MINUTE, Delivery, Instant, Result, Stopping
 
-MINUTE = 60_000
 FIRST = 15_000
 """Milliseconds before the second try; each further one comes after twice as long."""
 
@@ -34,7 +33,7 @@ class Bug(PrecedentError):
 
 
 class RepositoryMoved(WorldError):
-    """The repository is not where the turn looked for it."""
+    """The repository is not where the run looked for it."""
 
 
 def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, chance: float = 1.0) -> Result:

@@ -16,9 +16,8 @@ from typing import Literal
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server import options as password
 from bot.server.health import SKEW, SPARE
-from bot.server.options import Misconfigured, ServerOptions
+from bot.server.options import Misconfigured, ServerOptions, stored_password
 
 SPACE = 1_000_000_000
 """Bytes that should be free at the start. One that runs goes on as far as `SPARE`, so one that restarts may too."""
@@ -207,6 +206,6 @@ def _page(options: ServerOptions) -> Iterator[StartupProblem]:
     """The password of an earlier start, where none is given. None is made yet."""
     try:
         if not options.status_password:
-            password.stored_password(options.data)
+            stored_password(options.data)
     except UserError as error:
         yield StartupProblem("status page", "wrong", str(error))

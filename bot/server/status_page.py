@@ -1,4 +1,4 @@
-"""The status page and the page of one delivery: the ledger in words and figures, and no text of an issue."""
+"""The status page and the page of one delivery: the inbox in words and figures, and no text of an issue."""
 
 from __future__ import annotations
 
@@ -12,13 +12,26 @@ from functools import cache
 from bot.comment.render import render_page
 from bot.github.events import Event
 from bot.server.health import Check
-from bot.server.model import COUNTED, Delivery, Inbox, Instant, RepositoryKey, RepositoryRow, RunRow, State, Tallies
+from bot.server.inbox import Inbox
+from bot.server.model import (
+    COUNTED,
+    DAY,
+    HOUR,
+    MINUTE,
+    Delivery,
+    Instant,
+    RepositoryKey,
+    RepositoryRow,
+    RunRow,
+    State,
+    Tallies,
+)
 
 PAGE = 25
 """Deliveries that are shown at once."""
 
 REPOSITORIES = 100
-"""Most that are listed: those with the latest turns."""
+"""Most that are listed: those with the latest runs."""
 
 REASONS = 5
 """Most reasons for silence that are named."""
@@ -53,12 +66,12 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
+def status_page(inbox: Inbox, checks: Sequence[Check], now: Instant, wanted: DeliveryFilter | None = None) -> str:
     """The page of everything. Raises WorldError when the database is away."""
     wanted = wanted or DeliveryFilter()
-    rows = ledger.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
-    counts, oldest = ledger.counts(), ledger.oldest_waiting()
-    lanes = sorted(ledger.register().lanes(), key=lambda row: (-row.last_run, row.name))
+    rows = inbox.deliveries(state=wanted.state, lane=wanted.lane, before=wanted.before, limit=PAGE + 1)
+    counts, oldest = inbox.counts(), inbox.oldest_waiting()
+    lanes = sorted(inbox.installations().lanes(), key=lambda row: (-row.last_run, row.name))
     names = {row.lane: row.name for row in lanes}
     values: Values = {
         "state": _state(checks, counts),
@@ -66,7 +79,7 @@ def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: De
         "lead": _lead(lanes, counts),
         "checks": checks,
         "tiles": _tiles(counts, moment(oldest, now).ago if oldest else ""),
-        "said": _said(ledger.counters()),
+        "said": _said(inbox.counters()),
         "filters": _filters(wanted, counts),
         "filtered": _shown(wanted, lanes),
         "entries": [_entry(row, now, names.get(row.lane, "")) for row in rows[:PAGE]],
@@ -79,20 +92,20 @@ def status_page(ledger: Inbox, checks: Sequence[Check], now: Instant, wanted: De
 
 
 def delivery_page(found: tuple[Delivery, RunRow | None] | None, now: Instant, name: str = "") -> str:
-    """The page of one delivery and the turn that had it last; None for one that is not known, or not any more.
+    """The page of one delivery and the run that had it last; None for one that is not known, or not any more.
 
     ``name``: what its repository is called, where the delivery does not say.
     """
     if found is None:
         return render_page("delivery.html.j2", {"entry": None} | _frame(now))
-    delivery, turn = found
+    delivery, run = found
     values: Values = {
         "entry": _entry(delivery, now, name),
         "is_dead": delivery.state == "dead",
-        "steps": _steps(delivery, turn, now),
-        "stages": _stages(turn),
-        "notes": turn.notes if turn else (),
-        "facts": _facts(delivery, turn),
+        "steps": _steps(delivery, run, now),
+        "stages": _stages(run),
+        "notes": run.notes if run else (),
+        "facts": _facts(delivery, run),
     }
     return render_page("delivery.html.j2", values | _frame(now))
 
@@ -219,15 +232,15 @@ def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
             for number, similarity in delivery.matches
         ],
         "nearest": [
-            {"number": number, "similarity": f"{similarity:.2f}", "why": _told_as(why), "shown": number in shown}
+            {
+                "number": number,
+                "similarity": f"{similarity:.2f}",
+                "why": why.replace("both name", "the same names").replace("both speak of", "words in common"),
+                "shown": number in shown,
+            }
             for number, similarity, why in delivery.nearest
         ],
     }
-
-
-def _told_as(why: str) -> str:
-    """The kinds of reasons as a phrase that stands without the words."""
-    return why.replace("both name", "the same names").replace("both speak of", "words in common")
 
 
 def _repository(row: RepositoryRow, now: Instant) -> Values:
@@ -243,19 +256,19 @@ def _repository(row: RepositoryRow, now: Instant) -> Values:
     }
 
 
-def _steps(delivery: Delivery, turn: RunRow | None, now: Instant) -> list[Values]:
+def _steps(delivery: Delivery, run: RunRow | None, now: Instant) -> list[Values]:
     """What happened to it, one after another."""
     steps: list[Values] = [{"at": moment(delivery.received_at), "name": "Received and stored", "about": ""}]
     if delivery.attempts:
         tries = counted(delivery.attempts, "try", "tries")
         steps.append({"at": None, "name": f"{tries} failed", "about": "each was followed by a longer pause"})
-    if turn and (delivery.turn == turn.id):
-        waited = lasted((turn.began - delivery.received_at) / 1000)
-        about = f"{waited} after it came, by worker {turn.worker}"
-        steps.append({"at": moment(turn.began), "name": "A turn of its repository began", "about": about})
-        if turn.ended:
-            took = f"it took {lasted((turn.ended - turn.began) / 1000)}"
-            steps.append({"at": moment(turn.ended), "name": "The turn ended", "about": took})
+    if run and delivery.turn == run.id:
+        waited = lasted((run.began - delivery.received_at) / 1000)
+        about = f"{waited} after it came, by worker {run.worker}"
+        steps.append({"at": moment(run.began), "name": "A turn of its repository began", "about": about})
+        if run.ended:
+            took = f"it took {lasted((run.ended - run.began) / 1000)}"
+            steps.append({"at": moment(run.ended), "name": "The turn ended", "about": took})
     if delivery.state == "waiting":
         later = delivery.next_at > now
         steps.append(
@@ -266,16 +279,16 @@ def _steps(delivery: Delivery, turn: RunRow | None, now: Instant) -> list[Values
     return steps
 
 
-def _stages(turn: RunRow | None) -> list[Values]:
-    """How long the parts of the turn took, with a bar that is 100 wide for the longest."""
-    longest = max((seconds for _, seconds in turn.stages), default=0) if turn else 0
+def _stages(run: RunRow | None) -> list[Values]:
+    """How long the parts of the run took, with a bar that is 100 wide for the longest."""
+    longest = max((seconds for _, seconds in run.stages), default=0) if run else 0
     return [
         {"name": name, "took": lasted(seconds), "width": round(100 * seconds / longest, 1) if longest else 0}
-        for name, seconds in (turn.stages if turn else ())
+        for name, seconds in (run.stages if run else ())
     ]
 
 
-def _facts(delivery: Delivery, turn: RunRow | None) -> list[tuple[str, str]]:
+def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
     lane, event = delivery.lane, delivery.event
     facts = [
         ("Delivery", delivery.id),
@@ -287,16 +300,11 @@ def _facts(delivery: Delivery, turn: RunRow | None) -> list[tuple[str, str]]:
         *((f"Of the {key}" if key == "account" else key.capitalize(), value) for key, value in delivery.extra),
         ("Turn", delivery.turn),
     ]
-    if turn:
-        pushes = counted(len(turn.pushes), "push", "pushes")
-        facts.append(("Requests of the turn", f"{turn.reads:,} read, {turn.writes:,} written, {pushes}"))
+    if run:
+        pushes = counted(len(run.pushes), "push", "pushes")
+        facts.append(("Requests of the turn", f"{run.reads:,} read, {run.writes:,} written, {pushes}"))
     return [(name, value) for name, value in facts if value]
 
-
-# Times, events and outcomes of the server in words for a reader.
-
-
-MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 SAID = {
     "created": ("spoke", "Commented"),
@@ -308,7 +316,7 @@ SAID = {
     "silent": ("silent", "Silent"),
     "failed": ("failed", "Failed"),
 }
-"""What a turn said → how that looks, and its name."""
+"""What a run said → how that looks, and its name."""
 
 STATES: Mapping[State, tuple[str, str]] = {
     "waiting": ("waiting", "Waiting"),

@@ -1,4 +1,4 @@
-"""The listening socket: uvicorn, patient for ten seconds with each request's headers. The only importer of uvicorn."""
+"""The web side: the socket, deliveries in; health, metrics and the status page out."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from bot.errors import UserError, WorldError
 from bot.server import metrics
 from bot.server.health import CachedChecks, readiness_checks
-from bot.server.model import Arrival, Dropped, Full, Inbox, Instant, Refused, RepositoryKey, State
+from bot.server.inbox import Inbox
+from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
-from bot.server.rate_limiter import PasswordLimiter, PeerShares, is_near, peer_of
+from bot.server.peers import PasswordLimiter, PeerShares, is_near, peer_of
 from bot.server.status_page import DeliveryFilter, delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
 from bot.server.writer import GroupCommitWriter
@@ -141,11 +142,8 @@ async def _served(server: uvicorn.Server, door: socket.socket, stopping: Callabl
     await running
 
 
-# The web side: deliveries in; health, metrics and the status page out. The only importer of starlette.
-
-
 LATER = "60"
-"""Seconds after which whoever was refused for lack of room may come again. GitHub does not; our sweep does."""
+"""Seconds after which whoever was refused for lack of room may come again. GitHub does not; our resync does."""
 
 CLOSING = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, as what follows on it may be the rest of a body."""
@@ -215,7 +213,7 @@ class Webhook:
         self._count(headers, status, said)
         log.info("%s %s", status, said, extra={"request": request, **_about(heard)})
         await _reply(status, said, request)(scope, receive, send)
-        self._door.answered.add(time.perf_counter() - began)
+        self._door.answered.observe(time.perf_counter() - began)
 
     async def _outcome(self, heard: Arrival | Dropped | Refused, request: str) -> tuple[int, str]:
         """The status, and in a few words what became of it."""
@@ -257,17 +255,17 @@ class StatusRoutes:
 
     def __init__(self, door: WebDoor) -> None:
         self._door = door
-        self._brake = PasswordLimiter()
-        self._glance = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now), door.clock)
+        self._limiter = PasswordLimiter()
+        self._checks = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
         """Whether deliveries can be stored, and so may be sent here. Whatever else is wrong, they wait."""
-        found = [check for check in self._glance.now() if check.name in STORING]
+        found = [check for check in self._checks.now() if check.name in STORING]
         return _told("ready", {check.name: check.stores for check in found})
 
     def state(self, _: Request) -> Response:
         """How the whole system is. Open to all, so it says no more than what is well."""
-        return _told("well", {check.name: check.ok for check in self._glance.now()})
+        return _told("well", {check.name: check.ok for check in self._checks.now()})
 
     def metrics(self, request: Request) -> Response:
         """Prometheus text."""
@@ -281,16 +279,16 @@ class StatusRoutes:
         """The page of everything."""
         if refusal := self._refusal(request):
             return refusal
-        page = status_page(self._door.inbox, self._glance.now(), self._door.clock(), _wanted(request.query_params))
+        page = status_page(self._door.inbox, self._checks.now(), self._door.clock(), _wanted(request.query_params))
         return _page(page)
 
     def delivery(self, request: Request) -> Response:
         """The page of one delivery."""
         if refusal := self._refusal(request):
             return refusal
-        ledger = self._door.inbox
-        found = ledger.delivery(_number(request.path_params["seq"]))
-        name = ledger.register().lane(found[0].lane).name if found else ""
+        inbox = self._door.inbox
+        found = inbox.delivery(_number(request.path_params["seq"]))
+        name = inbox.installations().lane(found[0].lane).name if found else ""
         return _page(delivery_page(found, self._door.clock(), name), 200 if found else 404)
 
     def _refusal(self, request: Request) -> Response | None:
@@ -299,7 +297,7 @@ class StatusRoutes:
         if not given:
             return _locked(401, "the status page asks for a password", {"WWW-Authenticate": REALM})
         peer, is_forwarded = peer_of(request.client), any(name in request.headers for name in FORWARDED)
-        tried = self._brake.tried(
+        tried = self._limiter.tried(
             f"{peer} for others" if is_forwarded else peer,
             lambda: knows(given, options.status_user, options.status_password),
             near=is_near(peer) and not is_forwarded,

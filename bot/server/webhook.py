@@ -1,4 +1,8 @@
-"""Reading the body of a delivery within its length, within the room that all of them share, and in time."""
+"""The bytes and headers of a request become an arrival, or the reason why not; its body is read within bounds.
+
+Checks stand in one order, and what can be told without the body is told before it is read: method 405, type 415, size
+411 and 413, event 400, signature 403. Nothing is parsed before the signature is found good.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from bot.github.events import (
     sender_of,
 )
 from bot.server.model import Arrival, Dropped, Instant, Refused, RepositoryKey
-from bot.server.rate_limiter import PeerShares
+from bot.server.peers import PeerShares
 
 SECONDS = 10.0
 """How long a body may take; GitHub gives up a delivery after ten seconds."""
@@ -110,19 +114,13 @@ class _ArrivingBody:
                 return b"".join(parts)
 
 
-# The bytes and headers of a request become an arrival, or the reason why not; no I/O, no clock.
-#
-# Checks stand in one order, and what can be told without the body is told before it is read: method 405, type 415, size
-# 411 and 413, event 400, signature 403. Nothing is parsed before the signature is found good.
-
-
-TOLD = frozenset({"issues", "issue_comment", "push", "gollum", "release"})
+OF_REPOSITORY = frozenset({"issues", "issue_comment", "push", "gollum", "release"})
 """Events of a repository's own lane."""
 
-HOUSE = frozenset({"installation", "installation_repositories", "repository"})
+OF_INSTALLATION = frozenset({"installation", "installation_repositories", "repository"})
 """Events of an installation's lane: where we are, and what things are called."""
 
-EVENTS = TOLD | HOUSE | {"ping"}
+EVENTS = OF_REPOSITORY | OF_INSTALLATION | {"ping"}
 
 _EVENT = re.compile(rb"[a-z_]{1,64}")
 _GUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -213,8 +211,8 @@ def _read(name: str, payload: Mapping[str, Any], own_login: str) -> Arrival | Dr
     installation, place = installation_of(payload), repository_of(payload)
     if not installation:
         return Refused(400, "no installation is named: is this the webhook of the App?")
-    if name in HOUSE:
-        return _of_house(name, payload, RepositoryKey(installation, 0), place)
+    if name in OF_INSTALLATION:
+        return _of_installation(name, payload, RepositoryKey(installation, 0), place)
     if not place.id:
         return Refused(400, "no repository is named")
     if why := _why_not(name, payload, place, own_login):
@@ -231,7 +229,7 @@ def _why_not(name: str, payload: Mapping[str, Any], place: PayloadRepository, ow
     return ""
 
 
-def _of_house(name: str, payload: Mapping[str, Any], lane: RepositoryKey, place: PayloadRepository) -> Arrival:
+def _of_installation(name: str, payload: Mapping[str, Any], lane: RepositoryKey, place: PayloadRepository) -> Arrival:
     """``extra`` has the account, the numbers of repositories that came and went, and the one that it is about."""
     event = replace(event_of(name, payload), number=None, is_pull=False, comment_id=None, comment_author="", inputs=())
     added = (*repositories_of(payload, "repositories"), *repositories_of(payload, "repositories_added"))
@@ -246,5 +244,5 @@ def _of_house(name: str, payload: Mapping[str, Any], lane: RepositoryKey, place:
 
 
 def _numbers(found: tuple[int, ...]) -> str:
-    """Beyond a thousand they are left to the sweep, which asks for all of them."""
+    """Beyond a thousand they are left to the resync, which asks for all of them."""
     return ",".join(map(str, found[:_MOST_LISTED]))

@@ -1,4 +1,4 @@
-"""What turns are made with, and what they are made into: the seam between the worker and its work."""
+"""The life of one worker: it holds its lease, takes over from the dead, leads or not, and drains when told to."""
 
 from __future__ import annotations
 
@@ -11,47 +11,34 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from bot.server.database import machine_clock
-from bot.server.health import WORKER
-from bot.server.model import Dispatch, Guard, Inbox, Instant, RepositoryKey, Tickets, Tokens
+from bot.github.client import WRITE_GAP
+from bot.server.clone_cache import CloneCache
+from bot.server.inbox import Inbox
+from bot.server.leases import WorkerLeases
+from bot.server.model import WORKER, Guarded, Instant, RepositoryKey
 from bot.server.options import ServerOptions
+from bot.server.queue import Dispatch
+from bot.server.rate_limiter import RateLimiter
+from bot.server.tokens import TokenCache
 
+BEAT = 0.5
+"""Seconds between two looks at ourselves and the others."""
 
-@dataclass(frozen=True, slots=True)
-class WorkerDependencies:
-    """What turns are made with. ``stop`` is set when the process ends; ``slots`` is how many may work at once."""
-
-    options: ServerOptions
-    inbox: Inbox
-    tickets: Tickets
-    tokens: Tokens
-    own_login: str
-    slots: RunSemaphore
-    stop: threading.Event
-    guarded: Guarded
-    clock: Callable[[], Instant] = machine_clock
-
-
-@dataclass(frozen=True, slots=True)
-class RunFunctions:
-    """``turn`` does the turn of a ticket in a lane, and never raises; ``forget`` removes what is on disk of a lane."""
-
-    turn: Callable[[str, RepositoryKey], None]
-    forget: Callable[[RepositoryKey], None]
-
-
-Turns = Callable[[WorkerDependencies], RunFunctions]
-
-
-# How many turns may work at once in one worker, and for how long the longest of them has.
-
+HEARTBEAT = 5.0
+DRAIN = 8.0
+"""Seconds that runs have to end in after we were told to stop; within ten all is over."""
 
 HANGING = 900.0
-"""Seconds after which a turn has come to a stop; a first reading of a repository takes five minutes at most."""
+"""Seconds after which a run hangs; a first reading of a repository takes five minutes at most."""
+
+LOST = 70
+"""The exit code of a worker that cannot vouch for itself (EX_SOFTWARE of sysexits.h). Others take its lanes over."""
+
+log = logging.getLogger(__name__)
 
 
 class RunSemaphore:
-    """So many turns at once; the others wait. ``clock`` is in seconds."""
+    """So many runs at once; the others wait. ``clock`` is in seconds."""
 
     def __init__(self, jobs: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._free = threading.BoundedSemaphore(jobs)
@@ -85,23 +72,6 @@ class RunSemaphore:
         return what, max(0.0, self._clock() - began)
 
 
-# The life of one worker: it holds its place, takes over from the dead, sweeps if it leads, and drains when told to.
-
-
-BEAT = 0.5
-"""Seconds between two looks at ourselves and the others."""
-
-PULSE = 5.0
-DRAIN = 8.0
-"""Seconds that turns have to end in after we were told to stop; within ten all is over."""
-
-LOST = 70
-"""The exit code of a worker that cannot vouch for itself (EX_SOFTWARE of sysexits.h). Others take its lanes over."""
-
-Guarded = Callable[[Callable[[], object]], str]
-log = logging.getLogger(__name__)
-
-
 class Ended(BaseException):
     """This process has to end at once, with the code. No handler of errors holds it up."""
 
@@ -111,10 +81,35 @@ class Ended(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSetup:
-    """What a worker works with. ``run`` does a turn and never raises; ``guarded`` makes a line of what does."""
+class RunDependencies:
+    """What runs work with. ``stop`` is set when the process ends; ``slots`` is how many may work at once.
 
-    guard: Guard
+    ``guarded`` calls and returns what went wrong as a line, "" when nothing did. ``write_gap``: seconds between two
+    writes to GitHub.
+    """
+
+    options: ServerOptions
+    inbox: Inbox
+    tokens: TokenCache
+    clones: CloneCache
+    pace: RateLimiter
+    slots: RunSemaphore
+    own_login: str
+    stop: threading.Event
+    now: Callable[[], Instant]
+    guarded: Guarded
+    write_gap: float = WRITE_GAP
+
+
+Run = Callable[[str, RepositoryKey, RunDependencies], None]
+"""Does the run of a ticket in a lane, and never raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """What a worker works with. ``run`` never raises; ``guarded`` makes a line of what does."""
+
+    leases: WorkerLeases
     dispatch: Dispatch
     inbox: Inbox
     run: Callable[[str, RepositoryKey], None]
@@ -124,9 +119,9 @@ class WorkerSetup:
 
 @dataclass(slots=True)
 class LeaderTasks:
-    """What only the worker that leads does: ``chore``, at once and then about every ``minutes``, in a thread."""
+    """What only the leader does: ``task``, at once and then about every ``minutes``, in a thread."""
 
-    chore: Callable[[], object]
+    task: Callable[[], object]
     minutes: float
     guarded: Guarded
     next_at: float = 0.0
@@ -137,78 +132,78 @@ class LeaderTasks:
         if now < self.next_at or (self.thread is not None and self.thread.is_alive()):
             return
         self.next_at = now + self.minutes * 60 * random.uniform(0.9, 1.1)
-        self.thread = threading.Thread(target=self._round, name="rounds", daemon=True)
+        self.thread = threading.Thread(target=self._round, name="leader", daemon=True)
         self.thread.start()
 
     def _round(self) -> None:
-        if line := self.guarded(self.chore):
-            log.warning("what was missed could not be looked for: %s", line)
+        if line := self.guarded(self.task):
+            log.warning("the resync failed: %s", line)
 
 
 @dataclass(slots=True)
 class Worker:
     """One worker process. ``parent``: the process id of who started it and has to live, 0 for nobody."""
 
-    post: WorkerSetup
-    rounds: LeaderTasks
+    setup: WorkerSetup
+    leader_tasks: LeaderTasks
     stop: threading.Event
     parent: int = 0
     drain: float = DRAIN
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
-    _pulse_at: float = 0.0
+    _heartbeat_at: float = 0.0
 
     def live(self) -> bool:
         """Work until ``stop``; whether all that was begun ended in time. Raises `Ended` when it may not go on."""
-        self.post.guard.hold()
-        self.post.dispatch.start(self.post.run)
-        log.info("working", extra={"worker": self.post.guard.name})
+        self.setup.leases.hold()
+        self.setup.dispatch.start(self.setup.run)
+        log.info("working", extra={"worker": self.setup.leases.name})
         while not self.stop.wait(BEAT):
             self._look()
-        ended = self.post.dispatch.stop(self.drain)
+        ended = self.setup.dispatch.stop(self.drain)
         if ended:  # there is nothing to take over
-            self.post.guarded(lambda: self.post.guard.mark_dead(self.post.guard.name))
-        log.info("drained" if ended else "some turns did not end in time: they are begun anew", extra=self._told())
+            self.setup.guarded(lambda: self.setup.leases.mark_dead(self.setup.leases.name))
+        log.info("drained" if ended else "some runs did not end in time: they will be run again", extra=self._name())
         return ended
 
     def _look(self) -> None:
-        """One beat: ourselves first, as who is not sure of its place must touch nothing."""
-        if not self.post.guard.check():
-            log.error("this worker has lost its place: it ends", extra=self._told())
+        """One beat: ourselves first, as a worker whose lease may be lost must touch nothing."""
+        if not self.setup.leases.check():
+            log.error("this worker has lost its lease: it ends", extra=self._name())
             raise Ended(LOST)
-        what, seconds = self.post.slots.longest()
+        what, seconds = self.setup.slots.longest()
         if seconds > HANGING:
-            log.error("a turn has hung for %d s: this worker ends", seconds, extra=self._told() | {"lane": what})
+            log.error("a run has hung for %d s: this worker ends", seconds, extra=self._name() | {"lane": what})
             raise Ended(LOST)
         if self.parent and os.getppid() != self.parent:
-            log.warning("who started this worker is gone: it drains", extra=self._told())
+            log.warning("the parent process is gone: this worker drains", extra=self._name())
             self.stop.set()
             return
-        for task in (self._take_over, self._sweep, self._pulse_and_rouse):
-            if line := self.post.guarded(task):
-                log.warning("%s", line, extra=self._told())
+        for task in (self._take_over, self._lead, self._send_heartbeat):
+            if line := self.setup.guarded(task):
+                log.warning("%s", line, extra=self._name())
 
     def _take_over(self) -> None:
-        """What dead workers had begun goes on; a place that was not given back stays taken and is tried again."""
-        for name in self.post.guard.dead():
-            count = self.post.dispatch.recover(name)
-            self.post.guard.mark_dead(name)
+        """What dead workers had begun goes on; a lease that was not given back stays taken and is tried again."""
+        for name in self.setup.leases.dead():
+            count = self.setup.dispatch.recover(name)
+            self.setup.leases.mark_dead(name)
             level = logging.WARNING if count else logging.INFO
-            log.log(level, "took over from a worker that ended", extra=self._told() | {"ended": name, "tickets": count})
+            log.log(level, "took over from a worker that ended", extra=self._name() | {"ended": name, "tickets": count})
 
-    def _sweep(self) -> None:
-        if self.post.guard.is_leader():
-            self.rounds.go(time.monotonic())
+    def _lead(self) -> None:
+        if self.setup.leases.is_leader():
+            self.leader_tasks.go(time.monotonic())
 
-    def _pulse_and_rouse(self) -> None:
+    def _send_heartbeat(self) -> None:
         """Say that we live; where that can be written down again, so can what could not be before."""
         now = time.monotonic()
-        if now < self._pulse_at:
+        if now < self._heartbeat_at:
             return
-        self._pulse_at = now + PULSE
-        note = {"pid": os.getpid(), "began": self.began, "busy": self.post.slots.busy}
-        self.post.inbox.heartbeat(f"{WORKER}{self.post.guard.name}", note)
-        if count := self.post.dispatch.wake():
-            log.warning("tickets whose end was not written down run again", extra=self._told() | {"tickets": count})
+        self._heartbeat_at = now + HEARTBEAT
+        note = {"pid": os.getpid(), "began": self.began, "busy": self.setup.slots.busy}
+        self.setup.inbox.heartbeat(f"{WORKER}{self.setup.leases.name}", note)
+        if count := self.setup.dispatch.wake():
+            log.warning("tickets whose end was not written down run again", extra=self._name() | {"tickets": count})
 
-    def _told(self) -> dict[str, object]:
-        return {"worker": self.post.guard.name}
+    def _name(self) -> dict[str, object]:
+        return {"worker": self.setup.leases.name}

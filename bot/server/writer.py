@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bot.errors import WorldError
-from bot.server.model import Arrival, Full, Inbox
+from bot.server.inbox import Inbox
+from bot.server.model import Arrival, Full, Guarded
 
 GROUP = 32
 """Most that one transaction stores: three times as many a second as one by one."""
@@ -24,8 +25,6 @@ SECONDS = 8.0
 LOOK = 5.0
 """Seconds between two looks whether anything more may be stored, and two writings of what was counted."""
 
-Guarded = Callable[[Callable[[], object]], str]
-"""Runs a call, and gives one line about the bug that ended it, or ""."""
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +45,14 @@ class GroupCommitWriter:
 
     def __init__(
         self,
-        ledger: Inbox,
+        inbox: Inbox,
         guarded: Guarded,
         shut: Callable[[], str] = str,
         most: int = MOST,
         patience: float = SECONDS,
         look: float = LOOK,
     ) -> None:
-        self._ledger = ledger
+        self._inbox = inbox
         self._guarded = guarded
         self._shut = shut
         self._patience = patience
@@ -89,7 +88,7 @@ class GroupCommitWriter:
             return await waiting.done
 
     def count(self, name: str, labels: tuple[str, ...], much: float = 1) -> None:
-        """Add to a counter of the ledger; written with the others within seconds."""
+        """Add to a counter of the inbox; written with the others within seconds."""
         with self._lock:
             self._counted[name, labels] = self._counted.get((name, labels), 0) + much
 
@@ -128,7 +127,7 @@ class GroupCommitWriter:
 
         def put() -> None:
             try:
-                fresh.extend(self._ledger.put([one.arrival for one in group]))
+                fresh.extend(self._inbox.put([one.arrival for one in group]))
             except WorldError as error:
                 errors.append(error)
 
@@ -163,7 +162,7 @@ class GroupCommitWriter:
             counted, self._counted = self._counted, {}
         try:
             if counted:
-                self._ledger.count_up(counted)
+                self._inbox.count_up(counted)
         except WorldError:
             for (name, labels), much in counted.items():
                 self.count(name, labels, much)

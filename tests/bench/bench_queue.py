@@ -24,9 +24,9 @@ from dbos import DBOSClient, EnqueueOptions
 from bot.github.events import Event
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey
-from bot.server.queue import QUEUE, RELEASE, TURN, DbosTickets, JsonSerializer, prepare
+from bot.server.queue import QUEUE, RELEASE, TURN, JsonSerializer, Tickets, prepare
 from tests.bench.figures import Limit, Peer, Report, Result, Spread
 from tests.server import postgres
 
@@ -80,7 +80,7 @@ def ways(database: Database) -> dict[str, Callable[[], int]]:
         application_name="bench",
         use_listen_notify=False,
     )
-    ledger = DatabaseInbox(database, DbosTickets(database), "bench", clock)
+    ledger = Inbox(database, Tickets(database), "bench", clock)
 
     def enqueue() -> int:
         name = str(uuid.uuid4())

@@ -71,7 +71,7 @@ def serving(size: Size) -> Iterator[tuple[Path, int]]:
     """A folder with a queue in SQLite, and the port of a server on it, with workers that have worked."""
     with (
         tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder,
-        running(Path(folder), "--sqlite") as (port, _),
+        running(Path(folder)) as (port, _),
         booking(Path(folder), size.workers),
     ):
         asyncio.run(burst(port, deliveries(size.warm, size.repositories, random.Random(1)), size.at_once))
@@ -81,10 +81,10 @@ def serving(size: Size) -> Iterator[tuple[Path, int]]:
 
 def examined(folder: Path, sent: list[Sent] | None = None) -> Findings:
     """What is found once everything is done; those of the warm-up are among the rows."""
-    with opened(ServerOptions(data=folder), "bench") as queue:
-        if not wait_until_done(queue.inbox, WAIT):
+    with opened(ServerOptions(data=folder), "bench") as inbox:
+        if not wait_until_done(inbox, WAIT):
             raise SystemExit("bench_server: the workers did not come to an end")
-        return examine(queue.inbox, folder, sent or [])
+        return examine(inbox, folder, sent or [])
 
 
 async def plain(port: int, count: int, at_once: int) -> list[Sent]:

@@ -151,7 +151,7 @@ DRIFTS = {
     # metrics and options of the server
     "a metric": Drift(
         "bot/server/metrics.py",
-        '"precedent_turns_total": (',
+        '"precedent_runs_total": (',
         '"precedent_rounds_total": (',
         REFERENCE,
         "precedent_rounds_total",

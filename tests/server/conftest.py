@@ -10,9 +10,9 @@ import pytest
 from bot.server.database import Database
 from bot.server.queue import prepare
 from tests.server import postgres
-from tests.server.queues import Queue, copied, prepared_file, queue_in_database, queue_in_memory
+from tests.server.queues import Queue, copied, made_file, queue_in_database
 
-KINDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 @pytest.fixture(scope="session")
@@ -42,11 +42,11 @@ def made_postgres(postgres_server: postgres.Server, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture(scope="session")
-def made_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return prepared_file(tmp_path_factory.mktemp("prepared"))
+def made_sqlite() -> Path:
+    return made_file()
 
 
-@pytest.fixture(params=KINDS[1:])
+@pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database with all tables, in SQLite and in PostgreSQL."""
     if request.param == "sqlite":
@@ -59,11 +59,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 @pytest.fixture(params=KINDS)
 def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queue]:
-    """A queue in memory, in SQLite and in PostgreSQL."""
-    if request.param == "memory":
-        with queue_in_memory() as found:
-            yield found
-    elif request.param == "sqlite":
+    """A queue in SQLite and in PostgreSQL."""
+    if request.param == "sqlite":
         url = copied(request.getfixturevalue("made_sqlite"), tmp_path)
         with queue_in_database(url, tmp_path) as found:
             yield found

@@ -1,6 +1,6 @@
-"""A web process for tests: `python -m tests.server.doorway FOLDER PORT`, with the queue in memory or, named, in SQLite.
+"""A web process for tests: `python -m tests.server.doorway FOLDER PORT`, with the queue in SQLite.
 
-While there is a file FOLDER/away, the database of the queue in memory does not answer.
+While there is a file FOLDER/away, the database does not answer.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from pathlib import Path
 from bot.errors import WorldError
 from bot.server import health, web
 from bot.server.database import machine_clock as clock
-from bot.server.health import APP, WORKER
+from bot.server.health import APP
+from bot.server.inbox import Inbox
 from bot.server.log import guarded
-from bot.server.model import Inbox
+from bot.server.model import WORKER
 from bot.server.options import ServerOptions
 from bot.server.processes import opened
 from bot.server.web import WebDoor, create_app
 from bot.server.webhook import WebhookRules
 from bot.server.writer import GroupCommitWriter
 from tests.server.client import PASSWORD, SECRET
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,12 +41,10 @@ def door(ledger: Inbox, options: ServerOptions) -> WebDoor:
     return WebDoor(WebhookRules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
 
 
-class Away(MemoryLedger):
-    """A ledger whose database is away as long as a file says so."""
+class Away(Inbox):
+    """An inbox whose database is away as long as a file says so."""
 
-    def __init__(self, sign: Path) -> None:
-        super().__init__(MemoryTickets())
-        self.sign = sign
+    sign: Path
 
     def put(self, arrivals):  # type: ignore[no-untyped-def]
         if self.sign.exists():
@@ -64,7 +61,6 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("port", type=int)
-    parser.add_argument("--sqlite", action="store_true")
     parser.add_argument("--password", default=PASSWORD)
     parser.add_argument("--patience", type=float, default=web.HEADERS)
     given = parser.parse_args()
@@ -72,22 +68,15 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     options = ServerOptions(data=given.folder, status_password=given.password)
-    with _ledger(options, sqlite=given.sqlite) as ledger:
+    with opened(options, "web", hurry=True) as inbox:
+        ledger = Away(inbox.database, inbox.tickets, "web", inbox.now)
+        ledger.sign = options.data / "away"
         made = door(ledger, options)
         ledger.heartbeat(APP, {"slug": "helper", "ahead": 0})
         ledger.heartbeat(f"{WORKER}here", {"state": "ready"})
         made.writer.start()
         web.serve_http(create_app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
         return 0 if made.writer.stop(3) else 1
-
-
-@contextmanager
-def _ledger(options: ServerOptions, *, sqlite: bool) -> Iterator[Inbox]:
-    if sqlite:
-        with opened(options, "web", hurry=True) as queue:
-            yield queue.inbox
-    else:
-        yield Away(options.data / "away")
 
 
 @contextmanager

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.github.events import Event
-from bot.server.health import APP, WORKER
-from bot.server.model import Arrival, Instant, RepositoryKey, Result, RunReport
+from bot.server.health import APP
+from bot.server.model import WORKER, Arrival, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
+from tests.server.queues import FileInbox
 
 NOW = 1_795_350_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -60,12 +59,15 @@ DAY = (
 )
 
 
-class Days(MemoryLedger):
+class Days(FileInbox):
     """A ledger whose clock is set."""
 
     def __init__(self, time: Instant = NOW) -> None:
         self.time = time
-        super().__init__(MemoryTickets(), "mill-4711-c0ffee", lambda: self.time)
+        super().__init__("mill-4711-c0ffee", self.set_time)
+
+    def set_time(self) -> Instant:
+        return self.time
 
 
 def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES) -> Days:
@@ -99,7 +101,7 @@ def _arrival(place: int, past: Past, repositories: Sequence[str], came: Instant)
 def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
     ledger.put([arrival])
     ledger.time = arrival.received_at + 340
-    ledger.register().seen(arrival.lane, arrival.name, private=arrival.private)
+    ledger.installations().seen(arrival.lane, arrival.name, private=arrival.private)
     work = ledger.begin(arrival.id, arrival.lane, ledger.time)
     assert work is not None
     ledger.time += 2_600

@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from bot.server.database import machine_clock
+from bot.server.inbox import Inbox
 from bot.server.leases import locks
 from bot.server.log import guarded
-from bot.server.model import Inbox, RepositoryKey, Result, RunReport
+from bot.server.model import RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.processes import Queue, opened
-from bot.server.queue import DbosDispatch
+from bot.server.processes import opened
+from bot.server.queue import Dispatch
 from tests.server.client import Sent, issue_event, signature
 from tests.server.doorway import ROOT
 
@@ -184,13 +185,13 @@ def booking(folder: Path, count: int = 1) -> Iterator[None]:
 class Booker:
     """What a worker does of a turn: take what waits, be at it for a moment, write it down and end it."""
 
-    def __init__(self, queue: Queue, folder: Path) -> None:
-        self._queue = queue
+    def __init__(self, inbox: Inbox, folder: Path) -> None:
+        self._inbox = inbox
         self._journal = (folder / f"journal-{os.getpid()}").open("a", encoding="ascii")
         self._lock = threading.Lock()
 
     def book(self, ticket: str, lane: RepositoryKey) -> None:
-        work = self._queue.inbox.begin(ticket, lane, machine_clock())
+        work = self._inbox.begin(ticket, lane, machine_clock())
         if work is None:
             return
         began = time.monotonic_ns()
@@ -200,7 +201,7 @@ class Booker:
         with self._lock:
             self._journal.write(f"{line}\n")
             self._journal.flush()
-        self._queue.tickets.cancel(self._queue.inbox.end(work, results, RunReport()))
+        self._inbox.tickets.cancel(self._inbox.end(work, results, RunReport()))
 
 
 def main(folder: Path) -> None:
@@ -208,9 +209,9 @@ def main(folder: Path) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     name = f"booking-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    with opened(ServerOptions(data=folder), name) as queue:
-        booker = Booker(queue, folder)
-        dispatch = DbosDispatch(queue.database, name, locks(queue.database, folder / "workers"), JOBS)
+    with opened(ServerOptions(data=folder), name) as inbox:
+        booker = Booker(inbox, folder)
+        dispatch = Dispatch(inbox.database, name, locks(inbox.database, folder / "workers"), JOBS)
         dispatch.start(lambda ticket, lane: print(guarded(lambda: booker.book(ticket, lane)), end="", file=sys.stderr))
         print("ready", flush=True)
         stop.wait()

@@ -17,10 +17,10 @@ from pathlib import Path
 from bot.errors import WorldError
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.leases import WorkerLeases, locks
 from bot.server.model import PendingWork, RepositoryKey, Result, RunReport
-from bot.server.queue import DbosDispatch, DbosTickets
+from bot.server.queue import Dispatch, Tickets
 
 SECONDS = 0.1
 FAILS = 23
@@ -51,10 +51,10 @@ def results(work: PendingWork) -> list[Result]:
 
 def work(url: str, folder: Path, name: str, mode: str) -> int:
     database, diary = Database(url), Diary(folder / "log")
-    tickets = DbosTickets(database)
-    ledger = DatabaseInbox(database, tickets, name, clock)
+    tickets = Tickets(database)
+    ledger = Inbox(database, tickets, name, clock)
     held = locks(database, folder / "workers")
-    dispatch = DbosDispatch(database, name, held, 16)
+    dispatch = Dispatch(database, name, held, 16)
     places = WorkerLeases(name, database, held, clock)
 
     def run(ticket: str, lane: RepositoryKey) -> None:

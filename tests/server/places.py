@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from bot.github.app import App
 from bot.github.events import Event
-from bot.server.installations import TokenCache
-from bot.server.model import Arrival, Delivery, Inbox, Instant, PendingWork, RepositoryKey, RunReport, Tickets
+from bot.server.inbox import Inbox
+from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
+from bot.server.options import ServerOptions
 from bot.server.resync import QUARTER, QUARTERS, Resync, ResyncResult
+from bot.server.tokens import TokenCache
 from bot.server.webhook import WebhookRules, receive
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as Sending
@@ -20,8 +22,7 @@ from tests.fakes.hooks import signed_headers
 from tests.fakes.httpd import Listener
 from tests.fakes.service import Sent
 from tests.github.keys import key_pair
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
+from tests.server.queues import FileInbox
 
 APP = 77
 
@@ -43,14 +44,13 @@ class Places:
     github: FakeGitHub
     api: App
     clock: Clock
-    tickets: Tickets
     inbox: Inbox
     forgotten: list[RepositoryKey] = field(default_factory=list)
     guids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         self.tokens = TokenCache(self.api)
-        self.register = self.inbox.register()
+        self.register = self.inbox.installations()
 
     def arrive(
         self, lane: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
@@ -94,16 +94,13 @@ def _apart(github: FakeGitHub) -> None:
             world.repositories[repo.id] = repo
 
 
-def places(github: FakeGitHub, tickets: Tickets | None = None, ledger: Inbox | None = None) -> Places:
-    """With the App installed nowhere, in memory unless a queue is given; its ``api`` is to be closed."""
+def places(github: FakeGitHub, inbox: Inbox | None = None) -> Places:
+    """With the App installed nowhere, with an inbox of its own unless one is given; its ``api`` is to be closed."""
     github.clock.now = None
     _apart(github)
     github.add_app(APP, "precedent", public_key=key_pair()[1]).installations.clear()
     clock, api = Clock(github.clock.epoch * 1000), App(APP, key_pair()[0], github.url)
-    if tickets is not None and ledger is not None:
-        return Places(github, api, clock, tickets, ledger)
-    held = MemoryTickets()
-    return Places(github, api, clock, held, MemoryLedger(held, now=clock))
+    return Places(github, api, clock, inbox or FileInbox(now=clock))
 
 
 def heard(here: Places, sent: Sending) -> Arrival:
@@ -117,13 +114,10 @@ def heard(here: Places, sent: Sending) -> Arrival:
     return found
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The options that a sweep needs."""
-
-    api_url: str
-    app_id: int = APP
-    keep_days: int = 30
+def resync(here: Places, api: App | None = None) -> Resync:
+    api = api or here.api
+    options = ServerOptions(app_id=APP, api_url=here.github.url)
+    return Resync(api, here.inbox, options, TokenCache(api), here.forgotten.append)
 
 
 @dataclass
@@ -156,8 +150,7 @@ def sweep(here: Places, after: int = 0, api: App | None = None) -> ResyncResult:
     """One sweep, so many milliseconds later; returns when all it asked for has come."""
     here.clock.now += after
     before = len(here.github.hooks.deliveries)
-    options, forget = Chosen(here.github.url), here.forgotten.append
-    swept = Resync(api or here.api, here.inbox, here.tickets, options, forget=forget).once(here.clock.now)
+    swept = resync(here, api).once(here.clock.now)
     deadline = time.monotonic() + 10
     while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,25 +1,27 @@
-"""The queue in its three forms, for the tests that hold for each of them."""
+"""The queue in its two forms, for the tests that hold for each of them, and an inbox in a file of its own."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.github.events import Event
-from bot.server.database import Database
-from bot.server.inbox import DatabaseInbox
+from bot.server.database import Database, Transaction, machine_clock
+from bot.server.inbox import Inbox
 from bot.server.leases import Locks, locks
-from bot.server.model import Arrival, Dispatch, Inbox, Instant, PendingWork, RepositoryKey, Result, RunReport, Tickets
-from bot.server.queue import DbosDispatch, DbosTickets, prepare
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryDispatch, MemoryTickets
+from bot.server.model import Arrival, Instant, PendingWork, RepositoryKey, Result, RunReport
+from bot.server.queue import Dispatch, Tickets, prepare
 
 LANE = RepositoryKey(7, 70)
 APP = 9
@@ -49,7 +51,7 @@ class Losing:
         self.tickets = tickets
         self.left = after
 
-    def add(self, transaction: object, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
+    def add(self, transaction: Transaction, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
         self.left -= 1
         if self.left < 0:
             raise ConnectionError("lost")
@@ -59,18 +61,35 @@ class Losing:
         return getattr(self.tickets, name)
 
 
+class FileInbox(Inbox):
+    """An inbox in an SQLite file of its own, which goes with it."""
+
+    def __init__(
+        self, worker: str = "here", now: Callable[[], Instant] = machine_clock, tickets: type[Tickets] = Tickets
+    ) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="precedent-inbox-"))
+        database = Database(copied(made_file(), folder))
+        super().__init__(database, tickets(database), worker, now)
+        self.closing = weakref.finalize(self, _remove, database, folder)
+
+
+def _remove(database: Database, folder: Path) -> None:
+    database.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @dataclass
 class Queue:
-    """Tickets and a ledger over the same store."""
+    """An inbox and its tickets in one database."""
 
     tickets: Tickets
     inbox: Inbox
     clock: Clock
     dispatch: Callable[[str, int], Dispatch]
     with_tickets: Callable[[Tickets], Inbox]
-    url: str = ""
-    folder: Path = Path()
-    held: Locks | None = None
+    url: str
+    folder: Path
+    held: Locks
 
     @contextlib.contextmanager
     def working(
@@ -83,42 +102,22 @@ class Queue:
             yield dispatch
         finally:
             dispatch.stop(5)
-            if isinstance(dispatch, DbosDispatch):
-                dispatch.close()
+            dispatch.close()
 
     def add(self, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
         """A ticket on its own."""
-        if isinstance(self.inbox, DatabaseInbox):
-            with self.inbox.database.transaction() as adding:
-                self.tickets.add(adding, ticket, lane, delay)
-        else:
-            assert isinstance(self.tickets, MemoryTickets)
-            waiting: list[object] = []
-            self.tickets.add(waiting, ticket, lane, delay)
-            self.tickets.commit(waiting)  # type: ignore[arg-type]
+        with self.inbox.database.transaction() as adding:
+            self.tickets.add(adding, ticket, lane, delay)
 
     @contextlib.contextmanager
     def dead_worker(self) -> Iterator[str]:
         """The name of a worker that began the ticket of `LANE`, and the delivery, and died."""
-        if isinstance(self.inbox, DatabaseInbox):
-            assert LANE.key in self.tickets.live(), "it needs something to begin"
-            with lone_worker(self.url, self.folder, "dead", "hang") as process:
-                until(lambda: any(row.state == "working" for row in self.inbox.deliveries()), 60)
-                process.kill()
-                process.wait()
-            yield "dead"
-        else:
-            begun, never = threading.Event(), threading.Event()
-
-            def hang(ticket: str, lane: RepositoryKey) -> None:
-                self.inbox.begin(ticket, lane, self.clock())
-                begun.set()
-                never.wait(60)
-
-            self.dispatch("dead", 1).start(hang)
-            assert begun.wait(5)
-            yield "dead"
-            never.set()
+        assert LANE.key in self.tickets.live(), "it needs something to begin"
+        with lone_worker(self.url, self.folder, "dead", "hang") as process:
+            until(lambda: any(row.state == "working" for row in self.inbox.deliveries()), 60)
+            process.kill()
+            process.wait()
+        yield "dead"
 
 
 class Turns:
@@ -184,37 +183,32 @@ def lone_worker(url: str, folder: Path, name: str, mode: str) -> Iterator[subpro
 
 
 @contextlib.contextmanager
-def queue_in_memory() -> Iterator[Queue]:
-    tickets, clock = MemoryTickets(), Clock()
-    ledger = MemoryLedger(tickets, now=clock)
-
-    def with_tickets(others: Tickets) -> Inbox:
-        other = MemoryLedger(tickets, now=clock)
-        other.tickets = others  # type: ignore[assignment]
-        return other
-
-    yield Queue(tickets, ledger, clock, lambda worker, jobs: MemoryDispatch(tickets, worker, jobs), with_tickets)
-
-
-@contextlib.contextmanager
 def queue_in_database(url: str, folder: Path) -> Iterator[Queue]:
     """``url`` is that of a database that `prepare` has made."""
     database, clock = Database(url), Clock()
-    tickets = DbosTickets(database)
-    ledger = DatabaseInbox(database, tickets, "one", clock)
+    tickets = Tickets(database)
+    ledger = Inbox(database, tickets, "one", clock)
     held = locks(database, folder / "workers")
     yield Queue(
         tickets,
         ledger,
         clock,
-        lambda worker, at_once: DbosDispatch(database, worker, held, at_once),
-        lambda others: DatabaseInbox(database, others, "one", clock),
+        lambda worker, at_once: Dispatch(database, worker, held, at_once),
+        lambda others: Inbox(database, others, "one", clock),
         url,
         folder,
         held,
     )
     held.close()
     database.close()
+
+
+@functools.cache
+def made_file() -> Path:
+    """An SQLite database with all tables, made once in a process."""
+    folder = Path(tempfile.mkdtemp(prefix="precedent-inbox-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return prepared_file(folder)
 
 
 def prepared_file(folder: Path) -> Path:

@@ -20,9 +20,9 @@ from typing import Any
 from bot.server import options
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.model import Delivery
-from bot.server.queue import DbosTickets
+from bot.server.queue import Tickets
 from tests.fakes import hooks
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
@@ -139,11 +139,11 @@ class ServerStage:
         return sent.status
 
     @contextlib.contextmanager
-    def inbox(self) -> Iterator[DatabaseInbox]:
+    def inbox(self) -> Iterator[Inbox]:
         """The server's own."""
         made = Database(self.database) if self.database else Database.within(self.data)
         try:
-            yield DatabaseInbox(made, DbosTickets(made), "stage", clock)
+            yield Inbox(made, Tickets(made), "stage", clock)
         finally:
             made.close()
 
@@ -159,7 +159,7 @@ class ServerStage:
 
     def rest(self) -> None:
         """Until the first look for what was missed is over, and all that came of it."""
-        until(lambda: '"message": "swept"' in self.told(), READY, self.told)
+        until(lambda: '"message": "resync done"' in self.told(), READY, self.told)
         self.settle(READY)
 
     def told(self) -> str:

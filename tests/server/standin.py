@@ -20,32 +20,28 @@ from bot.server.log import guarded
 from bot.server.model import Delivery, PendingWork, RepositoryKey, Result, RunReport
 from bot.server.options import WORKING, forget_secrets, read_options
 from bot.server.processes import spawn
-from bot.server.worker import RunFunctions, WorkerDependencies
+from bot.server.worker import RunDependencies
 
 TURNS = "turns.jsonl"
 
 
-def turns(shop: WorkerDependencies) -> RunFunctions:
-    """What these turns did is in DATA/turns.jsonl: what, lane, numbers, process."""
-    told = shop.options.data / TURNS
-
-    def turn(ticket: str, lane: RepositoryKey) -> None:
-        with shop.slots.taken(lane.key):
-            if work := shop.inbox.begin(ticket, lane, shop.clock()):
-                _tell(told, "begin", work)
-                shop.inbox.end(work, [_result(shop, each) for each in work.deliveries], RunReport())
-                _tell(told, "end", work)
-
-    return RunFunctions(turn, lambda _: None)
+def run(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
+    """What these runs did is in DATA/turns.jsonl: what, lane, numbers, process."""
+    told = run.options.data / TURNS
+    with run.slots.taken(lane.key):
+        if work := run.inbox.begin(ticket, lane, run.now()):
+            _tell(told, "begin", work)
+            run.inbox.end(work, [_result(run, each) for each in work.deliveries], RunReport())
+            _tell(told, "end", work)
 
 
-def _result(shop: WorkerDependencies, delivery: Delivery) -> Result:
+def _result(run: RunDependencies, delivery: Delivery) -> Result:
     number = delivery.event.number or 0
     if 100 <= number < 200:
         time.sleep((number - 100) / 10)
     if number == 200:
-        shop.stop.wait()
-        return Result(delivery.seq, "waiting", "the server stopped", shop.clock(), counts=False)
+        run.stop.wait()
+        return Result(delivery.seq, "waiting", "the server stopped", run.now(), counts=False)
     while number == 300:
         time.sleep(1)
     return Result(delivery.seq, "done", "nothing related", said="silent")
@@ -61,7 +57,7 @@ def main() -> int | CommandResult:
     if sys.argv[1] == "worker":
         parent = int(sys.argv[sys.argv.index("--parent") + 1]) if "--parent" in sys.argv else 0
         processes.work(
-            read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), guarded, turns, parent
+            read_options(json.load(sys.stdin) if parent else os.environ, None, WORKING), guarded, run, parent
         )
     options = read_options(os.environ)
     forget_secrets(os.environ)

@@ -27,21 +27,21 @@ def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
 ) -> None:
     options = replace(ServerOptions(), data=tmp_path, database_url=postgres_url)
     with opened(options, "right") as right:
-        right.inbox.put([arrival("now"), arrival("later")])
-        work = right.inbox.begin("9:now", LANE, right.inbox.now())
+        right.put([arrival("now"), arrival("later")])
+        work = right.begin("9:now", LANE, right.now())
         assert work is not None
         now, later = work.deliveries
         results = [
-            Result(now.seq, "waiting", "", right.inbox.now() - 5_000),
-            Result(later.seq, "waiting", "", right.inbox.now() + HOUR // 2),
+            Result(now.seq, "waiting", "", right.now() - 5_000),
+            Result(later.seq, "waiting", "", right.now() + HOUR // 2),
         ]
-        right.inbox.end(work, results, RunReport())
+        right.end(work, results, RunReport())
     monkeypatch.setattr(time, "time_ns", lambda: REAL() + off * 1_000_000)
     with opened(options, "off") as other:
-        work = other.inbox.begin("9:now", LANE, other.inbox.now())
+        work = other.begin("9:now", LANE, other.now())
         assert work is not None
         assert [each.id for each in work.deliveries] == ["9:now"]
-        assert abs(other.inbox.now() - REAL() // 1_000_000) < 2_000
+        assert abs(other.now() - REAL() // 1_000_000) < 2_000
 
 
 def test_the_clock_of_sqlite_is_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,27 +14,26 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from bot.errors import WorldError
-from bot.server.database import Database
+from bot.server.database import SCHEMA, Database
 from bot.server.database import machine_clock as clock
-from bot.server.health import APP, WORKER, CachedChecks, readiness_checks
-from bot.server.inbox import DatabaseInbox
+from bot.server.health import APP, CachedChecks, readiness_checks
+from bot.server.inbox import Inbox
 from bot.server.log import guarded
-from bot.server.model import COUNTED, STATES, Inbox
+from bot.server.model import COUNTED, STATES, WORKER
 from bot.server.options import ServerOptions
+from bot.server.queue import Tickets
 from bot.server.web import StatusRoutes, WebDoor
 from bot.server.webhook import WebhookRules
 from bot.server.writer import GroupCommitWriter
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
-from tests.server.queues import arrival
+from tests.server.queues import FileInbox, arrival
 
 FAULT = "GitHub does not know the key of App 7: give PRECEDENT_PRIVATE_KEY the one of its page"
 SOUND = {"slug": "precedent", "ahead": 0, "fault": ""}
 
 
-def well(folder: Path) -> tuple[MemoryLedger, ServerOptions]:
+def well(folder: Path) -> tuple[FileInbox, ServerOptions]:
     """A ledger of a server with nothing wrong."""
-    ledger = MemoryLedger(MemoryTickets())
+    ledger = FileInbox()
     ledger.heartbeat(APP, SOUND)
     ledger.heartbeat(f"{WORKER}a", {"pid": 7})
     return ledger, ServerOptions(data=folder, app_id=7)
@@ -55,7 +54,8 @@ def test_a_server_with_nothing_wrong_is_well_and_ready(tmp_path: Path) -> None:
 
 def test_what_keeps_work_from_being_done_does_not_keep_deliveries_away(tmp_path: Path) -> None:
     ledger, options = well(tmp_path)
-    ledger.said.clear()
+    with ledger.database.transaction() as forgetting:
+        forgetting.change("delete from pulses where name <> :schema", schema=SCHEMA)
     ledger.put([arrival("a", received_at=clock() - 3 * 3_600_000)])
     status, body = asked(ledger, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "queue", "token", "workers"])
@@ -71,7 +71,7 @@ def test_a_disk_without_room_is_not_ready(tmp_path: Path) -> None:
 def test_a_database_that_can_only_be_read_is_not_ready(database_url: str, tmp_path: Path) -> None:
     _, options = well(tmp_path)
     made = Database(database_url, hurry=True)
-    ledger = DatabaseInbox(made, MemoryTickets(), "web", clock)
+    ledger = Inbox(made, Tickets(made), "web", clock)
     assert asked(ledger, options, "readyz")[0] == 200
     _make_read_only(made)
     assert asked(ledger, options, "readyz") == (503, {"ready": False, "queue": False, "disk": True})
@@ -115,7 +115,7 @@ def test_the_log_says_it_once_and_that_it_is_over(tmp_path: Path, caplog: pytest
 
 
 def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> None:
-    class Away(MemoryLedger):
+    class Away(FileInbox):
         def counts(self, most=COUNTED, of=STATES):  # type: ignore[no-untyped-def]
             raise WorldError("the connection was refused")
 
@@ -123,7 +123,7 @@ def test_a_database_that_is_away_is_told_without_an_error(tmp_path: Path) -> Non
             raise WorldError("the connection was refused")
 
     _, options = well(tmp_path)
-    found = {check.name: check for check in readiness_checks(Away(MemoryTickets()), options, clock())}
+    found = {check.name: check for check in readiness_checks(Away(), options, clock())}
     assert [name for name, check in found.items() if check.ok] == ["disk"]
     assert found["queue"].line == "the database does not answer: the connection was refused"
 

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
-from bot.server import inbox_rules
+from bot.server.counters import MOST_BEGUN, NEVER_ENDED
 from bot.server.database import VERSION, Database
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.model import Arrival, PendingWork, RepositoryKey, Result, RunReport
-from bot.server.queue import DbosTickets, prepare
+from bot.server.queue import Tickets, prepare
 from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival
 
 OTHER = RepositoryKey(7, 71)
@@ -97,11 +97,11 @@ def test_one_that_was_begun_and_never_ended_comes_alone_and_the_younger_after_it
 
 def test_one_that_was_begun_too_often_is_dead_and_the_next_goes_on(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
-    for _ in range(inbox_rules.MOST_BEGUN):
+    for _ in range(MOST_BEGUN):
         assert begun(queue).deliveries[0].id == "9:a"
     assert begun(queue).deliveries[0].id == "9:b"
     dead = queue.inbox.deliveries(state="dead")
-    assert [(row.id, row.reason) for row in dead] == [("9:a", inbox_rules.NEVER_ENDED)]
+    assert [(row.id, row.reason) for row in dead] == [("9:a", NEVER_ENDED)]
     assert queue.inbox.retry([dead[0].seq]) == 1
     (again,) = queue.inbox.deliveries(state="waiting")
     assert (again.id, again.begun, again.attempts, again.reason, again.finished_at) == ("9:a", 0, 0, "", 0)
@@ -114,7 +114,7 @@ def test_who_lost_the_lane_can_end_nothing(queue: Queue) -> None:
     taken_over = begun(queue)
     assert queue.inbox.end(lost, all_done(lost), RunReport(pushes=(5,))) == []
     assert queue.inbox.counters() == {}
-    assert queue.inbox.register().lane(LANE).pushes == ()
+    assert queue.inbox.installations().lane(LANE).pushes == ()
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "working"]
     queue.inbox.end(taken_over, all_done(taken_over), RunReport())
     assert [row.state for row in queue.inbox.deliveries()] == ["waiting", "done"]
@@ -123,7 +123,7 @@ def test_who_lost_the_lane_can_end_nothing(queue: Queue) -> None:
 def test_who_lost_the_lane_to_one_that_found_nothing_due_can_end_nothing_either(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     lost = begun(queue)
-    queue.inbox.register().pause(LANE.installation, "core", queue.clock() + 60_000)
+    queue.inbox.installations().pause(LANE.installation, "core", queue.clock() + 60_000)
     assert queue.inbox.begin("9:a", LANE, queue.clock()) is None
     assert queue.inbox.end(lost, all_done(lost), RunReport()) == []
 
@@ -178,7 +178,7 @@ def test_a_ticket_that_is_put_off_comes_later(queue: Queue) -> None:
 
 def test_the_lanes_of_an_installation_that_is_paused_begin_nothing(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b", RepositoryKey(8, 1))])
-    register = queue.inbox.register()
+    register = queue.inbox.installations()
     register.pause(7, "core", queue.clock() + 5000)
     register.pause(7, "secondary", queue.clock() + 1000)
     assert queue.inbox.begin("9:a", LANE, queue.clock() + 4000) is None
@@ -196,7 +196,7 @@ def test_a_lane_is_looked_at_again_when_its_turn_says_so(queue: Queue) -> None:
     (row,) = queue.inbox.deliveries(state="waiting")
     assert (row.id, row.event, row.next_at) == (f"{APP}:again-{LANE.key}-{work.id}", Event("catch-up"), again)
     assert row.name == "octo-org/hello-world"
-    assert queue.inbox.register().lane(LANE).backoff == 60_000
+    assert queue.inbox.installations().lane(LANE).backoff == 60_000
     assert queue.tickets.live() == {LANE.key}
 
 
@@ -278,7 +278,7 @@ def test_what_is_asked_every_few_seconds_goes_through_no_whole_table(tmp_path: P
             plans.extend(str(row[3]) for row in raw.execute(f"explain query plan {sql}", values))
 
     prepare(database, tmp_path)
-    ledger = DatabaseInbox(database, DbosTickets(database), "one", Clock())
+    ledger = Inbox(database, Tickets(database), "one", Clock())
     ledger.put([arrival("a")])
     sa.event.listen(database.engine, "before_cursor_execute", explain)
     ledger.counts()

@@ -8,7 +8,7 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
-from bot.server.installations import PLACES, apply_installation_events
+from bot.server.installation_events import PLACES, apply_installation_events
 from bot.server.model import RepositoryKey, RunReport
 from tests.fakes.github import FakeGitHub
 from tests.server.places import Places, heard, places
@@ -242,7 +242,7 @@ def test_an_event_names_its_repositories_and_no_others(here: Places) -> None:
 
 def test_without_the_database_the_event_is_not_done_with(here: Places) -> None:
     class Away:
-        def register(self) -> object:
+        def installations(self) -> object:
             raise WorldError("the database is away")
 
     here.arrive(RepositoryKey(5, 0), "installation", "deleted", account="octocat")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bot.server.counters import tally_run
 from bot.server.database import Database
-from bot.server.inbox import DatabaseInbox
-from bot.server.inbox_rules import tally_run
+from bot.server.inbox import Inbox
 from bot.server.model import PendingWork, RepositoryKey, RepositoryRow, Result, RunReport
 from bot.server.queue import prepare
 from tests.server.queues import LANE, Queue, all_done, arrival, queue_in_database
@@ -37,7 +37,7 @@ def test_a_turn_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp
     prepare(database, tmp_path)
     database.close()
     with queue_in_database(postgres_url, tmp_path) as queue, ThreadPoolExecutor(1) as pool:
-        assert isinstance(queue.inbox, DatabaseInbox)
+        assert isinstance(queue.inbox, Inbox)
         queue.inbox.put([arrival("a"), arrival("b", OTHER)])
         first, second = begun(queue), queue.inbox.begin("9:b", OTHER, queue.clock())
         assert second is not None
@@ -81,7 +81,7 @@ def test_what_was_counted_is_added_up_and_kept_by_a_purge(queue: Queue) -> None:
     before = dict(queue.inbox.counters())
     queue.inbox.purge(queue.clock() + 1)
     assert queue.inbox.counters() == before
-    if isinstance(queue.inbox, DatabaseInbox):
+    if isinstance(queue.inbox, Inbox):
         with queue.inbox.database.transaction() as asking:
             assert asking.rows("select * from tallied") == []
 
@@ -120,7 +120,7 @@ def test_what_was_said_last_replaces_what_was_said_before(queue: Queue) -> None:
 
 
 def test_an_installation_is_active_until_something_else_is_said(queue: Queue) -> None:
-    register = queue.inbox.register()
+    register = queue.inbox.installations()
     assert register.state(7) == "active"
     register.pause(7, "core", 1)
     assert register.state(7) == "active"
@@ -133,7 +133,7 @@ def test_an_installation_is_active_until_something_else_is_said(queue: Queue) ->
 def test_a_repository_is_called_what_github_says_and_a_payload_only_before_that(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     begun(queue)
-    register = queue.inbox.register()
+    register = queue.inbox.installations()
     assert register.lane(LANE) == RepositoryRow(LANE, "octo-org/hello-world", private=True)
     register.seen(LANE, "octo-org/renamed", private=False)
     begun(queue)
@@ -142,7 +142,7 @@ def test_a_repository_is_called_what_github_says_and_a_payload_only_before_that(
 
 
 def test_a_repository_remembers_what_its_turns_left(queue: Queue) -> None:
-    register = queue.inbox.register()
+    register = queue.inbox.installations()
     for number, (told, expected) in enumerate(
         [
             (RunReport(pushes=(3, 1), cursor=50, rate_left=100, backoff=9), ((1, 3), 50, 100, 9)),
@@ -159,7 +159,7 @@ def test_a_repository_remembers_what_its_turns_left(queue: Queue) -> None:
 
 def test_a_repository_that_is_gone_drops_what_waits_and_comes_back_when_it_is_seen(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b"), arrival("c", OTHER)])
-    register = queue.inbox.register()
+    register = queue.inbox.installations()
     register.seen(LANE, "octo-org/hello-world", private=True)
     register.seen(OTHER, "octo-org/other", private=True)
     register.seen(RepositoryKey(7, 0), "", private=True)
@@ -175,7 +175,7 @@ def test_a_repository_that_is_gone_drops_what_waits_and_comes_back_when_it_is_se
 
 
 def test_what_is_gone_for_long_is_forgotten(queue: Queue) -> None:
-    register = queue.inbox.register()
+    register = queue.inbox.installations()
     register.installed(7, "octo-org", "gone")
     register.seen(LANE, "octo-org/hello-world", private=False)
     register.gone(LANE, "gone")

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from bot.github.events import Event
+from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from bot.server.processes import Queue, opened
+from bot.server.processes import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 LANE, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
@@ -24,7 +25,7 @@ NOON = 1_767_614_400_000
 
 
 @pytest.fixture
-def queue(tmp_path: Path) -> Iterator[Queue]:
+def queue(tmp_path: Path) -> Iterator[Inbox]:
     """Three deliveries: 1 is dead, 2 and 3 wait."""
     with opened(ServerOptions(data=tmp_path), "test") as made:
         arrivals = [
@@ -32,12 +33,10 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
             Arrival("9:b", OTHER, Event("issue_comment", "created", 8, comment_id=5), "octo-org/other", True, NOON),
             Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON),
         ]
-        assert made.inbox.put(arrivals) == [True] * 3
-        work = made.inbox.begin("9:a", LANE, NOON)
+        assert made.put(arrivals) == [True] * 3
+        work = made.begin("9:a", LANE, NOON)
         assert work is not None
-        made.inbox.end(
-            work, [Result(work.deliveries[0].seq, "dead", "it is not permitted: issues: write")], RunReport()
-        )
+        made.end(work, [Result(work.deliveries[0].seq, "dead", "it is not permitted: issues: write")], RunReport())
         yield made
 
 
@@ -48,7 +47,7 @@ def jobs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_deliveries_are_listed_newest_first(queue: Queue, tmp_path: Path) -> None:
+def test_deliveries_are_listed_newest_first(queue: Inbox, tmp_path: Path) -> None:
     done = jobs(tmp_path, "list")
     assert done.returncode == 0
     at = "2026-01-05T12:00:00+00:00"
@@ -60,7 +59,7 @@ def test_deliveries_are_listed_newest_first(queue: Queue, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_list_can_be_narrowed_and_taken_as_json(queue: Queue, tmp_path: Path) -> None:
+def test_a_list_can_be_narrowed_and_taken_as_json(queue: Inbox, tmp_path: Path) -> None:
     (dead,) = json.loads(jobs(tmp_path, "list", "--state", "dead", "--json").stdout)
     assert (dead["number"], dead["issue"], dead["reason"]) == (1, 7, "it is not permitted: issues: write")
     of_lane = json.loads(jobs(tmp_path, "list", "--lane", "17-43", "--before", "3", "--limit", "5", "--json").stdout)
@@ -68,44 +67,44 @@ def test_a_list_can_be_narrowed_and_taken_as_json(queue: Queue, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_dead_one_is_tried_again(queue: Queue, tmp_path: Path) -> None:
+def test_a_dead_one_is_tried_again(queue: Inbox, tmp_path: Path) -> None:
     done = jobs(tmp_path, "retry", "1", "2")
     assert done.stdout == "1 to be tried again, 1 not: not dead, or not there\n"
-    found = queue.inbox.delivery(1)
+    found = queue.delivery(1)
     assert found is not None
     assert (found[0].state, found[0].attempts) == ("waiting", 0)
     assert LANE.key in queue.tickets.live()
 
 
 @pytest.mark.slow
-def test_what_is_dropped_keeps_the_reason(queue: Queue, tmp_path: Path) -> None:
+def test_what_is_dropped_keeps_the_reason(queue: Inbox, tmp_path: Path) -> None:
     done = jobs(tmp_path, "drop", "2", "--why", "archived", "--json")
     assert json.loads(done.stdout) == {"asked": 1, "done": 1}
-    found = queue.inbox.delivery(2)
+    found = queue.delivery(2)
     assert found is not None
     assert (found[0].state, found[0].reason) == ("dropped", "archived")
 
 
 @pytest.mark.slow
-def test_all_dead_ones_at_once(queue: Queue, tmp_path: Path) -> None:
+def test_all_dead_ones_at_once(queue: Inbox, tmp_path: Path) -> None:
     assert json.loads(jobs(tmp_path, "retry", "--all-dead", "--json").stdout) == {"asked": 1, "done": 1}
-    assert queue.inbox.counts()["waiting"] == 3
+    assert queue.counts()["waiting"] == 3
     done = jobs(tmp_path, "drop", "--all-dead")
     assert (done.returncode, done.stdout) == (0, "0 dropped\n"), "there is none any more"
 
 
 @pytest.mark.slow
-def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Queue, tmp_path: Path) -> None:
-    work = queue.inbox.begin("9:b", OTHER, NOON)
+def test_what_is_worked_on_or_done_can_be_neither_dropped_nor_tried_again(queue: Inbox, tmp_path: Path) -> None:
+    work = queue.begin("9:b", OTHER, NOON)
     assert work is not None
-    queue.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
-    assert queue.inbox.begin("9:c", OTHER, NOON) is not None
+    queue.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
+    assert queue.begin("9:c", OTHER, NOON) is not None
     assert jobs(tmp_path, "drop", "2", "3").stdout == "0 dropped, 2 not: neither waiting nor dead, or not there\n"
-    assert [row.state for row in queue.inbox.deliveries(lane=OTHER)] == ["working", "done"]
+    assert [row.state for row in queue.deliveries(lane=OTHER)] == ["working", "done"]
 
 
 @pytest.mark.slow
-def test_a_list_can_be_seen_while_nothing_can_be_written(queue: Queue, tmp_path: Path) -> None:
+def test_a_list_can_be_seen_while_nothing_can_be_written(queue: Inbox, tmp_path: Path) -> None:
     """As when the disk is full: SQLite lets nobody write who was not told to."""
     queue.database.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as other, other:

@@ -15,12 +15,11 @@ import pytest
 
 from bot.errors import WorldError
 from bot.server.database import Database
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.leases import LINGER, FileLocks, Lead, Locks, WorkerLeases, locks
-from bot.server.model import Guard, RepositoryKey
-from bot.server.queue import DbosTickets, prepare
+from bot.server.model import RepositoryKey
+from bot.server.queue import Tickets, prepare
 from tests.server import postgres
-from tests.server.memory_queue import MemoryGuard
 from tests.server.queues import Clock, arrival, lone_worker, until
 
 Notes = list[list[object]]
@@ -41,8 +40,7 @@ def place(url: str, folder: Path, name: str, clock: Clock) -> Iterator[tuple[Wor
 def test_a_worker_that_holds_its_place_is_not_dead(database_url: str, tmp_path: Path) -> None:
     clock = Clock()
     with place(database_url, tmp_path, "a", clock) as (a, _), place(database_url, tmp_path, "b", clock) as (b, _):
-        guard: Guard = a
-        assert guard.check() is False
+        assert a.check() is False
         a.hold()
         b.hold()
         assert (a.check(), b.check(), a.dead(), b.dead()) == (True, True, [], [])
@@ -110,18 +108,6 @@ def test_a_folder_that_cannot_be_written_is_the_worlds_error(tmp_path: Path) -> 
         FileLocks(tmp_path / "workers").take("a")
 
 
-def test_in_memory_a_place_is_lost_when_its_worker_dies() -> None:
-    places, workers = set[str](), set[str]()
-    a, b = MemoryGuard("a", places, workers), MemoryGuard("b", places, workers)
-    a.hold()
-    b.hold()
-    assert (a.check(), a.is_leader(), b.is_leader(), b.dead()) == (True, True, False, [])
-    a.die()
-    assert (a.check(), b.dead(), b.dead(), b.is_leader()) == (False, ["a"], ["a"], True)
-    b.mark_dead("a")
-    assert b.dead() == []
-
-
 @pytest.mark.slow
 def test_a_worker_that_was_killed_is_missed_within_seconds(database_url: str, tmp_path: Path) -> None:
     clock = Clock()
@@ -180,12 +166,12 @@ def test_two_workers_that_are_killed_again_and_again_do_everything_once_and_in_o
     assert disorder(notes(tmp_path)) == []
 
 
-def opened(url: str) -> tuple[DatabaseInbox, list[str]]:
+def opened(url: str) -> tuple[Inbox, list[str]]:
     database = Database(url)
-    return DatabaseInbox(database, DbosTickets(database), "web", Clock()), []
+    return Inbox(database, Tickets(database), "web", Clock()), []
 
 
-def some(ledger: DatabaseInbox, chance: random.Random, number: int) -> list[str]:
+def some(ledger: Inbox, chance: random.Random, number: int) -> list[str]:
     """Twenty deliveries for twelve lanes, stored."""
     names = [str(uuid.UUID(int=chance.getrandbits(128))) for _ in range(20)]
     ledger.put([arrival(name, RepositoryKey(9, chance.randint(1, 12)), number + n) for n, name in enumerate(names)])

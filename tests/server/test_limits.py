@@ -99,7 +99,7 @@ def test_turns_while_the_limit_holds_do_not_prolong_it(town: Town) -> None:
     out_of_points(town)
     town.ask(fresh)
     town.settle()
-    register, installation = town.here.inbox.register(), town.lane(fresh).installation
+    register, installation = town.here.inbox.installations(), town.lane(fresh).installation
     until = register.paused_until(installation, OF_HISTORY)
     assert until > town.here.clock.now
     town.pass_time((until - town.here.clock.now) / 1000 - 20)
@@ -138,7 +138,7 @@ def test_a_limit_on_how_fast_is_asked_still_holds_for_all(town: Town) -> None:
 @pytest.mark.parametrize("resource", [CORE, SECONDARY, GRAPHQL, HISTORY, "search", "code_search"])
 def test_lanes_rest_for_the_limits_of_all_requests_alone(queue: Queue, resource: str) -> None:
     queue.inbox.put([arrival("a")])
-    register = queue.inbox.register()
+    register = queue.inbox.installations()
     register.pause(LANE.installation, resource, queue.clock() + 60_000)
     register.pause(LANE.installation, resource, queue.clock() + 30_000)
     register.pause(8, CORE, queue.clock() + 90_000)

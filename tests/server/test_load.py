@@ -16,8 +16,7 @@ from bot.server.processes import opened
 from tests.server.client import Answer, Sent, burst, once
 from tests.server.doorway import running
 from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
+from tests.server.queues import FileInbox
 
 PAGES = ("/", "/?state=waiting&repository=1-100&before=99", "/deliveries/1", "/metrics", "/healthz")
 
@@ -27,12 +26,12 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
     chance = random.Random(5)
     wanted = deliveries(count, repositories, chance)
     wanted += chance.sample(wanted, count // 10)
-    with running(folder, "--sqlite") as (port, _), booking(folder, 2):
+    with running(folder) as (port, _), booking(folder, 2):
         sent = asyncio.run(burst(port, wanted))
         assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
-        with opened(ServerOptions(data=folder), "reader") as queue:
-            assert wait_until_done(queue.inbox, 120)
-            return sent, examine(queue.inbox, folder, sent)
+        with opened(ServerOptions(data=folder), "reader") as inbox:
+            assert wait_until_done(inbox, 120)
+            return sent, examine(inbox, folder, sent)
 
 
 @pytest.mark.slow
@@ -57,7 +56,7 @@ class Past:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.inbox = MemoryLedger(MemoryTickets())
+        self.inbox = FileInbox()
         lane = RepositoryKey(1, 100)
         self.inbox.put([Arrival(f"7:{name}", lane, Event("issues", "opened", 1)) for name in "abc"])
         work = self.inbox.begin("7:a", lane, 2**50)

@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.errors import WorldError
+from bot.server.counters import BUCKETS
 from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, close_checks, readiness_checks
-from bot.server.inbox_rules import BUCKETS
 from bot.server.metrics import DELIVERIES, QUICK, Answered, text
 from tests.server.gallery import MINUTE, NOW, OPTIONS, Days, a_day, empty
 
@@ -38,7 +38,7 @@ def test_a_day_is_counted() -> None:
 
 
 def test_the_fewest_requests_left_of_the_last_hour_are_told() -> None:
-    left = {row.rate_left for row in a_day().register().lanes()}
+    left = {row.rate_left for row in a_day().installations().lanes()}
     assert samples(a_day())["precedent_api_requests_left", ()] == min(left)
     assert ("precedent_api_requests_left", ()) not in samples(empty())
 
@@ -64,7 +64,7 @@ def test_buckets_of_stages_hold_those_before_them() -> None:
 def test_answers_of_this_process_are_timed() -> None:
     answered = Answered()
     for seconds in (0.001, 0.005, 0.07, 60):
-        answered.add(seconds)
+        answered.observe(seconds)
     found = samples(empty(), answered)
     counts = [found["precedent_receive_seconds_bucket", (("le", str(end)),)] for end in (*QUICK, "+Inf")]
     assert counts == [2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4]
@@ -73,8 +73,8 @@ def test_answers_of_this_process_are_timed() -> None:
 
 def test_what_is_of_all_processes_is_told_by_one_so_that_sums_count_nothing_twice() -> None:
     ledger, one, other = a_day(), Answered(), Answered()
-    one.add(0.1)
-    other.add(0.1)
+    one.observe(0.1)
+    other.observe(0.1)
     pages = [
         text(ledger, answered, NOW, for_all=for_all).decode() for answered, for_all in ((one, True), (other, False))
     ]

@@ -14,10 +14,10 @@ import pytest
 
 from bot.errors import WorldError
 from bot.server.database import Database
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.leases import locks
 from bot.server.model import RepositoryKey
-from bot.server.queue import DbosDispatch, DbosTickets, JsonSerializer, prepare
+from bot.server.queue import Dispatch, JsonSerializer, Tickets, prepare
 from tests.server.queues import LANE, Clock, arrival, copied, until
 
 PATIENCE = 120.0
@@ -25,7 +25,7 @@ PATIENCE = 120.0
 
 def test_a_ticket_holds_its_name_and_its_lane_and_nothing_that_runs_when_it_is_read(database_url: str) -> None:
     database = Database(database_url)
-    DatabaseInbox(database, DbosTickets(database), "one", Clock()).put([arrival("a")])
+    Inbox(database, Tickets(database), "one", Clock()).put([arrival("a")])
     schema = "dbos." if database.is_postgres else ""
     with database.transaction() as asking:
         (held,) = asking.rows(f"select inputs from {schema}workflow_input")
@@ -92,9 +92,9 @@ def no_end_is_written(database: Database) -> Iterator[None]:
 @pytest.mark.slow
 def test_a_ticket_whose_end_could_not_be_written_down_gives_its_lane_back(database_url: str, tmp_path: Path) -> None:
     database, came = Database(database_url), list[str]()
-    ledger = DatabaseInbox(database, DbosTickets(database), "one", Clock())
+    ledger = Inbox(database, Tickets(database), "one", Clock())
     held = locks(database, tmp_path / "workers")
-    dispatch = DbosDispatch(database, "one", held, 8, loose=1.0)
+    dispatch = Dispatch(database, "one", held, 8, loose=1.0)
     try:
         with no_end_is_written(database):
             ledger.put([arrival("a")])
@@ -117,9 +117,9 @@ def test_a_ticket_whose_end_could_not_be_written_down_gives_its_lane_back(databa
 @pytest.mark.slow
 def test_a_ticket_that_is_in_hand_is_left_there(database_url: str, tmp_path: Path) -> None:
     database, came, go_on = Database(database_url), list[str](), threading.Event()
-    ledger = DatabaseInbox(database, DbosTickets(database), "one", Clock())
+    ledger = Inbox(database, Tickets(database), "one", Clock())
     held = locks(database, tmp_path / "workers")
-    dispatch = DbosDispatch(database, "one", held, 8, loose=0.0)
+    dispatch = Dispatch(database, "one", held, 8, loose=0.0)
 
     def run(ticket: str, lane: RepositoryKey) -> None:
         came.append(ticket)
@@ -144,9 +144,9 @@ def test_a_worker_has_not_ended_before_the_end_of_its_tickets_is_written_down(
 ) -> None:
     database, elsewhere = Database(database_url), Database(database_url)
     came, go_on = list[str](), threading.Event()
-    ledger = DatabaseInbox(database, DbosTickets(database), "one", Clock())
+    ledger = Inbox(database, Tickets(database), "one", Clock())
     held = locks(database, tmp_path / "workers")
-    dispatch = DbosDispatch(database, "one", held, 8)
+    dispatch = Dispatch(database, "one", held, 8)
 
     def run(ticket: str, lane: RepositoryKey) -> None:
         came.append(ticket)
@@ -180,8 +180,8 @@ def test_what_the_library_logs_goes_where_everything_goes(
 ) -> None:
     database = Database(copied(made_sqlite, tmp_path))
     held = locks(database, tmp_path / "workers")
-    DbosTickets(database)
-    dispatch = DbosDispatch(database, "one", held, 8)
+    Tickets(database)
+    dispatch = Dispatch(database, "one", held, 8)
     dispatch.start(lambda ticket, lane: None)
     logger = logging.getLogger("dbos")
     logger.error("trouble")

@@ -16,17 +16,17 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.pipeline.plan import BUSY
 from bot.server.model import Instant, PendingWork, RepositoryKey, Result, RunReport
+from bot.server.queue import Tickets
 from bot.server.reconcile import PAUSES
 from tests.fakes.payloads import EventfulProject
 from tests.memory.remotes import holds
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
+from tests.server.queues import FileInbox
 from tests.server.town import Town
 
 AWAY = "the database is away"
 
 
-class Unsteady(MemoryLedger):
+class Unsteady(FileInbox):
     """A ledger whose database is away the next so many times that a turn is to be begun, or written down."""
 
     unbegun = unended = 0
@@ -44,19 +44,25 @@ class Unsteady(MemoryLedger):
         return super().end(work, results, told)
 
 
-class Stubborn(MemoryTickets):
+class Stubborn(Tickets):
     """Tickets that cannot be taken back."""
 
     def cancel(self, tickets: Sequence[str]) -> None:
         raise WorldError(AWAY)
 
 
-def unsteady(folder: Path, tickets: MemoryTickets) -> tuple[Town, Unsteady, MemoryTickets]:
-    ledger = Unsteady(tickets)
-    town = Town(folder, tickets, ledger)
-    ledger.now = town.here.clock
+def unsteady(folder: Path, tickets: type[Tickets] = Tickets) -> tuple[Town, Unsteady]:
+    inbox = Unsteady(tickets=tickets)
+    town = Town(folder, inbox)
+    inbox.now = town.here.clock
     town.github.tenants.install("octo-org", ["octo-org/first"])
-    return town, ledger, tickets
+    return town, inbox
+
+
+def tickets_of(town: Town) -> list[str]:
+    """The state of each ticket that was ever made."""
+    with town.here.inbox.database.transaction() as asking:
+        return [row["status"] for row in asking.rows("select status from workflow_status")]
 
 
 @pytest.fixture
@@ -209,7 +215,7 @@ def test_a_server_that_stops_gives_back_what_it_has_not_begun(town: Town) -> Non
 
 
 def test_what_a_turn_did_is_written_down_once_the_database_is_back(tmp_path: Path) -> None:
-    town, ledger, _ = unsteady(tmp_path, MemoryTickets())
+    town, ledger = unsteady(tmp_path)
     number = town.ask(town.github)
     ledger.unended = len(PAUSES)
     town.turn(town.lane(town.github))
@@ -220,13 +226,12 @@ def test_what_a_turn_did_is_written_down_once_the_database_is_back(tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_turn_that_could_not_be_written_down_is_done_once_more_and_says_nothing_twice(tmp_path: Path) -> None:
-    town, ledger, tickets = unsteady(tmp_path, MemoryTickets())
+    town, ledger = unsteady(tmp_path)
     number = town.ask(town.github)
     ledger.unended = len(PAUSES) + 1
     town.turn(town.lane(town.github))
     assert town.row(town.github, number).state == "working"
-    before = set(tickets.held)
-    assert len(before) == 2, "the delivery's own, and one to come back"
+    assert len(tickets_of(town)) == 2, "the delivery's own, and one to come back"
     town.turn(town.lane(town.github))
     assert town.row(town.github, number).state == "done"
     assert len(town.comments(town.github, number)) <= 1
@@ -234,11 +239,11 @@ def test_a_turn_that_could_not_be_written_down_is_done_once_more_and_says_nothin
 
 
 def test_a_turn_that_cannot_be_begun_leaves_a_ticket_for_later(tmp_path: Path) -> None:
-    town, ledger, tickets = unsteady(tmp_path, MemoryTickets())
+    town, ledger = unsteady(tmp_path)
     number = town.ask(town.github)
     ledger.unbegun = 1
     town.turn(town.lane(town.github))
-    assert len(tickets.held) == 2
+    assert len(tickets_of(town)) == 2
     assert town.row(town.github, number).state == "waiting"
     town.turn(town.lane(town.github))
     assert town.row(town.github, number).state == "done"
@@ -246,20 +251,20 @@ def test_a_turn_that_cannot_be_begun_leaves_a_ticket_for_later(tmp_path: Path) -
 
 
 def test_tickets_of_what_a_turn_did_along_the_way_are_taken_back_before_it_ends(tmp_path: Path) -> None:
-    town, _, tickets = unsteady(tmp_path, MemoryTickets())
+    town, _ = unsteady(tmp_path)
     for _ in range(3):
         town.ask(town.github)
     town.turn(town.lane(town.github))
-    assert [each.state for each in tickets.held.values()] == ["ended"] * 3
+    assert tickets_of(town) == ["CANCELLED"] * 3
     town.close()
 
 
 def test_tickets_that_cannot_be_taken_back_cost_nothing_but_a_look(tmp_path: Path) -> None:
-    town, _, tickets = unsteady(tmp_path, Stubborn())
+    town, _ = unsteady(tmp_path, Stubborn)
     numbers = [town.ask(town.github) for _ in range(3)]
     town.turn(town.lane(town.github))
     assert {town.row(town.github, number).state for number in numbers} == {"done"}
-    assert len(tickets.held) == 3
+    assert len(tickets_of(town)) == 3
     town.close()
 
 
@@ -359,7 +364,7 @@ def test_a_turn_comes_ten_seconds_after_one_that_pushed_and_gives_its_ticket_bac
     town.stop.set()
     town.turn(lane)
     assert (town.row(project, third).state, town.row(project, third).begun) == ("waiting", 0)
-    assert lane.key in town.here.tickets.live()
+    assert lane.key in town.here.inbox.tickets.live()
 
 
 @pytest.mark.slow

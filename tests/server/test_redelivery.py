@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.server.model import RepositoryKey
-from bot.server.redelivery import MOST, PULSE, TRIES
+from bot.server.redelivery import HEARTBEAT, MOST, TRIES
 from bot.server.resync import MINUTE, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.state import from_epoch
@@ -171,5 +171,5 @@ def test_what_could_not_be_asked_for_is_asked_for_however_old_it_is(here: Places
 
 
 def test_what_a_former_version_kept_does_not_end_the_sweep(here: Places) -> None:
-    here.inbox.heartbeat(PULSE, {"until": "x", "owed": "[1]"})
+    here.inbox.heartbeat(HEARTBEAT, {"until": "x", "owed": "[1]"})
     assert sweep(here).notes == ()

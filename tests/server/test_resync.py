@@ -8,7 +8,7 @@ import pytest
 
 from bot.github.app import App
 from bot.server.health import APP as APP_PULSE
-from bot.server.installations import PLACES
+from bot.server.installation_events import PLACES
 from bot.server.model import Instant, RepositoryKey, RunReport
 from bot.server.resync import DAY, MINUTE, ResyncResult
 from tests.fakes.github import FakeGitHub
@@ -110,8 +110,8 @@ def test_a_suspended_installation_is_left_in_peace(here: Places) -> None:
 
 def test_a_lane_that_lost_its_ticket_gets_another(here: Places) -> None:
     here.arrive(RepositoryKey(5, 50))
-    here.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
-    assert not here.tickets.live()
+    here.inbox.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
+    assert not here.inbox.tickets.live()
     assert [sweep(here, after).mended for after in (MINUTE // 2, MINUTE, MINUTE)] == [0, 1, 0]
 
 
@@ -131,7 +131,7 @@ def test_the_sweep_says_who_we_are_and_how_our_clock_stands(here: Places) -> Non
 def test_a_key_that_is_refused_is_told_and_the_rest_is_done(here: Places) -> None:
     sweep(here)
     here.arrive(RepositoryKey(5, 50))
-    here.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
+    here.inbox.tickets.cancel([row.id for row in here.rows(RepositoryKey(5, 50))])
     with App(APP, key_pair("other")[0], here.github.url) as api:
         swept = sweep(here, 2 * MINUTE, api)
     note = here.inbox.heartbeats()[APP_PULSE][1]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.server.installations import InstallationEvents, apply_installation_events
+from bot.server.installation_events import InstallationEvents, apply_installation_events
 from bot.server.model import Delivery, RepositoryKey, RunReport
-from bot.server.resync import DAY, MINUTE, Resync, ResyncResult
+from bot.server.resync import DAY, MINUTE, ResyncResult
 from tests.fakes.github import FakeGitHub
-from tests.server.places import APP, Chosen, Door, Places, heard, opened, places, sweep
+from tests.server.places import APP, Door, Places, heard, opened, places, resync, sweep
 from tests.server.queues import Queue
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
@@ -19,7 +19,7 @@ HELLO, OTHER = "octocat/hello-world", "octocat/other"
 @pytest.fixture
 def here(github: FakeGitHub, queue: Queue) -> Iterator[Places]:
     github.add_project(OTHER)
-    found = places(github, queue.tickets, queue.inbox)
+    found = places(github, queue.inbox)
     yield found
     found.api.close()
 
@@ -46,7 +46,7 @@ def test_an_installation_comes_rests_and_goes(here: Places) -> None:
         work = here.begin(each)
         assert [delivery.event.name for delivery in work.deliveries] == ["catch-up"]
         here.inbox.end(work, [], RunReport(cursor=1))
-        here.inbox.register().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
+        here.inbox.installations().seen(each, here.tokens.grant(each, here.clock.now).name, private=False)
     here.github.tenants.suspend(number)
     assert hear(here) == ["the App is suspended there: deliveries dropped: 2"]
     assert [row.lane for row in here.register.lanes()] == sorted([lane, other])
@@ -80,7 +80,7 @@ def test_the_daily_look_and_the_purge(here: Places) -> None:
     sweep(here)
     for _ in range(96):
         here.clock.now += 15 * MINUTE
-        Resync(here.api, here.inbox, here.tickets, Chosen(here.github.url))._lagging.remind(here.clock.now)
+        resync(here)._drift.remind(here.clock.now)
     assert len(rows(here, lane, "schedule")) == 1
     here.inbox.drop([row.seq for row in here.rows(lane)], "for the test")
     assert here.inbox.purge(here.clock.now + DAY) >= 2

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from bot.server.model import Grant, Instant, RepositoryKey, RunReport
-from bot.server.resync import DAY, MINUTE, QUARTER, QUARTERS, DriftCheck, Resync
+from bot.server.resync import DAY, MINUTE, QUARTER, QUARTERS, DriftCheck
 from bot.server.resync import MOST as MOST_LANES
 from tests.fakes.github import FakeGitHub
-from tests.server.places import APP, Chosen, Places, places, sweep
+from tests.server.places import APP, Places, places, resync, sweep
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
 HOUR = 60 * MINUTE
@@ -129,7 +129,7 @@ def test_lanes_are_asked_about_in_turn(here: Places) -> None:
 def test_each_lane_is_looked_at_once_a_day_at_a_time_of_its_own(here: Places) -> None:
     lanes = [RepositoryKey(5, number) for number in (100, 101, 150)]
     here.know(*lanes)
-    lagging = Resync(here.api, here.inbox, here.tickets, Chosen(here.github.url))._lagging
+    lagging = resync(here)._drift
     begins = here.clock.now // DAY * DAY
     seen = {lane: [] for lane in lanes}  # type: dict[Lane, list[int]]
     for quarter in range(2 * QUARTERS):
@@ -144,6 +144,6 @@ def test_each_lane_is_looked_at_once_a_day_at_a_time_of_its_own(here: Places) ->
 
 def test_a_late_sweep_still_begins_the_daily_look(here: Places) -> None:
     here.know(RepositoryKey(5, 100))
-    lagging = Resync(here.api, here.inbox, here.tickets, Chosen(here.github.url))._lagging
+    lagging = resync(here)._drift
     begins = here.clock.now // DAY * DAY + (100 % QUARTERS) * QUARTER
     assert [lagging.remind(begins + after * QUARTER) for after in (-1, 3, 4)] == [0, 1, 0]

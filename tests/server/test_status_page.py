@@ -17,8 +17,8 @@ from bot.domain.answer import Match
 from bot.github.events import Event
 from bot.pipeline.publish import CommentResult
 from bot.server.health import Check, readiness_checks
-from bot.server.log import nearest
 from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
+from bot.server.run_log import nearest
 from bot.server.status_page import (
     PAGE,
     DeliveryFilter,
@@ -120,7 +120,7 @@ def test_each_repository_leads_to_its_deliveries() -> None:
 def test_only_a_hundred_repositories_are_listed() -> None:
     ledger = empty()
     for number in range(1, 131):
-        ledger.register().seen(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
+        ledger.installations().seen(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
     page = text_of(status_page(ledger, WELL, NOW))
     assert "130 repositories" in page
     assert "and 30 more" in page

@@ -70,7 +70,7 @@ def test_a_token_is_in_no_database_log_file_or_argument(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     spies = spied_upon(tmp_path_factory.mktemp("spies"))  # outside of the folders that are searched
-    town = Town(tmp_path / "town", queue.tickets, queue.inbox)
+    town = Town(tmp_path / "town", queue.inbox)
     project = town.project("octo-org/app", "PostgreSQL")
     town.github.tenants.install("octo-org", ["octo-org/app"])
     number = town.ask(project)
@@ -100,7 +100,7 @@ def test_a_token_is_in_no_database_log_file_or_argument(
 
 @pytest.mark.slow
 def test_lanes_clones_locks_and_tickets_bear_numbers_and_no_names(tmp_path: Path, queue: Queue) -> None:
-    town = Town(tmp_path / "town", queue.tickets, queue.inbox)
+    town = Town(tmp_path / "town", queue.inbox)
     for name in ("octo-org/app", "octocat/app"):
         project = town.project(name, "PostgreSQL")
         town.github.tenants.install(name.partition("/")[0], [name])

@@ -20,19 +20,18 @@ from bot.errors import WorldError
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
-from bot.server.inbox import DatabaseInbox
+from bot.server.inbox import Inbox
 from bot.server.log import guarded
-from bot.server.model import RepositoryKey, Tokens
+from bot.server.model import RepositoryKey
 from bot.server.options import ServerOptions
-from bot.server.queue import DbosTickets, prepare
+from bot.server.queue import Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
-from bot.server.reconcile import GitHubSite, RunDependencies, reconcile
-from bot.server.worker import RunSemaphore, WorkerDependencies
+from bot.server.reconcile import reconcile
+from bot.server.tokens import TokenCache
+from bot.server.worker import RunDependencies, RunSemaphore
 from tests.fakes.state import from_epoch
 from tests.server import postgres
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
-from tests.server.queues import LANE, Clock, arrival
+from tests.server.queues import LANE, Clock, FileInbox, arrival
 from tests.server.stage import SLUG, ServerStage, until
 
 AGO = 200 * 24 * 3600
@@ -42,7 +41,7 @@ SETTLED = 600.0
 DISK = 1300 * 2**20
 
 
-def fill(ledger: DatabaseInbox) -> None:
+def fill(ledger: Inbox) -> None:
     for number in range(1, 100):
         ledger.put([arrival(f"{number}-{each}", RepositoryKey(number, each)) for each in range(1, 20)])
 
@@ -50,7 +49,7 @@ def fill(ledger: DatabaseInbox) -> None:
 def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_part(tmp_path: Path) -> None:
     database, limit = Database.within(tmp_path), [2**30]
     prepare(database, tmp_path)
-    ledger = DatabaseInbox(database, DbosTickets(database), "one", Clock())
+    ledger = Inbox(database, Tickets(database), "one", Clock())
 
     def bound(connection: Any, *_: object) -> None:
         connection.execute(f"pragma max_page_count = {limit[0]}")
@@ -70,7 +69,7 @@ def test_what_does_not_fit_on_the_disk_is_refused_with_a_line_and_kept_in_no_par
 def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than_github_waits(tmp_path: Path) -> None:
     database = Database.within(tmp_path, hurry=True)
     prepare(database, tmp_path)
-    ledger = DatabaseInbox(database, DbosTickets(database), "web", Clock())
+    ledger = Inbox(database, Tickets(database), "web", Clock())
     ledger.put([arrival("before")])
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite", isolation_level=None)) as other:
         other.execute("begin immediate")
@@ -84,17 +83,17 @@ def test_a_file_that_somebody_else_keeps_locked_is_waited_for_and_no_longer_than
     database.close()
 
 
-class Away(MemoryLedger):
+class Away(FileInbox):
     """A database that does not answer until it is back."""
 
-    def __init__(self, tickets: MemoryTickets) -> None:
-        super().__init__(tickets)
+    def __init__(self) -> None:
+        super().__init__()
         self.back = threading.Event()
 
-    def register(self):  # type: ignore[no-untyped-def]
+    def installations(self):  # type: ignore[no-untyped-def]
         if not self.back.is_set():
             raise WorldError("the connection was refused")
-        return super().register()
+        return super().installations()
 
     def put_off(self, ticket: str, lane: RepositoryKey, seconds: float) -> None:
         if not self.back.is_set():
@@ -104,21 +103,27 @@ class Away(MemoryLedger):
 
 @pytest.mark.slow
 def test_a_turn_keeps_its_ticket_until_the_lane_has_another(tmp_path: Path) -> None:
-    tickets, stop = MemoryTickets(), threading.Event()
-    ledger, tokens = Away(tickets), cast("Tokens", None)
-    where = GitHubSite("", "", "precedent[bot]", "app")
-    desk = RunDependencies(ledger, tokens, CloneCache(tmp_path, 1), RateLimiter(6, clock), where, stop, clock, guarded)
-    shop = WorkerDependencies(
-        ServerOptions(), ledger, tickets, tokens, "precedent[bot]", RunSemaphore(1), stop, guarded
+    inbox = Away()
+    dependencies = RunDependencies(
+        options=ServerOptions(),
+        inbox=inbox,
+        tokens=cast("TokenCache", None),
+        clones=CloneCache(tmp_path, 1),
+        pace=RateLimiter(6, clock),
+        slots=RunSemaphore(1),
+        own_login="precedent[bot]",
+        stop=threading.Event(),
+        now=clock,
+        guarded=guarded,
     )
-    thread = threading.Thread(target=reconcile, args=("9:a", LANE, shop, desk), daemon=True)
+    thread = threading.Thread(target=reconcile, args=("9:a", LANE, dependencies), daemon=True)
     thread.start()
     time.sleep(0.5)
     assert thread.is_alive(), "nobody would look at the lane any more"
-    assert tickets.live() == frozenset()
-    ledger.back.set()
+    assert inbox.tickets.live() == frozenset()
+    inbox.back.set()
     thread.join(10)
-    assert tickets.live() == {LANE.key}
+    assert inbox.tickets.live() == {LANE.key}
 
 
 def settle_down(stage: ServerStage) -> None:
@@ -180,7 +185,7 @@ def test_a_server_whose_postgresql_is_away_for_a_while_says_so_and_loses_nothing
         until(lambda: stage.get("/readyz")[0] == 200, SETTLED, stage.told)
         said = [str(line["message"]) for line in stage.lines()]
         assert any(line.startswith("not stored: the queue's database does not answer (") for line in said)
-        assert "this worker has lost its place: it ends" in said
+        assert "this worker has lost its lease: it ends" in said
         assert any(line.startswith("not well: queue: the database does not answer") for line in said)
 
 

@@ -1,4 +1,4 @@
-"""One worker, on a queue in memory: takes over from the dead, ends when it lost its place, drains when told to."""
+"""One worker, on a queue in SQLite: takes over from the dead, ends when it lost its place, drains when told to."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
+from bot.server.inbox import Inbox
+from bot.server.leases import LEADER, FileLocks, WorkerLeases
 from bot.server.log import guarded
 from bot.server.model import Arrival, Note, RepositoryKey, Result, RunReport
 from bot.server.worker import HANGING, LOST, Ended, LeaderTasks, RunSemaphore, Worker, WorkerSetup
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryDispatch, MemoryGuard, MemoryTickets
+from tests.server.queues import Queue, copied, lone_worker, made_file, queue_in_database, until
 
 LANE = RepositoryKey(17, 4)
 
@@ -27,20 +29,18 @@ def arrival(number: int, lane: RepositoryKey = LANE) -> Arrival:
 
 
 class House:
-    """A ledger with its tickets, and the places of workers; they all live in this process."""
+    """A queue in SQLite, and what workers on it need."""
 
-    def __init__(self) -> None:
-        self.tickets = MemoryTickets()
-        self.inbox = MemoryLedger(self.tickets)
-        self.places: set[str] = set()
-        self.workers: set[str] = set()
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.inbox = queue.inbox
+        self.locks = FileLocks(queue.folder / "workers")
+        self.dispatch = queue.dispatch("a", 4)
         self.stop = threading.Event()
         self.held = threading.Event()
         self.swept: list[float] = []
         self.slots = RunSemaphore(2)
-
-    def guard(self, name: str) -> MemoryGuard:
-        return MemoryGuard(name, self.places, self.workers)
+        self.threads: list[threading.Thread] = []
 
     def turn(self, ticket: str, lane: RepositoryKey) -> None:
         with self.slots.taken(lane.key):
@@ -52,136 +52,134 @@ class House:
                     work, [Result(each.seq, "done", "nothing related") for each in work.deliveries], RunReport()
                 )
 
-    def post(self, name: str = "a") -> WorkerSetup:
-        dispatch = MemoryDispatch(self.tickets, name)
-        return WorkerSetup(self.guard(name), dispatch, self.inbox, self.turn, self.slots, guarded)
+    def setup(self) -> WorkerSetup:
+        leases = WorkerLeases("a", self.inbox.database, self.locks, self.queue.clock)
+        return WorkerSetup(leases, self.dispatch, self.inbox, self.turn, self.slots, guarded)
 
-    def worker(self, post: WorkerSetup | None = None, parent: int = 0) -> Worker:
-        rounds = LeaderTasks(lambda: self.swept.append(time.monotonic()), 15, guarded)
-        return Worker(post or self.post(), rounds, self.stop, parent)
+    def worker(self, setup: WorkerSetup | None = None, parent: int = 0) -> Worker:
+        tasks = LeaderTasks(lambda: self.swept.append(time.monotonic()), 15, guarded)
+        return Worker(setup or self.setup(), tasks, self.stop, parent)
+
+    def alive(self, worker: Worker | None = None) -> tuple[threading.Thread, list[object]]:
+        """The worker at work in a thread, and how it ended."""
+        ended: list[object] = []
+
+        def live() -> None:
+            try:
+                ended.append((worker or self.worker()).live())
+            except Ended as error:
+                ended.append(error.code)
+
+        self.threads.append(threading.Thread(target=live, daemon=True))
+        self.threads[-1].start()
+        return self.threads[-1], ended
+
+    def workers(self) -> set[str]:
+        """Those that are not known to be dead."""
+        with self.inbox.database.transaction() as asking:
+            return {row["id"] for row in asking.rows("select id from workers where dead_since = 0")}
+
+    def close(self) -> None:
+        self.held.set()
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(10)
+        self.dispatch.close()
+        self.locks.close()
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.02)
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with queue_in_database(copied(made_file(), tmp_path), tmp_path) as queue:
+        made = House(queue)
+        yield made
+        made.close()
 
 
-def alive(worker: Worker) -> tuple[threading.Thread, list[object]]:
-    """The worker at work in a thread, and how it ended."""
-    ended: list[object] = []
-
-    def live() -> None:
-        try:
-            ended.append(worker.live())
-        except Ended as error:
-            ended.append(error.code)
-
-    thread = threading.Thread(target=live, daemon=True)
-    thread.start()
-    return thread, ended
-
-
-def test_what_waits_is_done_and_the_end_is_clean() -> None:
-    house = House()
+def test_what_waits_is_done_and_the_end_is_clean(house: House) -> None:
     house.inbox.put([arrival(1), arrival(2), arrival(3, RepositoryKey(17, 5))])
-    thread, ended = alive(house.worker())
+    thread, ended = house.alive()
     until(lambda: house.inbox.counts().get("done") == 3)
     house.stop.set()
     thread.join(10)
     assert ended == [True]
-    assert house.workers == set(), "who ended well leaves nothing to take over"
+    assert house.workers() == set(), "who ended well leaves nothing to take over"
 
 
-def test_a_worker_tells_that_it_lives() -> None:
-    house = House()
-    thread, _ = alive(house.worker())
+def test_a_worker_tells_that_it_lives(house: House) -> None:
+    house.alive()
     until(lambda: "worker:a" in house.inbox.heartbeats())
     _, note = house.inbox.heartbeats()["worker:a"]
     assert (note["pid"], note["busy"]) == (os.getpid(), 0)
-    house.stop.set()
-    thread.join(10)
 
 
 @pytest.mark.slow
-def test_the_tickets_of_a_dead_worker_run_again() -> None:
-    house = House()
+def test_the_tickets_of_a_dead_worker_run_again(house: House) -> None:
     house.inbox.put([arrival(1)])
-    dead = house.guard("dead")
-    dead.hold()
-    assert house.tickets.take("dead", 1.0)
-    thread, _ = alive(house.worker())
-    time.sleep(1.2)
-    assert house.inbox.counts().get("done", 0) == 0, "a worker that lives keeps what it began"
-    dead.die()
-    until(lambda: house.inbox.counts().get("done") == 1, 5)
-    house.stop.set()
-    thread.join(10)
-    assert house.workers == set()
+    with lone_worker(house.queue.url, house.queue.folder, "dead", "hang") as process:
+        until(lambda: house.inbox.counts()["working"] == 1, 60)
+        house.alive()
+        time.sleep(1.2)
+        assert house.inbox.counts().get("done", 0) == 0, "a worker that lives keeps what it began"
+        process.kill()
+        process.wait()
+        until(lambda: house.inbox.counts().get("done") == 1, 5)
+    assert house.workers() == {"a"}
 
 
-def test_who_has_lost_its_place_ends_at_once() -> None:
-    house = House()
-    post = house.post()
-    thread, ended = alive(house.worker(post))
-    until(lambda: house.workers)
-    assert isinstance(post.guard, MemoryGuard)
-    post.guard.die()
+def test_who_has_lost_its_place_ends_at_once(house: House) -> None:
+    thread, ended = house.alive()
+    until(house.workers)
+    house.locks.close()
     thread.join(5)
     assert ended == [LOST]
 
 
 @pytest.mark.slow
-def test_a_turn_that_hangs_ends_the_worker() -> None:
-    house = House()
+def test_a_turn_that_hangs_ends_the_worker(house: House) -> None:
     now = [0.0]
     house.slots = RunSemaphore(2, lambda: now[0])
     house.inbox.put([arrival(1, RepositoryKey(17, 99))])
-    thread, ended = alive(house.worker())
+    thread, ended = house.alive()
     until(lambda: house.slots.busy == 1)
     now[0] = HANGING - 1
     time.sleep(1)
     assert ended == []
     now[0] = HANGING + 1
     thread.join(5)
-    house.held.set()
     assert ended == [LOST]
 
 
-def test_a_worker_drains_when_who_started_it_is_gone() -> None:
-    house = House()
-    thread, ended = alive(house.worker(parent=1))
+def test_a_worker_drains_when_who_started_it_is_gone(house: House) -> None:
+    thread, ended = house.alive(house.worker(parent=1))
     thread.join(10)
     assert ended == [True]
 
 
-def test_a_turn_that_does_not_end_is_left_for_others() -> None:
-    house = House()
+def test_a_turn_that_does_not_end_is_left_for_others(house: House) -> None:
     house.inbox.put([arrival(1, RepositoryKey(17, 99))])
     worker = house.worker()
     worker.drain = 0.3
-    thread, ended = alive(worker)
+    thread, ended = house.alive(worker)
     until(lambda: house.slots.busy == 1)
     house.stop.set()
     thread.join(5)
     assert ended == [False]
-    assert house.workers == {"a"}, "its place stays, so that somebody takes over"
-    house.held.set()
+    assert house.workers() == {"a"}, "its place stays, so that somebody takes over"
 
 
 @pytest.mark.slow
-def test_only_one_sweeps() -> None:
-    first, second = House(), House()
-    second.places, second.workers = first.places, first.workers
-    one, _ = alive(first.worker())
-    until(lambda: first.swept)
-    other, _ = alive(second.worker(second.post("b")))
+def test_only_one_sweeps(house: House) -> None:
+    other = FileLocks(house.queue.folder / "workers")
+    assert other.take(LEADER)
+    house.alive()
+    until(house.workers)
     time.sleep(1.2)
-    assert (len(first.swept), len(second.swept)) == (1, 0)
-    for house, thread in ((first, one), (second, other)):
-        house.stop.set()
-        thread.join(10)
+    assert house.swept == []
+    other.close()
+    until(lambda: house.swept)
+    time.sleep(1.2)
+    assert len(house.swept) == 1
 
 
 def test_a_round_begins_when_it_is_time_and_never_beside_another() -> None:
@@ -203,18 +201,17 @@ def test_a_round_begins_when_it_is_time_and_never_beside_another() -> None:
     until(lambda: len(begun) == 2)
 
 
-class Away(MemoryLedger):
-    """A database that takes no pulse."""
+class Away(Inbox):
+    """A database that takes no heartbeat."""
 
     def heartbeat(self, name: str, note: Note) -> None:
         raise WorldError("the connection was refused")
 
 
 @pytest.mark.slow
-def test_a_database_that_is_away_for_a_while_ends_no_worker() -> None:
-    house = House()
-    post = replace(house.post(), inbox=Away(house.tickets))
-    thread, ended = alive(house.worker(post))
+def test_a_database_that_is_away_for_a_while_ends_no_worker(house: House) -> None:
+    away = Away(house.inbox.database, house.inbox.tickets, "a", house.queue.clock)
+    thread, ended = house.alive(house.worker(replace(house.setup(), inbox=away)))
     time.sleep(1.5)
     assert ended == []
     house.stop.set()

@@ -15,17 +15,16 @@ from bot.github.events import Event
 from bot.server.log import guarded
 from bot.server.model import Arrival, Full, RepositoryKey
 from bot.server.writer import GROUP, GroupCommitWriter
-from tests.server.memory_inbox import MemoryLedger
-from tests.server.memory_queue import MemoryTickets
+from tests.server.queues import FileInbox
 
 SAMPLE = Arrival("7:1", RepositoryKey(1, 17), Event("issues", "opened", 1))
 
 
-class Gated(MemoryLedger):
+class Gated(FileInbox):
     """A ledger that stores when it is let, and remembers in which groups it was asked to."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryTickets())
+        super().__init__()
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Event()
@@ -75,7 +74,7 @@ def test_what_waits_is_stored_in_groups_in_order() -> None:
     assert stored(ledger, 100) == [True] * 100
     assert len(ledger.groups) <= 5
     assert max(ledger.groups) == GROUP
-    assert [row.event.number for row in reversed(ledger.deliveries(limit=100))] == list(range(100))
+    assert [row.id for row in reversed(ledger.deliveries(limit=100))] == [f"7:{number}" for number in range(100)]
 
 
 def test_the_same_delivery_again_is_told_to_be_known() -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.clone_cache import CloneCache
+from bot.server.inbox import Inbox
 from bot.server.log import guarded
-from bot.server.model import Arrival, Delivery, Inbox, Instant, RepositoryKey, RunRow, Tickets
+from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import RateLimiter
-from bot.server.reconcile import GitHubSite, RunDependencies, reconcile
-from bot.server.worker import RunSemaphore, WorkerDependencies
+from bot.server.reconcile import reconcile
+from bot.server.worker import RunDependencies, RunSemaphore
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject
@@ -43,16 +44,16 @@ class Waits:
 
 
 class Town:
-    """GitHub, git over HTTP, a ledger and a desk; `settle` works on what waits until nothing does.
+    """GitHub, git over HTTP, an inbox and what runs work with; `settle` works on what waits until nothing does.
 
-    The ledger is one in memory unless a queue is given. ``asked`` is told of every request, to the API and of git.
+    The inbox is one of its own unless one is given. ``asked`` is told of every request, to the API and of git.
     """
 
-    def __init__(self, folder: Path, tickets: Tickets | None = None, ledger: Inbox | None = None) -> None:
+    def __init__(self, folder: Path, inbox: Inbox | None = None) -> None:
         self.folder = folder
         self.git = GitServer(folder / "git")
         self.github = FakeGitHub(FIRST, None, site=self.git.url)
-        self.here = places(self.github, tickets, ledger)
+        self.here = places(self.github, inbox)
         self.asked: Callable[[str], object] = lambda request: None
         self.github.on_request = self._asked
         self.git.access = self._access
@@ -60,12 +61,19 @@ class Town:
         self.stop = threading.Event()
         self.waits = Waits(self)
         self.clones = folder / "clones"
-        where = GitHubSite(self.github.url, self.git.url, LOGIN, "app")
-        pace = RateLimiter(6, self.here.clock, self.waits)
-        self.desk = RunDependencies(
-            self.here.inbox, self.here.tokens, CloneCache(self.clones, 100), pace, where, self.stop, self.here.clock,
-            guarded, write_gap=0.0,
-        )  # fmt: skip
+        self.dependencies = RunDependencies(
+            options=ServerOptions(app_id=APP, data=folder, api_url=self.github.url, server_url=self.git.url),
+            inbox=self.here.inbox,
+            tokens=self.here.tokens,
+            clones=CloneCache(self.clones, 100),
+            pace=RateLimiter(6, self.here.clock, self.waits),
+            slots=RunSemaphore(1),
+            own_login=LOGIN,
+            stop=self.stop,
+            now=self.here.clock,
+            guarded=guarded,
+            write_gap=0.0,
+        )
 
     def close(self) -> None:
         self.here.api.close()
@@ -134,20 +142,14 @@ class Town:
                 self.turn(lane)
 
     def turn(self, lane: RepositoryKey) -> None:
-        reconcile("ticket", lane, self.shop, self.desk)
-
-    @property
-    def shop(self) -> WorkerDependencies:
-        options = ServerOptions(app_id=APP, data=self.folder, api_url=self.github.url, server_url=self.git.url)
-        return WorkerDependencies(
-            options, self.desk.inbox, self.here.tickets, self.here.tokens, LOGIN, RunSemaphore(1), self.stop, guarded
-        )
+        reconcile("ticket", lane, self.dependencies)
 
     def pass_time(self, seconds: float) -> None:
         self.here.clock.now += round(seconds * 1000)
 
     def with_attempts(self, attempts: int) -> None:
-        self.desk = replace(self.desk, where=replace(self.desk.where, attempts=attempts))
+        options = replace(self.dependencies.options, attempts=attempts)
+        self.dependencies = replace(self.dependencies, options=options)
 
     # -- what came of it -------------------------------------------------------------------------------------------
 

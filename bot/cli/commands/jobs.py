@@ -1,4 +1,4 @@
-"""The commands of who runs the server: `precedent serve`, `worker` and `jobs`."""
+"""`precedent jobs`: the deliveries of a server; and the arguments of `serve` and `worker`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from bot.cli.commands.serve import Subparsers, add_server_flags, server_flags, server_libraries
 from bot.errors import UserError
-from bot.server.model import Delivery, Inbox, RepositoryKey, State
+from bot.server.model import Delivery, RepositoryKey, State
 from bot.server.options import FLAGS, ServerOptions, read_options
+
+if TYPE_CHECKING:
+    from bot.server.inbox import Inbox
 
 MOST = 1000
 DROPPED = "dropped by hand"
 
 
-def add_serve(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser(
+def add_serve(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
         "serve",
         help="run as a GitHub App: receive webhooks, and handle them",
         description="Options are variables of the environment, PRECEDENT_APP_ID and so on; docs/self-hosting.md has "
@@ -30,14 +33,14 @@ def add_serve(doors: Subparsers[argparse.ArgumentParser]) -> None:
     command.add_argument("--check", action="store_true", help="look whether it could run, say all that is missing, end")
 
 
-def add_worker(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("worker", help="handle what a server elsewhere has received, from a shared database")
+def add_worker(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("worker", help="handle what a server elsewhere has received, from a shared database")
     add_server_flags(command, ("data", "database_url", "jobs"))
     command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come by stdin")
 
 
-def add_jobs(doors: Subparsers[argparse.ArgumentParser]) -> None:
-    command = doors.add_parser("jobs", help="the deliveries of a server: list them, try dead ones again, drop some")
+def add_jobs(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("jobs", help="the deliveries of a server: list them, try dead ones again, drop some")
     command.add_argument("action", choices=("list", "retry", "drop"), metavar="ACTION", help="list, retry or drop")
     command.add_argument("numbers", nargs="*", type=_positive, metavar="NUMBER", help="of deliveries, as listed")
     command.add_argument("--all-dead", action="store_true", help="retry, drop: all dead ones in place of numbers")
@@ -67,11 +70,11 @@ def run_jobs(given: argparse.Namespace) -> object:
     """List deliveries, or do something about some."""
     _sensible(given)
     options = read_options(os.environ, server_flags(given), required=())
-    with _ledger(options) as ledger:
+    with _inbox(options) as inbox:
         if given.action == "list":
-            return _listed(ledger, given)
-        numbers = given.numbers or [each.seq for each in _all_dead(ledger)]
-        count = ledger.retry(numbers) if given.action == "retry" else ledger.drop(numbers, given.why[:200])
+            return _listed(inbox, given)
+        numbers = given.numbers or [each.seq for each in _all_dead(inbox)]
+        count = inbox.retry(numbers) if given.action == "retry" else inbox.drop(numbers, given.why[:200])
     done = "to be tried again" if given.action == "retry" else "dropped"
     left = len(numbers) - count
     if given.json:
@@ -88,26 +91,26 @@ def _sensible(given: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _ledger(options: ServerOptions) -> Iterator[Inbox]:
-    """The ledger of a server, which may be running meanwhile."""
+def _inbox(options: ServerOptions) -> Iterator[Inbox]:
+    """The inbox of a server, which may be running meanwhile."""
     if not options.database_url and not (options.data / "queue.sqlite").exists():
         raise UserError(f"there is no queue in {options.data}: give the server's --data or --database-url")
     with server_libraries():
         from bot.server import processes
-    with processes.opened(options, "jobs") as queue:
-        yield queue.inbox
+    with processes.opened(options, "jobs") as inbox:
+        yield inbox
 
 
-def _all_dead(ledger: Inbox) -> list[Delivery]:
+def _all_dead(inbox: Inbox) -> list[Delivery]:
     found: list[Delivery] = []
-    while page := ledger.deliveries(state="dead", before=found[-1].seq if found else 0, limit=MOST):
+    while page := inbox.deliveries(state="dead", before=found[-1].seq if found else 0, limit=MOST):
         found += page
     return found
 
 
-def _listed(ledger: Inbox, given: argparse.Namespace) -> object:
+def _listed(inbox: Inbox, given: argparse.Namespace) -> object:
     limit = min(given.limit, MOST)
-    found = ledger.deliveries(state=given.state, lane=given.lane, before=given.before, limit=limit)
+    found = inbox.deliveries(state=given.state, lane=given.lane, before=given.before, limit=limit)
     if given.json:
         return [_as_data(each) for each in found]
     return "".join("\t".join(_cells(each)) + "\n" for each in found)

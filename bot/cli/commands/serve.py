@@ -10,6 +10,7 @@ from typing import Any
 
 from bot.cli.output import CommandResult
 from bot.errors import UserError
+from bot.server.log import guarded
 from bot.server.options import FLAGS, forget_secrets, read_options
 
 SIGNS = {"ok": "+", "warning": "!", "wrong": "x", "away": "x"}
@@ -38,7 +39,6 @@ def run_serve(given: argparse.Namespace) -> CommandResult:
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
-        from bot.server.log import guarded
     if given.check:
         return _checked(processes.check(options, listens=True))
     return CommandResult("", processes.serve(options, guarded))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from bot.cli.commands.serve import server_flags, server_libraries
 from bot.cli.output import CommandResult
+from bot.server.log import guarded
 from bot.server.options import WORKING, forget_secrets, read_options
 
 
@@ -20,6 +21,5 @@ def run_worker(given: argparse.Namespace) -> CommandResult:
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes
-        from bot.server.log import guarded
-        from bot.server.reconcile import run_functions
-    processes.work(options, guarded, run_functions, given.parent)
+        from bot.server.reconcile import reconcile
+    processes.work(options, guarded, reconcile, given.parent)

@@ -1,0 +1,194 @@
+"""Events of installations: the App comes and goes, repositories are added, renamed, moved and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from bot.github.errors import NotInstalled, NotPermitted, Suspended
+from bot.github.events import Event
+from bot.server.inbox import Inbox
+from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, Result
+from bot.server.tokens import TokenCache
+
+UNINSTALLED = "the App is not installed there any more"
+SUSPENDED = "the App is suspended there"
+REMOVED = "the App may not see this repository any more"
+DELETED = "the repository was deleted"
+MOVED = "the repository went to another account"
+
+NOTHING = "nothing to do"
+OVER = "it is over: GitHub says that the App is at work there"
+
+PLACES = "installations"
+"""The heartbeat of whoever asked GitHub for all installations; ``day`` is the last one, 0 to have it asked again."""
+
+ASKED = 3
+"""Repositories of an installation that are asked about before its suspension is believed."""
+
+_MOST = 1_000
+_AT_ONCE = 500
+"""Deliveries that are stored in one transaction."""
+
+
+def apply_installation_events(
+    work: PendingWork, inbox: Inbox, tokens: TokenCache, forget: Callable[[RepositoryKey], None]
+) -> list[Result]:
+    """Do what the events of an installation's lane ask for; ``forget`` removes what is on disk of a repository.
+
+    Twice is the same as once, and one that comes late takes nothing away that GitHub has given back. Raises WorldError
+    when the database is away, or GitHub has to be asked and cannot be.
+    """
+    events = InstallationEvents(inbox, tokens, forget, work.began_at)
+    return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationEvents:
+    """What events of an installation change, as of ``now``."""
+
+    inbox: Inbox
+    tokens: TokenCache
+    forget: Callable[[RepositoryKey], None]
+    now: Instant
+
+    def apply(self, delivery: Delivery) -> str:
+        """What an event came to, in a line; an action that says nothing to us comes to nothing."""
+        match delivery.event.name:
+            case "installation":
+                return self._installation(delivery)
+            case "installation_repositories":
+                return self._selection(delivery)
+            case "repository":
+                return self._repository(delivery)
+        return "not of this lane"
+
+    def _installation(self, delivery: Delivery) -> str:
+        installation, extra = delivery.lane.installation, dict(delivery.extra)
+        account = extra.get("account", "")
+        known = [row.lane for row in self.inbox.installations().lanes() if row.lane.installation == installation]
+        match delivery.event.action:
+            case "created" | "unsuspend" | "new_permissions_accepted":
+                self.receives(installation, account)
+                return _looked(self.looks({*known, *_named(delivery, "added")}, f"{_app(delivery)}:{delivery.seq}"))
+            case "suspend":
+                if not self._rests(known):
+                    return OVER
+                self.inbox.installations().installed(installation, account, "suspended")
+                self.tokens.forget(installation=installation)
+                return _dropped(SUSPENDED, sum(self._rest(lane) for lane in known))
+            case "deleted":
+                self.inbox.installations().installed(installation, account, "gone")
+                self.tokens.forget(installation=installation)
+                return _dropped(UNINSTALLED, sum(self.loses(lane, UNINSTALLED) for lane in known))
+        return NOTHING
+
+    def _selection(self, delivery: Delivery) -> str:
+        added, removed = _named(delivery, "added"), _named(delivery, "removed")
+        if added:
+            self.receives(delivery.lane.installation, dict(delivery.extra).get("account", ""))
+        dropped = self.leaves(removed, REMOVED)
+        looked = self.looks(added, f"{_app(delivery)}:{delivery.seq}")
+        told = [*([_looked(looked)] if added else []), *([_dropped(REMOVED, dropped)] if removed else [])]
+        return "; ".join(told) or NOTHING
+
+    def _repository(self, delivery: Delivery) -> str:
+        about = _named(delivery, "repository")
+        if not about:
+            return NOTHING
+        lane = about[0]
+        self.tokens.forget(lane)
+        match delivery.event.action:
+            case "deleted":
+                return _dropped(DELETED, self.leaves([lane], DELETED))
+            case "transferred":
+                rows = self.inbox.installations().lanes()
+                former = [row.lane for row in rows if row.lane.repository == lane.repository and row.lane != lane]
+                dropped = self.leaves(former, MOVED)
+                return f"{_dropped(MOVED, dropped)}; {_looked(self.looks(about, f'{_app(delivery)}:{delivery.seq}'))}"
+        return "what is known of it is asked for again"
+
+    def receives(self, installation: int, account: str) -> None:
+        """The App may work there; all it may see there is listed at the next resync, as an event can name too few."""
+        self.inbox.installations().installed(installation, account, "active")
+        self.tokens.forget(installation=installation)
+        self.inbox.heartbeat(PLACES, {"day": 0})
+
+    def leaves(self, lanes: Iterable[RepositoryKey], why: str) -> int:
+        """Let go of those that GitHub gives no token for: an event may come late, and a list lack what is there.
+
+        Returns how many of their deliveries were dropped. Raises ForgeError.
+        """
+        return sum(self.loses(lane, why) for lane in lanes if self._is_gone(lane))
+
+    def _is_gone(self, lane: RepositoryKey) -> bool:
+        """A suspended installation rests, and may come back."""
+        refusal = self._refusal(lane)
+        return refusal is not None and not isinstance(refusal, Suspended)
+
+    def _rests(self, lanes: Iterable[RepositoryKey]) -> bool:
+        """Whether the installation of these is suspended: where GitHub gives a token for any, it is not."""
+        return all(self._refusal(lane) for lane in islice(lanes, ASKED))
+
+    def _refusal(self, lane: RepositoryKey) -> NotInstalled | None:
+        """Why GitHub gives no token for a repository, None where it does."""
+        self.tokens.forget(lane)
+        try:
+            self.tokens.grant(lane, self.now)
+        except NotInstalled as error:
+            return error
+        except NotPermitted:  # it is there, and whoever installed us has something to accept
+            return None
+        return None
+
+    def loses(self, lane: RepositoryKey, why: str) -> int:
+        """A repository is none of ours any more; how many of its deliveries were dropped."""
+        self.tokens.forget(lane)
+        dropped = self.inbox.installations().gone(lane, why)
+        self.forget(lane)
+        return dropped
+
+    def looks(self, lanes: Iterable[RepositoryKey], cause: str) -> int:
+        """Have these repositories looked at from where each was left; how many were not told to already.
+
+        ``cause`` is "APP:CAUSE", the same for the same one, so that twice is once.
+        """
+        app, _, name = cause.partition(":")
+        arrivals = [
+            Arrival(f"{app}:catch-up-{lane.key}-{name}", lane, Event("catch-up"), received_at=self.now)
+            for lane in sorted(set(lanes))
+        ]
+        groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
+        return sum(sum(self.inbox.put(group)) for group in groups)
+
+    def _rest(self, lane: RepositoryKey) -> int:
+        """Drop what waits in a lane that stays known, as a later look finds it all."""
+        dropped = 0
+        while found := self.inbox.deliveries(state="waiting", lane=lane, limit=_MOST):
+            count = self.inbox.drop([each.seq for each in found], SUSPENDED)
+            dropped += count
+            if not count:
+                break
+        self.forget(lane)
+        return dropped
+
+
+def _named(delivery: Delivery, key: str) -> list[RepositoryKey]:
+    """The lanes of the repositories that an event names under a key."""
+    numbers = dict(delivery.extra).get(key, "").split(",")
+    return [
+        RepositoryKey(delivery.lane.installation, int(each)) for each in numbers if each.isascii() and each.isdigit()
+    ]
+
+
+def _app(delivery: Delivery) -> str:
+    return delivery.id.partition(":")[0]
+
+
+def _looked(count: int) -> str:
+    return f"the App is at work: repositories to look at: {count}"
+
+
+def _dropped(why: str, count: int) -> str:
+    return f"{why}: deliveries dropped: {count}" if count else why
