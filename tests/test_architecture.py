@@ -283,7 +283,7 @@ def test_git_is_started_in_a_checkout_by_one_module_and_elsewhere_in_repositorie
     users = {name for name, one in modules().items() if "bot.git.repository.Git" in one.imports}
     assert sorted(name for name in users if not name.startswith(OWN_REPOSITORIES)) == []
     users = {name for name, one in modules().items() if "bot.git.checkout.CheckoutGit" in one.imports}
-    assert {"bot.git.origin", "bot.cli.commands.init", "bot.memory.folder_store"} == users
+    assert {"bot.cli.commands.init", "bot.memory.folder_store"} == users
 
 
 def test_only_doors_print() -> None:

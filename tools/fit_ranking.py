@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bot.cli.progress import progress
+from bot.cli.output import progress
 from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import thread_from_archive
 from bot.evaluation.evaluate import EvaluationQuery, Trial, evaluate, fit_ranking

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.cli.progress import progress, warn
+from bot.cli.output import progress, warn
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions
 from bot.questions.requests import SLUG, Issue, issue_named

@@ -8,7 +8,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.cli.arguments import wants_json
@@ -158,3 +159,20 @@ def rank_table(figures: Mapping[str, Any]) -> list[str]:
     return [
         f"{name:18}{figures[name]:.3f}   [{low:.3f}, {high:.3f}]" for name, (low, high) in figures["interval"].items()
     ]
+
+
+def warn(note: str) -> None:
+    """Shows the note in one line."""
+    print(one_line(note), file=sys.stderr)
+
+
+@contextmanager
+def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Gives a function that takes the number of steps done since the last call. None: nobody knows of how many."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from bot.cli.terminal import bar
+
+    with bar(label, total) as tick:
+        yield tick

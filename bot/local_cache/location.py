@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bot.git.checkout import top_of
+from bot.git.checkout import remote_of_checkout, remote_of_repository, top_of
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import TABLES, Damaged, connect
 from bot.local_cache.local_memory import (
@@ -68,10 +68,8 @@ def _stamp(manifest: Path) -> str:
 
 
 def _of_repository(where: MemoryOptions) -> LocalMemory:
-    from bot.git import origin  # starts git, which a store needs not
-
     top = top_of(where.folder)
-    found = origin.remote_of_repository(where.repo) if where.repo else origin.remote_of_checkout(top)
+    found = remote_of_repository(where.repo) if where.repo else remote_of_checkout(top)
     if isinstance(found, str):
         return no_memory(found, top)
     branch = where.branch or early_settings_at(None if where.repo else top).branch

@@ -74,7 +74,7 @@ def sessions_of_issue(place: LocalMemory, number: int) -> list[Thread]:
     Not those that were committed: whoever may open a pull request could put words into the agent's mouth.
     """
     from bot.domain.thread import Thread
-    from bot.git.origin import tracked_files
+    from bot.git.checkout import tracked_files
 
     with open_session_index(place.top, progress=place.progress, warn=place.warn) as logs:
         if logs is None:

@@ -12,9 +12,17 @@ from typing import TypeVar
 
 from bot.github.errors import OF_ALL
 from bot.github.events import Event
-from bot.server.counters import MOST_BEGUN, NEVER_ENDED, tally_run
 from bot.server.database import SCHEMA, Database, Transaction, written
-from bot.server.inbox_rows import delivery_row, numbered, of_arrival, of_result, run_row
+from bot.server.inbox_rows import (
+    MOST_BEGUN,
+    NEVER_ENDED,
+    delivery_row,
+    numbered,
+    of_arrival,
+    of_result,
+    run_row,
+    tally_run,
+)
 from bot.server.installations import Installations, within
 from bot.server.model import (
     COUNTED,

@@ -9,8 +9,8 @@ from itertools import islice
 from bot.github.errors import NotInstalled, NotPermitted, Suspended
 from bot.github.events import Event
 from bot.server.inbox import Inbox
+from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, Result
-from bot.server.tokens import TokenCache
 
 UNINSTALLED = "the App is not installed there any more"
 SUSPENDED = "the App is suspended there"

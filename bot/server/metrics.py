@@ -15,9 +15,9 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from bot.server.counters import BUCKETS
 from bot.server.health import alive
 from bot.server.inbox import Inbox
+from bot.server.inbox_rows import BUCKETS
 from bot.server.model import HOUR, Instant, Tallies
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4

@@ -31,6 +31,7 @@ from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
 from bot.server.health import APP, ahead, ask_who_we_are
 from bot.server.inbox import Inbox
+from bot.server.installations import TokenCache
 from bot.server.leases import Lead, WorkerLeases, locks
 from bot.server.log import write_logs
 from bot.server.model import Guarded
@@ -39,7 +40,6 @@ from bot.server.queue import Dispatch, Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
 from bot.server.resync import Resync
 from bot.server.startup_check import Outside, StartupProblem, examine, refuse
-from bot.server.tokens import TokenCache
 from bot.server.webhook import WebhookRules
 from bot.server.worker import Ended, LeaderTasks, Run, RunDependencies, RunSemaphore, Worker, WorkerSetup
 from bot.server.writer import GroupCommitWriter

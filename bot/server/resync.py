@@ -15,10 +15,10 @@ from bot.github.events import Event
 from bot.server.health import ask_who_we_are
 from bot.server.inbox import Inbox
 from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
+from bot.server.installations import TokenCache
 from bot.server.model import DAY, MINUTE, Arrival, Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.options import ServerOptions
 from bot.server.redelivery import Redelivery
-from bot.server.tokens import TokenCache
 
 Loses = Callable[[RepositoryKey, str], object]
 

@@ -29,7 +29,7 @@ from bot.server.health import CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Dropped, Full, Instant, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
-from bot.server.peers import PasswordLimiter, PeerShares, is_near, peer_of
+from bot.server.rate_limiter import PasswordLimiter, PeerShares, is_near, peer_of
 from bot.server.status_page import DeliveryFilter, delivery_page, policy, status_page
 from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, before_body, receive
 from bot.server.writer import GroupCommitWriter

@@ -28,7 +28,7 @@ from bot.github.events import (
     sender_of,
 )
 from bot.server.model import Arrival, Dropped, Instant, Refused, RepositoryKey
-from bot.server.peers import PeerShares
+from bot.server.rate_limiter import PeerShares
 
 SECONDS = 10.0
 """How long a body may take; GitHub gives up a delivery after ten seconds."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from bot.github.client import WRITE_GAP
 from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
+from bot.server.installations import TokenCache
 from bot.server.leases import WorkerLeases
 from bot.server.model import WORKER, Guarded, Instant, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.queue import Dispatch
 from bot.server.rate_limiter import RateLimiter
-from bot.server.tokens import TokenCache
 
 BEAT = 0.5
 """Seconds between two looks at ourselves and the others."""

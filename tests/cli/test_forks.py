@@ -9,9 +9,8 @@ import pytest
 from bot.cli.commands.doctor import wanted_of
 from bot.cli.commands.init import look_at_checkout
 from bot.cli.main import parser
-from bot.git.checkout import CheckoutGit
+from bot.git.checkout import CheckoutGit, RemoteRepository, remote_of_checkout
 from bot.git.checkout import read_worktree as look_at_work
-from bot.git.origin import RemoteRepository, remote_of_checkout
 from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.location import open_memory
 from tests.cli.console import Run

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, top_of
-from bot.git.origin import tracked_files
+from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, top_of, tracked_files
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.tools import CONVERSATION, ISSUE_CONTEXT, SEARCH, SMART_SEARCH, WHAT, Tool, ToolContext, answer
 from tests.cli.console import Run

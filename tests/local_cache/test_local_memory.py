@@ -16,8 +16,8 @@ import pytest
 from bot.domain.changes import Changes
 from bot.domain.thread import FORGOTTEN, Thread, Tombstone
 from bot.errors import StoreError, UserError, WorldError
+from bot.git.checkout import without_secret
 from bot.git.errors import GitError
-from bot.git.origin import without_secret
 from bot.git.remote import OwnRemote
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, MemoryOptions, cache_folder
 from bot.local_cache.location import open_memory
@@ -272,7 +272,7 @@ def test_a_fork_takes_the_memory_of_what_it_was_forked_from(checkout: Path, remo
     ],
 )
 def test_the_address_of_a_remote_names_the_repository(tmp_path: Path, address: str, repo: str, home: str) -> None:
-    from bot.git.origin import RemoteRepository, remote_of_checkout
+    from bot.git.checkout import RemoteRepository, remote_of_checkout
 
     git(bare_repository(tmp_path / "one/.git"), "config", "remote.origin.url", address)
     found = remote_of_checkout(tmp_path / "one")

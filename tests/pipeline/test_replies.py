@@ -30,7 +30,7 @@ from bot.pipeline.replies import DONE, FEW, ReplyPlan, prepare_replies
 from bot.pipeline.requests import find_requests, unread_requests
 from bot.pipeline.run_context import FULL_DAY, RunContext
 from bot.reading.requests import NAMES
-from bot.server.counters import REASONS
+from bot.server.inbox_rows import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
 from tests.comment.detector import report
 from tests.fakes.github import FakeGitHub

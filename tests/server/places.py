@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from bot.github.app import App
 from bot.github.events import Event
 from bot.server.inbox import Inbox
+from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
 from bot.server.resync import QUARTER, QUARTERS, Resync, ResyncResult
-from bot.server.tokens import TokenCache
 from bot.server.webhook import WebhookRules, receive
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as Sending

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
-from bot.server.counters import MOST_BEGUN, NEVER_ENDED
 from bot.server.database import VERSION, Database
 from bot.server.inbox import Inbox
+from bot.server.inbox_rows import MOST_BEGUN, NEVER_ENDED
 from bot.server.model import Arrival, PendingWork, RepositoryKey, Result, RunReport
 from bot.server.queue import Tickets, prepare
 from tests.server.queues import APP, LANE, Clock, Queue, all_done, arrival

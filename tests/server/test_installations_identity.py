@@ -9,8 +9,8 @@ import pytest
 
 from bot.github.app import InstallationToken
 from bot.github.errors import NotInstalled
+from bot.server.installations import LIFE, SPARE, TokenCache
 from bot.server.model import RepositoryKey
-from bot.server.tokens import LIFE, SPARE, TokenCache
 
 NOW = 1_767_614_400_000
 LANE, OTHER, FOREIGN = RepositoryKey(1, 10), RepositoryKey(1, 11), RepositoryKey(2, 10)

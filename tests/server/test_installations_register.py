@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.counters import tally_run
 from bot.server.database import Database
 from bot.server.inbox import Inbox
+from bot.server.inbox_rows import tally_run
 from bot.server.model import PendingWork, RepositoryKey, RepositoryRow, Result, RunReport
 from bot.server.queue import prepare
 from tests.server.queues import LANE, Queue, all_done, arrival, queue_in_database

@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bot.errors import WorldError
-from bot.server.counters import BUCKETS
 from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, close_checks, readiness_checks
+from bot.server.inbox_rows import BUCKETS
 from bot.server.metrics import DELIVERIES, QUICK, Answered, text
 from tests.server.gallery import MINUTE, NOW, OPTIONS, Days, a_day, empty
 

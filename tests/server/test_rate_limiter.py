@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bot.server.peers import AGAIN, FORGIVEN, FREE, LONGEST, MOST, TOGETHER, PasswordLimiter
+from bot.server.rate_limiter import AGAIN, FORGIVEN, FREE, LONGEST, MOST, TOGETHER, PasswordLimiter
 from tests.server.client import PASSWORD, Answer, Line, knowing
 from tests.server.doorway import running
 

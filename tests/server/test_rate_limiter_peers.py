@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.server.peers import PeerShare, PeerShares, is_near, peer_of
+from bot.server.rate_limiter import PeerShare, PeerShares, is_near, peer_of
 
 
 @pytest.mark.parametrize(

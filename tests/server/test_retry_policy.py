@@ -24,7 +24,7 @@ from bot.github.errors import (
     Unreachable,
 )
 from bot.github.events import Event
-from bot.server.counters import NEVER_ENDED, REASONS
+from bot.server.inbox_rows import NEVER_ENDED, REASONS
 from bot.server.model import Delivery, RepositoryKey, Result, Stopping
 from bot.server.retry_policy import Bug, RepositoryMoved, judge
 

@@ -21,13 +21,13 @@ from bot.server.clone_cache import CloneCache
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import Inbox
+from bot.server.installations import TokenCache
 from bot.server.log import guarded
 from bot.server.model import RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.queue import Tickets, prepare
 from bot.server.rate_limiter import RateLimiter
 from bot.server.reconcile import reconcile
-from bot.server.tokens import TokenCache
 from bot.server.worker import RunDependencies, RunSemaphore
 from tests.fakes.state import from_epoch
 from tests.server import postgres

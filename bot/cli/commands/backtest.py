@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.cli.commands.learn import learner_of_store
-from bot.cli.output import rank_table
-from bot.cli.progress import progress
+from bot.cli.output import progress, rank_table
 from bot.errors import WorldError
 from bot.evaluation.metrics import summary
 from bot.evaluation.report import in_words, render_report

@@ -17,9 +17,8 @@ from bot.cli.checks.result import GITHUB, CheckResult, Level, RepositoryLinks, a
 from bot.cli.output import CommandResult
 from bot.comment.clean_text import log_line
 from bot.errors import StoreError, UserError
-from bot.git.checkout import top_of
+from bot.git.checkout import RemoteRepository, remote_of_checkout, top_of
 from bot.git.errors import RemoteUnreachable
-from bot.git.origin import RemoteRepository, remote_of_checkout
 from bot.settings.schema import Settings
 
 

@@ -10,8 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.cli.output import rank_table
-from bot.cli.progress import progress
+from bot.cli.output import progress, rank_table
 from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import parse_key
 from bot.errors import UserError

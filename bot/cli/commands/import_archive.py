@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any
 
 from bot.cli.commands.learn import taught
-from bot.cli.progress import progress
+from bot.cli.output import progress
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
 from bot.errors import UserError

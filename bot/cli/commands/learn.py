@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bot.cli.progress import progress
+from bot.cli.output import progress
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from bot.cli.arguments import Subparsers, login, repository
-from bot.cli.progress import warn
+from bot.cli.output import warn
 from bot.errors import UserError
 
 EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"

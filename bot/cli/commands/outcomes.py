@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from bot.cli.commands.answer import outcome_json
-from bot.cli.output import show
-from bot.cli.progress import progress
+from bot.cli.output import progress, show
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.domain.thread_json import clean
 from bot.errors import UserError

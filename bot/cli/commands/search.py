@@ -8,8 +8,7 @@ from typing import Any
 
 from bot.cli import output
 from bot.cli.arguments import Subparsers, add_place, memory_options, number, since
-from bot.cli.output import command_result, show_notes
-from bot.cli.progress import progress, warn
+from bot.cli.output import command_result, progress, show_notes, warn
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory

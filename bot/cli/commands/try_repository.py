@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 
 from bot.cli.arguments import NamedRepository, Token, address, token_of
 from bot.cli.checks.result import GITHUB, api_of
-from bot.cli.output import CommandResult
-from bot.cli.progress import progress
+from bot.cli.output import CommandResult, progress
 from bot.comment.catalogue import count
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
