@@ -163,11 +163,6 @@ def worktree_of(place: LocalMemory) -> Worktree:
     return read_worktree(place.top or Path.cwd())
 
 
-def wants_json(given: argparse.Namespace) -> bool:
-    """Whether data is asked for: `context --branch` says so by its format."""
-    return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"
-
-
 def moment_asked_for(given: argparse.Namespace) -> datetime:
     """The moment that the answer is given for: `context --branch` may name another."""
     return getattr(given, "as_of", None) or datetime.now(UTC)

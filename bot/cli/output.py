@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.cli.arguments import wants_json
 from bot.comment.clean_text import cut, one_line
 from bot.domain.card import SessionPassage
 from bot.errors import WorldError
@@ -176,3 +175,8 @@ def progress(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
     with bar(label, total) as tick:
         yield tick
+
+
+def wants_json(given: argparse.Namespace) -> bool:
+    """Whether data is asked for: `context --branch` says so by its format."""
+    return bool(getattr(given, "json", False)) or getattr(given, "format", "") == "json"

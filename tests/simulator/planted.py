@@ -39,7 +39,7 @@ BUGS = (
         "the comment comes before memory",
         "bot/pipeline/handle.py",
         "    bot.memory.commit(_message(event))\n    if bot.memory.is_outdated:\n"
-        "        replies, again.replies = [], []\n    if look.is_first:\n        _tell_beginning(bot)\n"
+        "        replies, again.replies = [], []\n    if state.is_first:\n        _tell_beginning(bot)\n"
         f'    bot.watch("say")\n{SPEAKING}',
         f"{SPEAKING}    bot.memory.commit(_message(event))\n",
     ),
@@ -108,7 +108,7 @@ BUGS = (
     Bug(
         "a comment stands as it did though what it quotes was taken back",
         "bot/domain/answer.py",
-        "    return not there.issuperset(standing.quotes)\n",
+        "    return not set(map(mark, messages)).issuperset(standing.quotes)\n",
         "    return False\n",
     ),
 )  # fmt: skip

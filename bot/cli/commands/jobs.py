@@ -1,4 +1,4 @@
-"""`precedent jobs`: the deliveries of a server; and the arguments of `serve` and `worker`."""
+"""precedent jobs: the deliveries that a server keeps."""
 
 from __future__ import annotations
 
@@ -13,30 +13,13 @@ from typing import TYPE_CHECKING, get_args
 from bot.cli.commands.serve import Subparsers, add_server_flags, server_flags, server_libraries
 from bot.errors import UserError
 from bot.server.model import Delivery, RepositoryKey, State
-from bot.server.options import FLAGS, ServerOptions, read_options
+from bot.server.options import ServerOptions, read_options
 
 if TYPE_CHECKING:
     from bot.server.inbox import Inbox
 
 MOST = 1000
 DROPPED = "dropped by hand"
-
-
-def add_serve(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "serve",
-        help="run as a GitHub App: receive webhooks, and handle them",
-        description="Options are variables of the environment, PRECEDENT_APP_ID and so on; docs/self-hosting.md has "
-        "all of them. These flags go before their variables.",
-    )
-    add_server_flags(command, FLAGS)
-    command.add_argument("--check", action="store_true", help="look whether it could run, say all that is missing, end")
-
-
-def add_worker(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("worker", help="handle what a server elsewhere has received, from a shared database")
-    add_server_flags(command, ("data", "database_url", "jobs"))
-    command.add_argument("--parent", type=int, default=0, metavar="PID", help="used by serve: options come by stdin")
 
 
 def add_jobs(commands: Subparsers[argparse.ArgumentParser]) -> None:

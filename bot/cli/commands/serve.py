@@ -33,6 +33,17 @@ def add_server_flags(command: argparse.ArgumentParser, names: Sequence[str]) -> 
         command.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=explanation)
 
 
+def add_serve(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "serve",
+        help="run as a GitHub App: receive webhooks, and handle them",
+        description="Options are variables of the environment, PRECEDENT_APP_ID and so on; docs/self-hosting.md has "
+        "all of them. These flags go before their variables.",
+    )
+    add_server_flags(command, FLAGS)
+    command.add_argument("--check", action="store_true", help="look whether it could run, say all that is missing, end")
+
+
 def run_serve(given: argparse.Namespace) -> CommandResult:
     """Receive until a signal; with ``--check`` only look."""
     options = read_options(os.environ, server_flags(given))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from bot.cli import output
-from bot.cli.arguments import Subparsers, add_place, memory_options, moment_asked_for, wants_json, worktree_of
-from bot.cli.output import SCHEMA, command_result, decision_item, facts_of_answer, ranked_item, show_notes
+from bot.cli.arguments import Subparsers, add_place, memory_options, moment_asked_for, worktree_of
+from bot.cli.output import SCHEMA, command_result, decision_item, facts_of_answer, ranked_item, show_notes, wants_json
 from bot.local_cache.location import open_memory
 from bot.questions.views import ItemSection, full_row, work_rows
 
