@@ -55,8 +55,8 @@ DRIFTS = {
     ),
     "a choice of an input in the code": Drift(
         "bot/settings/schema.py",
-        '"answer", "forget", "backtest"),',
-        '"answer", "forget", "replay"),',
+        '"answer", "forget", "backtest"]',
+        '"answer", "forget", "replay"]',
         REFERENCE,
         "replay",
     ),
@@ -175,7 +175,7 @@ DRIFTS = {
     "a value of an item": Drift(
         "bot/comment/template_view.py", '{**blank, "decisions"', '{**blank, "verdicts"', REFERENCE, "verdicts"
     ),
-    "a filter": Drift("bot/comment/template_sandbox.py", '"join": _join}', '"joined": _join}', REFERENCE, "joined"),
+    "a filter": Drift("bot/comment/template_sandbox.py", '"join": _join,', '"joined": _join,', REFERENCE, "joined"),
     "a block": Drift("docs/templates.md", "| `footer` | who", "| `foot` | who", TEMPLATES, "foot"),
     "a value that a page invents": Drift(
         "docs/templates.md", "| `elsewhere` | list", "| `nearby` | list", REFERENCE, "nearby"

@@ -16,7 +16,7 @@ import yaml
 
 from bot.github.app import EVENTS, PERMISSIONS
 from bot.server.options import ServerOptions, is_secret, variable
-from bot.server.webhook import HOUSE, TOLD
+from bot.server.webhook import OF_INSTALLATION, OF_REPOSITORY
 from bot.settings.schema import rules
 from tests.container.engine import Engine
 from tests.server.contained import IMAGE, Contained, service
@@ -46,7 +46,7 @@ def test_the_app_asks_for_what_its_tokens_have_and_nothing_more(manifest: dict[s
 
 
 def test_the_app_hears_of_what_the_server_receives_and_nothing_else(manifest: dict[str, Any]) -> None:
-    assert set(manifest["default_events"]) == set(EVENTS) == (TOLD | HOUSE) - TOLD_ANYWAY
+    assert set(manifest["default_events"]) == set(EVENTS) == (OF_REPOSITORY | OF_INSTALLATION) - TOLD_ANYWAY
 
 
 def test_nobody_else_can_install_the_app(manifest: dict[str, Any]) -> None:
