@@ -1,4 +1,4 @@
-"""What a posting is worth: its level, the weight of its term, and which terms of a query are looked up."""
+"""Scoring: the weight of a term, the level of a posting (a term in a document), which terms are looked up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOUBT = 10
 _LOWEST = 1 / 64
 _LEVEL_COUNT = 31
 LEVELS: tuple[float, ...] = (0.0, *(_LOWEST ** (1 - step / _LEVEL_COUNT) for step in range(1, _LEVEL_COUNT + 1)))
-"""Level → f/(k1 + f), geometric from 1/55 to 1; level 0 is not used. Neighbours differ by 14 %."""
+"""Level → f/(k1 + f), geometric from 1/56 to 1; level 0 is not used. Neighbours differ by 14 %."""
 
 
 def idf(frequency: float, total: int) -> float:

@@ -1,4 +1,4 @@
-"""Where the memory is that somebody asks: a folder, or the branch of the repository that they work in."""
+"""Finds and opens the memory to ask: a folder, or the branch of the repository that is worked in."""
 
 from __future__ import annotations
 

@@ -323,7 +323,7 @@ def _signals(data: Mapping[str, Any]) -> str:
 
 
 HISTORY_SHARE = 0.5
-"""Part of the characters that what was said lately may fill at most."""
+"""Largest share of the characters that recent conversation may fill."""
 
 
 def get_conversation(tools: ToolContext, given: Mapping[str, Any]) -> ToolAnswer:

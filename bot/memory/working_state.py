@@ -59,7 +59,7 @@ class WorkingState(StagedChanges):
         self._folder: Path | None = None
         self._index: WhooshIndex | None = None
         self._index_changed = False
-        self._behind: dict[ThreadId, Record] = {}  # applied, and not in the index yet
+        self._behind: dict[ThreadId, Record] = {}  # applied, but not indexed yet
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class WorkingState(StagedChanges):
         _ = self.encoder
 
     def edits(self) -> dict[str, bytes | Path | None]:
-        """What has to be written so that the store holds this draft; nothing when nothing changed."""
+        """What has to be written so that the store holds this state; nothing when nothing changed."""
         if self._behind:
             self._ask(lambda _: None, None)
         found: dict[str, bytes | Path | None] = {**self._file_edits()}

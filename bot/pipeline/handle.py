@@ -67,7 +67,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
 
 
 def _remember(state: RunState, bot: RunContext) -> None:
-    """Stage the news; in a run that nobody waits for, what readers think of our comments too. Then learn, if due."""
+    """Stage what changed; in a run that nobody waits for (`CALM`), readers' feedback too. Then learn, if due."""
     memory, event, news = bot.memory, state.event, state.updates
     memory.stage(Changes(records=news.records, answers=tuple(state.settled.values()), cursor=news.cursor))
     if event.name in CALM:

@@ -32,13 +32,13 @@ DELETED = "a person deleted the comment: it is not written again"
 
 @dataclass(frozen=True, slots=True)
 class CommentPlan:
-    """What is to be said on a thread, before anything is said. ``text`` is the sealed comment, empty for silence.
+    """What is to be said on a thread, before anything is said. ``text`` is the comment, empty for silence.
 
     ``passed``: the rules say to leave this thread alone, whatever stands there. ``waits``: why a later run answers it.
-    ``removed``: our comment stood there and a person deleted it. ``fault``: what kept us from finding that out.
-    ``renews``: another thread changed that the comment shows; where none stands none is written. ``quotes`` are the
-    marks of what the text quotes, ``stood`` is what memory knows of the comment that stands; that ``is_false`` where it
-    quotes what was taken back.
+    ``removed``: a person deleted our comment. ``fault``: the error that kept us from looking. ``renews``: the comment
+    is updated because a thread that it shows changed; none is created. ``quotes`` are the marks of what the text
+    quotes. ``stood`` is what memory knows of the existing comment, ``is_false`` whether that one quotes something its
+    author took back.
     """
 
     thread: Thread

@@ -35,7 +35,7 @@ READ = 8
 """How many of the closed candidates most alike are read, and how many open ones."""
 
 NEAREST = 5
-"""Threads that are told of as the nearest, shown or not. They are of those that were read anyway."""
+"""Threads reported as the nearest, shown or not. They are among those that are read anyway."""
 
 LEAST_RARITY = 0.45
 """Least rarity of the rarest shared terms where nothing else is shared, as a share of the rarest's. Among 60 pairs that
@@ -112,8 +112,8 @@ def find_similar(
 ) -> SimilarThreads:
     """The closed threads most like this one, and the open ones; ``skip`` names those that are shown already.
 
-    States are those at ``before``, None for today's. Nothing is like a thread whose title has no word in it: what such
-    a one shares with others is the form that nobody filled in.
+    States are those at ``before``, None for today's. Nothing is similar to a thread whose title has no
+    word in it: all that it shares with others is an unfilled issue template.
     """
     if not terms(thread.title):
         return SimilarThreads()

@@ -84,7 +84,7 @@ class Inbox:
         self.worker = worker
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
-        """Rows and tickets in one transaction, durable on return. False for each that is known by its id already."""
+        """Store deliveries, and a ticket for each lane, in one transaction. False for each whose id is known."""
         first: dict[str, Arrival] = {}
         for arrival in arrivals:
             first.setdefault(arrival.id, arrival)
@@ -187,7 +187,7 @@ class Inbox:
         return frozenset(found)
 
     def retry(self, seqs: Sequence[int]) -> int:
-        """Dead → waiting, tries at nought, with a ticket; how many."""
+        """Dead → waiting, with no tries counted, and a ticket. Returns how many."""
         sql = (
             "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
             " reason = '' where state = 'dead' and seq in :seqs returning lane"
@@ -238,7 +238,7 @@ class Inbox:
             return len(lanes)
 
     def purge(self, before: Instant) -> int:
-        """Forget what ended before then, but the dead; how many deliveries."""
+        """Delete what ended before then, except dead deliveries. Returns how many."""
         purged = sum(self._purge(state, before) for state in ("done", "dropped"))
         with self.database.transaction() as purging:
             purging.change("delete from turns where began < :before", before=before)

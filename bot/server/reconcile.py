@@ -1,4 +1,4 @@
-"""One run, from a ticket to its end: what waits in a lane is begun, worked on and written down. Read this first.
+"""Handles the waiting deliveries of one repository (its lane) when a ticket wakes the worker. Read this first.
 
 ticket → a push ago long enough → what waits → `RepositoryRun`: token, settings, clone, each event → results
 """
@@ -122,8 +122,8 @@ def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
 
 
 def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result], RunReport]:
-    """Do what a run has to do; what became of each delivery, and what else there is to tell. Raises nothing expected,
-    nor bugs of the flow."""
+    """Do what a run has to do. Returns the result of each delivery and what the run reports; expected errors and bugs
+    become results."""
     if work.lane.repository:
         return RepositoryRun(work, run).make()
     try:
@@ -223,14 +223,14 @@ class RepositoryRun:
         return replace(bot, history=RestingHistory(self.known_limit))
 
     def _look_twice(self) -> None:
-        """What failed as the repository went elsewhere is tried again at once; one that is ours no more is let go."""
+        """Retry at once what failed because the repository moved; drop one where the App is no longer installed."""
         doubtful = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
         if doubtful and self.name and isinstance(error := self._caught(self._go_back), (RepositoryMoved, NotInstalled)):
             self._aftermath(error)
             self._judge(doubtful, error)
 
     def _go_back(self) -> None:
-        """Ask what the repository is called by now. Raises Moved for another name, NotInstalled, ForgeError."""
+        """Ask for the repository's present name. Raises RepositoryMoved for another name, NotInstalled, ForgeError."""
         lane, tokens = self.work.lane, self.dependencies.tokens
         tokens.forget(lane)
         if tokens.grant(lane, self.dependencies.now()).name != self.name:

@@ -1,4 +1,4 @@
-"""The commands that ask the memory: search, smart-search, what and related."""
+"""precedent search: the threads and sessions with some words."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def _hits(hits: ThreadHits, asked: WordSearch, place: LocalMemory) -> str:
 MAX_LIMIT = 1_000
 
 
-def add_search(doors: Subparsers[argparse.ArgumentParser]) -> None:
+def add_search(commands: Subparsers[argparse.ArgumentParser]) -> None:
     """The parser of search."""
-    command = doors.add_parser("search", help="the threads that speak of some words")
+    command = commands.add_parser("search", help="the threads that speak of some words")
     command.add_argument("words", nargs="+", metavar="WORDS", help="what to look for")
     command.add_argument("--state", choices=("open", "closed", "all"), default="all", help="only these (default all)")
     command.add_argument(
