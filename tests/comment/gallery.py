@@ -162,7 +162,8 @@ controls: "Nicht hilfreich? 👎, oder ein Kommentar {wrong} · {off}"
 
 GALLERY: dict[str, Shown] = {
     "fixed-in-a-release": Shown(
-        "The release with the fix is newer than the reporter's version.", Context(seen_before=(login(asked_on="2.2.4"),))
+        "The release with the fix is newer than the reporter's version.",
+        Context(seen_before=(login(asked_on="2.2.4"),)),
     ),
     "possibly-back": Shown(
         "The same fix, and a report on a later version.",
