@@ -162,14 +162,15 @@ controls: "Nicht hilfreich? 👎, oder ein Kommentar {wrong} · {off}"
 
 GALLERY: dict[str, Shown] = {
     "fixed-in-a-release": Shown(
-        "A fix that the reporter's version does not have yet.", Context(seen_before=(login(asked_on="2.2.4"),))
+        "The release with the fix is newer than the reporter's version.",
+        Context(seen_before=(login(asked_on="2.2.4"),)),
     ),
     "possibly-back": Shown(
         "The same fix, and a report on a later version.",
         Context(seen_before=(login(asked_on="2.4", may_be_back=True),)),
     ),
     "not-released-yet": Shown(
-        "A fix that no release has, and an open issue beside it.",
+        "A fix that is not released yet, and a similar open issue.",
         Context(
             seen_before=(
                 login(
@@ -183,7 +184,7 @@ GALLERY: dict[str, Shown] = {
         ),
     ),
     "reopened": Shown(
-        "An issue that was fixed once, and is open again.",
+        "An issue that was fixed and then reopened.",
         Context(
             open_now=(
                 replace(
@@ -193,7 +194,7 @@ GALLERY: dict[str, Shown] = {
         ),
     ),
     "declined": Shown(
-        "A request that was declined, with the reason that was given.",
+        "A request that was declined, with the reason.",
         Context(
             seen_before=(
                 closed(
@@ -215,20 +216,20 @@ GALLERY: dict[str, Shown] = {
         ),
     ),
     "decision": Shown(
-        "What was decided where the issue points to, reached through a duplicate.", Context(mentioned=(STORE,))
+        "The decision in an issue that the text points at through a duplicate.", Context(mentioned=(STORE,))
     ),
     "pull-requests": Shown(
-        "Pull requests that are mentioned, and threads of other repositories, which get no trace of it.",
+        "Mentioned pull requests, and threads in other repositories, which do not get a backlink.",
         Context(mentioned=PULLS, elsewhere=("octo-org/linkbarn-ios#5", "octocat/hello-world#12")),
     ),
-    "from-the-docs": Shown("No issue is close, but a page of the wiki and a release are.", Context(pages=PAGES)),
+    "from-the-docs": Shown("No similar issue, but a wiki page and a release that fit.", Context(pages=PAGES)),
     "reply": Shown(
-        "The reply to somebody who searched all past conversations.",
+        "The reply to a search of past conversations.",
         Context(mentioned=(replace(STORE, chain=()), LOGIN_THREAD, CERTIFICATE_THREAD)),
         asked="Search all past conversations for mentions of authentication",
     ),
     "german": Shown(
-        "A repository with words of its own.",
+        "A repository with its own words.",
         Context(seen_before=(login(asked_on="2.2.4"),), open_now=(PROXY,)),
         words=GERMAN,
     ),

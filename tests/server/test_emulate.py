@@ -119,7 +119,7 @@ DIFFERENCES: dict[str, Callable[[Heard], bool]] = {
     "Reactions": lambda it: it.status("POST", f"{REPO}/issues/comments/1/reactions", {"content": "eyes"}) == 404,
     "Deliveries of the App": lambda it: it.status("GET", "/app/hook/deliveries") == 404,
     "Repositories of an installation": lambda it: it.status("GET", "/installation/repositories") == 404,
-    "A token that is none": lambda it: it.emulated.ask("GET", f"{REPO}/issues", "ghs_unheard-of").status == 200,
+    "An invalid token": lambda it: it.emulated.ask("GET", f"{REPO}/issues", "ghs_unheard-of").status == 200,
     "Times": lambda it: "." in it.emulated.told("GET", f"{REPO}/issues/1")["created_at"],
     "ETag": lambda it: "Etag" not in it.emulated.ask("GET", REPO, it.token).headers,
     "Git": lambda it: it.status("GET", f"/{REPOSITORY}.git/info/refs?service=git-upload-pack") == 404,
