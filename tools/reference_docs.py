@@ -19,64 +19,68 @@ ONE_OF = " One of: "
 VARIABLES_HEAD = """\
 ## Variables of the environment
 
-All that the programs look at. Those of the server, `PRECEDENT_…`, are [with it](self-hosting.md#options).
+The server's own variables, `PRECEDENT_…`, are [on its page](self-hosting.md#options).
 """
 
 VARIABLES = (
-    (("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"), "`doctor`, `try`", "A token that may only read."),
+    (("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"), "`doctor`, `try`", "A read-only token."),
     (
         ("GITHUB_SERVER_URL",),
         "the Action, commands with `--repo`, `doctor`, `try`",
-        "The server where the repository is; without it https://github.com.",
+        "The repository's GitHub server (default https://github.com).",
     ),
-    (("GITHUB_API_URL",), "the Action, `try`", "The API of that server; without it https://api.github.com."),
+    (("GITHUB_API_URL",), "the Action, `try`", "That server's API (default https://api.github.com)."),
     (
         ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY"),
         "the Action",
-        "The event and the repository, as the runner sets them.",
+        "The event and the repository, set by the runner.",
     ),
-    (("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"), "the Action", "The files for outputs and job summary, of the runner."),
+    (
+        ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"),
+        "the Action",
+        "The files for outputs and job summary, set by the runner.",
+    ),
     (
         ("GITHUB_WORKSPACE", "RUNNER_TEMP"),
         "the Action",
-        "Where the files for later steps go, below `.precedent`; the second only without the first.",
+        "The folder for files for later steps, in `.precedent`; the second is used only without the first.",
     ),
-    (("INPUT_…",), "the Action", "The inputs of the action, as the runner sets them: `INPUT_DRY-RUN`."),
+    (("INPUT_…",), "the Action", "The action's inputs, set by the runner, for example `INPUT_DRY-RUN`."),
     (
         ("XDG_CACHE_HOME",),
         "commands, tools for agents",
-        "The folder of caches, in which `precedent` can be removed at any time; without it `~/.cache`.",
+        "The cache folder (default `~/.cache`). You can delete `precedent` in it at any time.",
     ),
     (
         ("NO_COLOR", "TERM"),
         "commands",
-        "With anything in the first no colours; with `dumb` in the second lines as a program gets them.",
+        "Any value of the first switches colours off; `dumb` in the second gives the output that a program gets.",
     ),
-    (("COLUMNS",), "commands", "The width of help texts; without it that of the terminal, at most 100."),
+    (("COLUMNS",), "commands", "The width of help texts (default: the terminal's, at most 100)."),
     (
         ("TZ",),
         "commands, tools for agents",
-        "The time zone of times without one in transcripts, and of `context` without `--timezone`; else the machine's.",
+        "The time zone for transcripts without one, and for `context` without `--timezone` (default: the machine's).",
     ),
     (
         ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
         "all",
-        "The proxy on the way out, for the API and for git; in small letters too.",
+        "The outgoing proxy, for the API and for git; lower case works too.",
     ),
     (
         ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
         "all",
-        "Authorities that sign the server's certificate ([which are needed](workflows.md#github-enterprise-server)).",
+        "Certificate authorities of the server ([which to set](workflows.md#github-enterprise-server)).",
     ),
     (
         ("PATH", "HOME", "TMPDIR", "SYSTEMROOT", "XDG_CONFIG_HOME"),
         "all",
-        "Where git is, its settings, and files that do not stay; handed on to git.",
+        "Locations of git, its settings and temporary files; passed on to git.",
     ),
     (
         ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"),
         "all",
-        "Threads that count with arrays; 1 where it is not set, so that a run gives the same digits everywhere.",
+        "Threads for array arithmetic (default 1, so that results are the same everywhere).",
     ),
 )
 """Variables, what reads them, and what they are for. tests/docs/test_reference.py holds them to the code."""

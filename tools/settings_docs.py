@@ -29,33 +29,31 @@ EXAMPLE_HEAD = f"""\
 PAGE_HEAD = f"""\
 # Settings
 
-Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. No file means the defaults below,
-and so does a section or a setting that is left out. [`config.example.yml`](../config.example.yml) holds all of them,
-ready to copy from.
+Precedent reads `{CONFIG_PATH}` from the default branch, never from a pull request. Anything you leave out keeps its
+default. [`config.example.yml`](../config.example.yml) has all settings, ready to copy.
 
-The file is YAML of at most 64 KB, without anchors, aliases and tags. A name that is not known, a value of the wrong
-type and a number out of its bounds are errors that name the file, the line and what would be right:
+The file is YAML of at most 64 KB, without anchors, aliases and tags. Unknown names, wrong types and numbers out of
+bounds are errors that name the file, the line and the remedy:
 
 ```
 .github/precedent.yml:3: unknown setting 'references.mx'; did you mean "references.max"?
 ```
 
-With an error in the file nothing is posted: the job summary shows the line above, and the repository goes on being
-remembered with the defaults. `on`, `off`, `yes` and `no` are words; yes and no are written `true` and `false`.
+While the file has an error, nothing is posted: the job summary shows a line like the one above, and the bot keeps
+remembering with the defaults. Booleans are `true` and `false`; `on`, `off`, `yes` and `no` are plain text.
 """
 
 INPUTS_HEAD = """\
 ## Inputs of the action
 
-What may differ between two workflows of one repository stands in the workflow, under `with:`. An input that is left
-out or empty changes nothing.
+Set these in the workflow, under `with:`. An input that is absent or empty changes nothing.
 """
 
 OUTPUTS_HEAD = """\
 ## Outputs of the action
 
-Numbers, truth values, addresses of its own and file paths only: what people wrote goes into the file that `context`
-names, never into an output.
+Outputs hold only numbers, booleans, the bot's own URLs and texts, and file paths. What people wrote is never in an
+output, only in the file that `context` names.
 """
 
 WEIGHTS = "weights"
