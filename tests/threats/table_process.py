@@ -88,7 +88,7 @@ ROWS = (
     Threat(
         18,
         "A text that sets outputs or variables of the job",
-        "Seven outputs of ours behind a delimiter of 128 random bits; GITHUB_ENV, GITHUB_PATH, GITHUB_STATE get nothing.",
+        "Seven outputs behind a delimiter of 128 random bits; GITHUB_ENV, GITHUB_PATH and GITHUB_STATE get nothing.",
         (
             f"{LOGS}test_outputs_hold_our_names_and_nothing_else",
             f"{LOGS}test_the_delimiter_of_outputs_cannot_be_guessed",
