@@ -16,7 +16,8 @@ from bot.comment.prompt import Markdown, as_markdown, render
 from bot.errors import UserError, WorldError
 from bot.github.client import WRITE_GAP
 from bot.pipeline.publish import CommentResult
-from bot.questions.context import MIN_CHARS, RecentConversations, history_of
+from bot.questions.context import RecentConversations, history_of
+from bot.questions.requests import MIN_CHARS
 
 SERVER = "https://github.com"
 FOLDER = ".precedent"

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -17,16 +18,20 @@ from bot import __version__
 from bot.cli.arguments import (
     Subparsers,
     add_history,
+    add_place,
     add_semantic,
     address,
     issue,
+    login,
     named_repository,
     number,
     repository,
     share,
 )
 from bot.cli.output import CommandResult, forget_output, show
+from bot.comment.clean_text import clean
 from bot.errors import PrecedentError
+from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
 
 ALIAS = "ss"
 """Of smart-search, which adds it with its options."""
@@ -43,8 +48,8 @@ COMMANDS = {
     "ss": ("bot.cli.commands.smart_search.add_smart_search", "bot.cli.commands.smart_search.run_smart_search"),
     "what": ("bot.cli.commands.what.add_what", "bot.cli.commands.what.run_what"),
     "related": ("bot.cli.commands.related.add_related", "bot.cli.commands.related.run_related"),
-    "show": ("bot.cli.commands.show.add_show", "bot.cli.commands.show.run_show"),
-    "context": ("bot.cli.commands.context.add_context", "bot.cli.commands.context.run_context"),
+    "show": ("bot.cli.main.add_show", "bot.cli.commands.show.run_show"),
+    "context": ("bot.cli.main.add_context", "bot.cli.commands.context.run_context"),
     "mcp": ("bot.cli.commands.mcp.add_mcp", "bot.cli.commands.mcp.run_mcp"),
     "skill": ("bot.cli.commands.skill.add_skill", "bot.cli.commands.skill.run_skill"),
     "action": ("bot.cli.main.add_action", "bot.action.main.run_action"),
@@ -311,3 +316,65 @@ def add_try(commands: Subparsers[argparse.ArgumentParser]) -> None:
 def _history_size(text: str) -> int:
     """How many issues; 0 and ``all`` for all of them."""
     return 0 if text.lower() in ("all", "0") else number(1, MOST)(text)
+
+
+def add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "show", help="one thread: how it ended, what was decided, what it links to, what was said"
+    )
+    command.add_argument(
+        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the id of a page or session"
+    )
+    length = command.add_mutually_exclusive_group()
+    length.add_argument(
+        "--chars", type=number(1_000, 1_000_000), default=12_000, metavar="N",
+        help="characters of the conversation at most (default 12,000)",
+    )  # fmt: skip
+    length.add_argument("--full", action="store_true", help="the whole conversation")
+    add_place(command)
+
+
+def add_context(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser("context", help="what was said in the last days, for an agent's prompt")
+    scope = command.add_mutually_exclusive_group(required=True)
+    scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
+    scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")
+    scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
+    scope.add_argument("--branch", action="store_true", help="what is related to the branch here: precedent what")
+    add_place(command, answers=False)
+    command.add_argument(
+        "--format", choices=("xml", "markdown", "json"), default="xml", help="how it is written down (default xml)"
+    )
+    command.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    command.add_argument(
+        "--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most so many characters"
+    )
+    command.add_argument(
+        "--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how far back (default {DAYS})"
+    )
+    command.add_argument(
+        "--me",
+        type=login,
+        action="append",
+        metavar="LOGIN",
+        help="an account of the agent's own; again for more (default: that of the bot)",
+    )
+    command.add_argument("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: that of here)")
+    command.add_argument("--as-of", type=_moment, metavar="TIME", help="as if it were then, such as 2026-05-03T09:30Z")
+
+
+def _zone(text: str) -> tzinfo:
+    from bot.sources.clock import MAX_ZONE, zone_named  # it loads what other commands do without
+
+    zone = zone_named(text)
+    if zone is None:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE]!r} is not a time zone such as Europe/Berlin")
+    return zone
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error

@@ -24,7 +24,8 @@ from bot.local_cache.sessions import search_sessions, sessions_of_issue
 from bot.local_cache.threads import card_named, open_records, thread_named
 from bot.mcp import schemas, text
 from bot.mcp.schemas import Flag, IssueKey, Key, Number, Parameters, Since, Text, moment_or_none, read, schema_of
-from bot.questions.context import MIN_CHARS, history_of, recent_conversations
+from bot.questions.context import history_of, recent_conversations
+from bot.questions.requests import MIN_CHARS
 from bot.questions.search import SearchFilter, SessionHits, WordSearch, search_memory
 from bot.questions.thread import MOST, bounded, conversation, indented, plain
 from bot.questions.views import MAX_TITLE, Row, cited, holds, linked_rows, passage_row, short_row, work_rows

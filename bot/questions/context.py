@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from bot.domain.thread import Kind, Thread, ThreadId
+from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
 from bot.reading.conversations import (
     GAP,
     Conversation,
@@ -19,8 +20,6 @@ from bot.reading.conversations import (
     conversations,
 )
 from bot.reading.markdown import LEFT_OUT, tail
-
-DAYS, MAX_DAYS = 7, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +84,6 @@ def _writers(thread: Thread) -> Iterator[str]:
     yield from (message.author for message in thread.comments)
 
 
-CHARS, MIN_CHARS, MAX_CHARS = 120_000, 1_000, 120_000
-"""Characters of a history as it is written down, its frame included: about 30,000 tokens."""
-
 FULL = timedelta(hours=24)
 """So long after their end conversations are told in full."""
 
@@ -148,7 +144,7 @@ class _Taken:
         return costs + sum(map(len, edges)) + between
 
 
-def history_of(past: RecentConversations, form: Form, chars: int = CHARS) -> ConversationHistory:
+def history_of(past: RecentConversations, form: Form, chars: int = MAX_CHARS) -> ConversationHistory:
     """What is shown of the past in at most so many characters (1,000 to 120,000).
 
     The tiers are filled one after the other, each from its newest message on; at the first that does not fit it ends.

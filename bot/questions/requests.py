@@ -12,6 +12,12 @@ from bot.errors import UserError
 if TYPE_CHECKING:
     from bot.domain.thread import ThreadId
 
+DAYS, MAX_DAYS = 7, 30
+"""Days of recent conversations: usually, and at most."""
+
+MIN_CHARS, MAX_CHARS = 1_000, 120_000
+"""Characters of their text, its frame included, at least and at most: about 30,000 tokens."""
+
 
 class Cards(Protocol):
     """The cards of all threads of a repository. `bot.local_cache` is one on this machine."""

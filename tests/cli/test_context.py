@@ -16,8 +16,8 @@ from zoneinfo import TZPATH
 import pytest
 
 from bot.action.environment import MAX_CONTEXT, context_file, read_environment
-from bot.cli.commands import context as context_options
-from bot.cli.commands.context import add_context, run_context
+from bot.cli.commands.context import run_context
+from bot.cli.main import add_context
 from bot.comment.prompt import DATA_NOTICE
 from bot.domain.answer import CondensedTurn, Context
 from bot.domain.changes import Changes
@@ -26,8 +26,7 @@ from bot.errors import UserError
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.publish import CommentResult
-from bot.questions import context as conversation
-from bot.questions import context as tiers
+from bot.questions import requests as tiers
 from bot.questions.context import RecentConversations, recent_conversations
 from bot.sources.archive_file import read_archive
 from bot.sources.clock import local_key, local_zone, zone_named
@@ -298,6 +297,12 @@ def test_the_example_of_the_documentation_is_what_is_printed(sample: Path) -> No
     assert "precedent context --issue 28 --store memory --as-of 2025-10-23T19:45Z --me hubot --timezone UTC" in page
 
 
-def test_the_options_have_the_limits_of_what_they_are_for() -> None:
-    assert (context_options.MIN_CHARS, context_options.MAX_CHARS) == (tiers.MIN_CHARS, tiers.MAX_CHARS)
-    assert (context_options.DAYS, context_options.MAX_DAYS) == (conversation.DAYS, conversation.MAX_DAYS)
+@pytest.mark.parametrize(
+    ("option", "least", "most"), [("--chars", tiers.MIN_CHARS, tiers.MAX_CHARS), ("--days", 1, tiers.MAX_DAYS)]
+)
+def test_the_options_have_the_limits_of_what_they_are_for(option: str, least: int, most: int) -> None:
+    for number in (least, most):
+        assert getattr(parse("--issue", "1", option, str(number)), option.removeprefix("--")) == number
+    for number in (least - 1, most + 1):
+        with pytest.raises(SystemExit):
+            parse("--issue", "1", option, str(number))

@@ -85,7 +85,7 @@ DRIFTS = {
         "bot/cli/main.py", '"outcomes", help=', '"endings", help=', COMMANDS, "no heading 'endings'"
     ),
     "an option that nobody explains": Drift(
-        "bot/cli/commands/show.py",
+        "bot/cli/main.py",
         '    length.add_argument("--full"',
         '    length.add_argument("--deep", action="store_true", help="all")\n    length.add_argument("--full"',
         COMMANDS,

@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from bot.comment.prompt import FORMS, Xml, render
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.questions.context import (
-    MAX_CHARS,
-    MIN_CHARS,
     RecentConversations,
     Tier,
     history_of,
@@ -25,6 +23,7 @@ from bot.questions.context import (
     recent_conversations,
     tiers_of,
 )
+from bot.questions.requests import MAX_CHARS, MIN_CHARS
 from bot.reading.conversations import Conversation, ConversationHistory, Turn
 from tests.examples import examples
 

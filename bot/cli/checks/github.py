@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.cli.checks.memory import token_remedy
-from bot.cli.checks.result import CheckResult, RepositoryLinks, age, moment, some
+from bot.cli.checks.result import CheckResult, RepositoryLinks, age, moment, some, token_remedy
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
 from bot.settings.schema import INPUTS, Settings, SettingsError, read_inputs
 from bot.settings.yaml_file import load_plain, load_settings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
 
-from bot.cli.checks.result import CheckResult, RepositoryLinks, age, some
+from bot.cli.checks.result import CheckResult, RepositoryLinks, age, some, token_remedy
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index.protocol import IndexCorrupt
@@ -112,12 +112,6 @@ def _no_entry(refusal: AuthFailed, place: RepositoryLinks, *, token: bool) -> st
             return f"git may not read {place.repository} with this token: the server does not know it"
         return f"git may not read {place.repository} without a token: it is private, or does not exist"
     return f"git may not read {place.repository}: {refusal.cause}"
-
-
-def token_remedy(place: RepositoryLinks) -> str:
-    """How to give a token that may read the repository."""
-    where = f"{place.server}/settings/tokens"
-    return f"set PRECEDENT_TOKEN to a token that may read {place.repository}; one is made at {where}"
 
 
 def check_manifest(held: InspectedMemory, place: RepositoryLinks) -> Iterator[CheckResult]:

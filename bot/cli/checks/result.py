@@ -140,3 +140,9 @@ def api_of(server: str) -> str:
     if host == "github.com" or host.endswith(".ghe.com"):
         return f"https://api.{host}"
     return f"{server}/api/v3"
+
+
+def token_remedy(place: RepositoryLinks) -> str:
+    """How to give a token that may read the repository."""
+    where = f"{place.server}/settings/tokens"
+    return f"set PRECEDENT_TOKEN to a token that may read {place.repository}; one is made at {where}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bot.cli.arguments import Subparsers, add_place, issue, login, memory_options, moment_asked_for, number, worktree_of
+from bot.cli.arguments import memory_options, moment_asked_for, worktree_of
 from bot.cli.commands.what import run_what
 from bot.cli.output import NOTHING, show_notes
 from bot.comment.catalogue import count
-from bot.comment.clean_text import clean, one_line
+from bot.comment.clean_text import one_line
 from bot.comment.prompt import DATA_NOTICE, FENCE_NOTICE, FORMS, attributes_of, bare, element, fenced, render
 from bot.domain.thread import Kind, Thread, ThreadId
 from bot.errors import UserError
@@ -21,10 +21,6 @@ from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import sessions_of_issue
 from bot.local_cache.threads import open_records
 from bot.questions.context import (
-    DAYS,
-    MAX_CHARS,
-    MAX_DAYS,
-    MIN_CHARS,
     history_of,
     of_issue,
     of_participant,
@@ -34,7 +30,7 @@ from bot.questions.views import Row, work_rows
 from bot.questions.what import find_what
 from bot.recall.library import WithoutWords
 from bot.settings.schema import Settings
-from bot.sources.clock import MAX_ZONE, local_zone, zone_named
+from bot.sources.clock import local_zone
 
 SECTIONS = {
     "related": "Related to this branch",
@@ -178,48 +174,3 @@ def _sessions(folder: Path, since: datetime) -> list[Thread]:
     for note in notes:
         print(one_line(note), file=sys.stderr)
     return threads
-
-
-FORMATS = ("xml", "markdown", "json")
-
-
-def add_context(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser("context", help="what was said in the last days, for an agent's prompt")
-    scope = command.add_mutually_exclusive_group(required=True)
-    scope.add_argument("--issue", type=issue, metavar="N", help="on this issue or pull request")
-    scope.add_argument("--participant", type=login, metavar="LOGIN", help="in the threads in which this account wrote")
-    scope.add_argument("--sessions", type=Path, metavar="DIR", help="in the transcripts of agents in this folder")
-    scope.add_argument("--branch", action="store_true", help="what is related to the branch here: precedent what")
-    add_place(command, answers=False)
-    command.add_argument("--format", choices=FORMATS, default="xml", help="how it is written down (default xml)")
-    command.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
-    command.add_argument(
-        "--chars", type=number(MIN_CHARS, MAX_CHARS), default=MAX_CHARS, metavar="N", help="at most so many characters"
-    )
-    command.add_argument(
-        "--days", type=number(1, MAX_DAYS), default=DAYS, metavar="N", help=f"how far back (default {DAYS})"
-    )
-    command.add_argument(
-        "--me",
-        type=login,
-        action="append",
-        metavar="LOGIN",
-        help="an account of the agent's own; again for more (default: that of the bot)",
-    )
-    command.add_argument("--timezone", type=_zone, metavar="NAME", help="such as Europe/Berlin (default: that of here)")
-    command.add_argument("--as-of", type=_moment, metavar="TIME", help="as if it were then, such as 2026-05-03T09:30Z")
-
-
-def _zone(text: str) -> tzinfo:
-    zone = zone_named(text)
-    if zone is None:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE]!r} is not a time zone such as Europe/Berlin")
-    return zone
-
-
-def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error

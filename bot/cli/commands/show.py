@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from bot.cli.arguments import Subparsers, add_place, memory_options, number
+from bot.cli.arguments import memory_options
 from bot.cli.output import SCHEMA, CommandResult, command_result, show_notes
 from bot.comment.clean_text import account, clean, one_line
 from bot.domain.answer import Earlier
@@ -95,22 +95,3 @@ def _reopened(earlier: Earlier, place: LocalMemory) -> str:
 def _by(author: str, role: str) -> str:
     who = account(author)
     return f"{who}, {role.lower()}" if role not in ("", "NONE") else who
-
-
-MAX_CHARS = 1_000_000
-
-
-def add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "show", help="one thread: how it ended, what was decided, what it links to, what was said"
-    )
-    command.add_argument(
-        "id", metavar="ID", help="an issue (42, #42, OWNER/NAME#42 or its address), or the id of a page or session"
-    )
-    length = command.add_mutually_exclusive_group()
-    length.add_argument(
-        "--chars", type=number(1_000, MAX_CHARS), default=12_000, metavar="N",
-        help="characters of the conversation at most (default 12,000)",
-    )  # fmt: skip
-    length.add_argument("--full", action="store_true", help="the whole conversation")
-    add_place(command)
