@@ -14,7 +14,7 @@ from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
-from bot.server.resync import QUARTER, QUARTERS, Resync, ResyncResult
+from bot.server.resync import MINUTE, QUARTER, QUARTERS, Resync, ResyncResult
 from bot.server.webhook import WebhookRules, receive
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as Sending
@@ -25,6 +25,8 @@ from tests.github.keys import key_pair
 from tests.server.queues import FileInbox
 
 APP = 77
+HELLO, OTHER = "octocat/hello-world", "octocat/other"
+HOUR = 60 * MINUTE
 
 
 @dataclass
@@ -101,6 +103,15 @@ def places(github: FakeGitHub, inbox: Inbox | None = None) -> Places:
     github.add_app(APP, "precedent", public_key=key_pair()[1]).installations.clear()
     clock, api = Clock(github.clock.epoch * 1000), App(APP, key_pair()[0], github.url)
     return Places(github, api, clock, inbox or FileInbox(now=clock))
+
+
+def known_at(here: Places, lane: RepositoryKey, cursor: Instant) -> None:
+    """The lane has read so far."""
+    here.register.seen(lane, HELLO, private=False)
+    here.arrive(lane)
+    work = here.begin(lane)
+    here.inbox.end(work, [], RunReport(cursor=cursor))
+    here.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
 
 def heard(here: Places, sent: Sending) -> Arrival:

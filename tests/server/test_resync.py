@@ -9,14 +9,11 @@ import pytest
 from bot.github.app import App
 from bot.server.health import APP as APP_PULSE
 from bot.server.installation_events import PLACES
-from bot.server.model import Instant, RepositoryKey, RunReport
+from bot.server.model import RepositoryKey
 from bot.server.resync import DAY, MINUTE, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.github.keys import key_pair
-from tests.server.places import APP, Places, places, sweep
-
-HELLO, OTHER = "octocat/hello-world", "octocat/other"
-HOUR = 60 * MINUTE
+from tests.server.places import APP, HELLO, HOUR, OTHER, Places, known_at, places, sweep
 
 
 @pytest.fixture
@@ -25,15 +22,6 @@ def here(github: FakeGitHub) -> Iterator[Places]:
     found = places(github)
     yield found
     found.api.close()
-
-
-def known_at(here: Places, lane: RepositoryKey, cursor: Instant) -> None:
-    """The lane has read so far."""
-    here.register.seen(lane, HELLO, private=False)
-    here.arrive(lane)
-    work = here.begin(lane)
-    here.inbox.end(work, [], RunReport(cursor=cursor))
-    here.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
 
 def test_repositories_that_nobody_told_us_of_are_found_once_a_day(here: Places) -> None:

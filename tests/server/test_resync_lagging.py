@@ -7,14 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.server.model import Grant, Instant, RepositoryKey, RunReport
+from bot.server.model import Grant, Instant, RepositoryKey
 from bot.server.resync import DAY, MINUTE, QUARTER, QUARTERS, DriftCheck
 from bot.server.resync import MOST as MOST_LANES
 from tests.fakes.github import FakeGitHub
-from tests.server.places import APP, Places, places, resync, sweep
-
-HELLO, OTHER = "octocat/hello-world", "octocat/other"
-HOUR = 60 * MINUTE
+from tests.server.places import APP, HELLO, HOUR, OTHER, Places, known_at, places, resync, sweep
 
 
 @pytest.fixture
@@ -23,15 +20,6 @@ def here(github: FakeGitHub) -> Iterator[Places]:
     found = places(github)
     yield found
     found.api.close()
-
-
-def known_at(here: Places, lane: RepositoryKey, cursor: Instant) -> None:
-    """The lane has read so far."""
-    here.register.seen(lane, HELLO, private=False)
-    here.arrive(lane)
-    work = here.begin(lane)
-    here.inbox.end(work, [], RunReport(cursor=cursor))
-    here.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
 
 def test_a_repository_whose_news_we_missed_is_caught_up_once(here: Places) -> None:
