@@ -128,7 +128,7 @@ def open_store(folder: Path, *, leaves_traces: bool = True, semantic: Path | Non
     if not folder.is_dir():
         raise UserError(f"no store at {folder}: make one with 'precedent import FILE --store {folder}'")
     memory = Memory(FolderStore(folder, leaves_traces=leaves_traces), embedder=text_model(semantic)).open()
-    if not memory.size:
+    if not memory.state.manifest.threads:
         raise UserError(
             f"the store at {folder} holds no thread: read some with 'precedent import FILE --store {folder}'"
         )
@@ -148,22 +148,22 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
     ``tick`` is told of each part of the index and each shard of digests.
     """
     with writing(database):
-        _sync_segments(database, memory.segments(), tick)
-        _sync_digests(database, memory.digest_shards(), _fixes(memory.every_fix()), tick)
+        _sync_segments(database, memory.index.segments(), tick)
+        _sync_digests(database, memory.state.base.digest_shards(), _fixes(memory.state.every_fix()), tick)
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
-        note(database, "repo", memory.repo or "")
+        note(database, "repo", memory.state.repo or "")
         note(database, "notes", "\n".join([*memory.notes, *_lacking(database, memory)]))
 
 
 def _lacking(database: sqlite3.Connection, memory: Memory) -> list[str]:
-    lacking = memory.size - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
+    lacking = memory.state.manifest.threads - int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
     return [f"{lacking:,} threads have no digest, and are not found here: a rebuild mends that."] if lacking > 0 else []
 
 
 def steps(memory: Memory) -> int:
     """How often `fill_cache` ticks at most."""
-    return len(memory.segments()) + memory.digest_shard_count()
+    return len(memory.index.segments()) + len(memory.state.base.digest_paths())
 
 
 def _sync_segments(database: sqlite3.Connection, segments: Mapping[str, SegmentReader], tick: Progress) -> None:

@@ -129,6 +129,18 @@ class Manifest:
     unseen: tuple[ThreadId, ...] = ()
     forgotten: int = 0
 
+    def promised_within_day(self, now: datetime) -> int:
+        """How many new comments were promised within the 24 hours before ``now``, including replies."""
+        return sum(moment > now - WRITTEN_WITHIN for moment in self.written)
+
+    def requests_since(self, moment: datetime) -> tuple[Request, ...]:
+        """What was asked for on any thread since then, oldest first; costs nothing, as ``recent`` has it.
+
+        ``recent`` covers the hour before the newest request, a week for those that still wait, and at most 200, by
+        turns of the accounts.
+        """
+        return tuple(request for request in self.recent if request.at >= moment)
+
     def without(self, gone: Collection[ThreadId]) -> Manifest:
         """The manifest once these threads are forgotten: nobody waits on them any more, but who asked for it."""
         return replace(

@@ -45,6 +45,10 @@ class LearnedModel:
     words: WordVectors | None = None
     embedder: Embedder | None = None
 
+    @property
+    def has_words(self) -> bool:
+        return self.words is not None
+
     def vectors(self, thread: Thread) -> dict[str, bytes]:
         """The thread's vectors by arm; empty ones are left out."""
         found = self.term_vectors(terms(thread.title), body_terms(thread.body))

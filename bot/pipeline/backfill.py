@@ -129,11 +129,11 @@ def backfill(
     StoreError.
     """
     read = HistoryRead()
-    if reading and memory.cursor:  # without a cursor the next run reads everything anyway
+    if reading and memory.state.manifest.cursor:  # without a cursor the next run reads everything anyway
         memory.stage(Changes(reading=reading))
 
     def save() -> None:
-        memory.commit(f"Checkpoint: {memory.size} threads")
+        memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
 
     try:
         for news in _batches(history, pace, since, save):
@@ -150,7 +150,11 @@ def backfill(
                 break
     except ForgeError as error:
         read.stopped = error
-    memory.commit(f"Remember {memory.size} threads" if read.complete else f"Checkpoint: {memory.size} threads")
+    memory.commit(
+        f"Remember {memory.state.manifest.threads} threads"
+        if read.complete
+        else f"Checkpoint: {memory.state.manifest.threads} threads"
+    )
     return read
 
 
@@ -162,7 +166,7 @@ def _owed(news: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, 
     threads = (record for record in news.records if isinstance(record, Thread) and record.kind is Kind.ISSUE)
     ages = {thread.id: thread.created_at for thread in threads} | dict(news.unread)
     fresh = [key for key, created_at in ages.items() if created_at > pace.now - pace.within]
-    known = memory.answers(fresh) if fresh else {}
+    known = memory.state.answers(fresh) if fresh else {}
     return tuple(AnswerRecord(key, "pending", pace.now, "it was read as history") for key in fresh if key not in known)
 
 

@@ -32,7 +32,7 @@ def collect(memory: Memory, forge: Forge, now: datetime) -> tuple[AnswerRecord, 
     """
     found: list[AnswerRecord] = []
     try:
-        for said in _newest(memory.every_answer(), now):
+        for said in _newest(memory.state.every_answer(), now):
             found += _changed(said, forge)
     except ForgeError:
         pass

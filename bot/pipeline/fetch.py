@@ -15,7 +15,6 @@ from bot.errors import UserError
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.github.updates import OVERLAP, PAGES, KnownIssues, Updates, catch_up, read_thread, tombstone
-from bot.memory.memory import is_shown
 from bot.pipeline.backfill import FIRST_SECONDS, Deadline, backfill
 from bot.pipeline.outbox import settle
 from bot.pipeline.requests import unread_requests
@@ -28,16 +27,16 @@ def fetch_changes(event: Event, bot: RunContext) -> RunState:
     """What changed since the last run, whatever the event says, and what memory knew of it before."""
     hinted = [event.number] if event.number else []
     memory = bot.memory.open(hinted)
-    is_first = memory.cursor is None
+    is_first = memory.state.manifest.cursor is None
     late = _read_history(bot, None) if is_first else ()
-    since = memory.cursor - OVERLAP if memory.cursor else None
+    since = memory.state.manifest.cursor - OVERLAP if memory.state.manifest.cursor else None
     listed, complete = _listed(event, since, bot)
     if not complete:
         bot.note("Much changed since the last run: it was read as history.")
         listed, late = [], _read_history(bot, since)
-    ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
-    memory.prefetch(ids)
-    held, said = dict(memory.records(ids)), dict(memory.answers(ids))
+    ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.state.manifest.pending, *late]))
+    memory.state.prefetch(ids)
+    held, said = dict(memory.records(ids)), dict(memory.state.answers(ids))
     known = replace(_known(held, said, memory.requests(ids)), touched=_touched(event))
     found = [issue for issue in listed if _is_wanted(issue, held, bot)]
     news = catch_up(bot.forge, bot.own, known, found, since)
@@ -85,7 +84,7 @@ def _read_history(bot: RunContext, since: datetime | None) -> tuple[ThreadId, ..
     Returns the threads of it that are still fresh. A limit or an outage ends it; what was read is kept, and the event
     is looked at all the same.
     """
-    reading = bot.memory.reading
+    reading = bot.memory.state.manifest.reading
     is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
     pace = Deadline(bot.clock, bot.now, FIRST_SECONDS, within=bot.within)
     read = backfill(
@@ -136,7 +135,9 @@ def _with_hint(
     if (event.is_pull and not bot.settings.pulls) or any(r.id == number for r in news.records):
         return news
     if number in held:
-        return news if number in listed or not is_shown(number, bot.memory) else _with_look(news, event, number, bot)
+        return (
+            news if number in listed or not bot.memory.state.is_shown(number) else _with_look(news, event, number, bot)
+        )
     try:
         thread, own, issue = read_thread(bot.forge, bot.own, number, fresh=event.may_be_answered)
     except Gone as error:
@@ -167,7 +168,7 @@ def _without_hint(news: Updates, event: Event, gone: Gone, bot: RunContext) -> U
     if gone.certain:
         return replace(news, records=(*news.records, tombstone(number, gone, bot.now)))
     bot.note(f"Issue {number} cannot be seen now, and was left as it is: {gone}")
-    if is_shown(number, bot.memory):
+    if bot.memory.state.is_shown(number):
         bot.memory.stage(Changes(unseen=(Tombstone(number, bot.now, "unseen"),)))
     _look_again(event, gone, bot)
     return news
@@ -176,7 +177,7 @@ def _without_hint(news: Updates, event: Event, gone: Gone, bot: RunContext) -> U
 def _look_again(event: Event, why: ForgeError, bot: RunContext) -> None:
     """Promise an answer on a thread that cannot be read now: no list may ever show it again, as when GitHub took its
     author for a spammer, and the event comes but once."""
-    if event.number and event.may_be_answered and not bot.memory.answers([event.number]):
+    if event.number and event.may_be_answered and not bot.memory.state.answers([event.number]):
         bot.memory.stage(
             Changes(answers=(AnswerRecord(event.number, "pending", bot.now, f"it could not be read: {why}"),))
         )
@@ -184,7 +185,7 @@ def _look_again(event: Event, why: ForgeError, bot: RunContext) -> None:
 
 def _with_unread(news: Updates, held: Mapping[ThreadId, Record], bot: RunContext) -> Updates:
     fetched = {record.id for record in news.records}
-    for number in bot.memory.pending:
+    for number in bot.memory.state.manifest.pending:
         if news.fault or not isinstance(number, int) or number in held or number in fetched:
             continue
         try:

@@ -83,7 +83,7 @@ def forget_on_request(
 
 
 def _unfinished(bot: RunContext) -> list[Request]:
-    begun = (stored for stored in bot.memory.recent_requests(bot.now - WAITING) if stored.name == FORGET)
+    begun = (stored for stored in bot.memory.state.manifest.requests_since(bot.now - WAITING) if stored.name == FORGET)
     return [stored for stored in begun if stored.state == "pending" and not is_at_it(stored.trying_since, bot.now)]
 
 
@@ -109,7 +109,7 @@ def _carry_out(stored: Request, bot: RunContext) -> list[CommentResult]:
     """All of it, and what was replied to whom; nothing where another run took this request up first."""
     is_again = stored.trying_since is not None
     stored = replace(stored, trying_since=bot.now)
-    said = bot.memory.answers([stored.id]).get(stored.id)
+    said = bot.memory.state.answers([stored.id]).get(stored.id)
     refused = _forget_text(stored, bot)
     if stored.comment_id in bot.memory.taken_requests:
         return []
@@ -161,7 +161,7 @@ def _clear(stored: Request, before: AnswerRecord | None, bot: RunContext) -> For
 
 def _pointing(key: ThreadId, bot: RunContext) -> list[ThreadId]:
     found: list[ThreadId] = []
-    for _, shard in bot.memory.digest_shards():
+    for _, shard in bot.memory.state.base.digest_shards():
         found += [other for other, line in read_lines(shard)[0].items() if _points(line, key)]
     return found
 
@@ -178,29 +178,29 @@ def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
 
 
 def _shown_in(key: ThreadId, bot: RunContext) -> tuple[CommentKey, ...]:
-    linked = bot.memory.thread_comments([key]).get(key)
+    linked = bot.memory.state.thread_comments([key]).get(key)
     return linked.shown_in if linked else ()
 
 
 def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], bot: RunContext) -> list[ThreadId]:
     """The threads on which comments may show it that were written before memory kept what they show."""
     memory, near = bot.memory, set(pointing)
-    stands = (said for said in memory.every_answer() if said.comment_id or said.state == "pending")
+    stands = (said for said in memory.state.every_answer() if said.comment_id or said.state == "pending")
     may_show = [(said.id, 0) for said in stands if said.id in near or key in dict(said.matches)]
     replied = (
         stored
-        for stored in memory.every_request()
+        for stored in memory.state.every_request()
         if stored.name in LOOKED and (stored.reply_id or stored.trying_since)
     )
     may_show += [(stored.id, stored.comment_id) for stored in replied]
-    linked = memory.thread_comments(thread for thread, _ in may_show).values()
+    linked = memory.state.thread_comments(thread for thread, _ in may_show).values()
     known = {one.comment_key for each in linked for one in each.comments}
     return [comment_key[0] for comment_key in may_show if comment_key not in known]
 
 
 def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunContext) -> bool:
     """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
-    promises: list[AnswerRecord | Request] = [*bot.memory.answers(where).values(), *([before] if before else [])]
+    promises: list[AnswerRecord | Request] = [*bot.memory.state.answers(where).values(), *([before] if before else [])]
     promises += [
         stored
         for stored_requests in bot.memory.requests(where).values()
@@ -208,13 +208,15 @@ def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, bot: RunC
         if stored.name != FORGET
     ]
     begun = [one.trying_since for one in promises if one.state == "pending"]
-    begun += [one.trying_since for linked in bot.memory.thread_comments(where).values() for one in linked.comments]
+    begun += [
+        one.trying_since for linked in bot.memory.state.thread_comments(where).values() for one in linked.comments
+    ]
     return any(is_at_it(moment, bot.now) for moment in begun)
 
 
 def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], bot: RunContext) -> Iterator[CommentKey]:
     """Delete the comments of ours on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
-    linked = bot.memory.thread_comments([key]).get(key)
+    linked = bot.memory.state.thread_comments([key]).get(key)
     known = {one.reply for one in linked.comments} if linked else set()
     for comment in _comments(key, bot):
         reply_to = 0 if bot.own.wrote(comment) else bot.own.replied(comment)
@@ -247,9 +249,9 @@ def _delete(comment_id: int, bot: RunContext) -> None:
 
 
 def _without(deleted: Sequence[CommentKey], key: ThreadId, bot: RunContext) -> Changes:
-    main = bot.memory.answers([thread for thread, reply_to in deleted if not reply_to])
+    main = bot.memory.state.answers([thread for thread, reply_to in deleted if not reply_to])
     gone = tuple(StandingComment(thread, bot.now, reply_to) for thread, reply_to in deleted)
-    owed = tuple(one for one in bot.memory.owed if one.about == key and one.comment_key in deleted)
+    owed = tuple(one for one in bot.memory.state.manifest.owed if one.about == key and one.comment_key in deleted)
     return Changes(answers=tuple(_taken_out(said, key) for said in main.values()), standing=gone, renewed=owed)
 
 

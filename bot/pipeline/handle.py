@@ -36,7 +36,7 @@ def handle_event(event: Event, bot: RunContext) -> list[CommentResult]:
     bot.watch("ask")
     requests, forgotten = forget_on_request(find_requests(state, bot), state, bot)
     if forgotten:  # comments of ours were deleted
-        state = replace(state, said=bot.memory.answers(state.said))
+        state = replace(state, said=bot.memory.state.answers(state.said))
     replies = prepare_replies(requests, bot)
     state = replace(state, requested=promise_replies(replies, bot))
     bot.memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
@@ -72,8 +72,8 @@ def _remember(state: RunState, bot: RunContext) -> None:
     memory.stage(Changes(records=news.records, answers=tuple(state.settled.values()), cursor=news.cursor))
     if event.name in CALM:
         memory.stage(Changes(answers=collect(memory, bot.forge, bot.now)))
-    if event.name in EVENTS or not memory.pages:
-        memory.stage(fresh_pages(bot.pages, memory, memory.pages, bot.now, bot.note))
+    if event.name in EVENTS or not memory.state.manifest.pages:
+        memory.stage(fresh_pages(bot.pages, memory.state, memory.state.manifest.pages, bot.now, bot.note))
     if is_due(memory, calm=event.name in CALM):
         learn_from_memory(bot, EVENT_SECONDS)
 
@@ -93,7 +93,8 @@ def _stored_requests(stored_requests: Iterable[Request], *, refresh: bool) -> tu
 
 def _tell_beginning(bot: RunContext) -> None:
     why, are = "There was no memory to go on from", "would be" if bot.is_dry else "are now"
-    held = f"{bot.memory.size:,} issues, pull requests and pages {are} on the branch {bot.settings.branch}"
+    count = bot.memory.state.manifest.threads
+    held = f"{count:,} issues, pull requests and pages {are} on the branch {bot.settings.branch}"
     bot.note(f"{why}, so the history was read from its beginning: {held}.")
 
 
@@ -109,7 +110,7 @@ def _due(state: RunState, bot: RunContext) -> list[Thread]:
     """The threads to answer now, the event's own first: the news, the event's, and those that wait for an answer."""
     pulls = {one.id for one in state.updates.records if isinstance(one, Thread) and one.kind is Kind.PULL}
     news = (one.id for one in state.updates.records if bot.settings.pulls or one.id not in pulls)
-    keys = [*news, *state.late, *bot.memory.pending, *redo(state.requested)]
+    keys = [*news, *state.late, *bot.memory.state.manifest.pending, *redo(state.requested)]
     keys += [state.event.number] if state.event.number else []
     current = bot.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), state)
@@ -120,7 +121,7 @@ def _release(told: Iterable[CommentResult], bot: RunContext) -> None:
     """What could not be said: taken back where GitHub takes no comment, else left to whichever run comes next."""
     failed = {spoken.id: spoken for spoken in told if spoken.is_refused or spoken.error}
     outcomes = []
-    for key, said in bot.memory.answers(failed).items():
+    for key, said in bot.memory.state.answers(failed).items():
         state = "silent" if failed[key].is_refused else said.state
         outcomes.append(replace(said, state=state, reason=failed[key].reason, trying_since=None))
     lost = tuple(tombstone(key, s.gone, bot.now) for key, s in failed.items() if s.gone and isinstance(key, int))

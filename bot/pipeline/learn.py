@@ -35,7 +35,10 @@ CALM_GROWTH, GROWTH = 1.3, 2.0
 def is_due(memory: Memory, *, calm: bool) -> bool:
     """Whether the memory has grown so much that it should learn anew. ``calm``: nobody waits for this run."""
     growth = CALM_GROWTH if calm else GROWTH
-    return memory.size >= LEAST_THREADS and memory.size >= growth * memory.learned_from
+    return (
+        memory.state.manifest.threads >= LEAST_THREADS
+        and memory.state.manifest.threads >= growth * memory.state.manifest.learned_from
+    )
 
 
 def learn(
@@ -53,7 +56,7 @@ def learn(
     proof: the newest issues as they would have been answered.
     """
     update, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
-    memory.install_model(replace(update, threads=memory.size))  # pages count in what it has grown by
+    memory.install_model(replace(update, threads=memory.state.manifest.threads))  # pages count in what it has grown by
     memory.rebuild_index()
     return backtest
 
@@ -75,9 +78,9 @@ def learner(
     def rendered(thread: Thread, context: Context) -> str:
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
-    read_again = (record for record in memory.every_record() if isinstance(record, Thread))
+    read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
     threads = deque((thread for thread in read_again if thread.kind is not Kind.PAGE), maxlen=MOST_THREADS)
-    feedback = feedback_of(memory.every_answer(), memory.every_request())
+    feedback = feedback_of(memory.state.every_answer(), memory.state.every_request())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = Watch(memory.ranking, settings, place, rendered, trains)
     return read_history(threads, watch, seconds, memory.embedder, feedback)
@@ -92,7 +95,7 @@ def prove_on_memory(bot: RunContext) -> Backtest:
 
 def learn_from_memory(bot: RunContext, seconds: float) -> Backtest:
     """Learn from everything in memory, for so long beside the word vectors; staged."""
-    bot.clock.tell(f"Learning from {bot.memory.size:,} issues, pull requests and pages")
+    bot.clock.tell(f"Learning from {bot.memory.state.manifest.threads:,} issues, pull requests and pages")
     return _noted(learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds), bot)
 
 

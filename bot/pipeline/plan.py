@@ -42,7 +42,7 @@ def plan_comments(threads: list[Thread], state: RunState, bot: RunContext) -> li
 
 def plan(thread: Thread, state: RunState, bot: RunContext, waits: str = "") -> CommentPlan:
     """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
-    said = before = state.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
+    said = before = state.said.get(thread.id) or bot.memory.state.answers([thread.id]).get(thread.id)
     reason = _reason_to_pass(thread, said, state, bot)
     if said and not reason and thread.id in refreshed(state.requested):
         # that a person deleted the comment does not count any more, and what is promised is a new answer
@@ -90,7 +90,7 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, bo
     """The comment on this thread worked out again, as threads that it shows ``changed``. The others that it shows stay
     in it, however alike they are by now. None where the comment says what is so, of which GitHub is not asked, or where
     there is none: none is written."""
-    before = state.said.get(thread.id) or bot.memory.answers([thread.id]).get(thread.id)
+    before = state.said.get(thread.id) or bot.memory.state.answers([thread.id]).get(thread.id)
     base = replace(_base(thread, bot), before=before, renews=True)
     if before:
         base = replace(base, question=before.question)
@@ -111,7 +111,7 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, bo
 
 
 def _base(thread: Thread, bot: RunContext) -> CommentPlan:
-    linked = bot.memory.thread_comments([thread.id]).get(thread.id)
+    linked = bot.memory.state.thread_comments([thread.id]).get(thread.id)
     stood = next((one for one in linked.comments if not one.reply), None) if linked else None
     return CommentPlan(thread, Silent(""), question=question_of(thread, bot.place), stood=stood)
 

@@ -14,7 +14,6 @@ from bot.evaluation.results import SECONDS, Backtest
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
 from bot.github.history import keep_some
 from bot.github.updates import read_thread, tombstone
-from bot.memory.memory import is_shown
 from bot.pipeline.backfill import FIRST_SECONDS, Deadline, HistoryRead, backfill
 from bot.pipeline.learn import is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
@@ -74,7 +73,7 @@ def _missing(bot: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
     another run read that."""
     return {
         record.id: record.revised_at
-        for record in bot.memory.every_record()
+        for record in bot.memory.state.every_record()
         if isinstance(record, Thread)
         and isinstance(record.id, int)
         and record.kind is Kind.ISSUE
@@ -97,7 +96,7 @@ def _ask(missing: Mapping[int, datetime], asked: MissingThreads, bot: RunContext
         except Gone as error:
             if error.certain:  # what is held of it bears GitHub's time, which may be ahead of the runner's
                 asked.records.append(tombstone(number, error, max(bot.now, revised_at)))
-            elif is_shown(number, bot.memory):
+            elif bot.memory.state.is_shown(number):
                 asked.unseen.append(Tombstone(number, bot.now, "unseen"))
         except ForgeError as error:
             if isinstance(error, RateLimited) or bot.forge.troubles:
@@ -119,14 +118,14 @@ def rebuild(bot: RunContext, limit: float | None = None) -> Backtest | None:
     waits for what comes of it.
     """
     started = bot.clock.seconds()
-    read = _read_on(bot, bot.memory.open().reading or HistoryProgress(bot.now), limit)
+    read = _read_on(bot, bot.memory.open().state.manifest.reading or HistoryProgress(bot.now), limit)
     return _finish(bot, started) if read.complete else None
 
 
 def go_on(bot: RunContext, *, calm: bool) -> None:
     """Read on for a while where a rebuild is not at its end, unless GitHub has had enough of this run. ``calm``: nobody
     waits for it, so that it may take the last steps too."""
-    reading = None if bot.forge.troubles else bot.memory.reading
+    reading = None if bot.forge.troubles else bot.memory.state.manifest.reading
     if reading and calm:
         rebuild(bot, FIRST_SECONDS)
     elif reading:
@@ -177,17 +176,17 @@ def _finish(bot: RunContext, started: float) -> Backtest | None:
     """What comes after the last page of history. None where there is more to ask GitHub about than one run does, and
     where this run learned already and has not read much more since."""
     memory = bot.memory
-    whole = memory.reading
+    whole = memory.state.manifest.reading
     asked = record_missing(bot, whole) if whole else None
     if asked and asked.left:
-        memory.commit(f"Checkpoint: {memory.size} threads")
+        memory.commit(f"Checkpoint: {memory.state.manifest.threads} threads")
         _break_off(bot, asked.stopped, str(asked.stopped or "more is missing than one run asks about"))
         return None
-    memory.stage(fresh_pages(bot.pages, memory, {}, bot.now, bot.note))
+    memory.stage(fresh_pages(bot.pages, memory.state, {}, bot.now, bot.note))
     knows = memory.has_learned and not is_due(memory, calm=True)
     backtest = None if knows else learn_from_memory(bot, SECONDS)
     memory.stage(Changes(read_whole=whole.began if whole else None))
-    memory.commit(f"Rebuild: {memory.size} threads")
+    memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
     if not bot.is_dry:
         memory.settle_notes()
     _tell_end(bot, bot.clock.seconds() - started)
@@ -198,4 +197,5 @@ def _tell_end(bot: RunContext, seconds: float) -> None:
     what = "The dry run of the rebuild" if bot.is_dry else "The rebuild"
     took = f"{seconds / 60:.0f} min" if seconds >= 60 else "less than a minute"
     are = "would be" if bot.is_dry else "are"
-    bot.note(f"{what} is complete after {took}: {bot.memory.size:,} issues, pull requests and pages {are} in memory.")
+    count = bot.memory.state.manifest.threads
+    bot.note(f"{what} is complete after {took}: {count:,} issues, pull requests and pages {are} in memory.")

@@ -44,12 +44,14 @@ class Renewals:
 def plan_renewals(planned: Iterable[CommentPlan], state: RunState, bot: RunContext) -> Renewals:
     """What stands and has to be worked out again, oldest change first, beside what is ``planned`` anyway."""
     found = Renewals()
-    for one in bot.memory.owed if bot.settings.mode == "comment" and not (bot.muted or state.limit) else ():
+    for one in (
+        bot.memory.state.manifest.owed if bot.settings.mode == "comment" and not (bot.muted or state.limit) else ()
+    ):
         found.owed.setdefault(one.comment_key, []).append(one)
     covered = {(plan.thread.id, 0): plan for plan in planned if not (plan.passed or plan.waits or plan.fault)}
     comment_keys = [comment_key for comment_key in found.owed if comment_key not in covered][:MAX_RENEWALS]
     if comment_keys:
-        bot.memory.prefetch(dict.fromkeys(key for key, _ in comment_keys))
+        bot.memory.state.prefetch(dict.fromkeys(key for key, _ in comment_keys))
     for comment_key in comment_keys:
         _work_out(comment_key, found, state, bot)
     for comment_key in found.owed.keys() & {comment_key for comment_key, plan in covered.items() if plan.is_idle}:
@@ -59,7 +61,7 @@ def plan_renewals(planned: Iterable[CommentPlan], state: RunState, bot: RunConte
 
 def _work_out(comment_key: CommentKey, found: Renewals, state: RunState, bot: RunContext) -> None:
     key, reply = comment_key
-    thread, linked = bot.memory.records([key]).get(key), bot.memory.thread_comments([key]).get(key)
+    thread, linked = bot.memory.records([key]).get(key), bot.memory.state.thread_comments([key]).get(key)
     stood = next((one for one in linked.comments if one.reply == reply), None) if linked else None
     if stood and isinstance(thread, Thread) and not reply:
         changed = frozenset(one.about for one in found.owed[comment_key])
@@ -123,9 +125,9 @@ def look_for_releases(event: Event, bot: RunContext) -> None:
     """Look again for the releases of fixes that comments show without one: every day, and as one was published."""
     if bot.settings.mode != "comment" or bot.muted or (event.name not in CALM and event.name != "release"):
         return
-    known = {fix.id: fix for fix in bot.memory.every_fix() if fix.commit and not fix.release}
+    known = {fix.id: fix for fix in bot.memory.state.every_fix() if fix.commit and not fix.release}
     due = known if event.name == "release" else wanted({key: fix.ref for key, fix in known.items()}, known, bot.now)
-    shown = [known[key] for key, linked in bot.memory.thread_comments(due).items() if linked.shown_in]
+    shown = [known[key] for key, linked in bot.memory.state.thread_comments(due).items() if linked.shown_in]
     oldest = sorted(shown, key=lambda fix: fix.looked_at)[:MAX_RELEASES]
     found = [bot.fixes.find(fix.id, fix.ref, fix, bot.now) for fix in oldest]
     bot.memory.stage(Changes(fixes=tuple(fix for fix in found if fix)))

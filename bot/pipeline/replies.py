@@ -94,7 +94,7 @@ class LastHour:
     @classmethod
     def of(cls, requests: Sequence[ParsedRequest], bot: RunContext) -> LastHour:
         again = [request.before for request in requests]
-        recent = [stored for stored in bot.memory.recent_requests(bot.now - HOUR) if stored not in again]
+        recent = [stored for stored in bot.memory.state.manifest.requests_since(bot.now - HOUR) if stored not in again]
         return cls(
             Counter(stored.by.casefold() for stored in recent if stored.name not in EFFECTIVE),
             Counter(stored.by.casefold() for stored in recent if stored.name in EFFECTIVE),

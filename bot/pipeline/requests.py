@@ -68,7 +68,7 @@ def find_requests(state: RunState, bot: RunContext) -> list[ParsedRequest]:
     """
     if bot.settings.mode == "off":
         return []
-    waiting = (w.id for w in bot.memory.recent_requests(bot.now - bot.within) if w.state == "pending")
+    waiting = (w.id for w in bot.memory.state.manifest.requests_since(bot.now - bot.within) if w.state == "pending")
     hinted = [state.event.number] if state.event.number else []
     keys = list(dict.fromkeys([*(record.id for record in state.updates.records), *hinted, *waiting]))
     known, found, settled = bot.memory.requests(keys), list[ParsedRequest](), list[Request]()

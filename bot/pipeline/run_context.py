@@ -58,7 +58,9 @@ class RunContext:
     def may_write(self, more: int = 0) -> bool:
         """Whether one comment after ``more`` others may be written, that is in any 24 hours; where none is, it may."""
         limit = self.settings.comment.daily_limit
-        return self.settings.mode != "comment" or self.memory.written(self.now) + more < limit
+        return (
+            self.settings.mode != "comment" or self.memory.state.manifest.promised_within_day(self.now) + more < limit
+        )
 
 
 ANSWER_AGE = timedelta(hours=24)

@@ -264,9 +264,9 @@ class RepositoryRun:
                 self.run_log.note(line)
         self.run_log.watch("read on")
         self.report = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
-        if before := memory.reading:
+        if before := memory.state.manifest.reading:
             go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
-            self.report = self._outlook(memory, bot, row, reads_on=memory.reading != before)
+            self.report = self._outlook(memory, bot, row, reads_on=memory.state.manifest.reading != before)
 
     def _is_done_already(self, group: DeliveryGroup) -> bool:
         """Whether the look around for an earlier event of this run did what there is to do."""
@@ -351,14 +351,14 @@ class RepositoryRun:
 
         ``reads_on``: a rebuild that is not at its end came further in this run, which the next one follows at once.
         """
-        cursor = round(memory.cursor.timestamp() * 1000) if memory.cursor else 0
+        cursor = round(memory.state.manifest.cursor.timestamp() * 1000) if memory.state.manifest.cursor else 0
         now = self.dependencies.now()
         if any(each.state == "waiting" for each in self.results.values()):
             return RunReport(cursor=cursor)
         limits = [each for each in self.run_log.met if isinstance(each, RateLimited) and each.resource in OF_HISTORY]
         if limits:
             return RunReport(cursor=cursor, requeue_after=max(limit_over(each, now) for each in limits))
-        is_reading = memory.reading is not None and not bot.forge.troubles
+        is_reading = memory.state.manifest.reading is not None and not bot.forge.troubles
         if is_reading and reads_on:
             return RunReport(cursor=cursor, requeue_after=now)
         owed = self._owed(memory, bot)
@@ -373,11 +373,11 @@ class RepositoryRun:
         """For each promise that is left and that this run did not keep: since when it may be looked at."""
         oldest = bot.now - bot.within
         kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
-        promised = memory.answers([key for key in memory.pending if key not in kept]).values()
+        promised = memory.state.answers([key for key in memory.state.manifest.pending if key not in kept]).values()
         left = [said.trying_since for said in promised if said.at > oldest]
-        requests = memory.recent_requests(oldest)
+        requests = memory.state.manifest.requests_since(oldest)
         left += [each.trying_since for each in requests if each.state == "pending" and each.id not in kept]
-        left += [None for _ in memory.owed[:1] if bot.settings.mode == "comment"]
+        left += [None for _ in memory.state.manifest.owed[:1] if bot.settings.mode == "comment"]
         return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
 
     def _caught(self, call: Callable[[], object]) -> PrecedentError | None:

@@ -69,7 +69,7 @@ def about(results: Iterable[CommentResult], number: int) -> CommentResult | None
 
 def standing(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
     """What memory has of an earlier answer, which a run gave, or was about to give and did not live to report."""
-    said = memory.answers([number]).get(number)
+    said = memory.state.answers([number]).get(number)
     if said and said.state == "pending" and said.trying_since:
         return CommentResult(number, "", "silent", BUSY, is_owed=True)
     if said is None or said.state not in ("said", "silent", "removed", "withdrawn"):

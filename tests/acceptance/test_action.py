@@ -71,7 +71,7 @@ def remembered(stage: Stage, number: int) -> Record | None:
 
 def state(stage: Stage, number: int) -> str:
     """What memory holds of the answer on an issue."""
-    said = stage.memory().answers([number]).get(number)
+    said = stage.memory().state.answers([number]).get(number)
     return said.state if said else ""
 
 
@@ -361,7 +361,7 @@ def test_changed_pull_requests_do_not_hold_the_cursor_back(stage: Stage) -> None
     stage.github.clock.advance(3600)
     stage.github.add_pull("hubot", "Fix the sessions", "")
     act(stage, "push")
-    cursor = stage.memory().cursor
+    cursor = stage.memory().state.manifest.cursor
     assert cursor is not None
     assert cursor > datetime.fromisoformat("2026-01-05T12:59:00Z")
 
@@ -420,7 +420,7 @@ def test_a_rebuild_reads_everything_again_and_buries_what_is_gone(stage: Stage) 
     assert act(stage, "workflow_dispatch", run="rebuild") == 0
     assert isinstance(remembered(stage, lost), Tombstone)
     assert isinstance(remembered(stage, number), Thread)
-    assert stage.memory().size == 3
+    assert stage.memory().state.manifest.threads == 3
     assert len(stage.comments(number)) == 1
 
 
@@ -470,12 +470,12 @@ def test_a_memory_that_has_grown_learns_and_goes_on_answering(tmp_path: Path) ->
         stage.github.open_issue("monalisa", f"{thing} {trouble} again", body, at=opened)
     act(stage, "schedule")
     memory = stage.memory()
-    assert memory.learned_from == memory.size == 60
+    assert memory.state.manifest.learned_from == memory.state.manifest.threads == 60
     assert "model/words.bin" in tip(stage)
     assert "Of the 60 newest issues" in stage.summary.read_text(encoding="utf-8")
     number = open_issue(stage)
     assert len(stage.comments(number)) == 1
-    assert stage.memory().learned_from == 60
+    assert stage.memory().state.manifest.learned_from == 60
     assert "newest issues" not in stage.summary.read_text(encoding="utf-8")
     stage.close()
 
@@ -588,7 +588,7 @@ def test_a_promise_is_given_up_after_a_day(stage: Stage) -> None:
     assert act(stage, "issues", "opened", number) == 1
     stage.github.clock.advance(25 * 3600)
     assert act(stage, "schedule") == 0
-    assert (stage.memory().pending, state(stage, number)) == ((), "silent")
+    assert (stage.memory().state.manifest.pending, state(stage, number)) == ((), "silent")
 
 
 @pytest.mark.slow
@@ -826,7 +826,7 @@ def test_more_changes_than_one_run_reads_are_read_as_history(tmp_path: Path) -> 
         stage.github.open_issue("hubot", f"Spam {count}", "", at="2025-12-01T10:00:00Z")
     fresh = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2026-01-05T13:00:00Z")
     act(stage, "schedule")
-    assert stage.memory().size == 402
+    assert stage.memory().state.manifest.threads == 402
     assert len(stage.comments(fresh)) == 1
     assert stage.github.reads < 20
     stage.close()

@@ -85,11 +85,11 @@ def test_every_thread_of_a_small_archive_is_answered_without_harm(
     name: str, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     memory = imported(shared / "threads" / f"{name}.jsonl.gz", tmp_path / "store", capsys)
-    tally = answered(memory, (record for record in memory.every_record() if isinstance(record, Thread)))
+    tally = answered(memory, (record for record in memory.state.every_record() if isinstance(record, Thread)))
     memory.close()
     with capsys.disabled():
         print(f"\n{name}: {tally}")
-    assert tally.threads == memory.size > 0
+    assert tally.threads == memory.state.manifest.threads > 0
     assert tally.faults == []
     assert tally.spoke < tally.threads / 2
     assert tally.spoke or name in SCATTERED
@@ -97,8 +97,8 @@ def test_every_thread_of_a_small_archive_is_answered_without_harm(
 
 def test_the_large_archive_is_imported_whole(shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     memory = imported(shared / "rust_pre2015" / "issues.jsonl.gz", tmp_path / "store", capsys)
-    assert memory.size == 11_109
-    assert sum(1 for _ in memory.every_record()) == 11_109
+    assert memory.state.manifest.threads == 11_109
+    assert sum(1 for _ in memory.state.every_record()) == 11_109
     memory.close()
 
 

@@ -66,7 +66,7 @@ class Day:
         self.git.faults.clear()
         self.environment = {"INPUT_TOKEN": CANARY}
         codes = [self.act("schedule"), self.act("schedule")]
-        return codes == [0, 0] and self.answered(number) and self.stage.memory().size >= 2
+        return codes == [0, 0] and self.answered(number) and self.stage.memory().state.manifest.threads >= 2
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_payload_without_what_it_should_have_is_a_hint_at_nothing(day: Day, pa
     (day.stage.folder / "event.json").write_bytes(payload)
     assert day.run("issues") == 0
     assert day.recovers(number) or not day.stage.comments(number)
-    assert day.stage.memory().size == 2
+    assert day.stage.memory().state.manifest.threads == 2
 
 
 def test_a_payload_file_that_is_not_there(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
@@ -287,7 +287,7 @@ def test_a_damaged_branch_is_mended_and_the_event_answered(day: Day, damage: str
     assert "damaged" in day.stage.summary.read_text(encoding="utf-8") or damage == "no manifest"
     day.environment["INPUT_RUN"] = "rebuild"
     assert day.act("workflow_dispatch") == 0
-    assert day.stage.memory().size == 2
+    assert day.stage.memory().state.manifest.threads == 2
     assert day.recovers(number) or damage == "bad record"
 
 
@@ -299,7 +299,7 @@ def test_a_branch_that_is_gone_is_made_anew_and_nothing_said_twice(day: Day) -> 
     day.github.edit_issue(number, body="As in #1, still.")
     assert day.act("issues", "edited", number) == 0
     assert day.answered(number)
-    assert day.stage.memory().size == 2
+    assert day.stage.memory().state.manifest.threads == 2
 
 
 def test_a_branch_of_a_newer_version_is_left_as_it_is(day: Day, capfd: pytest.CaptureFixture[str]) -> None:

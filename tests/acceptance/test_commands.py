@@ -183,7 +183,7 @@ def test_a_command_writes_no_comment_while_another_run_is_about_to(stage: Stage)
     assert stage.act("issues", "opened", number) == 1
     memory = stage.memory()
     now = datetime.fromisoformat(stage.github.clock.now)
-    memory.stage(Changes(answers=(replace(memory.answers([number])[number], trying_since=now),)))
+    memory.stage(Changes(answers=(replace(memory.state.answers([number])[number], trying_since=now),)))
     memory.commit("Another run takes it up")
     memory.close()
     stage.github.comment(number, "monalisa", "/precedent refresh")

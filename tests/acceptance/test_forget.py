@@ -87,7 +87,7 @@ def leaks(stage: Stage) -> list[str]:
 def decoded(stage: Stage) -> list[str]:
     memory = stage.memory()
     found = []
-    for name, leaf in memory.segments().items():
+    for name, leaf in memory.index.segments().items():
         found += [f"{name}: a term" for key, _, _ in leaf.items() if SECRET.encode() in key]
         found += [f"{name}: an entry" for each in range(leaf.count) if SECRET in str(leaf.entry(each))]
     return found
@@ -186,7 +186,7 @@ def test_what_stood_there_beside_it_comes_again_when_somebody_asks(stage: Stage)
     assert forget(stage) == 0
     assert act(stage, "issues", "edited", ALIKE) == 0
     assert stage.comments(ALIKE) == []
-    said = stage.memory().answers([ALIKE])[ALIKE]
+    said = stage.memory().state.answers([ALIKE])[ALIKE]
     assert (said.state, said.comment_id, said.matches) == ("silent", None, ())
 
 

@@ -73,7 +73,7 @@ def test_switched_off_issues_are_not_gone(stage: Stage) -> None:
     stage.github.switch_issues(on=True)
     assert rebuild(stage) == 0
     assert held(stage) == ALL
-    assert stage.memory().reading is None
+    assert stage.memory().state.manifest.reading is None
 
 
 def test_issues_that_are_switched_off_while_they_are_asked_about_stay(stage: Stage) -> None:
@@ -112,11 +112,11 @@ def test_a_reading_that_does_not_know_what_it_met_takes_nothing_away(stage: Stag
     assert stage.act("issues", "opened", number) == 0
     now = datetime.fromisoformat(stage.github.clock.now)
     memory = stage.memory()
-    memory.stage(Changes(reading=HistoryProgress(now + ahead, memory.cursor)))
+    memory.stage(Changes(reading=HistoryProgress(now + ahead, memory.state.manifest.cursor)))
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0
     assert held(stage, 1, 2, 3, number) == ALL | {number: "Again"}
-    assert stage.memory().reading is None
+    assert stage.memory().state.manifest.reading is None
 
 
 def test_a_thread_that_is_gone_by_a_clock_ahead_of_the_runners_is_a_tombstone(stage: Stage) -> None:
@@ -125,7 +125,9 @@ def test_a_thread_that_is_gone_by_a_clock_ahead_of_the_runners_is_a_tombstone(st
     stage.github.delete_issue(2)
     stage.github.clock.now = "2026-01-05T13:00:00Z"  # by which the runner goes
     memory = stage.memory()
-    memory.stage(Changes(reading=HistoryProgress(datetime.fromisoformat("2026-01-07T12:00:00Z"), memory.cursor)))
+    memory.stage(
+        Changes(reading=HistoryProgress(datetime.fromisoformat("2026-01-07T12:00:00Z"), memory.state.manifest.cursor))
+    )
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0
     assert held(stage)[2] == "(deleted)"
@@ -140,14 +142,14 @@ def test_a_limit_while_it_asks_keeps_the_rebuild_open_and_nothing_is_asked_twice
     assert "The rebuild is not at its end" in summary(stage)
     assert "gone from GitHub: 1; not asked about yet: 1." in summary(stage)
     assert asked_about(stage) == 3
-    assert stage.memory().reading is not None
+    assert stage.memory().state.manifest.reading is not None
     stage.github.faults.clear()
     stage.github.clock.advance(3600)
     stage.github.mark()
     assert stage.act("schedule") == 0
     assert asked_about(stage) == 1
     assert held(stage) == {1: "Crash 1", 2: "(deleted)", 3: "(deleted)"}
-    assert stage.memory().reading is None
+    assert stage.memory().state.manifest.reading is None
 
 
 def test_an_outage_of_one_issue_leaves_it_as_it_is(stage: Stage) -> None:
@@ -156,7 +158,7 @@ def test_an_outage_of_one_issue_leaves_it_as_it_is(stage: Stage) -> None:
     stage.github.faults.add("GET */issues/2", "5xx", None)
     assert rebuild(stage) == 0
     assert held(stage) == ALL | {1: "(deleted)"}
-    assert stage.memory().reading is None
+    assert stage.memory().state.manifest.reading is None
 
 
 def test_a_transferred_issue_is_told_where_it_went(stage: Stage) -> None:

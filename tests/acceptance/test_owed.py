@@ -31,7 +31,7 @@ def test_a_first_run_that_ends_after_reading_history_leaves_its_answers_to_the_n
     stage.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
     assert stage.act("issues", "opened", 2) == 1
     assert stage.comments(2) == []
-    promised = {key: one.state for key, one in stage.memory().answers([1, 2, 3]).items()}
+    promised = {key: one.state for key, one in stage.memory().state.answers([1, 2, 3]).items()}
     assert promised == {2: "pending", 3: "pending"}
     stage.git.faults.clear()
     stage.github.clock.advance(180)
@@ -45,9 +45,9 @@ def test_a_rebuild_owes_an_answer_to_fresh_issues_that_have_none(stage: Stage) -
     stage.github.clock.advance(180)
     assert stage.act("schedule") == 0
     assert len(stage.comments(2)) == 1
-    before = stage.memory().answers([2])[2]
+    before = stage.memory().state.answers([2])[2]
     assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
-    assert stage.memory().answers([2])[2] == before
+    assert stage.memory().state.answers([2])[2] == before
     assert stage.act("schedule") == 0
     assert isinstance(before, AnswerRecord)
     assert len(stage.comments(2)) == 1

@@ -29,7 +29,7 @@ def test_a_limit_ends_it_cleanly_and_the_schedule_goes_on_from_there(stage: Stag
     assert "The rebuild is not at its end" in summary(stage)
     assert "UTC" in summary(stage)
     memory = stage.memory()
-    assert (memory.size, memory.reading is None) == (2 * PER_PAGE, False)
+    assert (memory.state.manifest.threads, memory.state.manifest.reading is None) == (2 * PER_PAGE, False)
     stage.github.faults.clear()
     stage.github.clock.advance(3600)
     stage.github.mark()
@@ -37,8 +37,8 @@ def test_a_limit_ends_it_cleanly_and_the_schedule_goes_on_from_there(stage: Stag
     assert "goes on" in summary(stage)
     assert graph_requests(stage) <= 2
     memory = stage.memory()
-    assert (memory.size, memory.reading) == (FULL, None)
-    assert memory.draft.manifest.read_whole == datetime.fromisoformat("2026-01-05T12:00:00+00:00")
+    assert (memory.state.manifest.threads, memory.state.manifest.reading) == (FULL, None)
+    assert memory.state.manifest.read_whole == datetime.fromisoformat("2026-01-05T12:00:00+00:00")
 
 
 def test_what_went_while_it_was_cut_short_is_buried_in_the_end(stage: Stage) -> None:
@@ -63,24 +63,24 @@ def test_an_event_between_is_answered_first_and_reads_on_after_it(stage: Stage) 
     assert stage.act("issues", "opened", number) == 0
     assert len(stage.comments(number)) == 1
     memory = stage.memory()
-    assert memory.size == FULL + 1
-    assert memory.reading is not None  # its last steps are for a run that nobody waits for
-    assert memory.reading.seen == frozenset(range(1, FULL + 2))
+    assert memory.state.manifest.threads == FULL + 1
+    assert memory.state.manifest.reading is not None  # its last steps are for a run that nobody waits for
+    assert memory.state.manifest.reading.seen == frozenset(range(1, FULL + 2))
     assert stage.act("schedule") == 0
-    assert stage.memory().reading is None
+    assert stage.memory().state.manifest.reading is None
 
 
 def test_a_short_pause_that_github_asks_for_is_waited_for(stage: Stage) -> None:
     stage.github.clock.now = None  # the pause is reckoned by real clocks
     stage.github.faults.add("POST /graphql", "secondary403", 1, after=1, seconds=1)
     assert rebuild(stage) == 0
-    assert (stage.memory().size, stage.memory().reading) == (FULL, None)
+    assert (stage.memory().state.manifest.threads, stage.memory().state.manifest.reading) == (FULL, None)
 
 
 def test_a_page_that_is_too_much_for_the_server_is_asked_for_in_parts(stage: Stage) -> None:
     stage.github.faults.add("POST /graphql", "drop", 3, after=1)
     assert rebuild(stage) == 0
-    assert (stage.memory().size, stage.memory().reading) == (FULL, None)
+    assert (stage.memory().state.manifest.threads, stage.memory().state.manifest.reading) == (FULL, None)
 
 
 def test_a_server_without_graphql_is_read_issue_by_issue(stage: Stage) -> None:
@@ -90,7 +90,7 @@ def test_a_server_without_graphql_is_read_issue_by_issue(stage: Stage) -> None:
     assert rebuild(stage) == 0
     assert "no GraphQL" in summary(stage)
     memory = stage.memory()
-    assert (memory.size, memory.reading) == (FULL, None)
+    assert (memory.state.manifest.threads, memory.state.manifest.reading) == (FULL, None)
     first, second = (memory.records([1, 2])[number] for number in (1, 2))
     assert isinstance(first, Thread)
     assert isinstance(second, Thread)
@@ -109,24 +109,24 @@ def test_reading_issue_by_issue_leaves_requests_for_the_events_of_the_hour(stage
     assert stage.act("issues", "opened", number) == 0
     stage.github.limits.set(1000)
     assert stage.act("schedule") == 0
-    assert stage.memory().size == FULL + 1
+    assert stage.memory().state.manifest.threads == FULL + 1
 
 
 def test_a_dry_run_reads_everything_and_writes_nothing(stage: Stage) -> None:
     assert rebuild(stage, **{"dry-run": "true"}) == 0
     assert f"{FULL} threads were read, {FULL} would change." in summary(stage)
-    assert stage.memory().size == 0
+    assert stage.memory().state.manifest.threads == 0
 
 
 def test_two_rebuilds_end_in_the_same_memory_as_one(stage: Stage) -> None:
     assert rebuild(stage) == 0
     once = stage.memory()
-    tree = once.draft.snapshot.files  # type: ignore[attr-defined]
+    tree = once.state.base.snapshot.files  # type: ignore[attr-defined]
     stage.github.clock.advance(60)
     assert rebuild(stage) == 0
     again = stage.memory()
-    assert once.cursor == again.cursor == parse_time("2026-01-01T02:29:00Z")
-    changed = {path for path, entry in again.draft.snapshot.files.items() if tree.get(path) != entry}  # type: ignore[attr-defined]
+    assert once.state.manifest.cursor == again.state.manifest.cursor == parse_time("2026-01-01T02:29:00Z")
+    changed = {path for path, entry in again.state.base.snapshot.files.items() if tree.get(path) != entry}  # type: ignore[attr-defined]
     assert changed <= {"manifest.json", "model/backtest.json"}
 
 
@@ -155,8 +155,8 @@ def test_nothing_is_read_on_once_github_has_had_enough_of_a_run(half: Stage, fau
     assert half.github.faults.injected[-1][0] == kind
     assert graph_requests(half) == 0
     memory = half.memory()
-    assert memory.reading is not None
-    assert len(memory.reading.seen) == PER_PAGE
+    assert memory.state.manifest.reading is not None
+    assert len(memory.state.manifest.reading.seen) == PER_PAGE
 
 
 def test_a_limit_of_graphql_holds_for_the_rest_of_the_run(half: Stage) -> None:
@@ -186,7 +186,7 @@ def test_one_thread_that_cannot_be_seen_does_not_end_the_reading_or_keep_an_even
     stage.github.faults.add("GET */issues/3/timeline", "404", None)
     assert rebuild(stage) == 0
     memory = stage.memory()
-    assert (memory.size, memory.reading, memory.records([3])) == (FULL - 1, None, {})
+    assert (memory.state.manifest.threads, memory.state.manifest.reading, memory.records([3])) == (FULL - 1, None, {})
 
 
 def test_a_fresh_issue_that_could_not_be_seen_is_read_and_answered_by_the_next_run(tmp_path: Path) -> None:

@@ -76,13 +76,13 @@ def test_an_outage_on_the_way_says_what_became_of_what_was_read(
     assert rebuild(stage, **{"dry-run": dry}) == 1
     why = "GitHub could not be reached (RequestError)"
     assert failure(stage, capfd) == f"The history could not be read to its end: {why}. {outlook}"
-    assert stage.memory().size == (0 if dry else PER_PAGE)
+    assert stage.memory().state.manifest.threads == (0 if dry else PER_PAGE)
 
 
 @pytest.mark.parametrize(("kind", "code"), [("drop", 1), ("primary403", 0)])
 def test_a_rebuild_that_could_not_even_begin_is_taken_up_by_the_schedule(stage: Stage, kind: str, code: int) -> None:
     assert rebuild(stage) == 0
-    began = stage.memory().draft.manifest.read_whole
+    began = stage.memory().state.manifest.read_whole
     assert began
     stage.github.clock.advance(3600)
     stage.github.faults.add(GRAPHQL, kind, None)
@@ -92,7 +92,7 @@ def test_a_rebuild_that_could_not_even_begin_is_taken_up_by_the_schedule(stage: 
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0
     assert "The rebuild is complete" in summary(stage)
-    assert stage.memory().draft.manifest.read_whole == began + timedelta(hours=1)
+    assert stage.memory().state.manifest.read_whole == began + timedelta(hours=1)
 
 
 def test_an_outage_fails_no_run_that_only_reads_on(stage: Stage) -> None:
@@ -230,5 +230,5 @@ def test_one_run_learns_once(stage: Stage, capfd: pytest.CaptureFixture[str]) ->
     assert summary(stage).count("newest issues it would have") == 1
     assert f": {FULL} issues, pull requests and pages are in memory." in summary(stage)
     memory = stage.memory()
-    assert (memory.reading, memory.learned_from) == (None, FULL)
+    assert (memory.state.manifest.reading, memory.state.manifest.learned_from) == (None, FULL)
     assert len(memory.entries(range(1, FULL + 1))) == FULL

@@ -28,7 +28,7 @@ def test_a_replayed_archive_leaves_the_branch_as_an_import_of_it(
         assert stage.act("schedule") == 0
         exported = [_without_own(thread) for thread in stage.github.export_archive()]
         wanted = {thread["id"]: comparable(thread_from_archive(thread)) for thread in exported}
-        found = {r.id: comparable(r) for r in stage.memory().every_record() if isinstance(r, Thread)}
+        found = {r.id: comparable(r) for r in stage.memory().state.every_record() if isinstance(r, Thread)}
     finally:
         stage.close()
     with capsys.disabled():

@@ -130,7 +130,7 @@ def test_of_an_issue_that_is_deleted_nothing_is_shown(stage: Stage) -> None:
     text = comment_on(stage, 3)
     assert TAKEN_BACK in text
     assert "sessions" not in text
-    assert stage.memory().thread_comments([1, 3]) == {}
+    assert stage.memory().state.thread_comments([1, 3]) == {}
 
 
 def test_of_an_issue_that_is_transferred_nothing_is_shown(stage: Stage) -> None:
@@ -171,7 +171,7 @@ def test_what_a_person_edited_is_left_alone_and_told_of(stage: Stage) -> None:
     run(stage, "issues", "reopened", 1)
     assert comment_on(stage, 3) == edited
     assert "a person edited the comment: it is left as it is" in summary(stage)
-    assert stage.memory().owed == ()
+    assert stage.memory().state.manifest.owed == ()
 
 
 def test_what_a_person_edited_goes_where_it_quotes_what_was_taken_back(stage: Stage) -> None:
@@ -191,7 +191,7 @@ def test_what_a_person_deleted_is_not_written_again(stage: Stage) -> None:
     assert stage.comments(3) == []
     stage.github.clock.advance(300)
     run(stage, "schedule")
-    assert (stage.comments(3), stage.memory().owed) == ([], ())
+    assert (stage.comments(3), stage.memory().state.manifest.owed) == ([], ())
 
 
 @pytest.mark.parametrize(("count", "runs"), [(10, 1), (40, 4)])
@@ -209,7 +209,7 @@ def test_many_comments_are_changed_ten_in_a_run_the_oldest_first(tmp_path: Path,
         for done in range(1, runs + 1):
             true = [number for number in numbers if DECISION not in comment_on(made, number)]
             assert len(true) == 10 * done
-            assert (patches(made), len(made.memory().owed)) == (10, count - 10 * done)
+            assert (patches(made), len(made.memory().state.manifest.owed)) == (10, count - 10 * done)
             run(made, "schedule")
         assert patches(made) == 0
 
@@ -221,12 +221,12 @@ def test_a_crash_between_memory_and_the_edit_is_made_good(stage: Stage) -> None:
     stage.github.clock.advance(20)
     stage.act("issue_comment", "deleted", 1, decision)
     assert DECISION in comment_on(stage, 3)
-    assert [one.key for one in stage.memory().owed] == [(3, 0, 1)]
+    assert [one.key for one in stage.memory().state.manifest.owed] == [(3, 0, 1)]
     stage.github.faults.clear()
     stage.github.clock.advance(9 * DAY)
     run(stage, "schedule")
     assert DECISION not in comment_on(stage, 3)
-    assert stage.memory().owed == ()
+    assert stage.memory().state.manifest.owed == ()
     run(stage, "schedule")
     assert patches(stage) == 0
 
@@ -340,7 +340,7 @@ def test_the_first_release_with_a_fix_is_told_once_it_is_there(stage: Stage) -> 
     github.add_release("v1.1.0")
     run(stage, "schedule")
     assert "fixed in [v1.1.0]" in comment_on(stage, asking)
-    assert stage.memory().owed == ()
+    assert stage.memory().state.manifest.owed == ()
 
 
 def test_a_thread_called_wrong_elsewhere_goes_from_the_comment(stage: Stage) -> None:
@@ -348,7 +348,7 @@ def test_a_thread_called_wrong_elsewhere_goes_from_the_comment(stage: Stage) -> 
     comment = stage.github.comment(1, "octocat", "/precedent wrong #3")
     run(stage, "issue_comment", "created", 1, comment)
     assert DECISION in comment_on(stage, 3)
-    assert stage.memory().owed == ()
+    assert stage.memory().state.manifest.owed == ()
 
 
 def test_an_event_on_an_issue_that_is_shown_nowhere_costs_what_it_did(stage: Stage) -> None:

@@ -132,12 +132,12 @@ def contend(folder: Path, processes: int, turns: int) -> Outcome:
 def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
     """What the branch should hold and does not."""
     memory = Memory(store).open(expected)
-    snapshot = memory.draft.snapshot
+    snapshot = memory.state.base.snapshot
     shards = snapshot.read({DIGESTS.path(key) for key in expected})
     digests = {key for data in shards.values() for key in read_lines(data)[0]}
     index = {path.name: file_hash(path) for path in snapshot.checkout("index").iterdir()}
-    held, entries, said = memory.records(expected), memory.entries(expected), memory.answers(expected)
-    wishes, recent = memory.requests(expected), memory.recent_requests(at(0))
+    held, entries, said = memory.records(expected), memory.entries(expected), memory.state.answers(expected)
+    wishes, recent = memory.requests(expected), memory.state.manifest.requests_since(at(0))
     lost = [f"record {key}" for key, thread in expected.items() if held.get(key) != thread]
     lost += [f"digest {key}" for key in expected if key not in digests]
     lost += [f"entry {key}" for key in expected if key not in entries]
@@ -145,8 +145,8 @@ def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
     lost += [f"wish {key}" for key in expected if wishes.get(key) != (wish_on(key),)]
     lost += [f"recent wish {key}" for key in expected if wish_on(key) not in recent]
     lost += [f"hit {key}" for key in expected if [hit.entry.id for hit in memory.search(words_of(key))] != [key]]
-    lost += [f"count {memory.size}"] if memory.size != len(expected) else []
-    lost += ["index files"] if index != memory.draft.manifest.index else []
+    lost += [f"count {memory.state.manifest.threads}"] if memory.state.manifest.threads != len(expected) else []
+    lost += ["index files"] if index != memory.state.manifest.index else []
     return lost + memory.notes
 
 

@@ -116,7 +116,7 @@ def look(stage: Stage, case: Case) -> None:
 def search(stage: Stage, case: Case, asked: Sequence[Thread]) -> None:
     """The blend of a question as it is asked, each for the first time, but with all vectors here."""
     memory = Memory(store(stage.git.url, stage.git.token)).open()
-    model = memory.ranking.model(VECTOR_FIELDS[:2] if memory.has_words else ())
+    model = memory.ranking.model(VECTOR_FIELDS[:2] if memory.index.encoder.learned.has_words else ())
     for number, thread in enumerate(asked[: SEARCHES + 1]):
         query = similar_query(thread, memory.vectors(thread), model)
         memory.rarity(query.terms, before=LATER)  # has what is to be fetched here

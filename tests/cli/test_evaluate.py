@@ -276,7 +276,7 @@ def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, 
     assert cut_of(store).by_words == shipped().by_words
     assert cut_of(store).with_vectors.cut != shipped().with_vectors.cut
     memory = opened(store)
-    assert (memory.learned_from, (store / WORDS).read_bytes(), memory.notes) == (SIZE, kept, [])
+    assert (memory.state.manifest.learned_from, (store / WORDS).read_bytes(), memory.notes) == (SIZE, kept, [])
     assert memory.vectors(THREADS[-1])
 
 

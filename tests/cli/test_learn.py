@@ -65,12 +65,12 @@ def test_a_store_with_the_vectors_of_a_text_model_keeps_them(tmp_path: Path, cal
 def test_it_can_be_left_out_and_made_up_for(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
     assert call("import", file, "--store", store, "--no-learn", "--json").data["learned_from"] == 0
-    assert not opened(store).has_words
+    assert not opened(store).index.encoder.learned.has_words
     told = call("learn", "--store", store, "--json").data
     assert (told["learned"], told["reason"], told["threads"]) == (True, "", len(THREADS))
-    assert opened(store).has_words
+    assert opened(store).index.encoder.learned.has_words
     assert call("learn", "--store", store).out.startswith(f"learned from {len(THREADS)} threads. Of the ")
-    assert opened(store).learned_from == len(THREADS)
+    assert opened(store).state.manifest.learned_from == len(THREADS)
 
 
 def test_few_threads_teach_nothing(tmp_path: Path, call: Run) -> None:
@@ -79,7 +79,7 @@ def test_few_threads_teach_nothing(tmp_path: Path, call: Run) -> None:
     few = "nothing was learned: 49 threads are too few, 50 are needed"
     assert call("learn", "--store", store).out == f"{few}\n"
     assert call("learn", "--store", store, "--json").data == {"learned": False, "reason": few}
-    assert not opened(store).has_words
+    assert not opened(store).index.encoder.learned.has_words
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def is_replied(t: Theatre, number: int) -> bool:
 
 def is_counted(t: Theatre, number: int) -> bool:
     memory = t.stage.memory()
-    ups = memory.answers([number])[number].ups
+    ups = memory.state.answers([number])[number].ups
     memory.close()
     return ups == 1
 

@@ -19,12 +19,12 @@ def test_a_rebuild_has_the_outcome_of_the_table(row: Row, tmp_path: Path) -> Non
     assert code == row.code, summary
     assert row.says in summary
     memory = stage.memory()
-    kept = (memory.size, memory.reading is None)
+    kept = (memory.state.manifest.threads, memory.state.manifest.reading is None)
     assert kept == ((FULL, True) if row.done == "now" else (PER_PAGE, False)), summary
     if row.done == "later":
         stage.github.clock.advance(3700)
         assert stage.act("schedule") == 0
         memory = stage.memory()
-        assert (memory.size, memory.reading) == (FULL, None)
+        assert (memory.state.manifest.threads, memory.state.manifest.reading) == (FULL, None)
     stage.close()
     assert stage.github.violations == []

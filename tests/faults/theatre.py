@@ -136,8 +136,10 @@ class Theatre:
                 wrong.append(f"{number} is not as it is")
             elif isinstance(record, Thread) and len(record.comments) != sum(not _is_ours(c) for c in issue.comments):
                 wrong.append(f"{number} lacks comments")
-        if newest and (memory.cursor is None or memory.cursor < datetime.fromisoformat(newest)):
-            wrong.append(f"the cursor stands at {memory.cursor}, not {newest}")
+        if newest and (
+            memory.state.manifest.cursor is None or memory.state.manifest.cursor < datetime.fromisoformat(newest)
+        ):
+            wrong.append(f"the cursor stands at {memory.state.manifest.cursor}, not {newest}")
         memory.close()
         return wrong
 

@@ -56,7 +56,9 @@ def owed_later(repository: Repository, asking: int | None) -> str:
     except StoreError as error:
         return f"unreadable: {error}"
     now = datetime.fromisoformat(repository.github.clock.now)
-    promised = [one.trying_since for one in memory.answers([repository.number]).values() if one.state == "pending"]
+    promised = [
+        one.trying_since for one in memory.state.answers([repository.number]).values() if one.state == "pending"
+    ]
     wishes = memory.requests([repository.number]).get(repository.number, ())
     promised += [one.trying_since for one in wishes if one.state == "pending" and one.comment_id == asking]
     memory.close()
@@ -85,7 +87,9 @@ def incomplete(repository: Repository) -> list[str]:
     """What memory lacks of the repository, or has otherwise."""
     memory = _opened(repository)
     try:
-        held = {r.id: _comparable(r) for r in memory.every_record() if isinstance(r, Thread) and isinstance(r.id, int)}
+        held = {
+            r.id: _comparable(r) for r in memory.state.every_record() if isinstance(r, Thread) and isinstance(r.id, int)
+        }
     finally:
         memory.close()
     own = {comment.id for comment in repository.github.comments_by("github-actions[bot]")}
@@ -119,8 +123,8 @@ def _has_branch(bare: Path) -> bool:
 
 def _memory_faults(memory: Memory) -> Iterator[str]:
     """Where records, manifest, digests and index of one state do not agree."""
-    manifest, snapshot = memory.draft.manifest, memory.draft.snapshot
-    records = list(memory.every_record())
+    manifest, snapshot = memory.state.manifest, memory.state.base.snapshot
+    records = list(memory.state.every_record())
     threads: dict[ThreadId, Thread] = {record.id: record for record in records if isinstance(record, Thread)}
     graves = sum(isinstance(record, Tombstone) for record in records)
     if (manifest.threads, manifest.tombstones) != (len(threads), graves):
@@ -128,9 +132,9 @@ def _memory_faults(memory: Memory) -> Iterator[str]:
         yield f"the manifest counts {counted}, there are {len(threads)} and {graves}"
     yield from (f"index: {name}" for name in manifests.damaged_files(manifest, snapshot.checkout(INDEX)))
     entries = memory.entries(threads)
-    if entries.keys() != threads.keys() or len(memory.draft._ready()) != len(threads):
+    if entries.keys() != threads.keys() or memory.index.ask(len, 0) != len(threads):
         yield f"the index knows {len(entries)} of {len(threads)} threads"
-    lines = [(key, DIGESTS.line(digest(thread, repo=memory.repo))) for key, thread in threads.items()]
+    lines = [(key, DIGESTS.line(digest(thread, repo=memory.state.repo))) for key, thread in threads.items()]
     wanted = edit_shards({}, lines, DIGESTS.path)
     shards = snapshot.read(snapshot.paths(DIGESTS.folder))
     yield from (f"{path} is not the digest of its records" for path in wanted if shards.get(path) != wanted[path])

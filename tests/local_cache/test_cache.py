@@ -161,7 +161,7 @@ def test_the_answers_are_the_same_where_the_index_has_many_segments_and_deleted_
         assert [(one.card.id, one.score) for one in glance.search(weights(asked), limit=900)] == [
             (hit.entry.id, hit.score) for hit in hits
         ]
-    assert len(memory.segments()) > 1
+    assert len(memory.index.segments()) > 1
 
 
 def test_large_segments_lie_in_parts_and_are_read_whole(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_a_glance_that_somebody_else_has_is_neither_damaged_nor_replaced(
 
 def test_a_digest_where_it_does_not_belong_counts_for_nothing(tmp_path: Path) -> None:
     memory = memory_in(tmp_path / "store", issue(1, 0, "zebra"), issue(950, 0, "zebra"))
-    shards = dict(memory.digest_shards())
+    shards = dict(memory.state.base.digest_shards())
     spoof = shards["digests/0000.jsonl"].replace(b"fails", b"SPOOF")
     store = FolderStore(tmp_path / "store")
     store.write(store.open(), {"digests/0009.jsonl": shards["digests/0009.jsonl"] + spoof}, "spoof")
@@ -389,7 +389,7 @@ def test_a_digest_where_it_does_not_belong_counts_for_nothing(tmp_path: Path) ->
 @pytest.mark.parametrize("field", ["duplicate_of", "title", "files"])
 def test_a_digest_with_half_a_character_in_it_stops_nothing(tmp_path: Path, field: str) -> None:
     memory = memory_in(tmp_path / "store", issue(1, 0, "zebra"), issue(2, 0, "zebra"))
-    lines = [json.loads(line) for line in dict(memory.digest_shards())["digests/0000.jsonl"].splitlines()]
+    lines = [json.loads(line) for line in dict(memory.state.base.digest_shards())["digests/0000.jsonl"].splitlines()]
     lines[0][field] = ["\ud800"] if field == "files" else "\ud800"
     store = FolderStore(tmp_path / "store")
     store.write(store.open(), {"digests/0000.jsonl": "".join(json.dumps(one) + "\n" for one in lines).encode()}, "x")

@@ -23,7 +23,7 @@ WORDS = ("session cookie", "login loop after the upgrade", "database is locked",
 
 @pytest.fixture(scope="module")
 def shelf(memory: Memory) -> Shelf:
-    return Shelf.of(one for one in memory.every_record() if isinstance(one, Thread))
+    return Shelf.of(one for one in memory.state.every_record() if isinstance(one, Thread))
 
 
 @pytest.fixture(params=["glance", "shelf"])

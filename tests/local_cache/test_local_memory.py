@@ -508,7 +508,7 @@ def test_a_store_is_read_again_when_it_was_written(tmp_path: Path) -> None:
     with open_memory(MemoryOptions(tmp_path, store=store)) as place:
         assert ids(place, "zebra") == [1, 2]
         with open_records(place) as inside:
-            assert inside.size == 2
+            assert inside.state.manifest.threads == 2
 
 
 def test_a_store_that_is_only_looked_at_stays_as_it_is(tmp_path: Path) -> None:

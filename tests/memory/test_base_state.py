@@ -108,7 +108,7 @@ def test_what_was_read_counts_only_where_the_rest_of_it_is(
         assert memory.commit("third")
         assert (WENT_BACK in memory.notes) is (cursor != at(9))
     with memory_of(hosted) as memory:
-        assert (dict(memory.pages), memory.cursor) == (states, cursor)
+        assert (dict(memory.state.manifest.pages), memory.state.manifest.cursor) == (states, cursor)
         assert set(memory.records([3, "docs:c.md"])) == {3, "docs:c.md"}
 
 
@@ -119,8 +119,8 @@ def test_what_is_owed_stays_owed(hosted: Hosted, two_commits: list[str], move: M
         move(hosted, two_commits)
         memory.commit("third")
     with memory_of(hosted) as memory:
-        assert memory.pending == (3,)
-        assert [wish.comment_id for wish in memory.recent_requests(at(0))] == [30]
+        assert memory.state.manifest.pending == (3,)
+        assert [wish.comment_id for wish in memory.state.manifest.requests_since(at(0))] == [30]
 
 
 @ALL
@@ -131,18 +131,21 @@ def test_what_is_staged_afterwards_claims_no_more_until_the_memory_is_opened_aga
         memory.stage(THIRD)
         move(hosted, two_commits)
         memory.commit("third")
-        held = memory.cursor
+        held = memory.state.manifest.cursor
         memory.stage(
             Changes(records=(issue(4, 4),), cursor=at(10), reading=HistoryProgress(at(0), at(4)), read_whole=at(0))
         )
         memory.commit("fourth")
         is_whole = move is replaced
-        assert memory.cursor == (at(10) if is_whole else held)
-        assert (memory.reading is not None, memory.draft.manifest.read_whole) == (False, at(0) if is_whole else None)
+        assert memory.state.manifest.cursor == (at(10) if is_whole else held)
+        assert (memory.state.manifest.reading is not None, memory.state.manifest.read_whole) == (
+            False,
+            at(0) if is_whole else None,
+        )
         memory.open().stage(Changes(records=(issue(5, 5),), cursor=at(11)))
         memory.commit("fifth")
     with memory_of(hosted) as memory:
-        assert memory.cursor == at(11)
+        assert memory.state.manifest.cursor == at(11)
 
 
 @ALL
@@ -158,7 +161,7 @@ def test_a_reading_of_the_whole_history_does_not_go_on_elsewhere(
         move(hosted, two_commits)
         memory.commit("third")
     with memory_of(hosted) as memory:
-        assert (memory.reading, memory.draft.manifest.read_whole) == (None, None)
+        assert (memory.state.manifest.reading, memory.state.manifest.read_whole) == (None, None)
 
 
 @ALL
@@ -166,13 +169,13 @@ def test_nothing_is_learned_from_more_threads_than_there_are(
     hosted: Hosted, two_commits: list[str], move: Move
 ) -> None:
     with memory_of(hosted) as memory:
-        memory.install_model(ModelUpdate(None, shipped(), memory.size))
+        memory.install_model(ModelUpdate(None, shipped(), memory.state.manifest.threads))
         memory.rebuild_index()
         memory.stage(Changes(records=(issue(1, 5),)))
         move(hosted, two_commits)
         memory.commit("learned")
     with memory_of(hosted) as memory:
-        assert 0 < memory.learned_from <= memory.size
+        assert 0 < memory.state.manifest.learned_from <= memory.state.manifest.threads
 
 
 def test_what_another_run_read_meanwhile_stays_as_that_run_has_it(hosted: Hosted, two_commits: list[str]) -> None:
@@ -182,7 +185,10 @@ def test_what_another_run_read_meanwhile_stays_as_that_run_has_it(hosted: Hosted
         memory.commit("third")
         assert WENT_BACK not in memory.notes
     with memory_of(hosted) as memory:
-        assert (dict(memory.pages), memory.cursor) == ({"docs": "c3", "wiki": "w1", "releases": "r2"}, at(4))
+        assert (dict(memory.state.manifest.pages), memory.state.manifest.cursor) == (
+            {"docs": "c3", "wiki": "w1", "releases": "r2"},
+            at(4),
+        )
 
 
 def test_what_was_read_counts_where_another_run_only_brought_an_issue(hosted: Hosted, two_commits: list[str]) -> None:
@@ -194,8 +200,8 @@ def test_what_was_read_counts_where_another_run_only_brought_an_issue(hosted: Ho
         memory.commit("third")
         assert WENT_BACK not in memory.notes
     with memory_of(hosted) as memory:
-        assert (dict(memory.pages), memory.cursor) == (KNOWN | READ, at(4))
-        assert memory.reading == HistoryProgress(at(2), at(2), frozenset({1, 3}))
+        assert (dict(memory.state.manifest.pages), memory.state.manifest.cursor) == (KNOWN | READ, at(4))
+        assert memory.state.manifest.reading == HistoryProgress(at(2), at(2), frozenset({1, 3}))
 
 
 @pytest.mark.parametrize("move", [deleted, set_back])
@@ -212,16 +218,18 @@ def test_the_next_run_has_all_pages_again(tmp_path: Path, hosted: Hosted, move: 
         project.write(project.wiki, {"Home.md": f"# Home\nRevision {number}."})
         with memory_of(there) as project.memory:
             project.follow()
-            held = project.memory.page_ids()
+            held = project.memory.state.page_ids()
         tips.append(git(there.repository, "rev-parse", BRANCH))
     project.write(project.docs, texts | {"docs/a.md": "# A\nRevision 1.", "docs/b.md": "# B\nChanged."})
     with memory_of(there) as project.memory:
         sources = page_sources(project.wanted, REPO, project.releases, project.open)
-        project.memory.stage(fresh_pages(sources, project.memory, project.memory.pages, project.now, print))
+        project.memory.stage(
+            fresh_pages(sources, project.memory.state, project.memory.state.manifest.pages, project.now, print)
+        )
         move(there, tips)
         assert project.memory.commit("pages")
     with memory_of(there) as project.memory:
         project.follow()
-        assert project.memory.page_ids() == held
+        assert project.memory.state.page_ids() == held
         bodies = {one.body for one in project.memory.records(held).values() if isinstance(one, Thread)}
         assert bodies >= {"# Hello\nRead me.", "# A\nRevision 1.", "# B\nChanged.", "# Home\nRevision 1."}

@@ -51,7 +51,7 @@ def test_the_next_run_reads_what_one_kept(place: Place) -> None:
     memory = place.memory()
     assert memory.requests([7, 8, 120]) == {7: (off,), 120: (wish(120, 52),)}
     assert memory.fixes([7, 8]) == {7: fixed}
-    assert memory.pages == {"docs": "abc123", "wiki": "def456"}
+    assert memory.state.manifest.pages == {"docs": "abc123", "wiki": "def456"}
     assert {path for path in place.files() if "jsonl" in path} == {
         "wishes/0000.jsonl",
         "wishes/0001.jsonl",
@@ -68,9 +68,9 @@ def test_what_is_staged_is_read_before_it_is_written(shelf: Place) -> None:
     )
     assert memory.requests([7]) == {7: (wish(7, 5, state="done"), wish(7, 6, "off"))}
     assert memory.fixes([7]) == {7: fix(7)}
-    assert memory.pages == {"docs": "a"}
-    assert [one.comment_id for one in memory.recent_requests(at(0))] == [5, 6]
-    assert set(memory.every_request()) == {wish(7, 5, state="done"), wish(7, 6, "off")}
+    assert memory.state.manifest.pages == {"docs": "a"}
+    assert [one.comment_id for one in memory.state.manifest.requests_since(at(0))] == [5, 6]
+    assert set(memory.state.every_request()) == {wish(7, 5, state="done"), wish(7, 6, "off")}
 
 
 def test_a_repeated_run_writes_nothing(shelf: Place) -> None:
@@ -117,7 +117,7 @@ def test_memory_holds_the_same_whoever_writes_what_first(
     for one in (one for part in parts for one in part.fixes):
         fixes[one.id] = later_fix(one, fixes.get(one.id))
     assert memory.fixes([1, 2, 3]) == fixes
-    assert memory.recent_requests(at(-1)) == recent(wishes)
+    assert memory.state.manifest.requests_since(at(-1)) == recent(wishes)
     place.close()
 
 
@@ -133,8 +133,8 @@ def test_two_memories_keep_both_wishes_and_the_later_fix(place: Place) -> None:
     memory = place.memory()
     assert memory.requests([7]) == {7: (wish(7, 5, "off"), wish(7, 6, "on"))}
     assert memory.fixes([7, 8]) == {7: fix(7, 2, release="v1"), 8: fix(8)}
-    assert memory.pages == {"docs": "a", "wiki": "b"}
-    assert [each.comment_id for each in memory.recent_requests(at(0))] == [5, 6]
+    assert memory.state.manifest.pages == {"docs": "a", "wiki": "b"}
+    assert [each.comment_id for each in memory.state.manifest.requests_since(at(0))] == [5, 6]
     assert (one.taken_requests, two.taken_requests) == (set(), set())
 
 
@@ -181,7 +181,7 @@ def test_a_run_that_leaves_a_wish_for_later_takes_nothing(shelf: Place) -> None:
 
 def test_a_number_may_stand_for_an_issue_and_a_comment(shelf: Place) -> None:
     keep(shelf, requests=(wish(7, 7), wish(8, 7)))
-    assert shelf.memory().recent_requests(at(0)) == (wish(7, 7), wish(8, 7))
+    assert shelf.memory().state.manifest.requests_since(at(0)) == (wish(7, 7), wish(8, 7))
 
 
 def test_an_unrelated_writer_takes_nothing(shelf: Place) -> None:
@@ -202,7 +202,7 @@ def test_wishes_and_fixes_go_with_the_text_of_a_deleted_thread(place: Place) -> 
     memory = place.memory()
     memory.stage(Changes(records=(Tombstone(7, at(2)),)))
     assert (set(memory.requests([7, 8])), set(memory.fixes([7, 8]))) == ({8}, {8})
-    assert [one.id for one in memory.every_request()] == [8]
+    assert [one.id for one in memory.state.every_request()] == [8]
     assert memory.commit("gone")
     lines = [json.loads(place.files()[f"{folder}/0000.jsonl"]) for folder in ("wishes", "fixes")]
     assert [line["id"] for line in lines] == [8, 8]
@@ -240,7 +240,7 @@ def test_whole_files_of_nonsense_cost_no_run(shelf: Place) -> None:
     keep(shelf, requests=(wish(7, 5),), fixes=(fix(7),))
     shelf.put({"wishes/0000.jsonl": b"\0" * 65_536, "fixes/0000.jsonl": b"", "answers/0000.jsonl": b"\xff\n" * 9})
     memory = shelf.memory()
-    assert (memory.requests([7]), memory.fixes([7]), list(memory.every_answer()), list(memory.every_request())) == (
+    assert (memory.requests([7]), memory.fixes([7]), memory.state.every_answer(), memory.state.every_request()) == (
         {}, {}, [], [],
     )  # fmt: skip
 
@@ -259,7 +259,7 @@ def test_a_branch_of_the_version_before_is_not_written_for_nothing(shelf: Place)
     memory = shelf.memory()
     memory.stage(Changes(records=(issue(1),)))
     assert not memory.commit("nothing new")
-    assert (memory.pages, memory.recent_requests(at(0)), memory.notes) == ({}, (), [])
+    assert (memory.state.manifest.pages, memory.state.manifest.requests_since(at(0)), memory.notes) == ({}, (), [])
 
 
 @pytest.mark.parametrize(
@@ -308,23 +308,25 @@ def test_recent_wishes_of_all_threads_are_known_without_reading_them(shelf: Plac
     for key, comment_id in ((7, 10), (150, 60), (9_000, 105), (8, 112)):
         keep(shelf, requests=(wish(key, comment_id, state="done"),))
     memory = shelf.memory()
-    assert [one.id for one in memory.recent_requests(at(0))] == [150, 9_000, 8], "one hour before the newest"
-    assert [one.id for one in memory.recent_requests(at(1.05))] == [9_000, 8]
-    assert memory.recent_requests(at(2)) == ()
+    assert [one.id for one in memory.state.manifest.requests_since(at(0))] == [150, 9_000, 8], (
+        "one hour before the newest"
+    )
+    assert [one.id for one in memory.state.manifest.requests_since(at(1.05))] == [9_000, 8]
+    assert memory.state.manifest.requests_since(at(2)) == ()
 
 
 def test_what_waits_is_known_until_it_is_done_and_an_old_run_does_not_bring_it_back(shelf: Place) -> None:
     keep(shelf, requests=(wish(7, 10), wish(8, 900, state="done")))
-    assert [one.id for one in shelf.memory().recent_requests(at(0))] == [7, 8]
+    assert [one.id for one in shelf.memory().state.manifest.requests_since(at(0))] == [7, 8]
     slow = shelf.memory()
     keep(shelf, requests=(wish(7, 10, state="done"),))
-    assert [one.id for one in shelf.memory().recent_requests(at(0))] == [8]
+    assert [one.id for one in shelf.memory().state.manifest.requests_since(at(0))] == [8]
     slow.stage(Changes(requests=(wish(7, 10, trying_since=at(1)), wish(9, 901))))
     slow.commit("late")
     later = shelf.memory()
     later.stage(Changes(requests=(wish(7, 10),)))
     assert not later.commit("later still")
-    assert [one.id for one in shelf.memory().recent_requests(at(0))] == [8, 9]
+    assert [one.id for one in shelf.memory().state.manifest.requests_since(at(0))] == [8, 9]
 
 
 def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -> None:
@@ -335,21 +337,21 @@ def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -
     asked = [wish(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
     keep(place, answers=told, requests=asked)
     memory = place.memory()
-    assert (set(memory.every_answer()), set(memory.every_request())) == (set(told), set(asked))
+    assert (set(memory.state.every_answer()), set(memory.state.every_request())) == (set(told), set(asked))
     newer = replace(told[1], at=at(2), ups=1)
     memory.stage(Changes(answers=(newer, AnswerRecord(5, "silent", at(1)))))
-    assert set(memory.every_answer()) == {*told, newer, AnswerRecord(5, "silent", at(1))} - {told[1]}
+    assert set(memory.state.every_answer()) == {*told, newer, AnswerRecord(5, "silent", at(1))} - {told[1]}
 
 
 def test_the_pages_that_are_there_are_listed(shelf: Place) -> None:
     keys = [f"docs/page {number}.md#part" for number in range(40)]
     remember(shelf.memory(), *map(page, keys), issue("ABC-1"), issue(7), issue("LOG-1", kind=Kind.SESSION))
-    assert shelf.memory().page_ids() == sorted(keys)
+    assert shelf.memory().state.page_ids() == sorted(keys)
     remember(shelf.memory(), *(Tombstone(key, at(1)) for key in keys[:30]))
     memory = shelf.memory()
-    assert memory.page_ids() == sorted(keys[30:])
+    assert memory.state.page_ids() == sorted(keys[30:])
     memory.stage(Changes(records=(Tombstone(keys[39], at(1)), page("new"), page(keys[0], revision=2))))
-    assert memory.page_ids() == sorted([*keys[30:39], "new", keys[0]])
+    assert memory.state.page_ids() == sorted([*keys[30:39], "new", keys[0]])
     assert memory.notes == []
 
 
@@ -357,7 +359,7 @@ def test_the_pages_that_are_there_are_listed(shelf: Place) -> None:
 def test_pages_are_listed_from_their_records_where_digests_are_damaged(shelf: Place, data: bytes | None) -> None:
     remember(shelf.memory(), page("docs/a.md"), page("docs/b.md"), issue("ABC-1"))
     shelf.put(dict.fromkeys(shelf.files("digests"), data))
-    assert shelf.memory().page_ids() == ["docs/a.md", "docs/b.md"]
+    assert shelf.memory().state.page_ids() == ["docs/a.md", "docs/b.md"]
 
 
 # -- promises --------------------------------------------------------------------------------------------------------
@@ -377,29 +379,29 @@ def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled
     flood = [issue(key, author="mona") for key in range(2, last + 1)]
     keep(place, records=[issue(1), *flood], answers=promises(*range(1, MAX_PENDING + 2)))
     memory = keep(place, answers=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
-    assert memory.pending == (*range(1, MAX_PENDING), last)
+    assert memory.state.manifest.pending == (*range(1, MAX_PENDING), last)
     assert [f"More than {MAX_PENDING} issues wait" in note for note in memory.notes] == [True]
     found = place.memory()
-    assert found.pending == memory.pending
-    said = found.answers(range(1, last + 1))
-    assert {key for key, one in said.items() if one.state == "pending"} == set(found.pending)
+    assert found.state.manifest.pending == memory.state.manifest.pending
+    said = found.state.answers(range(1, last + 1))
+    assert {key for key, one in said.items() if one.state == "pending"} == set(found.state.manifest.pending)
     assert said[MAX_PENDING + 5].reason == "too many wait for an answer"
     memory.stage(Changes(answers=promises(1)))
-    assert memory.pending == found.pending
+    assert memory.state.manifest.pending == found.state.manifest.pending
 
 
 def test_who_opened_few_issues_is_answered_although_another_opened_many_before(place: Place) -> None:
     flood = [issue(key, author="mona") for key in range(2, MAX_PENDING + 2)]
     keep(place, records=[issue(900), *flood], answers=promises(*range(2, MAX_PENDING + 2)))
     memory = keep(place, answers=promises(900))
-    assert memory.pending == (*range(2, MAX_PENDING + 1), 900)
-    assert memory.answers([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
+    assert memory.state.manifest.pending == (*range(2, MAX_PENDING + 1), 900)
+    assert memory.state.answers([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
 
 
 def test_a_comment_that_stands_is_still_known_when_its_change_is_given_up(shelf: Place) -> None:
     standing = AnswerRecord(900, "pending", at(900), "waits", comment_id=77)
     memory = keep(shelf, answers=[*promises(*range(1, MAX_PENDING + 1)), standing])
-    assert (memory.answers([900])[900].state, memory.answers([900])[900].comment_id) == ("said", 77)
+    assert (memory.state.answers([900])[900].state, memory.state.answers([900])[900].comment_id) == ("said", 77)
 
 
 def test_sources_of_pages_are_few_and_can_be_taken_out() -> None:
@@ -428,7 +430,13 @@ def requests(hosted: Hosted, *keys: ThreadId, expected: bool) -> list[str]:
     with opened(hosted) as store:
         hosted.mark()
         memory = Memory(store).open(keys if expected else ())
-        memory.records(keys), memory.requests(keys), memory.fixes(keys), memory.recent_requests(at(0)), memory.pages
+        (
+            memory.records(keys),
+            memory.requests(keys),
+            memory.fixes(keys),
+            memory.state.manifest.requests_since(at(0)),
+            memory.state.manifest.pages,
+        )
         return hosted.asked
 
 
@@ -445,10 +453,10 @@ def test_all_that_is_kept_of_a_thread_can_be_brought_in_one_exchange(filled: Hos
     with opened(filled) as store:
         memory = Memory(store).open()
         filled.mark()
-        memory.prefetch([7, 250])
+        memory.state.prefetch([7, 250])
         brought = filled.asked
         assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
-        assert (memory.answers([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
+        assert (memory.state.answers([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
         memory.stage(
             Changes(records=(issue(250, 1),), requests=(wish(250, 6),), answers=(AnswerRecord(7, "silent", at(2)),))
         )

@@ -63,7 +63,7 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_store_nor_in_what_it_was(p
     where = place.folder / ("store" if place.kind == "folder" else "remote.git")
     assert len(holds(where, SECRET)) > 3
     assert forget(memory)
-    assert (found(memory, SECRET), memory.digest_shard_count()) == ([], 1)
+    assert (found(memory, SECRET), len(memory.state.base.digest_paths())) == ([], 1)
     if place.kind == "folder":
         assert holds(where, SECRET) == []
     else:
@@ -71,9 +71,9 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_store_nor_in_what_it_was(p
         assert [name for name, content in reachable(where).items() if SECRET.encode() in content] == []
     assert [path for path, data in place.files().items() if SECRET.encode() in data] == []
     assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (memory.answers([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (ASKED,)})
-    assert (memory.has_words, memory.learned_from) == (False, 0)
-    assert memory.recent_requests(at(0)) == (ASKED,)
+    assert (memory.state.answers([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (ASKED,)})
+    assert (memory.index.encoder.learned.has_words, memory.state.manifest.learned_from) == (False, 0)
+    assert memory.state.manifest.requests_since(at(0)) == (ASKED,)
 
 
 def test_no_later_text_takes_the_place_of_what_is_forgotten(place: Place) -> None:
@@ -86,7 +86,7 @@ def test_no_later_text_takes_the_place_of_what_is_forgotten(place: Place) -> Non
     memory.rebuild_index()
     memory.commit("Rebuild")
     assert place.memory().records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (place.memory().answers([7]), place.memory().pending) == ({}, ())
+    assert (place.memory().state.answers([7]), place.memory().state.manifest.pending) == ({}, ())
 
 
 def test_a_thread_that_is_gone_already_can_be_forgotten(place: Place) -> None:
@@ -94,7 +94,7 @@ def test_a_thread_that_is_gone_already_can_be_forgotten(place: Place) -> None:
     remember(memory, Tombstone(7, at(9), "deleted"))
     forget(memory)
     assert place.memory().records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (place.memory().draft.manifest.threads, place.memory().draft.manifest.tombstones) == (7, 1)
+    assert (place.memory().state.manifest.threads, place.memory().state.manifest.tombstones) == (7, 1)
 
 
 def test_another_run_with_the_text_at_hand_brings_nothing_back_and_puts_off_what_it_planned(place: Place) -> None:
@@ -112,10 +112,10 @@ def test_another_run_with_the_text_at_hand_brings_nothing_back_and_puts_off_what
     assert [path for path, data in place.files().items() if SECRET.encode() in data] == []
     memory = place.memory()
     assert memory.records([7, 9]) == {7: Tombstone(7, at(5), FORGOTTEN), 9: issue(9, 9, body="as in #7")}
-    assert memory.answers([7, 9]) == {9: replace(promise, trying_since=None)}
+    assert memory.state.answers([7, 9]) == {9: replace(promise, trying_since=None)}
     assert memory.requests([9]) == {9: (replace(reply, trying_since=None),)}
-    assert memory.pending == (9,)
-    assert not memory.has_words
+    assert memory.state.manifest.pending == (9,)
+    assert not memory.index.encoder.learned.has_words
     remember(other, issue(10, 10))
     assert not other.is_outdated
 

@@ -63,7 +63,7 @@ def event(remote: Path) -> list[str]:
     """One thread changed, as a run of the Action remembers it."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         found(memory, word_of(150))
-        memory.answers([1, 2])
+        memory.state.answers([1, 2])
         memory.stage(replace(EVERYTHING, records=(issue(1, 3),), cursor=at(4)))
         memory.commit("event")
         return list(memory.notes)
@@ -94,8 +94,8 @@ def is_whole(remote: Path) -> bool:
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         assert found(memory, word_of(150)) == [150]
         assert set(memory.records([1, 2, 150])) == {1, 2, 150}
-        assert (set(memory.answers([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
-        return memory.size == 3 and not memory.notes
+        assert (set(memory.state.answers([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
+        return memory.state.manifest.threads == 3 and not memory.notes
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_the_manifest_is_mended_by_the_next_event_and_that_is_told(remote: Path,
     assert [note for note in event(remote) if note.startswith("The manifest was ")]
     assert odd(remote) == []
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
-        assert (memory.cursor, memory.size) == (at(4), 3)
+        assert (memory.state.manifest.cursor, memory.state.manifest.threads) == (at(4), 3)
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def check(place: Place, records: Iterable[Record]) -> None:
         alive = isinstance(record, Thread)
         assert found(memory, word_of(record.id)) == ([record.id] if alive else [])
         assert [entry.updated_at for entry in memory.entries([record.id]).values()] == [record.revised_at] * alive
-    assert list(memory.every_record()) == held
+    assert list(memory.state.every_record()) == held
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
@@ -69,7 +69,7 @@ def test_what_is_staged_is_found_before_it_is_written(place: Place) -> None:
     memory.stage(Changes(records=(issue(1), issue(2))))
     assert found(memory, word_of(2)) == [2]
     assert memory.records([1, 3]) == {1: issue(1)}
-    assert memory.size == 2
+    assert memory.state.manifest.threads == 2
     assert place.files() == {}
     assert memory.commit("first")
     check(place, [issue(1), issue(2)])
@@ -127,7 +127,7 @@ def test_the_cursor_never_goes_back(place: Place) -> None:
         memory = place.memory()
         memory.stage(Changes(cursor=at(hours)))
         memory.commit("cursor")
-    assert place.memory().cursor == at(5)
+    assert place.memory().state.manifest.cursor == at(5)
 
 
 def test_numbers_and_names_live_side_by_side(place: Place) -> None:
@@ -135,7 +135,7 @@ def test_numbers_and_names_live_side_by_side(place: Place) -> None:
     remember(place.memory(), *(issue(key) for key in keys[:5]), replace(issue("a/b c"), title="slashed key"))
     memory = place.memory()
     assert set(memory.records(keys)) == set(keys)
-    assert [record.id for record in memory.every_record()] == keys
+    assert [record.id for record in memory.state.every_record()] == keys
     assert found(memory, "slashed") == ["a/b c"]
 
 
@@ -146,7 +146,7 @@ def test_what_was_said_is_kept_and_an_older_word_does_not_replace_it(place: Plac
             answers=(AnswerRecord(1, "pending", at(1), text_hash="x"), AnswerRecord(2, "pending", at(1), text_hash="y"))
         )
     )
-    assert memory.pending == (1, 2)
+    assert memory.state.manifest.pending == (1, 2)
     memory.commit("promised")
     memory = place.memory()
     memory.stage(Changes(answers=(AnswerRecord(1, "said", at(2), comment_id=5),)))
@@ -154,8 +154,8 @@ def test_what_was_said_is_kept_and_an_older_word_does_not_replace_it(place: Plac
     memory = place.memory()
     memory.stage(Changes(answers=(AnswerRecord(1, "pending", at(1), text_hash="x"),)))
     assert not memory.commit("late")
-    assert memory.answers([1, 2, 3])[1] == AnswerRecord(1, "said", at(2), comment_id=5)
-    assert memory.pending == (2,)
+    assert memory.state.answers([1, 2, 3])[1] == AnswerRecord(1, "said", at(2), comment_id=5)
+    assert memory.state.manifest.pending == (2,)
 
 
 @pytest.mark.slow
@@ -230,8 +230,12 @@ def test_two_memories_keep_both_changes(place: Place) -> None:
     assert two.commit("two")
     check(place, [issue(1, 1), issue(2), issue(3)])
     memory = place.memory()
-    assert (memory.cursor, set(memory.pending), set(memory.answers([1, 2, 3]))) == (at(2), {2, 3}, {2, 3})
-    assert memory.written(at(1)) == 2
+    assert (memory.state.manifest.cursor, set(memory.state.manifest.pending), set(memory.state.answers([1, 2, 3]))) == (
+        at(2),
+        {2, 3},
+        {2, 3},
+    )
+    assert memory.state.manifest.promised_within_day(at(1)) == 2
 
 
 def test_two_first_writers_of_an_empty_store_keep_both_changes(place: Place) -> None:

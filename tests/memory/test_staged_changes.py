@@ -36,19 +36,19 @@ def stand(memory: Memory, *comments: StandingComment) -> None:
 
 
 def shown_in(memory: Memory, key: ThreadId) -> tuple[tuple[ThreadId, int], ...]:
-    return memory.thread_comments([key]).get(key, ThreadComments(key)).shown_in
+    return memory.state.thread_comments([key]).get(key, ThreadComments(key)).shown_in
 
 
 def owed(memory: Memory) -> list[tuple[ThreadId, int, ThreadId]]:
-    return [one.key for one in memory.owed]
+    return [one.key for one in memory.state.manifest.owed]
 
 
 def test_it_is_known_which_comments_show_a_thread_and_which_stand_on_one(place: Place) -> None:
     memory = place.memory()
     assert shown_in(memory, 3) == ((9, 0), (9, 77))
     assert shown_in(memory, 205) == ((9, 0),)
-    assert memory.thread_comments([9])[9].comments == (ON_9, REPLY)
-    assert memory.thread_comments([4, 12]) == {}
+    assert memory.state.thread_comments([9])[9].comments == (ON_9, REPLY)
+    assert memory.state.thread_comments([4, 12]) == {}
 
 
 def test_a_later_state_of_a_comment_takes_the_place_of_the_earlier_one_in_both_lists(place: Place) -> None:
@@ -59,7 +59,7 @@ def test_a_later_state_of_a_comment_takes_the_place_of_the_earlier_one_in_both_l
     memory.commit("later")
     again = place.memory()
     assert {key: shown_in(again, key) for key in (3, 4, 9, 205)} == {3: (), 4: ((9, 0),), 9: (), 205: ()}
-    assert [one.content for one in again.thread_comments([9])[9].comments] == ["h"]
+    assert [one.content for one in again.state.thread_comments([9])[9].comments] == ["h"]
     assert sorted(place.files("comments")) == ["comments/0000.jsonl"]
 
 
@@ -108,28 +108,33 @@ def test_a_comment_that_was_edited_or_deleted_is_a_change_that_can_be_seen(tmp_p
     memory.commit("stand")
     for revision, texts in enumerate((("One.", "Two.", "Three."), ("One.", "2.", "Three."), ("One.", "Three.")), 2):
         remember(memory, talk(3, *texts, revision=revision))
-        assert [one.at for one in memory.owed] == ([at(revision)] if revision > 2 else [])
+        assert [one.at for one in memory.state.manifest.owed] == ([at(revision)] if revision > 2 else [])
     place.close()
 
 
 def test_what_was_done_is_owed_no_more_and_a_later_change_still_is(place: Place) -> None:
     memory = place.memory()
     remember(memory, talk(3, title="One", revision=1))
-    first = memory.owed
+    first = memory.state.manifest.owed
     remember(place.memory(), talk(3, title="Two", revision=2))
     memory.stage(Changes(renewed=(first[0],)))
     memory.commit("done")
-    assert [(one.key, one.at) for one in place.memory().owed] == [((9, 0, 3), at(2)), ((9, 77, 3), at(2))]
-    memory.stage(Changes(renewed=memory.owed))
+    assert [(one.key, one.at) for one in place.memory().state.manifest.owed] == [
+        ((9, 0, 3), at(2)),
+        ((9, 77, 3), at(2)),
+    ]
+    memory.stage(Changes(renewed=memory.state.manifest.owed))
     memory.commit("done")
-    assert place.memory().owed == ()
+    assert place.memory().state.manifest.owed == ()
 
 
 def test_a_fix_that_was_found_and_a_thread_called_wrong_are_changes_too(place: Place) -> None:
     memory = place.memory()
     memory.stage(Changes(fixes=(FixInfo(205, "a" * 40, at(2)),)))
     assert owed(memory) == [(9, 0, 205)]
-    memory.stage(Changes(renewed=memory.owed, fixes=(FixInfo(205, "a" * 40, at(3)),)))  # the same, looked up again
+    memory.stage(
+        Changes(renewed=memory.state.manifest.owed, fixes=(FixInfo(205, "a" * 40, at(3)),))
+    )  # the same, looked up again
     assert owed(memory) == []
     memory.stage(Changes(requests=(Request(3, 5, "wrong", "octocat", at(2), about=(8,)),)))
     assert owed(memory) == []
@@ -152,7 +157,7 @@ def test_of_two_runs_that_work_out_one_comment_the_first_has_it(place: Place) ->
     slow.stage(Changes(standing=(replace(ON_9, at=at(3), content="slow"), replace(REPLY, at=at(3)))))
     slow.commit("slow")
     assert slow.taken_comments == {(9, 0)}
-    assert [one.content for one in place.memory().thread_comments([9])[9].comments] == ["quick", "g"]
+    assert [one.content for one in place.memory().state.thread_comments([9])[9].comments] == ["quick", "g"]
 
 
 def test_a_rebuild_makes_the_lists_anew_also_of_what_an_earlier_version_said(place: Place) -> None:
@@ -172,13 +177,13 @@ def test_a_rebuild_makes_the_lists_anew_also_of_what_an_earlier_version_said(pla
     memory = place.memory()
     assert shown_in(memory, 3) == ((4, 0), (9, 0), (9, 77))
     assert shown_in(memory, 205) == ((9, 0),)
-    assert memory.thread_comments([4])[4].comments == (StandingComment(4, at(1), 0, "e", (3,)),)
+    assert memory.state.thread_comments([4])[4].comments == (StandingComment(4, at(1), 0, "e", (3,)),)
 
 
 def test_a_line_that_is_damaged_costs_that_line(place: Place) -> None:
     place.put({"comments/0002.jsonl": b'{"id": 205, "shown_in": 5}\n', "comments/0000.jsonl": b"\0"})
     memory = place.memory()
-    assert memory.thread_comments([3, 205]) == {}
+    assert memory.state.thread_comments([3, 205]) == {}
     assert len(memory.notes) == 2
     stand(memory, replace(ON_9, at=at(2)))
     assert shown_in(place.memory(), 205) == ((9, 0),)

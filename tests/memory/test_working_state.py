@@ -16,12 +16,12 @@ import pytest
 from bot.domain.changes import AnswerRecord, Changes
 from bot.domain.thread import Tombstone
 from bot.index.protocol import LAYOUT
+from bot.memory.index_slot import part_path
 from bot.memory.manifest import FORMAT, PARTS, ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.records import encode_record, record_path
 from bot.memory.shards import DIGESTS, read_lines
 from bot.memory.store import ReadOnlyStore
-from bot.memory.working_state import part_path
 from bot.reading.digest import digest
 from tests.index import hostile_index
 from tests.memory.samples import KINDS, Place, at, found, issue, remember, word_of
@@ -70,7 +70,7 @@ def is_whole(place: Place) -> None:
     assert place.links() == []
     memory = place.memory()
     finds_all(memory)
-    assert (memory.notes, memory.size) == ([], len(HELD))
+    assert (memory.notes, memory.state.manifest.threads) == ([], len(HELD))
     assert not memory.commit("nothing to mend")
 
 
@@ -204,7 +204,7 @@ def edits_of(place: Place) -> dict[str, object]:
     """What a memory would write that made its index anew."""
     memory = place.memory()
     memory.rebuild_index()
-    return dict(memory.draft.edits())
+    return dict(memory.edits())
 
 
 def test_an_index_of_this_version_that_cannot_be_opened_is_damaged_and_nothing_else(full: Place) -> None:
@@ -305,10 +305,10 @@ def test_a_link_to_somebodys_files_is_refused_and_removed(full: Place, tmp_path:
 def test_without_its_manifest_memory_is_read_counted_and_caught_up_with(full: Place, data: bytes | None) -> None:
     full.put({"manifest.json": data})
     memory = full.memory()
-    assert memory.cursor is None
+    assert memory.state.manifest.cursor is None
     finds_all(memory)
     assert "The manifest was" in memory.notes[0]
-    assert (memory.size, memory.draft.manifest.tombstones) == (len(HELD), 1)
+    assert (memory.state.manifest.threads, memory.state.manifest.tombstones) == (len(HELD), 1)
     assert remember(full.memory(), issue(1, 5))
     assert manifest_of(full)["threads"] == len(HELD)
     assert manifest_of(full)["tombstones"] == 1
@@ -348,7 +348,7 @@ def test_a_damaged_record_is_left_out_and_comes_back_when_it_is_read_again(full:
     finds_all(memory)
     memory.rebuild_index()
     finds_all(memory, left_out=5)
-    assert len(list(memory.every_record())) == len(HELD)
+    assert len(list(memory.state.every_record())) == len(HELD)
     assert len(memory.notes) == 1
     assert memory.commit("rebuilt without it")
     remember(full.memory(), issue(5, 2))
@@ -359,7 +359,7 @@ def test_a_damaged_record_is_left_out_and_comes_back_when_it_is_read_again(full:
 def test_a_memory_of_which_only_parts_of_its_index_are_left_is_begun_anew(place: Place) -> None:
     place.put({part_path("0123456789abcdef"): b"a part"})
     memory = place.memory()
-    assert memory.cursor is None
+    assert memory.state.manifest.cursor is None
     assert remember(memory, issue(1))
     assert [path for path in place.files() if path.startswith(PARTS)] == []
 
@@ -370,7 +370,7 @@ def test_files_among_the_records_that_are_none_do_no_harm(full: Place) -> None:
     memory = full.memory()
     memory.rebuild_index()
     finds_all(memory)
-    assert [record.id for record in memory.every_record()] == [*HELD, 99]
+    assert [record.id for record in memory.state.every_record()] == [*HELD, 99]
 
 
 def test_a_damaged_line_of_digests_is_made_anew_from_its_record(full: Place) -> None:
@@ -391,17 +391,17 @@ def test_a_damaged_line_of_answers_costs_only_that_answer(full: Place) -> None:
     first, second, rest = full.files()[path].split(b"\n")
     full.put({path: b"\n".join([first[:-3], second, rest])})
     memory = full.memory()
-    assert set(memory.answers([3, 4])) == {4}
+    assert set(memory.state.answers([3, 4])) == {4}
     assert [path in note for note in memory.notes] == [True]
     memory.stage(Changes(answers=(AnswerRecord(3, "said", at(2)),)))
     assert memory.commit("said again")
-    assert set(full.memory().answers([3, 4])) == {3, 4}
+    assert set(full.memory().state.answers([3, 4])) == {3, 4}
     assert is_quiet(full)
 
 
 def is_quiet(place: Place) -> bool:
     memory = place.memory()
-    return bool(memory.answers([3, 4])) and memory.notes == []
+    return bool(memory.state.answers([3, 4])) and memory.notes == []
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def is_quiet(place: Place) -> bool:
 )
 def test_an_answer_of_another_shape_is_as_if_nothing_was_said(full: Place, line: bytes) -> None:
     full.put({"answers/0000.jsonl": line + b"\n"})
-    assert full.memory().answers([3, 4]) == {}
+    assert full.memory().state.answers([3, 4]) == {}
 
 
 # -- all at once -----------------------------------------------------------------------------------------------------
@@ -424,7 +424,7 @@ def test_a_flipped_byte_in_every_file_costs_no_run(full: Place, seed: int) -> No
     full.put({path: bytes(data) for path, data in flipped.items()})
     memory = full.memory()
     found(memory, "fails")
-    memory.answers(HELD)
+    memory.state.answers(HELD)
     healed = [issue(number, 50) for number in HELD]
     assert remember(memory, *healed)
     again = full.memory()

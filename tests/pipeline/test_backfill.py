@@ -57,7 +57,7 @@ def read(github: FakeGitHub, memory: Memory, way: str, limit: float | None = Non
 def test_after_a_pause_that_github_asked_for_history_is_read_on(github: FakeGitHub, memory: Memory, call: str) -> None:
     github.faults.add(call, "secondary403", seconds=30)
     found, pauses = read(github, memory, "REST")
-    assert (found.complete, found.stopped, memory.size) == (True, None, 3)
+    assert (found.complete, found.stopped, memory.state.manifest.threads) == (True, None, 3)
     assert len(pauses) == 1
     assert 28 <= pauses[0] <= 32
 
@@ -68,7 +68,7 @@ def test_a_long_thread_that_met_a_limit_is_read_after_the_pause(github: FakeGitH
         github.comment(3, "hubot", "And me")
     github.faults.add("GET */issues/3/timeline", "secondary403", seconds=30)
     found, pauses = read(github, memory, "GraphQL")
-    assert (found.complete, memory.size, len(pauses)) == (True, 3, 1)
+    assert (found.complete, memory.state.manifest.threads, len(pauses)) == (True, 3, 1)
 
 
 def test_who_has_no_time_to_wait_stops_at_the_limit(github: FakeGitHub, memory: Memory) -> None:

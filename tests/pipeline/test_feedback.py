@@ -70,7 +70,7 @@ def test_thumbs_that_were_taken_back_no_longer_count(github: FakeGitHub, client:
     assert found == (replace(said, ups=0, downs=0),)
     memory.stage(Changes(answers=found))
     memory.commit("feedback")
-    assert memory.answers([said.id])[said.id].ups == 0
+    assert memory.state.answers([said.id])[said.id].ups == 0
 
 
 def test_a_comment_that_a_person_deleted_is_known_as_removed(
@@ -156,7 +156,7 @@ def test_a_count_that_was_slow_does_not_undo_what_happened_meanwhile(
     fast.stage(Changes(answers=(replace(removed, state="removed"), later)))
     assert fast.commit("meanwhile")
     assert slow.commit("feedback")
-    held = Memory(FolderStore(tmp_path / "store")).open().answers([one.id for one in said])
+    held = Memory(FolderStore(tmp_path / "store")).open().state.answers([one.id for one in said])
     assert held == {
         removed.id: replace(removed, state="removed", ups=1),
         again.id: later,

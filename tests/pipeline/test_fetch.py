@@ -27,7 +27,7 @@ def unread(office: Office) -> AnswerRecord:
     memory = office.memory()
     fetch_changes(Event("issues", "opened", 3), office.bot(memory))
     memory.commit("looked")
-    found = memory.answers([3])[3]
+    found = memory.state.answers([3])[3]
     memory.close()
     return found
 

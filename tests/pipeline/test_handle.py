@@ -23,7 +23,7 @@ def test_each_step_is_told_as_it_begins(office: Office) -> None:
 
     def look(step: str) -> None:
         other = office.memory().open()
-        state = other.answers([number])[number].state if other.answers([number]) else ""
+        state = other.state.answers([number])[number].state if other.state.answers([number]) else ""
         other.close()
         seen.append((step, state, len(office.github.comments_by(bot.own.login, number))))
 
@@ -64,7 +64,7 @@ def test_of_two_runs_at_once_one_keeps_a_comment_true(office: Office, step: str)
     office_runs(office, Event("schedule"))
     assert comments_of(office, number) == texts
     memory = office.memory().open()
-    assert (memory.owed, memory.pending) == ((), ())
+    assert (memory.state.manifest.owed, memory.state.manifest.pending) == ((), ())
     memory.close()
 
 

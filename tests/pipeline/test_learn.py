@@ -109,7 +109,7 @@ def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_was_learned_is_kept_with_where_it_comes_from(learned: Path) -> None:
     memory = opened(learned)
-    assert memory.learned_from == memory.size == SIZE
+    assert memory.state.manifest.learned_from == memory.state.manifest.threads == SIZE
     ranking = parse(json.loads((learned / RANKING).read_text(encoding="utf-8")))
     assert memory.ranking == ranking
     assert ranking.provenance["replayed"] == SIZE
@@ -160,7 +160,7 @@ def test_few_threads_teach_no_words_and_answer_by_words(tmp_path: Path) -> None:
     assert memory.commit("Learn")
     assert not (tmp_path / WORDS).exists()
     memory = opened(tmp_path)
-    assert (memory.learned_from, memory.vectors(HISTORY[19]), memory.notes) == (20, {}, [])
+    assert (memory.state.manifest.learned_from, memory.vectors(HISTORY[19]), memory.notes) == (20, {}, [])
     assert near(memory, HISTORY[19])
 
 
@@ -223,7 +223,7 @@ def test_what_was_learned_is_put_on_top_of_what_others_wrote_meanwhile(tmp_path:
     remembering(tmp_path, [LATER])
     assert memory.commit("Learn")
     memory = opened(tmp_path)
-    assert (memory.size, memory.learned_from) == (SIZE + 1, SIZE)
+    assert (memory.state.manifest.threads, memory.state.manifest.learned_from) == (SIZE + 1, SIZE)
     assert set(memory.entries([LATER.id])) == {LATER.id}
     assert all(arms == {"trained", "trained_title"} for arms in near(memory, HISTORY[-1]))
     assert memory.notes == []
@@ -239,6 +239,6 @@ def test_of_two_lessons_at_once_the_later_one_stays_whole(tmp_path: Path) -> Non
     assert one.commit("One")
     assert two.commit("Two")
     memory = opened(tmp_path)
-    assert (memory.learned_from, memory.size) == (SIZE + 1, SIZE + 1)
+    assert (memory.state.manifest.learned_from, memory.state.manifest.threads) == (SIZE + 1, SIZE + 1)
     assert memory.vectors(LATER)
     assert memory.notes == []

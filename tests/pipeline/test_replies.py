@@ -886,5 +886,5 @@ def test_a_young_wish_of_an_hour_is_what_the_limit_looks_at(office: Office) -> N
     office.say(SEARCH, "stranger")
     memory = office.memory().open()
     now = datetime.fromisoformat(office.github.clock.now)
-    assert [wish.by for wish in memory.recent_requests(now - timedelta(hours=1))] == ["stranger"]
+    assert [wish.by for wish in memory.state.manifest.requests_since(now - timedelta(hours=1))] == ["stranger"]
     memory.close()

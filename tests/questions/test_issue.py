@@ -58,7 +58,7 @@ def test_a_search_finds_the_best_first_with_how_they_ended(memory: Memory) -> No
     found = search_words("session store", desk(memory))
     assert ids(found) == [1, 3]
     assert found.mentioned[0].decisions[0].text == DECISION
-    assert found.searched == memory.size
+    assert found.searched == memory.state.manifest.threads
     assert search_words("restart", desk(memory)).mentioned[0].outcome.kind is OutcomeKind.FIXED
 
 

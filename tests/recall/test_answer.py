@@ -143,5 +143,5 @@ def test_what_is_possibly_related_is_folded_in_only_when_the_settings_say_so(rem
 def test_issues_alone_are_counted(remember: Remember) -> None:
     page = thread("docs/a.md", "Cookies", "Other words.", kind=Kind.PAGE)
     memory = remember(closed(1, TITLE, BODY), thread(2, TITLE, kind=Kind.PULL), page)
-    assert (memory.size, memory.issues) == (3, 1)
+    assert (memory.state.manifest.threads, memory.issues) == (3, 1)
     assert recall(thread(500, TITLE, BODY), memory, SETTINGS, PLACE).searched == 1

@@ -76,7 +76,7 @@ class Place:
         """What is wrong with the memory of it, which should have these issues."""
         with BranchStore(str(self.bare), BRANCH, None) as store:
             memory = Memory(store, repo=self.name).open()
-            known = {record.id for record in memory.every_record()}
+            known = {record.id for record in memory.state.every_record()}
             memory.close()
         lost = [f"the memory of {self.name} has no #{number}" for number in sorted(set(numbers) - known)]
         return lost + [f"{self.name}: {fault}" for fault in branch_faults(cast("Repository", self))]

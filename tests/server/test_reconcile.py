@@ -292,7 +292,7 @@ def half_read(town: Town, project: EventfulProject) -> None:
 
 def reading(town: Town, project: EventfulProject) -> HistoryProgress | None:
     with BranchStore(str(town.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
-        return Memory(store, repo=project.repo.full_name).open().reading
+        return Memory(store, repo=project.repo.full_name).open().state.manifest.reading
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def at_the_end(scene: Scene, told_gone: set[int]) -> list[str]:
 
 def _records(scene: Scene, memory: Memory, told_gone: set[int]) -> Iterator[str]:
     """(2) Memory is the fold of the latest states."""
-    held = {record.id: record for record in memory.every_record()}
+    held = {record.id: record for record in memory.state.every_record()}
     for issue in scene.fake.repo.issues.values():
         if issue.pull is None:
             yield from (f"(2) {told}" for told in differences(held.get(issue.number), issue))
@@ -81,23 +81,24 @@ def _records(scene: Scene, memory: Memory, told_gone: set[int]) -> Iterator[str]
         if not isinstance(held.get(number), Tombstone):
             yield f"(2) #{number} is gone, and no tombstone"
     threads = sum(isinstance(record, Thread) for record in held.values())
-    if (memory.size, memory.draft.manifest.tombstones) != (threads, len(held) - threads):
-        yield f"(2) the manifest counts {memory.size} threads and {memory.draft.manifest.tombstones} tombstones"
+    manifest = memory.state.manifest
+    if (manifest.threads, manifest.tombstones) != (threads, len(held) - threads):
+        yield f"(2) the manifest counts {manifest.threads} threads and {manifest.tombstones} tombstones"
 
 
 def _files(memory: Memory) -> Iterator[str]:
     """(2) Digests are those of the records, the manifest names the index as it is."""
-    snapshot = memory.draft.snapshot
+    snapshot = memory.state.base.snapshot
     digests: dict[object, object] = {}
     for data in snapshot.read(snapshot.paths("digests")).values():
         digests |= read_lines(data)[0]
-    records = [record for record in memory.every_record() if isinstance(record, Thread)]
+    records = [record for record in memory.state.every_record() if isinstance(record, Thread)]
     wanted = {record.id: json.loads(DIGESTS.line(digest(record, repo=REPOSITORY)) or "null") for record in records}
     for key in digests.keys() | wanted.keys():
         if digests.get(key) != wanted.get(key):
             yield f"(2) the digest of #{key} is {digests.get(key)!r:.200} instead of {wanted.get(key)!r:.200}"
     files = {path[6:]: bytes_hash(data) for path, data in snapshot.read(snapshot.paths("index")).items()}
-    if files != memory.draft.manifest.index:
+    if files != memory.state.manifest.index:
         yield "(2) the index files are not those of the manifest"
     data = snapshot.read([MANIFEST_PATH]).get(MANIFEST_PATH, b"")
     if data and manifests.encode_manifest(manifests.decode_manifest(data)) != data:
@@ -106,7 +107,7 @@ def _files(memory: Memory) -> Iterator[str]:
 
 def _index(memory: Memory) -> Iterator[str]:
     """(2) The index holds what one made anew from the records does, and finds the same."""
-    records = [record for record in memory.every_record() if isinstance(record, Thread)]
+    records = [record for record in memory.state.every_record() if isinstance(record, Thread)]
     keys = [record.id for record in records]
     asked = [similar_query(record) for record in records[-3:]]
     entries = dict(memory.entries(keys))
@@ -123,21 +124,21 @@ def _index(memory: Memory) -> Iterator[str]:
 
 def _comments_shown(memory: Memory) -> Iterator[str]:
     """(2) Each thread knows the comments that show it, and nothing is owed to a comment any more."""
-    linked = list(memory.draft.every_thread_comments())
+    linked = list(memory.state.every_thread_comments())
     shows = {(key, one.comment_key) for each in linked for one in each.comments for key in one.shows}
     listed = {(each.id, comment_key) for each in linked for comment_key in each.shown_in}
     if shows != listed:
         yield f"(2) comments show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
-    if memory.owed:
-        yield f"(8) comments are not worked out again: {memory.owed[:2]}"
+    if memory.state.manifest.owed:
+        yield f"(8) comments are not worked out again: {memory.state.manifest.owed[:2]}"
 
 
 def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
     """Promises are known in the manifest; what is said to stand does, and nothing that is owed was forgotten."""
-    said = {one.id: one for one in memory.every_answer()}
+    said = {one.id: one for one in memory.state.every_answer()}
     promised = {key for key, one in said.items() if one.state == "pending"}
-    if promised != set(memory.pending):
-        yield f"(2) promised are {sorted(promised)}, the manifest has {sorted(memory.pending)}"
+    if promised != set(memory.state.manifest.pending):
+        yield f"(2) promised are {sorted(promised)}, the manifest has {sorted(memory.state.manifest.pending)}"
     now = parse_time(scene.fake.clock.now)
     for number, issue in scene.fake.repo.issues.items():
         one = said.get(number)
@@ -148,7 +149,7 @@ def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
         if one and one.state == "said" and seal and seal.untouched and seal.content != one.text_hash:
             yield f"(2) the comment on #{number} does not say what memory says it does"
         is_owed = issue.pull is None and now - parse_time(issue.created_at) < FRESH
-        if is_owed and one is None and memory.cursor is not None:
+        if is_owed and one is None and memory.state.manifest.cursor is not None:
             yield f"(8) #{number} is fresh and nobody has looked for an answer"
         if one and one.state == "pending" and not one.reason and not ours:
             yield f"(8) the promise on #{number} was not kept: {one}"

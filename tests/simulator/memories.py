@@ -114,22 +114,22 @@ def waits(scene: Scene, *, fully: bool) -> bool:
     for nothing but to be seen so, which only counts ``fully``."""
     kept = set() if fully else set(standing(scene))
     with open_memory(scene) as memory:
-        wishes = memory.every_request() if memory.size else ()
-        owed = [(int(key), 0) for key in memory.pending]
+        wishes = memory.state.every_request() if memory.state.manifest.threads else ()
+        owed = [(int(key), 0) for key in memory.state.manifest.pending]
         owed += [(int(wish.id), wish.comment_id) for wish in wishes if wish.state == "pending"]
-        return bool(memory.owed) or any(key not in kept for key in owed)
+        return bool(memory.state.manifest.owed) or any(key not in kept for key in owed)
 
 
 def undone(scene: Scene) -> list[str]:
     """What the cursor has passed and memory does not hold: there must be nothing."""
     with open_memory(scene) as memory:
-        if memory.cursor is None:
+        if memory.state.manifest.cursor is None:
             return []
-        passed = passed_by(scene, memory.cursor)
+        passed = passed_by(scene, memory.state.manifest.cursor)
         held = memory.records(issue.number for issue in passed)
-        waiting = set(memory.pending)
+        waiting = set(memory.state.manifest.pending)
         return [
-            f"(4) the cursor {memory.cursor} has passed {told}"
+            f"(4) the cursor {memory.state.manifest.cursor} has passed {told}"
             for issue in passed
             if issue.number not in waiting
             for told in differences(held.get(issue.number), issue)

@@ -101,8 +101,8 @@ BUGS = (
     ),
     Bug(
         "a change is owed to no comment",
-        "bot/memory/staged_changes.py",
-        "            if is_visible(self._records[key], new[key], self.repo):\n",
+        "bot/memory/state.py",
+        "            if is_visible(self._known(key), new[key], self.repo):\n",
         "            if False:\n",
     ),
     Bug(

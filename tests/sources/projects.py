@@ -76,8 +76,8 @@ class Project:
     def follow(self, known: dict[str, str] | None = None) -> Changes:
         """Read what is new, as a run does, and remember it."""
         sources = page_sources(self.wanted, REPO, self.releases, self.open)
-        states = self.memory.pages if known is None else known
-        changes = fresh_pages(sources, self.memory, states, self.now, self.notes.append)
+        states = self.memory.state.manifest.pages if known is None else known
+        changes = fresh_pages(sources, self.memory.state, states, self.now, self.notes.append)
         self.memory.stage(changes)
         self.memory.commit("Remember pages")
         self.memory.open()
@@ -94,7 +94,7 @@ class Project:
 
     @property
     def ids(self) -> list[ThreadId]:
-        return list(self.memory.page_ids())
+        return list(self.memory.state.page_ids())
 
     def want(self, **settings: Any) -> None:
         self.wanted = replace(self.wanted, **settings)

@@ -328,7 +328,7 @@ def test_a_memory_of_nothing_but_rubbish_opens_and_says_so(hosted: Hosted) -> No
     ]
     commit(repository, tree(repository, root), "precedent")
     memory = Memory(BranchStore(hosted.url, "precedent", hosted.token)).open()
-    assert memory.size == 0
+    assert memory.state.manifest.threads == 0
     assert memory.notes
     memory.close()
 
@@ -344,4 +344,4 @@ def test_a_branch_that_holds_something_else_is_not_written_to(hosted: Hosted, na
         git(repository, "update-index", "--add", "--cacheinfo", f"{FILE},{oid},{path}")
     commit(repository, git(repository, "write-tree"), "precedent")
     with opened(hosted) as store, pytest.raises(StoreError, match="choose another branch"):
-        Memory(store).open().draft  # noqa: B018 - it is read when it is opened
+        Memory(store).open().state  # noqa: B018 - it is read when it is opened

@@ -32,6 +32,6 @@ def test_what_was_edited_or_deleted_is_gone_and_with_the_branch_its_history(tmp_
     subprocess.run(["git", "-C", str(stage.bare), "update-ref", "-d", "refs/heads/precedent"], check=True)
     act(stage, "workflow_dispatch", run="rebuild")
     assert not any(word.encode() in history(stage) for word in (TEXT, COMMENT, OTHER))
-    assert stage.memory().size == 1
+    assert stage.memory().state.manifest.threads == 1
     stage.close()
     assert github.violations == []

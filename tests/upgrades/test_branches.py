@@ -94,7 +94,7 @@ def is_the_fold(stage: Stage, held: dict[str, bytes]) -> None:
 def test_the_search_finds_what_an_index_of_the_same_records_finds(then: Stage) -> None:
     assert another_event(then) == 0
     memory = then.memory()
-    threads = [record for record in memory.every_record() if isinstance(record, Thread)]
+    threads = [record for record in memory.state.every_record() if isinstance(record, Thread)]
     assert len(threads) > 60
     hits = found(memory, threads)
     assert memory.notes == []

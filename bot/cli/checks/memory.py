@@ -14,6 +14,7 @@ from bot.git.errors import AuthFailed, RemoteUnreachable
 from bot.index.protocol import IndexCorrupt
 from bot.index.whoosh.index import open_index
 from bot.memory.branch_store import Tip
+from bot.memory.index_slot import other_maker, part_path
 from bot.memory.manifest import (
     FORMAT,
     INDEX,
@@ -26,7 +27,6 @@ from bot.memory.manifest import (
 )
 from bot.memory.records import RECORD_FOLDER
 from bot.memory.store import Snapshot
-from bot.memory.working_state import other_maker, part_path
 from bot.settings.schema import Settings
 
 

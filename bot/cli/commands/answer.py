@@ -28,7 +28,7 @@ WIDEST = 200
 
 def run_answer(given: argparse.Namespace) -> object:
     memory = open_store(given.store, semantic=given.semantic)
-    settings, repo = Settings(), given.repo or memory.repo
+    settings, repo = Settings(), given.repo or memory.state.repo
     thread = _thread(memory, given.id, repo or "")
     started = time.perf_counter()
     before = thread.created_at if given.as_of == "created" else None

@@ -25,7 +25,7 @@ def run_calibrate(given: argparse.Namespace) -> object:
 
     ranking, found = learner.own_cut(memory.ranking, calibrated, given.last, given.seconds)
     if found.is_own:
-        memory.install_model(ModelUpdate(None, ranking, memory.learned_from))
+        memory.install_model(ModelUpdate(None, ranking, memory.state.manifest.learned_from))
         memory.commit("Calibrate")
     memory.close()
     result = {"is_own": found.is_own, "reason": found.reason, "confidence_at_0.65": None}

@@ -38,14 +38,14 @@ def run_import(given: argparse.Namespace) -> object:
             memory.stage(Changes(records=batch), tick)
             memory.commit(f"Import {len(batch)} threads")
             comments += sum(len(thread.comments) for thread in batch)
-    if memory.lacks_vectors:
-        with progress("Reading with the text model", memory.size) as tick:
+    if memory.index.lacks_vectors:
+        with progress("Reading with the text model", memory.state.manifest.threads) as tick:
             memory.rebuild_index(tick)
             memory.commit("Index with a text model")
     counts: dict[str, Any] = {
         "threads": len(last),
         "comments": comments,
-        "in_store": memory.size,
+        "in_store": memory.state.manifest.threads,
         "seconds": round(time.monotonic() - started, 2),
     }
     counts |= {"learned_from": _learned_from(memory, given)}
@@ -62,8 +62,8 @@ def run_import(given: argparse.Namespace) -> object:
 def _learned_from(memory: Memory, given: argparse.Namespace) -> int:
     """From how many threads the store has learned; it learns now where it is time and nobody says not to."""
     if given.learn and is_due(memory, calm=True):
-        taught(memory, given.repo or memory.repo, EVENT_SECONDS)
-    return memory.learned_from
+        taught(memory, given.repo or memory.state.repo, EVENT_SECONDS)
+    return memory.state.manifest.learned_from
 
 
 def _in_archives(files: Iterable[Path]) -> Iterator[tuple[int, Thread]]:

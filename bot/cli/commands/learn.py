@@ -21,10 +21,12 @@ STEPS = 20 + 2 * REPLAYED
 
 def run_learn(given: argparse.Namespace) -> object:
     memory = open_store(given.store, semantic=given.semantic)
-    if memory.size < LEAST_THREADS:
-        reason = f"nothing was learned: {memory.size:,} threads are too few, {LEAST_THREADS} are needed"
+    if memory.state.manifest.threads < LEAST_THREADS:
+        reason = (
+            f"nothing was learned: {memory.state.manifest.threads:,} threads are too few, {LEAST_THREADS} are needed"
+        )
         return {"learned": False, "reason": reason} if given.json else f"{reason}\n"
-    backtest = taught(memory, given.repo or memory.repo, given.seconds)
+    backtest = taught(memory, given.repo or memory.state.repo, given.seconds)
     memory.close()
     from bot.evaluation.metrics import summary
     from bot.evaluation.report import in_words
@@ -46,6 +48,8 @@ def taught(memory: Memory, repo: str | None, seconds: float) -> Backtest:
 def learner_of_store(given: argparse.Namespace) -> tuple[Memory, Learner]:
     """The memory of a store and its history, which is replayed as the store answers: with vectors where it has them."""
     memory = open_store(given.store, semantic=given.semantic)
-    repo = given.repo or memory.repo
+    repo = given.repo or memory.state.repo
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
-    return memory, learner(memory, Settings(), renderer, RepositoryAddress(repo), trains=memory.has_words)
+    return memory, learner(
+        memory, Settings(), renderer, RepositoryAddress(repo), trains=memory.index.encoder.learned.has_words
+    )

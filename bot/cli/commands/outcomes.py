@@ -26,7 +26,7 @@ def run_outcomes(given: argparse.Namespace) -> object:
     Ids that are unknown or open are told on stderr, and make the command fail once the others are printed.
     """
     with closing(open_store(given.store)) as memory:
-        repo = given.repo or memory.repo
+        repo = given.repo or memory.state.repo
         threads, faults = (_closed(memory), []) if given.ids is None else _named(memory, given.ids, repo or "")
         if given.sample is not None:
             threads = _sampled(threads, given.sample, given.seed)
@@ -51,8 +51,8 @@ def _read(thread: Thread, repo: str | None, tick: Callable[[int], None]) -> Outc
 
 
 def _closed(memory: Memory) -> list[Thread]:
-    with progress("Reading threads", memory.size) as tick:
-        return [one for one in memory.every_record(tick) if isinstance(one, Thread) and one.is_closed]
+    with progress("Reading threads", memory.state.manifest.threads) as tick:
+        return [one for one in memory.state.every_record(tick) if isinstance(one, Thread) and one.is_closed]
 
 
 def _named(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], list[str]]:

@@ -166,8 +166,8 @@ def _read(site: RepositorySite, store: Path, settings: Settings, given: argparse
         store.mkdir(parents=True, exist_ok=True, mode=0o700)
     history, forge = _asking(replace(site, repository=found.name), settings)
     with closing(Memory(FolderStore(store), repo=found.name)) as memory:
-        if memory.cursor:
-            since = memory.cursor - OVERLAP
+        if memory.state.manifest.cursor:
+            since = memory.state.manifest.cursor - OVERLAP
             found = history.glimpse(since)
         else:
             since, found = _newest(history, given.history or found.issues, found)
@@ -240,19 +240,19 @@ def _replayed(
 ) -> tuple[Backtest, datetime | None]:
     """The newest issues as they would have been answered, with what this history teaches, and as of when it is."""
     with closing(Memory(FolderStore(store, leaves_traces=False), repo=seen.name if seen else None)) as memory:
-        if not memory.size:
+        if not memory.state.manifest.threads:
             raise UserError(f"nothing of {site.repository} was read yet: leave out --offline")
-        repo, server = memory.repo or site.repository, site.server_url
+        repo, server = memory.state.repo or site.repository, site.server_url
         place = RepositoryAddress(repo, (urlsplit(server).hostname or "github.com",), server)
         renderer = Renderer(links=CommentLinks(server, repo, redirect=False), commands=settings.commands.enabled)
         found = learner(memory, settings, renderer, place, EVENT_SECONDS)
         ranking = memory.ranking
-        if memory.size >= LEAST_THREADS:
+        if memory.state.manifest.threads >= LEAST_THREADS:
             with progress("Learning", REPLAYED) as tick:
                 ranking = found.own_ranking(tick)
         with progress("Replaying", last) as tick:
             backtest = found.backtest(ranking, last, None, tick)
-        return _heeded(backtest, memory, settings), memory.cursor
+        return _heeded(backtest, memory, settings), memory.state.manifest.cursor
 
 
 def _heeded(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
