@@ -162,7 +162,7 @@ class BaseState:
             if record_path(record.id) != path:
                 raise CorruptRecord(f"it says that it is {record.id!a:.40}")
         except CorruptRecord as error:
-            mended = f"{path} was damaged ({error}): this rebuild made it anew."
+            mended = f"{path} was damaged ({error}): this rebuild restored it."
             self.notes.fault(path, f"{path} is damaged and was left out ({error}).", mended)
             return None
         return record
@@ -188,8 +188,8 @@ class BaseState:
         if not fault:
             return manifest
         told = f"The manifest was {fault}: "
-        now = f"{told}it is made anew, and the next runs catch up from the beginning."
-        self.notes.fault(MANIFEST_PATH, now, f"{told}this rebuild made it anew.")
+        now = f"{told}it is written again, and the next runs catch up from the beginning."
+        self.notes.fault(MANIFEST_PATH, now, f"{told}this rebuild restored it.")
         return replace(manifest, threads=count)
 
     def _refuse_other_branch(self) -> None:

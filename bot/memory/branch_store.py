@@ -1,4 +1,4 @@
-"""The store on a git branch: shallow blob-filtered fetches, compare-and-swap pushes, a squash by lease."""
+"""The store on a git branch: shallow fetches without blobs, compare-and-swap pushes, a squash by lease."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from bot.git.objects import Commit
 from bot.git.remote import OwnRemote, Remote, at, checked_branch
 from bot.git.repository import FILE_MODE, TIP, Git, TreeEntry
 from bot.git.trees import Blob, Changes, CommitDraft, all_files, changed, differing, import_stream
-from bot.memory.store import Edits, Snapshot
+from bot.memory.store import Edits, Snapshot, flat, inside
 
 _LOG = logging.getLogger(__name__)
 _FILTER = "blob:none"
@@ -43,7 +43,7 @@ _TEMPORARY = "precedent-"
 
 CLONE = "clone.git"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
-"""What a clone made anew does not mend."""
+"""Errors that a fresh clone would not cure."""
 
 _COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
 _PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
@@ -51,10 +51,10 @@ _PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
 
 @dataclass(frozen=True)
 class Growth:
-    """What the branch took since it was last one commit: commits, and bytes of new content as pushed at most.
+    """How much the branch has grown since it was last squashed: commits, and at most how many bytes were pushed.
 
-    ``past`` names its history since then, "" where it was never squashed: a kept clone that knows another one has
-    objects that were given up. All is kept in the message of the tip, the only commit that a shallow fetch is sure to
+    ``past`` names its history since then, "" if it was never squashed: a kept clone with another ``past`` holds objects
+    that were given up. All three are stored in the message of the tip, the only commit that a shallow fetch is sure to
     see.
     """
 
@@ -64,14 +64,14 @@ class Growth:
 
     @classmethod
     def of(cls, message: str) -> Growth:
-        """As the trailers of a commit's message say; nothing where somebody else's commit has none."""
+        """The trailers of a commit's message; all zero where it has none."""
         found = {name: int(number) for name, number in _COUNTS.findall(message)}
         past = _PAST.search(message)
         return cls(found.get("Commits", 0), found.get("Bytes", 0), past[1] if past else "")
 
     def with_trailers(self, message: str) -> str:
-        """``message`` with this as its trailers, and with a mark of chance: two runs that make the same change in the
-        same second would else make the same commit, and each would take the other's push for its own."""
+        """``message`` with these trailers and a nonce. Without it, two runs that make the same change in one second
+        would make the same commit, and each would take the other's push for its own."""
         counts = f"Precedent-Commits: {self.commits}\nPrecedent-Bytes: {self.bytes}"
         past = f"Precedent-Past: {self.past}\n" if self.past else ""
         return f"{message.rstrip()}\n\n{counts}\n{past}Precedent-Run: {secrets.token_hex(8)}\n"
@@ -107,19 +107,20 @@ class BranchSnapshot:
         names: dict[str, list[str]] = {}
         for path, entry in self.files.items():
             if below(path, folder):
-                name = path[len(folder) + 1 if folder else 0 :]
-                names.setdefault(_regular(path, entry).oid, []).append(_flat(path, name))
+                if entry.mode != FILE_MODE:
+                    raise UnreadableFile(_what_is_odd(checked(path), entry), [path])
+                names.setdefault(entry.oid, []).append(inside(flat(path, folder), folder))
         return self._store.written(names)
 
 
 class BranchStore:
     """The tree on ``branch`` of the repository at ``url``, through a clone that `close` removes.
 
-    With a folder to ``keep`` the clone lies there and stays, for the next caller that has the folder alone;
-    one with a past that the branch has given up since is made anew. A write makes a commit on the tip and pushes it
-    without force. When the branch has more than ``squash_after`` commits or ``squash_bytes`` of new content, the write
-    makes one commit without a past instead, and pushes that by lease: it takes the place of the very tip that was read,
-    or TipMoved is raised. Where the server forbids that, the write is an ordinary one, unless it was asked to squash.
+    With a folder to ``keep``, the clone stays there for the next caller that has the folder to itself; it is cloned
+    again once the branch has given up its past. A write makes a commit on the tip and pushes it without force. When the
+    branch has more than ``squash_after`` commits or ``squash_bytes`` of new content, the write makes one commit without
+    a past instead and pushes it by lease: it replaces exactly the tip that was read, or TipMoved is raised. Where the
+    server forbids that, the write is an ordinary one, unless a squash was asked for.
     """
 
     def __init__(
@@ -149,9 +150,9 @@ class BranchStore:
         self.close()
 
     def close(self) -> None:
-        """End git's processes; remove the folders that were checked out, and the clone unless it is kept.
+        """End git's processes, and remove the checkouts and the clone unless it is kept.
 
-        One from which this store has just squashed goes too, as it holds all that was given up.
+        A clone that this store squashed from is removed too, as it holds all that was given up.
         """
         self._git.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -159,9 +160,9 @@ class BranchStore:
             self._remove_clone()
 
     def open(self, want: Iterable[str] = ()) -> BranchSnapshot:
-        """The newest state, with the contents of all that ``want`` names already here.
+        """The newest state; all that ``want`` names is fetched along with it.
 
-        Three requests, two more for contents; two when nothing happened since this store's own last write.
+        Takes three requests, and two more for contents; two in total if nothing happened since this store's last write.
         """
         folders = [checked_folder(name) for name in want]
         snapshot = self._known() or self._fetched()
@@ -187,15 +188,15 @@ class BranchStore:
         return self._newest
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these blobs, fetched together where they are not here; none of more than MAX_FILE bytes."""
+        """The contents of these blobs, missing ones fetched together; those of more than MAX_FILE bytes left out."""
         distinct = list(dict.fromkeys(oids))
         self._bring(distinct)
         return dict(self._git.objects.read(distinct, MAX_FILE)) if distinct else {}
 
     def written(self, names: dict[str, list[str]]) -> Path:
-        """A new folder with the blobs (id → file names in it), fetched together where they are not here.
+        """A new folder with the blobs (id → file names in it), missing ones fetched together.
 
-        What does not fit into MAX_CHECKOUT bytes is left out, as nothing of ours is that large: it counts as damaged.
+        Files that do not fit into MAX_CHECKOUT bytes are left out and count as damaged: ours are never that large.
         """
         self._bring(names)
         left = MAX_CHECKOUT
@@ -215,35 +216,37 @@ class BranchStore:
         return self._newest
 
     def _fetched(self) -> BranchSnapshot:
+        past = self._past()
         try:
-            return self._fetched_into()
+            found = self._fetch()
+            if past in (None, self._past()) or not found.commit:
+                return found
         except GitError as error:
             if self._keep is None or isinstance(error, _REMOTE):
                 raise
-            _LOG.warning("a kept clone was damaged, and is made anew: %s", error)
+            _LOG.warning("a kept clone was damaged and is cloned again: %s", error)
         self._remove_clone()
-        return self._fetched_into()
+        return self._fetch()
 
-    def _fetched_into(self) -> BranchSnapshot:
-        past = self._past()
+    def _fetch(self) -> BranchSnapshot:
         if not self._git.exists():
             self._git.init()
         try:
             if not self._git.fetch_tip(self._ref, [_FILTER]):
                 _LOG.warning("the server sends no partial clones: the whole tip of the branch was fetched")
         except RefMissing:
-            if past is not None:
+            if self._keep:
                 self._remove_clone()
                 self._git.init()
             return BranchSnapshot(self, None, {})
-        if past not in (None, self._past()):
-            self._remove_clone()
-            return self._fetched_into()
+        return self._at_tip()
+
+    def _at_tip(self) -> BranchSnapshot:
         commit = self._git.objects.commit(TIP)
         return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
 
     def _past(self) -> str | None:
-        """The past of the commit that a kept clone was last brought to; None where there is none."""
+        """The past of the commit that a kept clone was last brought to; None without a clone or a commit."""
         if self._keep is None or not self._git.exists():
             return None
         try:
@@ -263,8 +266,8 @@ class BranchStore:
             self._git.fetch_objects(absent, _FILTER)
 
     def _pushed(self, base: BranchSnapshot, changes: Changes, message: str, *, squash: bool) -> Commit:
-        """The new tip. A squash that the server's rules forbid is put off until the counts are full again, unless it
-        was asked for."""
+        """The new tip. Unless it was asked for, a squash that the server's rules forbid is put off until the limits are
+        reached again."""
         before = Growth.of(base.commit.message) if base.commit else Growth()
         size = before.bytes + sum(blob.packed() for blob in changes.values() if blob)
         now = replace(before, commits=before.commits + 1, bytes=size)
@@ -293,7 +296,7 @@ class BranchStore:
         return Commit(made.oid, made.tree, draft.message)
 
     def _check_move(self, error: GitError, base: str, made: str) -> None:
-        """TipMoved, when the branch is not at ``base`` any more; nothing, when this push brought it to ``made``."""
+        """Raises TipMoved when the branch has left ``base``, unless this push brought it to ``made``."""
         if type(error) is not PushRejected:  # a lost answer and a deleted branch show only in where the branch is now
             tip = self._git.remote_tip(self._ref)
             if tip == made:
@@ -304,7 +307,7 @@ class BranchStore:
 
 
 def _temporary(keep: Path | None) -> Path:
-    """A folder for what goes with the store. What a store that was killed left beside it goes now."""
+    """A folder that goes with the store. Whatever a killed store left next to it is removed now."""
     with on_disk("make a temporary folder"):
         if keep:
             keep.mkdir(parents=True, exist_ok=True)
@@ -313,43 +316,29 @@ def _temporary(keep: Path | None) -> Path:
         return Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=keep))
 
 
-def _regular(path: str, entry: TreeEntry) -> TreeEntry:
-    if entry.mode != FILE_MODE:
-        raise UnreadableFile(_what_is_odd(checked(path), entry), [path])
-    return entry
-
-
 def _what_is_odd(path: str, entry: TreeEntry) -> str:
     kind = {"120000": "a symlink", "160000": "a submodule", "100755": "an executable"}.get(entry.mode, "no file")
     return f"{path} on the branch is {kind}, which this program never writes; remove it there"
 
 
 def _is_foreign(path: str, entry: TreeEntry, folder: str) -> bool:
-    if path == folder:
-        return True
-    inside = path[len(folder) + 1 if folder else 0 :]
-    return below(path, folder) and ("/" in inside or entry.mode != FILE_MODE or not is_fit(path))
-
-
-def _flat(path: str, name: str) -> str:
-    if "/" in checked(path) and "/" in name:
-        raise StoreError(f"{path} lies in a sub-folder where only files belong; remove it from the branch")
-    return name
+    is_odd = "/" in inside(path, folder) or entry.mode != FILE_MODE or not is_fit(path)
+    return path == folder or (below(path, folder) and is_odd)
 
 
 # -- a clone that is kept ----------------------------------------------------------------------------------------------
 
 _MOST_PACKS = 40
-"""Fetches, each of which leaves a pack, after which the clone is made anew: it is one commit, and soon fetched."""
+"""Fetches, each of which leaves a pack, after which the branch is cloned again: it is one commit, and small."""
 
 _PATIENCE = 60.0
 _FRESH = "fresh.git"
 
 
 class CachedBranch(BranchStore):
-    """The tip of a branch in the folder ``keep``. ``fetches`` False: as it was last fetched, whatever it is by now.
+    """The tip of a branch in the folder ``keep``. With ``fetches`` False: as it was last fetched.
 
-    Whoever opens one holds `alone`.
+    Callers hold `alone` while one is open.
     """
 
     def __init__(self, remote: OwnRemote, branch: str, keep: Path, *, fetches: bool) -> None:
@@ -359,11 +348,11 @@ class CachedBranch(BranchStore):
         self._fetches, self._remote, self._place = fetches, remote, keep / CLONE
 
     def _fetched(self) -> BranchSnapshot:
-        """What is here stays until something better has been fetched: only a clone that is made anew shows whether it
-        was this one that was damaged, or the remote that failed. So is one whose past the branch has given up."""
+        """Keeps the clone until a better one has been fetched: only a fresh clone shows whether the old one was damaged
+        or the remote failed. A clone whose past the branch has given up is replaced too."""
         past = self._past()
         try:
-            found = self._fetched_into()
+            found = self._fetch()
             if past in (None, self._past()):
                 return found
         except GitError:
@@ -375,28 +364,26 @@ class CachedBranch(BranchStore):
             git.init()
             with suppress(RefMissing):
                 git.fetch_tip(self._ref, [])
-        self._git.close()
-        shutil.rmtree(self._place, ignore_errors=True)
+        self._remove_clone()
         fresh.rename(self._place)
-        return self._fetched_into()
+        return self._fetch()
 
-    def _fetched_into(self) -> BranchSnapshot:
-        if not self._git.exists():
-            if not self._fetches:
-                raise StoreError("the memory was never fetched here")
-            self._git.init()
+    def _fetch(self) -> BranchSnapshot:
         if self._fetches:
+            if not self._git.exists():
+                self._git.init()
             try:
                 self._git.fetch_tip(self._ref, [])
             except RefMissing:
                 return BranchSnapshot(self, None, {})
-        commit = self._git.objects.commit(TIP)
-        return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
+        elif not self._git.exists():
+            raise StoreError("the memory was never fetched here")
+        return self._at_tip()
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Have the folder for this process alone; StoreError after a minute of waiting."""
+    """Keep other processes out of the folder. Raises StoreError after waiting for a minute."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -422,7 +409,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Tip:
-    """The commit that a branch stands at; ``at`` is when it was written, None where it says no time that there is."""
+    """The commit that a branch is at; ``at`` is when it was written, None if its time is not valid."""
 
     oid: str
     at: datetime | None
@@ -430,7 +417,7 @@ class Tip:
 
 
 def read_tip(url: str | Remote, token: str | None, branch: str) -> Tip | None:
-    """The newest commit of ``branch`` at ``url``, None where there is no such branch. Two requests, nothing is kept."""
+    """The newest commit of ``branch`` at ``url``; None if there is no such branch. Takes two requests."""
     ref = f"refs/heads/{checked_branch(branch)}"
     with on_disk("make a temporary folder"), tempfile.TemporaryDirectory(prefix="precedent-") as folder:
         with Git(Path(folder) / "tip.git", at(url, token)) as git:

@@ -1,4 +1,4 @@
-"""The store in a plain folder: the files as anyone can read them, and a journal beside them."""
+"""The store in a plain folder: the files as anyone can read them, and a journal next to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -36,14 +36,14 @@ from bot.files import (
     replace,
 )
 from bot.git.checkout import CheckoutGit, NoAnswer, top_of
-from bot.memory.store import Edits, Snapshot
+from bot.memory.store import Edits, Snapshot, flat, inside
 
 FOLDER = ".store"
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
 _MOST_REVISION = 15
 _MOST_PLAN = 32_000_000
-"""Bytes of a plan of as many files as there may be."""
+"""Bytes of a plan of MAX_FILES files."""
 
 _HIDDEN = frozenset({FOLDER, ".git"})
 _KEPT = 32
@@ -60,9 +60,9 @@ class Journal:
 
     @contextmanager
     def locked(self, *, alone: bool) -> Iterator[None]:
-        """Keep writers out, and with ``alone`` readers too; StoreError after a minute of waiting.
+        """Keep writers out, and with ``alone`` readers too. Raises StoreError after waiting for a minute.
 
-        Where this account cannot write, it reads without a lock; and where no traces are left, unless there is one.
+        Reads without a lock if this account cannot write, or if there is no lock file and no traces are to be left.
         """
         self._refuse_odd()
         may_lock = self._leaves_traces or (self._own / "lock").is_file()
@@ -86,7 +86,7 @@ class Journal:
             os.close(descriptor)
 
     def revision(self) -> int | None:
-        """The number of the newest state: 0 for files that this store never wrote, None where there are none."""
+        """The number of the newest state: 0 for files that this store never wrote, None if there are no files."""
         told = regular_bytes(self._own / "revision", _MOST_REVISION)
         if told is None:
             return 0 if self._root.is_dir() and any(entry.name != FOLDER for entry in self._root.iterdir()) else None
@@ -95,13 +95,13 @@ class Journal:
         return int(told)
 
     def record(self, number: int, edits: Edits) -> None:
-        """Make the state ``number`` of the one before it: all of ``edits`` or, if anything fails on the way, none."""
+        """Turn the newest state into state ``number``: with all of ``edits`` or, if anything fails, none of them."""
         with on_disk(f"write in {self._root}"):
             self._commit(number, edits)
             self._apply(number)
 
     def finish(self) -> None:
-        """Complete a write whose writer died after it counted, and forget one that did not come so far."""
+        """Complete a write whose writer died after the commit, and remove one that was not committed."""
         with on_disk(f"write in {self._root}"):
             for leftover in self._changes.glob(".*"):
                 _remove(leftover)
@@ -110,15 +110,15 @@ class Journal:
                     self._apply(number)
 
     def clear(self) -> None:
-        """Keep no earlier state any more."""
+        """Give up all earlier states."""
         with on_disk(f"write in {self._root}"):
             for number in self._numbers():
                 _remove(self._changes / str(number))
 
     def before(self, revision: int) -> dict[str, Path | None]:
-        """Where the files that later writes touched are found as they were at ``revision``; None: they were not there.
+        """Where to find the files that later writes touched, as they were at ``revision``; None for absent files.
 
-        TipMoved, when so much was written since that the old files are not kept any more.
+        Raises TipMoved when so much was written since that the old files are gone.
         """
         numbers = [number for number in self._numbers() if number > revision]
         if len(numbers) != max([revision, self.revision() or 0, *numbers]) - revision:
@@ -177,8 +177,8 @@ class Journal:
             folder = folder.parent
 
     def _plan(self, number: int) -> list[tuple[str, bool]]:
-        """What a write does: each path, and whether it brings a file. Others may have made it: StoreError for what this
-        program never writes."""
+        """The steps of a write: each path, and whether it brings a file. Raises StoreError for a plan that this program
+        never writes, as anybody may have put it there."""
         place = self._changes / str(number)
         for folder in (place, place / "new", place / "old"):
             self._refuse_unless(folder, stat.S_IFDIR)
@@ -196,7 +196,7 @@ class Journal:
         return f"remove {self._own}"
 
     def _refuse_odd(self) -> None:
-        """StoreError where the journal is not what this program makes, or came with a checkout."""
+        """Raise StoreError for a journal that this program did not make, or that came with a checkout."""
         for path in (self._own, self._changes):
             self._refuse_unless(path, stat.S_IFDIR)
         for name in ("lock", "revision"):
@@ -212,7 +212,6 @@ class Journal:
 
     @cached_property
     def _is_tracked(self) -> bool:
-        """Whether it is part of a checkout, as far as git says."""
         top = top_of(self._root) if self._own.is_dir() else None
         if top is None:
             return False
@@ -230,7 +229,7 @@ class Journal:
 
 
 def _is_there(file: Path) -> bool:
-    """Whether there is a file of the journal; StoreError for what is no regular file, such as a link."""
+    """Whether the journal has this file. Raises StoreError for anything but a regular file, such as a link."""
     if not os.path.lexists(file):
         return False
     if not is_regular(file):
@@ -246,38 +245,88 @@ def _remove(path: Path) -> None:
 
 
 class FolderSnapshot:
-    """One state of the folder; what later writes replaced is read from the journal.
+    """One state of the folder. Files that later writes replaced are read from the journal.
 
-    Many writes later the journal keeps it no more; reading then raises TipMoved.
+    Many writes later the journal does not keep them any more; reading then raises TipMoved.
     """
 
-    def __init__(self, store: FolderStore, revision: str) -> None:
-        self.revision = revision
-        self._store = store
+    def __init__(self, root: Path, journal: Journal, revision: int | None, checkouts: list[Path]) -> None:
+        self.revision = "" if revision is None else str(revision)
+        self._root, self._journal, self._number, self._checkouts = root, journal, revision, checkouts
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        return self._store.contents(self.revision, checked_all(paths))
+        wanted = checked_all(paths)
+        found: dict[str, bytes | None] = {}
+        faults: dict[str, str] = {}
+        with self._journal.locked(alone=False):
+            for path, file in self._places(wanted).items():
+                try:
+                    found[path] = regular_bytes(file)
+                except UnreadableFile as error:
+                    faults[path] = str(error)
+        if faults:
+            raise UnreadableFile(next(iter(faults.values())), faults)
+        return {path: content for path, content in found.items() if content is not None}
 
     def paths(self, prefix: str) -> list[str]:
-        return sorted(self._store.names(self.revision, checked_folder(prefix)))
+        folder = checked_folder(prefix)
+        if self._number is None:
+            return []
+        with self._journal.locked(alone=False):
+            earlier = self._journal.before(self._number)
+            now = {path for path in _files(self._root, folder) if path not in earlier}
+            then = {path for path, file in earlier.items() if file and is_regular(file) and below(path, folder)}
+            return sorted(now | then)
 
     def foreign_files(self, prefix: str) -> list[str]:
-        """What `checkout` refuses of ``prefix``, as it is now: all but regular files directly in it."""
-        return self._store.foreign_files(checked_folder(prefix))
+        """As things are now: all but regular files directly in ``prefix``, or ``prefix`` itself if it is no folder."""
+        folder = checked_folder(prefix)
+        top = self._root / folder
+        if top.is_symlink() or (top.exists() and not top.is_dir()):
+            return [folder]
+        entries = _entries(self._root, folder)
+        return sorted(path for path, is_file in entries if not is_file or "/" in inside(path, folder))
 
     def checkout(self, prefix: str) -> Path:
-        """A folder with copies of the files of ``prefix``; it lasts until the store is closed.
+        """A folder with copies of the files of ``prefix`` that fit into MAX_CHECKOUT bytes.
 
-        Copies, not hard links: a program that writes into a linked file would change the store behind everybody's
-        back, and 30 MB are copied in about 15 ms.
+        Copies, not hard links: a program that writes into a linked file would change the store unnoticed, and 30 MB are
+        copied in about 15 ms.
         """
-        return self._store.copied(self.revision, checked_folder(prefix))
+        folder = checked_folder(prefix)
+        names = [flat(path, folder) for path in self.paths(prefix)]
+        with on_disk("write a working copy"):
+            target = Path(tempfile.mkdtemp(prefix="precedent-"))
+            self._checkouts.append(target)
+            with self._journal.locked(alone=False):
+                self._refuse_odd(folder)
+                left = MAX_CHECKOUT
+                for path, file in self._places(names).items():
+                    left -= copy_regular(file, target / inside(path, folder), left)
+        return target
+
+    def _places(self, paths: Iterable[str]) -> dict[str, Path]:
+        if self._number is None:
+            return {}
+        earlier = self._journal.before(self._number)
+        places = {path: earlier.get(path, self._root / path) for path in paths}
+        for path in {path.rpartition("/")[0]: path for path in places}.values():
+            refuse_detour(self._root, path)
+        return {path: file for path, file in places.items() if file}
+
+    def _refuse_odd(self, folder: str) -> None:
+        refuse_detour(self._root, f"{folder}/")
+        if (self._root / folder).is_dir():
+            entries = (self._root / folder).iterdir()
+            odd = [file for file in entries if file.is_symlink() or not (file.is_file() or file.is_dir())]
+            if odd:
+                raise StoreError(f"{min(odd)} is not a regular file; remove it from the store")
 
 
 class FolderStore:
     """The tree in the folder ``root``, which need not exist yet, and may hold files already: a clone of the branch.
 
-    ``leaves_traces`` False: reading makes no file to lock, and so sees half a write where it is somebody's first one.
+    With ``leaves_traces`` False, reading makes no lock file, and so sees half a write if it is somebody's first one.
     """
 
     def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
@@ -300,63 +349,28 @@ class FolderStore:
         for name in want:
             checked_folder(name)
         with self._journal.locked(alone=False):
-            return FolderSnapshot(self, self._revision())
+            return self._snapshot(self._journal.revision())
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> FolderSnapshot:  # noqa: ARG002 - a folder has no history
         assert isinstance(base, FolderSnapshot)
         checked_all(edits)
         with self._journal.locked(alone=True):
             self._journal.finish()
-            if self._revision() != base.revision:
-                raise TipMoved(f"{self._root} is at revision {self._revision()!r}, not at {base.revision!r}")
+            newest = self._snapshot(self._journal.revision())
+            if newest.revision != base.revision:
+                raise TipMoved(f"{self._root} is at revision {newest.revision!r}, not at {base.revision!r}")
             changes = {path: content for path, content in edits.items() if self._differs(path, content)}
             number = int(base.revision or 0) + bool(changes)
             if changes:
                 added = {path for path, content in changes.items() if content is not None}
-                refuse_clashes(added.union(path for path in self._files("") if path not in changes))
+                refuse_clashes(added.union(path for path in _files(self._root, "") if path not in changes))
                 self._journal.record(number, changes)
             if squash:
                 self._journal.clear()
-        return FolderSnapshot(self, str(number)) if changes else base
+        return self._snapshot(number) if changes else base
 
-    def contents(self, revision: str, paths: list[str]) -> dict[str, bytes]:
-        """What these files held at ``revision``."""
-        with self._journal.locked(alone=False):
-            return _read_all(self._places(revision, paths))
-
-    def names(self, revision: str, folder: str) -> set[str]:
-        """The regular files below ``folder`` at ``revision``."""
-        if not revision:
-            return set()
-        with self._journal.locked(alone=False):
-            earlier = self._journal.before(int(revision))
-            now = {path for path in self._files(folder) if path not in earlier}
-            return now | {path for path, file in earlier.items() if file and is_regular(file) and below(path, folder)}
-
-    def copied(self, revision: str, folder: str) -> Path:
-        """A new folder with the files that ``folder`` held at ``revision``, those that fit into MAX_CHECKOUT bytes."""
-        names = sorted(self.names(revision, folder))
-        nested = next((path for path in names if "/" in path[len(folder) + 1 if folder else 0 :]), None)
-        if nested:
-            raise StoreError(f"{nested} lies in a sub-folder where only files belong; remove it from the store")
-        with on_disk("write a working copy"):
-            target = Path(tempfile.mkdtemp(prefix="precedent-"))
-            self._checkouts.append(target)
-            with self._journal.locked(alone=False):
-                self._refuse_odd(folder)
-                left = MAX_CHECKOUT
-                for path, file in self._places(revision, names).items():
-                    left -= copy_regular(file, target / path.rpartition("/")[2], left)
-        return target
-
-    def _places(self, revision: str, paths: Iterable[str]) -> dict[str, Path]:
-        if not revision:
-            return {}
-        earlier = self._journal.before(int(revision))
-        places = {path: earlier.get(path, self._root / path) for path in paths}
-        for path in {path.rpartition("/")[0]: path for path in places}.values():
-            refuse_detour(self._root, path)
-        return {path: file for path, file in places.items() if file}
+    def _snapshot(self, revision: int | None) -> FolderSnapshot:
+        return FolderSnapshot(self._root, self._journal, revision, self._checkouts)
 
     def _differs(self, path: str, content: bytes | Path | None) -> bool:
         refuse_detour(self._root, path)
@@ -371,56 +385,23 @@ class FolderStore:
         new = content if isinstance(content, bytes) else regular_bytes(content, size)
         return regular_bytes(target, size) != new
 
-    def foreign_files(self, folder: str) -> list[str]:
-        """The paths of what is no regular file directly in ``folder``; that of ``folder`` when it is no folder."""
-        top = self._root / folder
-        if top.is_symlink() or (top.exists() and not top.is_dir()):
-            return [folder]
-        start = len(folder) + 1 if folder else 0
-        return sorted(path for path, is_file in self._entries(folder) if not is_file or "/" in path[start:])
 
-    def _refuse_odd(self, folder: str) -> None:
-        refuse_detour(self._root, f"{folder}/")
-        if not (self._root / folder).is_dir():
-            return
-        entries = (self._root / folder).iterdir()
-        odd = [file for file in entries if file.is_symlink() or not (file.is_file() or file.is_dir())]
-        if odd:
-            raise StoreError(f"{min(odd)} is not a regular file; remove it from the store")
-
-    def _files(self, folder: str) -> Iterator[str]:
-        return (path for path, is_file in self._entries(folder) if is_file)
-
-    def _entries(self, folder: str) -> Iterator[tuple[str, bool]]:
-        """The paths below ``folder`` of all but folders, and whether each is a regular file; no link is followed."""
-        waiting, count = [] if detour(self._root, folder) else [folder], 0
-        while waiting:
-            where = waiting.pop()
-            with suppress(OSError), os.scandir(self._root / where) as entries:
-                for entry in entries:
-                    path, count = f"{where}/{entry.name}" if where else entry.name, count + 1
-                    if count > MAX_FILES:
-                        raise StoreError(
-                            f"{self._root} has more than {MAX_FILES:,} files; this program never wrote that"
-                        )
-                    if not entry.is_dir(follow_symlinks=False):
-                        yield path, entry.is_file(follow_symlinks=False)
-                    elif path not in _HIDDEN and path.count("/") < MAX_DEPTH:
-                        waiting.append(path)
-
-    def _revision(self) -> str:
-        number = self._journal.revision()
-        return "" if number is None else str(number)
+def _files(root: Path, folder: str) -> Iterator[str]:
+    return (path for path, is_file in _entries(root, folder) if is_file)
 
 
-def _read_all(places: Mapping[str, Path]) -> dict[str, bytes]:
-    found: dict[str, bytes | None] = {}
-    faults: dict[str, str] = {}
-    for path, file in places.items():
-        try:
-            found[path] = regular_bytes(file)
-        except UnreadableFile as error:
-            faults[path] = str(error)
-    if faults:
-        raise UnreadableFile(next(iter(faults.values())), faults)
-    return {path: content for path, content in found.items() if content is not None}
+def _entries(root: Path, folder: str) -> Iterator[tuple[str, bool]]:
+    """The paths of all entries below ``folder`` except folders, and whether each is a regular file; no link is
+    followed."""
+    waiting, count = [] if detour(root, folder) else [folder], 0
+    while waiting:
+        where = waiting.pop()
+        with suppress(OSError), os.scandir(root / where) as entries:
+            for entry in entries:
+                path, count = f"{where}/{entry.name}" if where else entry.name, count + 1
+                if count > MAX_FILES:
+                    raise StoreError(f"{root} has more than {MAX_FILES:,} files; this program never wrote that")
+                if not entry.is_dir(follow_symlinks=False):
+                    yield path, entry.is_file(follow_symlinks=False)
+                elif path not in _HIDDEN and path.count("/") < MAX_DEPTH:
+                    waiting.append(path)

@@ -164,7 +164,7 @@ class IndexSlot:
         index = self.rebuild()
         if self.state.base.manifest.threads:
             count = self.state.manifest.threads
-            self.state.notes.add(f"The index was {fault}: it was made anew from {count} records.")
+            self.state.notes.add(f"The index was {fault}: it was rebuilt from {count} records.")
         return index
 
     def _stored_folder(self) -> Path:

@@ -1,7 +1,7 @@
 """The manifest: what a branch holds, in which format, up to which moment, and the SHA-256 of every index file.
 
-A format is raised only where an earlier version would read what is written wrongly, or lose some of it; what is merely
-added is read as absent where it is absent (tests/upgrades holds both).
+The format is raised only when an earlier version would misread the new files or lose some of them. New fields are
+optional (tests/upgrades checks both).
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,12 +22,12 @@ from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
 from bot.errors import StoreError
 from bot.memory.records import canonical, sort_key
-from bot.memory.shards import MAX_REQUESTS, parse_renewal, parse_request, recent, stored_fields
+from bot.memory.shards import MAX_REQUESTS, parse_each, parse_renewal, parse_request, recent, stored_fields
 
 Item = TypeVar("Item")
 
 FORMATS = {1: "records, digests, answers; and requests, fixes, pages and a layout of the index, where there are any"}
-"""Each format that this version reads → what it is. An older one is written as the newest by the write after it."""
+"""Each format that this version reads → what it has. The next write turns an older one into the newest."""
 
 FORMAT = max(FORMATS)
 """What this version writes."""
@@ -40,13 +39,13 @@ _LONGEST = 20
 
 
 class ForeignFormat(StoreError):
-    """A memory of a format that this version does not read: nothing of it is used, and nothing is written over it."""
+    """This version does not read the format of the memory: it is neither used nor overwritten."""
 
     exit_code = 2
 
 
 def checked(number: object) -> int:
-    """The format that a manifest says it has, where this version reads it. Raises ForeignFormat for any other."""
+    """The format of a manifest. Raises ForeignFormat for one that this version does not read."""
     if isinstance(number, int) and not isinstance(number, bool):
         if number in FORMATS:
             return number
@@ -56,7 +55,7 @@ def checked(number: object) -> int:
 
 
 def whole_number(digits: str) -> int | float:
-    """A whole number of a JSON document; one with more digits than any of ours is infinite, and no reason to fail."""
+    """Parses a whole number in JSON. One with more digits than any of ours is infinite instead of an error."""
     return int(digits) if len(digits) <= _LONGEST else float("-inf" if digits.startswith("-") else "inf")
 
 
@@ -72,41 +71,52 @@ def _short(number: object) -> str:
 MANIFEST_PATH = "manifest.json"
 INDEX = "index"
 PARTS = "index-parts"
-"""Beside the index, so that who opens that fetches none of them; in 16 folders by the first digit of the name."""
+"""Next to the index, so that opening it fetches no part; in 16 folders by the first digit of the name."""
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
 MAX_PENDING = 200
-"""Promised comments that wait at most: at five a run they take forty runs."""
+"""Promised comments that may wait: at five a run they take forty runs."""
 
 WRITTEN_WITHIN = timedelta(hours=24)
 MAX_WRITTEN = 500
-"""As many comments as the settings may allow in 24 hours, and no more are kept in mind."""
+"""Moments that are kept: as many comments as the settings may allow in 24 hours."""
 
 MAX_OWED = 2_000
-"""Comments that wait to be worked out again, each once for each thread that changed; the oldest are kept."""
+"""Comments that wait to be renewed, counted once for each thread that changed; the oldest are kept."""
 
 MAX_UNSEEN = 1_000
-"""Threads that GitHub does not show, the last ones of which that was learned."""
+"""Threads that GitHub does not show; the last ones found are kept."""
 
 MAX_SOURCES = 16
 MAX_STATE = 200
-"""Sources of pages, and characters that tell the state of one."""
+"""Sources of pages, and characters for the state of one."""
+
+
+_ALWAYS = frozenset(
+    ("analyser", "cursor", "threads", "tombstones", "pending", "index", "model", "learned_from", "embedder")
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``cursor``: everything that changed before it is remembered. ``pending``: threads whose comment was promised.
+    """What a memory holds, and how far it has read. Fields that a version does not know are dropped.
 
-    ``written``: when the new comments of the last 24 hours were promised, replies too, oldest first. ``model``: the
-    SHA-256 of what was learned, by path, ``learned_from`` from how many threads; ``embedder`` is the fingerprint of the
-    downloaded model whose vectors the index has, empty for none, and ``layout`` how it is laid out, as
-    `bot.index.whoosh` numbers it. ``pages``: which state of each source of pages was read; ``recent``: what people
-    asked for lately on any thread. ``reading`` is a reading of the whole history that goes on, ``read_whole`` when the
-    last one began that came to its end, ``repo`` the repository (OWNER/NAME) as the last writer knew it. ``owed``: the
-    comments to be worked out again, oldest change first. ``unseen``: threads that GitHub does not show now.
-    ``forgotten`` counts the threads that an administrator had forgotten: what was learned before the last of them is
-    not kept. What a version does not know it drops.
+    - ``cursor``: everything that changed before it is remembered; None in an empty memory.
+    - ``threads``, ``tombstones``: how many issues, pull requests and pages there are, and how many are gone.
+    - ``pending``: threads with a promised comment that was not seen yet.
+    - ``written``: when the new comments of the last 24 hours were promised, including replies, oldest first.
+    - ``index``, ``model``: SHA-256 of the files of the index by name, of the learned files by path.
+    - ``learned_from``: from how many threads the word vectors and the ranking were learned; 0 if they were not.
+    - ``embedder``: fingerprint of the downloaded model whose vectors the index has, empty for none.
+    - ``layout``: number of the layout of the index (`bot.index.protocol.LAYOUT`).
+    - ``pages``: which state of each source of pages was read, such as a commit.
+    - ``recent``: what people asked for lately on any thread.
+    - ``reading``: an unfinished reading of the whole history; ``read_whole``: when the last finished one began.
+    - ``repo``: the repository (OWNER/NAME) as the last writer knew it.
+    - ``owed``: the comments to be renewed because a thread that they show changed, oldest change first.
+    - ``unseen``: threads that GitHub does not show now.
+    - ``forgotten``: how many threads an administrator had forgotten; models learned before the last one are not kept.
     """
 
     analyser: str = ""
@@ -142,7 +152,7 @@ class Manifest:
         return tuple(request for request in self.recent if request.at >= moment)
 
     def without(self, gone: Collection[ThreadId]) -> Manifest:
-        """The manifest once these threads are forgotten: nobody waits on them any more, but who asked for it."""
+        """The manifest without these forgotten threads; only the requests to forget them stay."""
         return replace(
             self,
             pending=tuple(key for key in self.pending if key not in gone),
@@ -153,8 +163,8 @@ class Manifest:
         )
 
     def with_owed(self, new: Iterable[Renewal], done: Iterable[Renewal] = ()) -> Manifest:
-        """The manifest with these comments to be worked out again, and without what is ``done``: of a later change of
-        the same thread that says nothing."""
+        """The manifest with these comments to be renewed, without those ``done``; a later change of the same thread is
+        still owed."""
         owed = {one.key: one for one in sorted([*self.owed, *new], key=lambda one: one.at)}
         for one in done:
             if one.key in owed and owed[one.key].at <= one.at:
@@ -163,18 +173,18 @@ class Manifest:
         return replace(self, owed=tuple(in_time[:MAX_OWED]))
 
     def with_reading(self, reading: HistoryProgress | None, read_whole: datetime | None) -> Manifest:
-        """The manifest with how far a reading has come, unless one that began no earlier is at its end."""
+        """The manifest with the progress of a reading, unless one that began then or later is finished."""
         whole = max(filter(None, (self.read_whole, read_whole)), default=None)
         known = reading.joined(self.reading) if reading else self.reading
         return replace(self, read_whole=whole, reading=known if known and (not whole or known.began > whole) else None)
 
     def with_pages(self, states: Iterable[tuple[str, str]]) -> Manifest:
-        """The manifest with the newest states of these sources; an empty one takes its source out."""
+        """The manifest with the newest states of these sources; an empty state removes its source."""
         pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
         return replace(self, pages=pages)
 
     def lacks(self, known: Manifest) -> bool:
-        """Whether this state is not one that came after ``known``: what was read up to there is not all here."""
+        """Whether this state did not come after ``known``, so that some of what was read until then is missing."""
         if known.cursor and (self.cursor is None or self.cursor < known.cursor):
             return True
         if known.reading is None:
@@ -183,11 +193,11 @@ class Manifest:
         return not any(moment and moment >= known.reading.began for moment in began)
 
     def fit_pages(self, states: Iterable[tuple[str, str]], known: Manifest) -> tuple[tuple[str, str], ...]:
-        """Those of these states that hold here too. Of each source only that was read which ``known`` had not."""
+        """The states that hold here too: of each source, only what ``known`` lacked was read."""
         return tuple((source, state) for source, state in states if self.pages.get(source) == known.pages.get(source))
 
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
-        """The manifest with these moments at which a comment was promised, and none from a day before the newest."""
+        """The manifest with these moments at which a comment was promised, within a day before the newest."""
         written = sorted([*self.written, *moments])
         kept = [moment for moment in written if moment > max(written) - WRITTEN_WITHIN]
         return replace(self, written=tuple(kept[-MAX_WRITTEN:]))
@@ -200,63 +210,52 @@ class Manifest:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The canonical bytes of the manifest."""
-    later = {
-        "layout": manifest.layout,
-        "written": [stamp(moment) for moment in manifest.written],
-        "pages": manifest.pages,
-        "recent": [stored_fields(request) for request in manifest.recent],
-        "reading": _reading_fields(manifest.reading) if manifest.reading else None,
-        "read_whole": stamp(manifest.read_whole),
-        "repo": manifest.repo,
-        "forgotten": manifest.forgotten,
-        "owed": [stored_fields(one) for one in manifest.owed],
-        "unseen": list(manifest.unseen),
-    }
-    return canonical(
-        {
-            "format": FORMAT,
-            "analyser": manifest.analyser,
-            "cursor": stamp(manifest.cursor),
-            "threads": manifest.threads,
-            "tombstones": manifest.tombstones,
-            "pending": list(manifest.pending),
-            "index": manifest.index,
-            "model": manifest.model,
-            "learned_from": manifest.learned_from,
-            "embedder": manifest.embedder,
-        }
-        | {name: value for name, value in later.items() if value}
-    )
+    """The canonical bytes of the manifest. Fields that came later than _ALWAYS are left out while they are empty."""
+    values = {each.name: _plain(getattr(manifest, each.name)) for each in fields(manifest)}
+    kept = {name: value for name, value in values.items() if value or name in _ALWAYS}
+    return canonical({"format": FORMAT} | kept)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case tuple():
+            return [_plain(each) for each in value]
+        case datetime():
+            return stamp(value)
+        case Request() | Renewal():
+            return stored_fields(value)
+        case HistoryProgress():
+            return _reading_fields(value)
+    return value
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """The manifest of these bytes. Raises ValueError when they are damaged, ForeignFormat where this version does not
-    read their format: nothing else is looked at then."""
+    """The manifest of these bytes. Raises ValueError for damaged ones, ForeignFormat for a format that this version
+    does not read; nothing else is read then."""
     try:
-        fields = json.loads(data, parse_int=whole_number)
-        checked(fields["format"])
-        cursor = fields.get("cursor")
+        stored = json.loads(data, parse_int=whole_number)
+        checked(stored["format"])
+        cursor = stored.get("cursor")
         return Manifest(
-            analyser=str(fields.get("analyser", "")),
-            layout=_count(fields.get("layout", 0)),
+            analyser=str(stored.get("analyser", "")),
+            layout=_count(stored.get("layout", 0)),
             cursor=parse_time(cursor) if cursor else None,
-            threads=_count(fields.get("threads", 0)),
-            tombstones=_count(fields.get("tombstones", 0)),
-            pending=tuple(parse_key(key) for key in fields.get("pending", ()))[:MAX_PENDING],
-            written=tuple(sorted(_readable(_listed(fields, "written")[-MAX_WRITTEN:], parse_time))),
-            index={str(name): str(digest) for name, digest in fields.get("index", {}).items()},
-            model={str(name): str(digest) for name, digest in fields.get("model", {}).items()},
-            learned_from=_count(fields.get("learned_from", 0)),
-            embedder=clean(fields.get("embedder")),
-            pages=_pages(fields.get("pages")),
-            recent=recent(_readable(_listed(fields, "recent")[: 2 * MAX_REQUESTS], _request)),
-            reading=_reading(fields.get("reading")),
-            read_whole=time_or_none(fields.get("read_whole")),
-            repo=_repo(fields.get("repo")),
-            forgotten=_count(fields.get("forgotten", 0)),
-            owed=tuple(_readable(_listed(fields, "owed")[:MAX_OWED], parse_renewal)),
-            unseen=tuple(parse_key(key) for key in fields.get("unseen", ()))[:MAX_UNSEEN],
+            threads=_count(stored.get("threads", 0)),
+            tombstones=_count(stored.get("tombstones", 0)),
+            pending=tuple(parse_key(key) for key in stored.get("pending", ()))[:MAX_PENDING],
+            written=tuple(sorted(_readable(_listed(stored, "written")[-MAX_WRITTEN:], parse_time))),
+            index={str(name): str(digest) for name, digest in stored.get("index", {}).items()},
+            model={str(name): str(digest) for name, digest in stored.get("model", {}).items()},
+            learned_from=_count(stored.get("learned_from", 0)),
+            embedder=clean(stored.get("embedder")),
+            pages=_pages(stored.get("pages")),
+            recent=recent(_readable(_listed(stored, "recent")[: 2 * MAX_REQUESTS], _request)),
+            reading=_reading(stored.get("reading")),
+            read_whole=time_or_none(stored.get("read_whole")),
+            repo=_repo(stored.get("repo")),
+            forgotten=_count(stored.get("forgotten", 0)),
+            owed=tuple(_readable(_listed(stored, "owed")[:MAX_OWED], parse_renewal)),
+            unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -267,22 +266,20 @@ def _repo(value: object) -> str:
 
 
 def _pages(value: object) -> dict[str, str]:
-    """The states of sources, as far as they can be read: what is lost is read again, and not worth the cursor."""
+    """The states of sources, as far as they can be read: a lost one is read again, without losing the cursor."""
     if not isinstance(value, dict):
         return {}
     states = [(clean(source)[:MAX_STATE], clean(state)[:MAX_STATE]) for source, state in value.items()]
     return {source: state for source, state in states[:MAX_SOURCES] if source and state}
 
 
-def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
-    value = fields.get(name)
+def _listed(stored: Mapping[str, Any], name: str) -> list[Any]:
+    value = stored.get(name)
     return value if isinstance(value, list) else []
 
 
-def _readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> Iterator[Item]:
-    for each in listed:
-        with suppress(KeyError, TypeError, ValueError, OverflowError, AttributeError):
-            yield read(each)
+def _readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[Item]:
+    return parse_each(listed, read)[0]
 
 
 def _request(line: Any) -> Request:
@@ -300,7 +297,7 @@ def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
 
 
 def _reading(value: Any) -> HistoryProgress | None:
-    """The reading that goes on; None where it cannot be read: then it begins anew."""
+    """The unfinished reading; None if it cannot be read: then it starts again."""
     try:
         bits = base64.b64decode(value["seen"], validate=True)[: LARGEST // 8]
         seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
@@ -316,18 +313,16 @@ def _count(value: object) -> int:
 
 
 def bytes_hash(data: bytes) -> str:
-    """SHA-256 of some bytes, as hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, as hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def damaged_files(manifest: Manifest, folder: Path) -> list[str]:
-    """The index files that are missing, unknown, or not as the manifest says."""
+    """The index files that are missing, unknown, or differ from the manifest."""
     present = {path.name for path in folder.iterdir()}
     wrong = present.symmetric_difference(manifest.index)
     return sorted(wrong | {name for name in present - wrong if file_hash(folder / name) != manifest.index[name]})
@@ -336,7 +331,7 @@ def damaged_files(manifest: Manifest, folder: Path) -> list[str]:
 def next_pending(
     before: Iterable[ThreadId], promised: Iterable[ThreadId], settled: Iterable[ThreadId]
 ) -> tuple[ThreadId, ...]:
-    """The promised comments that nobody has seen yet, oldest promise first. `within_bounds` says which are kept."""
+    """The promised comments that were not seen yet, oldest promise first. `within_bounds` limits them."""
     done = set(settled)
     kept = [key for key in before if key not in done]
     return tuple(dict.fromkeys([*kept, *promised]))
@@ -346,7 +341,7 @@ def within_bounds(
     pending: Iterable[ThreadId], first: Container[ThreadId], authors: Mapping[ThreadId, str]
 ) -> tuple[ThreadId, ...]:
     """MAX_PENDING of these promises, in their order: those in ``first``, then the oldest of each account in turn, so
-    that nobody who opens many issues pushes out the promises to others."""
+    that nobody who opens many issues pushes out the promises made to others."""
     turns: Counter[str] = Counter()
     places = []
     for place, key in enumerate(pending):

@@ -1,4 +1,4 @@
-"""What a memory has learned from its own threads: vectors of words, and a ranking."""
+"""What a memory has learned from its own threads: word vectors and a ranking."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ RANKING = f"{MODEL_FOLDER}/ranking.json"
 BACKTEST = f"{MODEL_FOLDER}/backtest.json"
 
 MAX_EMBEDDED = 4_000
-"""Characters of an opening text that are read for a text model, which takes fewer words than that."""
+"""Characters of an opening text that a text model is given. It reads fewer words than that."""
 
 
 class Embedder(Protocol):
-    """A model that was downloaded: texts → vectors of signed bytes. ``fingerprint`` tells it from others."""
+    """A downloaded model: texts → vectors of signed bytes. ``fingerprint`` tells it from others."""
 
     @property
     def fingerprint(self) -> str: ...
@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True)
 class LearnedModel:
-    """``words``: vectors of the repository's words, None where none were trained. ``embedder``: None if not wanted."""
+    """The ranking, the trained word vectors (None for none) and the downloaded model (None if not wanted)."""
 
     ranking: RankingModels
     words: WordVectors | None = None
@@ -50,7 +50,7 @@ class LearnedModel:
         return self.words is not None
 
     def vectors(self, thread: Thread) -> dict[str, bytes]:
-        """The thread's vectors by arm; empty ones are left out."""
+        """The thread's vectors by vector field; empty ones are left out."""
         found = self.term_vectors(terms(thread.title), body_terms(thread.body))
         if self.embedder:
             found |= embedded(thread, self.embedder)
@@ -65,14 +65,13 @@ class LearnedModel:
 
 
 class Encoder:
-    """Encodes threads by what was learned; an arm that fails is left out from then on, and ``note`` tells it once."""
+    """Encodes threads with the learned models. Leaves out a downloaded model once it has failed, with a ``note``."""
 
     def __init__(self, learned: LearnedModel, note: Callable[[str], None]) -> None:
         self.learned = learned
         self._note = note
 
     def vectors(self, thread: Thread) -> dict[str, bytes]:
-        """The thread's vectors by arm."""
         try:
             return self.learned.vectors(thread)
         except WorldError as error:
@@ -82,8 +81,8 @@ class Encoder:
 
 
 class CachingEmbedder:
-    """An embedder that reads each text once: a rebuild wants a thread's vectors for its replay and for its index, an
-    event those of its issue for the index and for the search."""
+    """Encodes each text once: a rebuild needs a thread's vectors for its replay and for its index, an event needs those
+    of its issue for the index and for the search."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -109,16 +108,16 @@ def embedded(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
         text, title = embedder.encode([f"{thread.title}\n{prose}", thread.title])
     except WorldError:
         raise
-    except Exception as error:  # native code of others: whatever it raises costs the arm, not the run
+    except Exception as error:  # foreign native code: whatever it raises costs these vectors, not the run
         raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer goes by words") from error
     return {"semantic": text, "semantic_title": title}
 
 
 @dataclass(frozen=True)
 class ModelUpdate:
-    """What was learned from a whole history, to be kept: ``words`` as `read_words` takes them, empty for none.
+    """What was learned from a whole history of ``threads`` threads. ``backtest`` is its proof, as JSON.
 
-    None leaves those that are held. ``backtest`` is its proof, as JSON. ``threads``: how many it was learned from.
+    ``words`` are as `read_words` takes them: empty removes the stored ones, None keeps them.
     """
 
     words: bytes | None
@@ -127,7 +126,7 @@ class ModelUpdate:
     backtest: Mapping[str, object] = field(default_factory=dict)
 
     def files(self) -> dict[str, bytes]:
-        """The files of the store that hold it; without content where there is nothing to hold."""
+        """The files of the store for it, by path; empty content deletes a file."""
         found = {RANKING: canonical(ranking_fields(self.ranking))}
         if self.words is not None:
             found[WORDS] = self.words
@@ -137,14 +136,14 @@ class ModelUpdate:
 
 
 def read_words(data: bytes) -> WordVectors:
-    """Word vectors from the bytes of a stranger. Raises ValueError."""
+    """Word vectors from untrusted bytes. Raises ValueError."""
     from bot.ranking.word_vectors import decode_words
 
     return decode_words(data)
 
 
 def read_ranking(data: bytes) -> RankingModels:
-    """A ranking from the bytes of a stranger. Raises ValueError."""
+    """A ranking from untrusted bytes. Raises ValueError."""
     try:
         fields: Any = json.loads(data)
     except RecursionError as error:

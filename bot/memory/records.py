@@ -1,4 +1,4 @@
-"""Records: one canonical JSON document for each thread, and where it lies in the store."""
+"""Records: one canonical JSON document for each thread, and its place in the store."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _PATH = re.compile(rf"{RECORD_FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Z
 
 
 class CorruptRecord(ValueError):
-    """The bytes of a record are not what this program writes."""
+    """This program never wrote such a record."""
 
 
 def folder_of(key: ThreadId) -> str:
-    """The name of the folder that a thread shares with its neighbours: number // 100, or a hash for other keys."""
+    """The folder that a thread shares with its neighbours: number // 100, or a hash for other keys."""
     if isinstance(key, int):
         return f"{key // FOLDER_SIZE:04d}"
     return "x" + _hash(key)[:2]
 
 
 def record_path(key: ThreadId) -> str:
-    """Where the record of a thread lies, for example ``records/0042/4242.json``."""
+    """The path of a thread's record, for example ``records/0042/4242.json``."""
     folder = folder_of(key)
     if isinstance(key, str) and not _PLAIN_KEY.fullmatch(key):
         key = _hash(key)
@@ -49,7 +49,7 @@ def _hash(key: str) -> str:
 
 
 def in_order(paths: Iterable[str]) -> list[str]:
-    """Those of ``paths`` that may hold a record: numbers in order, then names in order, then hashed names."""
+    """The paths that may hold a record: numbers in order, then names in order, then hashed names."""
     found = ((match, path) for path in paths if (match := _PATH.fullmatch(path)))
     return [path for _, path in sorted((_order(match[1], match[2]), path) for match, path in found)]
 
@@ -67,7 +67,7 @@ def sort_key(key: ThreadId) -> tuple[int, int, str]:
 def wins(new: Record, old: Record | None) -> bool:
     """Whether ``new`` replaces ``old``: the later revision does, a tombstone stays, equal content changes nothing.
 
-    What is forgotten stays so, whatever comes when: a copy of the text may be on its way in any other run.
+    A forgotten thread stays forgotten whatever comes later: any other run may still carry a copy of its text.
     """
     if old is None:
         return True
@@ -81,7 +81,7 @@ def wins(new: Record, old: Record | None) -> bool:
 
 
 def same_content(new: Record, old: Record) -> bool:
-    """Equal apart from the time: that of a thread's last update, which our own comment moves too, or of its going."""
+    """Equal apart from the time of a thread's last update, which our own comment moves too, or of its deletion."""
     if isinstance(new, Thread) and isinstance(old, Thread):
         return replace(new, updated_at=None) == replace(old, updated_at=None)
     return isinstance(new, Tombstone) and isinstance(old, Tombstone) and replace(new, at=old.at) == old
@@ -99,7 +99,7 @@ def canonical(value: object) -> bytes:
 
 
 def decode_record(data: bytes) -> Record:
-    """The record of these bytes; CorruptRecord when they are no record."""
+    """The record of these bytes. Raises CorruptRecord when they are no record."""
     try:
         fields = json.loads(data)
         if not isinstance(fields, dict):

@@ -1,6 +1,6 @@
-"""What lies in shards, one line of JSON for each thread: digests, answers, requests, fixes, our comments.
+"""Shards, with one line of JSON for each thread: digests, answers, requests, fixes, our comments.
 
-How each is written and read, and how two states of one become one: the same, in whichever order they come.
+How each is written and read, and how two states of one are merged: with the same result in either order.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from bot.domain.thread_json import (
 from bot.memory.records import folder_of, sort_key
 
 Value = TypeVar("Value")
+Item = TypeVar("Item")
 Line = Mapping[str, Any]
 """A line of a shard as JSON; its ``id`` is a thread's."""
+
+_UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 
 _NAME = re.compile(r"(\d{4,}|x[0-9a-f]{2})\.jsonl", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ShardSchema(Generic[Value]):
-    """The shards in one folder. ``fields`` gives what is kept of a value, as JSON, None for nothing worth a line."""
+    """The shards in one folder. ``fields`` makes a value JSON; None for one that is not worth a line."""
 
     folder: str
     fields: Callable[[Value], dict[str, object] | None]
@@ -51,22 +54,22 @@ class ShardSchema(Generic[Value]):
         return None if fields is None else json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
     def among(self, paths: Iterable[str]) -> list[str]:
-        """Those of these paths that are shards of this family."""
+        """The paths that are shards of this schema."""
         start = f"{self.folder}/"
         return [path for path in paths if path.startswith(start) and _NAME.fullmatch(path, len(start))]
 
     def edits(self, shards: Mapping[str, bytes], values: Mapping[ThreadId, Value | None]) -> dict[str, bytes | None]:
-        """The shards that change when these values are put in (None takes one out); an empty shard goes."""
+        """The shards that change when these values are put in (None removes one); empty shards are deleted."""
         lines = ((key, None if value is None else self.line(value)) for key, value in values.items())
         return edit_shards(shards, lines, self.path)
 
 
 @dataclass(frozen=True)
 class StoredShard(ShardSchema[Value]):
-    """A family that is read again.
+    """Shards that are read again.
 
-    ``parse`` gives the value of a line and whether that is all of it; it raises KeyError, TypeError, ValueError or
-    OverflowError where nothing of it can be read. ``loss`` says what a maintainer loses then.
+    ``parse`` gives the value of a line and whether that is all of it; for an unreadable line it raises one of
+    _UNREADABLE. ``loss`` tells a maintainer what is lost then.
     """
 
     parse: Callable[[Line], tuple[Value, bool]]
@@ -75,17 +78,28 @@ class StoredShard(ShardSchema[Value]):
     def read(
         self, path: str, data: bytes, wanted: Iterable[ThreadId] | None = None
     ) -> tuple[dict[ThreadId, Value], bool]:
-        """The values of a shard by thread (None: of all), and whether nothing was damaged."""
+        """The values of a shard for the ``wanted`` threads (None: for all), and whether nothing was damaged."""
         found: dict[ThreadId, Value] = {}
         lines, is_whole = read_lines(data)
         for key in lines if wanted is None else wanted:
             if key in lines and self.path(key) == path:
                 try:
                     found[key], is_all = self.parse(lines[key])
-                except (KeyError, TypeError, ValueError, OverflowError):
+                except _UNREADABLE:
                     is_all = False
                 is_whole = is_whole and is_all
         return found, is_whole
+
+
+def parse_each(lines: Iterable[Any], parse: Callable[[Any], Item]) -> tuple[list[Item], bool]:
+    """The items that can be read, and whether that is all of them."""
+    found, is_whole = [], True
+    for line in lines:
+        try:
+            found.append(parse(line))
+        except _UNREADABLE:
+            is_whole = False
+    return found, is_whole
 
 
 def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
@@ -95,12 +109,12 @@ def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
 
 
 def read_texts(data: bytes) -> list[tuple[ThreadId, str]]:
-    """The lines of a shard as they are written, each after its thread, those that can be read."""
+    """The readable lines of a shard as they are written, each after its thread."""
     return [(key, text) for key, text, _ in _lines(data) if key is not None]
 
 
 def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]:
-    for text in data.decode("utf-8", "replace").split("\n"):  # not at the other ends of lines that a text may hold
+    for text in data.decode("utf-8", "replace").split("\n"):  # a text may hold other ends of lines
         if text:
             try:
                 line = json.loads(text)
@@ -110,7 +124,7 @@ def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]
 
 
 def write_shard(lines: Mapping[ThreadId, str]) -> bytes:
-    """The bytes of a shard: one line a thread, in the order of their ids."""
+    """The bytes of a shard: one line for each thread, in the order of their ids."""
     return "".join(f"{lines[key]}\n" for key in sorted(lines, key=sort_key)).encode()
 
 
@@ -119,7 +133,7 @@ def edit_shards(
     lines: Iterable[tuple[ThreadId, str | None]],
     path_of: Callable[[ThreadId], str],
 ) -> dict[str, bytes | None]:
-    """The shards that change when these lines are put in (None takes a line out); an empty shard goes."""
+    """The shards that change when these lines are put in (None removes a line); empty shards are deleted."""
     opened: dict[str, dict[ThreadId, str]] = {}
     for key, line in lines:
         path = path_of(key)
@@ -141,12 +155,12 @@ _REQUEST_NAME = re.compile(r"[a-z]{1,20}", re.ASCII)  # any word: a later versio
 
 
 def stored_fields(value: AnswerRecord | Request | FixInfo | Renewal | StandingComment) -> dict[str, object]:
-    """What is kept of an answer, a request, a fix, a renewal or a comment, as JSON without defaults."""
+    """An answer, a request, a fix, a renewal or a comment as JSON, without defaults."""
     return without_defaults(_plain_fields(value))
 
 
 def parse_answer(line: Line) -> AnswerRecord:
-    """The inverse of `stored_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    """The inverse of `stored_fields`."""
     return AnswerRecord(
         id=parse_key(line["id"]),
         state=_one_of(ANSWER_STATES, line["state"]),
@@ -163,7 +177,6 @@ def parse_answer(line: Line) -> AnswerRecord:
 
 
 def parse_request(line: Line, thread: ThreadId) -> Request:
-    """The request of a line about this thread; else KeyError, TypeError, ValueError or OverflowError."""
     comment_id, name = parse_number(line["comment_id"]), line["name"]
     if comment_id is None or not _REQUEST_NAME.fullmatch(name):
         raise ValueError("not a request")
@@ -181,7 +194,7 @@ def parse_request(line: Line, thread: ThreadId) -> Request:
 
 
 def requests_fields(requests: Sequence[Request]) -> dict[str, object] | None:
-    """All that was asked for on one thread, as JSON: the thread's id once, then the requests without it."""
+    """All that was asked for on one thread as JSON: the thread's id once, then the requests without it."""
     if not requests:
         return None
     return {"id": requests[0].id, "wishes": [_without_id(request) for request in requests]}
@@ -189,18 +202,13 @@ def requests_fields(requests: Sequence[Request]) -> dict[str, object] | None:
 
 def parse_requests(line: Line) -> tuple[tuple[Request, ...], bool]:
     """The inverse of `requests_fields`, within bounds, and whether each request could be read."""
-    thread, found, is_whole = parse_key(line["id"]), {}, True
-    for one in _listed(line["wishes"]):
-        try:
-            request = parse_request(one, thread)
-            found[request.comment_id] = request
-        except (KeyError, TypeError, ValueError, OverflowError):
-            is_whole = False
-    return bounded(found.values(), MAX_REQUESTS), is_whole
+    thread = parse_key(line["id"])
+    found, is_whole = parse_each(_listed(line["wishes"]), lambda one: parse_request(one, thread))
+    return bounded({one.comment_id: one for one in found}.values(), MAX_REQUESTS), is_whole
 
 
 def parse_fix(line: Line) -> FixInfo:
-    """The inverse of `stored_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    """The inverse of `stored_fields`."""
     return FixInfo(
         id=parse_key(line["id"]),
         ref=clean(line.get("ref"))[:MAX_NAME],
@@ -217,7 +225,7 @@ def parse_fix(line: Line) -> FixInfo:
 
 
 def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
-    """The comments of ours that stand on a thread or show a thread, as JSON: its id once; None where nothing does."""
+    """The comments of ours that stand on a thread or show it as JSON, with its id once; None if there is none."""
     if not (linked.comments or linked.shown_in):
         return None
     comments = [_without_id(comment) for comment in linked.comments]
@@ -226,15 +234,11 @@ def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
 
 def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
     """The inverse of `thread_comments_fields`, and whether each comment could be read."""
-    thread, found, is_whole = parse_key(line["id"]), {}, True
-    for one in _listed(line.get("comments", ())):
-        try:
-            standing = _parse_standing(one, thread)
-            found[standing.reply] = standing
-        except (KeyError, TypeError, ValueError, OverflowError):
-            is_whole = False
+    thread = parse_key(line["id"])
+    found, is_whole = parse_each(_listed(line.get("comments", ())), lambda one: _parse_standing(one, thread))
+    comments = {one.reply: one for one in found}
     shown_in = [(parse_key(key), parse_number(reply) or 0) for key, reply in _listed(line.get("shown_in", ()))]
-    return ThreadComments(thread, tuple(found.values()), tuple(dict.fromkeys(shown_in))), is_whole
+    return ThreadComments(thread, tuple(comments.values()), tuple(dict.fromkeys(shown_in))), is_whole
 
 
 def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
@@ -250,7 +254,7 @@ def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
 
 
 def parse_renewal(line: Line) -> Renewal:
-    """The inverse of `stored_fields`; anything else raises KeyError, TypeError, ValueError or OverflowError."""
+    """The inverse of `stored_fields`."""
     about = parse_key(line["about"])
     return Renewal(parse_key(line["id"]), parse_number(line.get("reply")) or 0, about, parse_time(line["at"]))
 
@@ -301,16 +305,16 @@ COMMENTS = StoredShard(
 SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
 
 MAX_REQUESTS = 200
-"""Requests that are kept of one thread, and of the last hour in the manifest."""
+"""Requests that are kept for one thread, and in the manifest for the last hour."""
 
 RECENT = timedelta(hours=1)
-"""How long before the newest request others count as recent; what limits an account counts within it."""
+"""How long before the newest request others count as recent; an account's limits count within it."""
 
 WAITING = timedelta(days=7)
-"""How long it stays recent while nobody has replied: a later run may be as late as a repository's settings allow."""
+"""How long a request stays recent without a reply: the next run may be as late as a repository's settings allow."""
 
 STANDING = frozenset({"wrong", "off", "on"})
-"""Requests that hold until somebody says otherwise: they are kept before all others."""
+"""Requests that hold until they are revoked. They are kept before all others."""
 
 _PROGRESS = {"pending": 0, "refused": 1, "done": 2}
 REQUEST_STATES = frozenset(_PROGRESS)
@@ -319,11 +323,11 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def later_answer(new: AnswerRecord, stood: AnswerRecord | None) -> AnswerRecord:
-    """What stands when ``new`` is put over ``stood``.
+    """Merges two states: a later answer replaces an earlier one.
 
-    A later answer replaces an earlier one. Of one answer the settled state stays over the promise, and ``removed`` over
-    both, whoever writes last: who counts 👍 and 👎 writes what it had read before somebody else settled the answer. A
-    later answer in the same comment has its counts until they are read again.
+    For the same answer, a settled state outranks the promise and ``removed`` outranks both, whatever is written last: a
+    run that counts 👍 and 👎 writes what it read before another run settled the answer. A later answer in the same
+    comment takes over its counts until they are read again.
     """
     if stood is None or new.at < stood.at:
         return stood or new
@@ -343,7 +347,7 @@ def later_fix(new: FixInfo, stood: FixInfo | None) -> FixInfo:
 
 
 def union(*requests: Iterable[Request]) -> list[Request]:
-    """All of these requests; of the same one, by thread and comment, the state that came further."""
+    """All of these requests; for the same thread and comment, the state that came further."""
     found: dict[tuple[ThreadId, int], Request] = {}
     for request in (each for some in requests for each in some):
         key = request.id, request.comment_id
@@ -352,25 +356,25 @@ def union(*requests: Iterable[Request]) -> list[Request]:
 
 
 def joined(*requests: Iterable[Request]) -> tuple[Request, ...]:
-    """What was asked for on one thread, oldest first, within bounds."""
+    """The requests on one thread, oldest first, within bounds."""
     return bounded(union(*requests), MAX_REQUESTS)
 
 
 def recent(*requests: Iterable[Request]) -> tuple[Request, ...]:
-    """What was asked for within an hour before the newest of these, and what still waits, oldest first, within bounds.
+    """The requests of the hour before the newest one, and those that still wait; oldest first, within bounds.
 
-    Who adds to it says how far each request came: of one that was forgotten as done an earlier state would be news.
+    Callers add each request in its latest state: an earlier state of one that was dropped as done would look new.
     """
     found = union(*requests)
     newest = max((request.at for request in found), default=_NEVER)
-    lately = (w for w in found if newest - w.at <= (WAITING if w.state == "pending" else RECENT))
+    lately = (one for one in found if newest - one.at <= (WAITING if one.state == "pending" else RECENT))
     return bounded(lately, MAX_REQUESTS, standing=frozenset())
 
 
 def bounded(requests: Iterable[Request], most: int, *, standing: frozenset[str] = STANDING) -> tuple[Request, ...]:
-    """So many of these requests, oldest first: those in ``standing`` before others, then the newest of each account.
+    """At most ``most`` of these requests, oldest first: those in ``standing``, then the newest of each account in turn.
 
-    By account, so that nobody pushes out what others asked for by asking often.
+    By account, so that nobody who asks often pushes out the requests of others.
     """
     turns: Counter[tuple[bool, str]] = Counter()
     places = []

@@ -333,7 +333,7 @@ class MemoryState:
         except (KeyError, ValueError) as error:
             what = "missing" if isinstance(error, KeyError) else f"damaged ({error!s:.80})"
             told = f"{path} is {what}: the search goes without it until the next rebuild."
-            self.notes.fault(path, told, f"{path} was {what}: this rebuild made it anew.")
+            self.notes.fault(path, told, f"{path} was {what}: this rebuild restored it.")
             return None
 
     def _winners(self, records: Iterable[Record]) -> list[Record]:
@@ -485,7 +485,7 @@ class MemoryState:
         for record in self._decoded(in_order(self.base.snapshot.paths(folder))):
             if isinstance(record, Thread) and record.id not in self._written:
                 self._digests[record.id] = read_digest(record, repo=self.repo)
-        self.notes.add(f"{path} was damaged: it was made anew from the records.")
+        self.notes.add(f"{path} was damaged: it was rebuilt from the records.")
 
 
 def _is_page(record: Record) -> bool:

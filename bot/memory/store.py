@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from bot.files import below, checked_folder, on_disk
+from bot.errors import StoreError
+from bot.files import below, checked, checked_folder, on_disk
 
 Edits = Mapping[str, bytes | Path | None]
 """Path inside the store → new content (bytes, or a file to take it from), None to delete it."""
@@ -24,25 +25,25 @@ class Snapshot(Protocol):
     """
 
     revision: str
-    """Identifies the state (a commit id; a counter), empty when nothing has been stored yet."""
+    """Identifies the state: a commit id or a counter, empty when nothing has been stored yet."""
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """The contents of these files, fetched together; absent ones are left out.
 
-        Raises UnreadableFile for what is no regular file, and for a file of more than MAX_FILE bytes.
+        Raises UnreadableFile for anything but a regular file of at most MAX_FILE bytes.
         """
 
     def paths(self, prefix: str) -> list[str]:
         """The regular files below the folder ``prefix`` ("" for all), sorted."""
 
     def foreign_files(self, prefix: str) -> list[str]:
-        """What is at or below ``prefix`` and `checkout` refuses, sorted. Deleting it by its path mends that."""
+        """The paths at or below ``prefix`` that `checkout` refuses, sorted. Deleting them cures that."""
 
     def checkout(self, prefix: str) -> Path:
-        """A writable folder with the files below ``prefix`` as they are in this state, for programs that need files.
+        """A writable copy of the files below ``prefix``, for programs that need files. It lasts until the store closes.
 
-        Regular files only: a symlink or a sub-folder in the store raises StoreError. Writing there changes nothing
-        in the store until the files are handed to ``Store.write``. It lasts until the store is closed.
+        A symlink or a sub-folder in the store raises StoreError. Changes reach the store when the files are handed to
+        `Store.write`.
         """
 
 
@@ -50,25 +51,37 @@ class Store(Protocol):
     """Where the tree is kept."""
 
     def open(self, want: Iterable[str] = ()) -> Snapshot:
-        """The newest state; an empty one where nothing is stored yet.
+        """The newest state, empty if nothing is stored yet.
 
         ``want`` names files or folders that will be read, so that a remote store can fetch them in one go.
         """
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
-        """Replace ``base`` by itself plus ``edits``, or raise TipMoved when ``base`` is no longer the newest state.
+        """Replace ``base`` by itself plus ``edits``. Raises TipMoved when ``base`` is no longer the newest state.
 
-        Returns ``base`` itself when that would change nothing. Raises PathClash where a name would be that of a file
-        and of a folder. With ``squash`` nothing of earlier states is kept, even where there is nothing to change; a
-        server that forbids that raises a StoreError, and nothing is written.
+        Returns ``base`` itself when that would change nothing. Raises PathClash when a name would belong to a file and
+        a folder at once. With ``squash`` all earlier states are given up, even when there is nothing to change; if the
+        server forbids that, a StoreError is raised and nothing is written.
         """
 
     def close(self) -> None:
-        """Give back temporary files."""
+        """Remove temporary files."""
+
+
+def inside(path: str, folder: str) -> str:
+    """The path as seen from a folder that it lies in."""
+    return path[len(folder) + 1 if folder else 0 :]
+
+
+def flat(path: str, folder: str) -> str:
+    """``path`` itself where it lies directly in the folder; StoreError where it lies deeper."""
+    if "/" in inside(checked(path), folder):
+        raise StoreError(f"{path} lies in a sub-folder where only files belong; remove it from the store")
+    return path
 
 
 class PretendedSnapshot:
-    """A snapshot as it would be with these edits."""
+    """A snapshot with these edits, which were not written."""
 
     def __init__(self, base: Snapshot, edits: Mapping[str, bytes | None]) -> None:
         self.revision = base.revision
@@ -96,7 +109,7 @@ class PretendedSnapshot:
 
 
 class ReadOnlyStore:
-    """Reads from another store; what is written is seen by this store's own reader only."""
+    """Reads from another store; only the snapshots that `write` returns show what was written."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""The inbox: which deliveries came, in which order they are to be handled, and what became of each."""
+"""The inbox: which deliveries arrived, the order to handle them in, and their results."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ LAST_PUSHES = 6
 FOLLOW_UP = "catch-up"
 
 MANY = 500
-"""Values that one statement looks for at once."""
+"""Values in one statement."""
 
 PURGED_AT_ONCE = 5000
-"""Rows that are deleted in one transaction, so that nobody waits long for it."""
+"""Rows that are deleted in one transaction, so that others do not wait long."""
 
 AT_ONCE = 1_000
-"""Rows of what was counted that are added up in one transaction."""
+"""Rows of counts that are added up in one transaction."""
 
 _Totals = Counter[tuple[str, tuple[str, ...]]]
 _T = TypeVar("_T", int, str)
@@ -72,9 +72,9 @@ _SETTLE = (
 
 
 class Inbox:
-    """What is to be done and what became of it. Every method may raise WorldError, when the database is away.
+    """Deliveries to handle and their results. Every method raises WorldError when the database is not available.
 
-    ``worker`` is who begins runs here; ``now`` dates what ends.
+    ``worker`` names the process that begins runs here; ``now`` is the clock for results.
     """
 
     def __init__(self, database: Database, tickets: Tickets, worker: str, now: Callable[[], Instant]) -> None:
@@ -84,7 +84,7 @@ class Inbox:
         self.worker = worker
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
-        """Store deliveries, and a ticket for each lane, in one transaction. False for each whose id is known."""
+        """Store deliveries, and a ticket for each lane, in one transaction. False for each with a known id."""
         first: dict[str, Arrival] = {}
         for arrival in arrivals:
             first.setdefault(arrival.id, arrival)
@@ -97,10 +97,10 @@ class Inbox:
         return [arrival is first[arrival.id] and arrival.id in fresh for arrival in arrivals]
 
     def begin(self, ticket: str, lane: RepositoryKey, now: Instant) -> PendingWork | None:
-        """The waiting deliveries of the lane that are due, oldest first, at most 50; None where there are none.
+        """The due deliveries of the lane, oldest first, at most 50; None if there are none.
 
-        What a dead run of this lane left is among them. The oldest comes alone when it was begun and never ended; one
-        that was begun 20 times without an end is dead, with that reason.
+        They include those that a dead run of this lane left. If the oldest was begun and never ended, it comes alone;
+        one that was begun 20 times without an end is dead, with that reason.
         """
         name = uuid.uuid4().hex
         with self.database.transaction() as beginning:
@@ -125,17 +125,17 @@ class Inbox:
         return work
 
     def put_off(self, ticket: str, lane: RepositoryKey, seconds: float) -> None:
-        """A new ticket for the lane after so many seconds, as this one was not used."""
+        """Add a new ticket for the lane after so many seconds, as this one was not used."""
         now = self.now()
         with self.database.transaction() as put_off:
             name = _next_ticket(lane, ticket, now + round(1000 * seconds), now)
             self.tickets.add(put_off, name, lane, seconds)
 
     def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> list[str]:
-        """Write down outcomes, run, counters and what is known of the repository; returns the tickets no longer needed.
+        """Store results, run, counters and the state of the repository; returns the tickets no longer needed.
 
-        Adds one ticket when anything waits in the lane, delayed to its time, and a catch-up when ``requeue_after``.
-        Does nothing when another run has begun since.
+        Adds one ticket if anything waits in the lane, delayed until it is due, and a catch-up at ``requeue_after``.
+        Does nothing if another run has begun since.
         """
         now = self.now()
         with self.database.transaction() as ending:
@@ -159,7 +159,7 @@ class Inbox:
     def deliveries(
         self, *, state: State | None = None, lane: RepositoryKey | None = None, before: int = 0, limit: int = 50
     ) -> list[Delivery]:
-        """The latest first; ``before`` is the number of the last one of the page before, 0 for the first page."""
+        """One page, latest first; ``before`` is the last number on the previous page, 0 for the first page."""
         asked: dict[str, str | int] = {"state": state or "", "lane": lane.key if lane else "", "before": before}
         wanted = [f"{name} = :{name}" for name in ("state", "lane") if asked[name]]
         wanted += ["seq < :before"] if before else []
@@ -170,7 +170,7 @@ class Inbox:
             return [delivery_row(row) for row in asking.rows(sql, limit=limit, **values)]
 
     def delivery(self, seq: int) -> tuple[Delivery, RunRow | None] | None:
-        """A delivery and the run that had it last, None where there is none."""
+        """A delivery and the last run that handled it; None for an unknown number."""
         with self.database.transaction() as asking:
             row = asking.row("select * from deliveries where seq = :seq", seq=seq)
             if row is None:
@@ -179,7 +179,7 @@ class Inbox:
             return delivery_row(row), run_row(turn) if turn else None
 
     def known(self, ids: Sequence[str]) -> frozenset[str]:
-        """Which of these came in."""
+        """Which of these deliveries have arrived."""
         found: set[str] = set()
         with self.database.transaction() as asking:
             for some in _parts(ids):
@@ -187,7 +187,7 @@ class Inbox:
         return frozenset(found)
 
     def retry(self, seqs: Sequence[int]) -> int:
-        """Dead → waiting, with no tries counted, and a ticket. Returns how many."""
+        """Dead → waiting, with the attempts reset and a ticket. Returns how many."""
         sql = (
             "update deliveries set state = 'waiting', attempts = 0, begun = 0, next_at = :now, finished_at = 0,"
             " reason = '' where state = 'dead' and seq in :seqs returning lane"
@@ -199,7 +199,7 @@ class Inbox:
             return len(lanes)
 
     def drop(self, seqs: Sequence[int], why: str) -> int:
-        """Waiting or dead → dropped; how many."""
+        """Waiting or dead → dropped. Returns how many."""
         sql = (
             "update deliveries set state = 'dropped', reason = :why, finished_at = :now"
             " where state in ('waiting', 'dead') and seq in :seqs"
@@ -208,8 +208,8 @@ class Inbox:
             return sum(dropping.change(sql, why=why, now=self.now(), seqs=some) for some in _parts(seqs))
 
     def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
-        """How many deliveries are in each of these states; ``most`` stands for so many or more."""
-        # One statement, so that a delivery which moves from one state to another meanwhile is counted in one of them.
+        """How many deliveries are in each of these states, counted up to ``most``."""
+        # One statement, so that a delivery that changes its state meanwhile is counted once.
         each = (
             f"select '{state}' as state, count(*) as many from"  # noqa: S608 (words of ours)
             f" (select 1 from deliveries where state = '{state}' limit :most) as of_{state}"
@@ -220,7 +220,7 @@ class Inbox:
         return {row["state"]: int(row["many"]) for row in found}
 
     def oldest_waiting(self) -> Instant:
-        """Since when the first one that is due could have been begun, 0 where none is."""
+        """Since when the first due delivery could have been begun; 0 if none is due."""
         sql = (
             "select received_at, next_at from deliveries where state = 'waiting' and next_at <= :now"
             " order by seq limit 1"
@@ -230,7 +230,7 @@ class Inbox:
             return max(int(row["received_at"]), int(row["next_at"])) if row else 0
 
     def mend(self, live: frozenset[str], before: Instant) -> int:
-        """A ticket for each lane with something unfinished from before then and none in ``live``; how many."""
+        """Add a ticket for each lane with unfinished deliveries from before then, unless it is ``live``; how many."""
         sql = "select distinct lane from deliveries where state in ('waiting', 'working') and received_at < :before"
         with self.database.transaction() as mending:
             lanes = [row["lane"] for row in mending.rows(sql, before=before) if row["lane"] not in live]
@@ -238,7 +238,7 @@ class Inbox:
             return len(lanes)
 
     def purge(self, before: Instant) -> int:
-        """Delete what ended before then, except dead deliveries. Returns how many."""
+        """Delete deliveries that ended before then, except dead ones. Returns how many."""
         purged = sum(self._purge(state, before) for state in ("done", "dropped"))
         with self.database.transaction() as purging:
             purging.change("delete from turns where began < :before", before=before)
@@ -249,7 +249,7 @@ class Inbox:
         return purged
 
     def _purge(self, state: State, before: Instant) -> int:
-        """Of what came first only: a look at everything would keep others from writing for too long."""
+        """Looks at the oldest rows only: a full scan would keep others from writing for too long."""
         sql = (
             "delete from deliveries where seq in (select seq from (select seq, finished_at from deliveries"
             " where state = :state order by seq limit :many) as oldest where finished_at < :before)"
@@ -263,19 +263,19 @@ class Inbox:
                 return purged
 
     def count_up(self, values: Tallies) -> None:
-        """Add to counters; they never shrink."""
+        """Add to counters, which never shrink."""
         with self.database.transaction() as counting:
             self.count(counting, values)
         self._add_up()
 
     def count(self, transaction: Transaction, values: Tallies) -> None:
-        """Add to counters, by a row of its own: no run waits for the counters of another repository's."""
+        """Add to counters in a row of their own, so that no run waits for the counters of another repository."""
         if values:
             counted = [(name, labels, float(much)) for (name, labels), much in values.items()]
             transaction.change("insert into tallied (counted) values (:counted)", counted=written(counted))
 
     def _add_up(self) -> None:
-        """Put what was counted lately into the totals, which nobody waits for."""
+        """Add the recent counts to the totals, which nobody waits for."""
         some = "delete from tallied where seq in (select seq from tallied order by seq limit :many) returning counted"
         added = AT_ONCE
         while added == AT_ONCE:
@@ -286,7 +286,7 @@ class Inbox:
 
     def counters(self) -> Tallies:
         """All counters, of all processes together."""
-        # One statement, so that nothing is missed, or counted twice, which is added up meanwhile.
+        # One statement, so that counts that are added up meanwhile are neither missed nor counted twice.
         both = (
             "select name, labels, much, '[]' as counted from tallies union all select '', '[]', 0, counted from tallied"
         )
@@ -297,7 +297,7 @@ class Inbox:
         return totals
 
     def heartbeat(self, name: str, note: Note) -> None:
-        """Replace what is known of a worker, the App, the clock or the resync."""
+        """Replace the note of a worker, the App, the clock or the resync."""
         with self.database.transaction() as saying:
             saying.change(
                 "insert into pulses (name, said_at, note) values (:name, :now, :note)"
@@ -308,13 +308,13 @@ class Inbox:
             )
 
     def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
-        """What was said last under each name, and when."""
+        """The last note under each name, and when it was written."""
         with self.database.transaction() as asking:
             found = asking.rows("select * from pulses where name <> :schema", schema=SCHEMA)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in found}
 
     def _wake(self, transaction: Transaction, lane: RepositoryKey, ticket: str, at_least: Instant) -> None:
-        """The next ticket of the lane, where anything waits in it."""
+        """Add the next ticket of the lane if anything waits in it."""
         sql = "select min(next_at) as next_at from deliveries where lane = :lane and state in ('waiting', 'working')"
         row = transaction.row(sql, lane=lane.key)
         if row is None or row["next_at"] is None:
@@ -329,19 +329,19 @@ class Inbox:
 
 
 def _parts(values: Sequence[_T]) -> list[list[_T]]:
-    """These, so many at a time as a statement may have."""
+    """The values in parts that fit into one statement."""
     return [list(values[start : start + MANY]) for start in range(0, len(values), MANY)]
 
 
 def _insert(transaction: Transaction, new: Sequence[Mapping[str, str | int]]) -> list[str]:
-    """Keep these; the ids of those that were not known, in the order of arrival."""
+    """Insert these rows; returns the ids that were not known, in the order of arrival."""
     groups, values = numbered(new)
     found = transaction.rows(_INSERT.format(groups=groups), **values)
     return [row["id"] for row in sorted(found, key=lambda row: row["seq"])]
 
 
 def _due(transaction: Transaction, lane: RepositoryKey, now: Instant) -> list[Delivery]:
-    """What waits and is due, with what a dead run left; what was begun too often is dead."""
+    """The due deliveries, with those that a dead run left; those begun too often become dead."""
     transaction.change(
         "update deliveries set state = 'waiting' where lane = :lane and state = 'working'", lane=lane.key
     )
@@ -364,7 +364,7 @@ def _due(transaction: Transaction, lane: RepositoryKey, now: Instant) -> list[De
 
 
 def _settle(transaction: Transaction, work: PendingWork, results: Sequence[Result], now: Instant) -> None:
-    """Write what became of each; what nobody spoke of waits as if its worker had died with it."""
+    """Store each result. A delivery without one waits as if its worker had died with it."""
     had = {each.seq: each for each in work.deliveries}
     transaction.change_each(_SETTLE, [of_result(had[each.seq], each, now) for each in results if each.seq in had])
     transaction.change("update deliveries set state = 'waiting' where turn = :turn and state = 'working'", turn=work.id)
@@ -396,7 +396,7 @@ def _close_run(transaction: Transaction, work: PendingWork, report: RunReport, n
 
 
 def _look_again(transaction: Transaction, work: PendingWork, row: RepositoryRow, now: Instant, at: Instant) -> None:
-    """The lane is looked at again then: by what waits for that already, or else by a delivery of our own making."""
+    """Look at the lane again then: through a follow-up that already waits, or else a new one of our own."""
     waits = transaction.change(
         "update deliveries set next_at = case when next_at < :at then next_at else :at end"
         " where lane = :lane and state = 'waiting' and event = :event",
@@ -422,15 +422,15 @@ def _row_after_run(row: RepositoryRow, report: RunReport, now: Instant) -> Repos
 
 
 def _new_ticket(lane: RepositoryKey, purpose: str) -> str:
-    """The name of a ticket that was never used."""
+    """A fresh ticket name."""
     return f"{lane.key}:{purpose}:{uuid.uuid4().hex}"
 
 
 def _next_ticket(lane: RepositoryKey, ticket: str, until: Instant, now: Instant) -> str:
-    """The name of the ticket that comes after this one in a lane where something waits ``until`` then.
+    """The name of the ticket after this one in a lane where something waits ``until`` then.
 
-    A ticket of the lane's own has always a new one, so that the lane is never left without. Those of deliveries that
-    come upon a lane that waits share one, or a busy repository would gather hundreds for the same moment.
+    A ticket of the lane itself is always followed by a new one, so that the lane is never without. Tickets of
+    deliveries that find the lane waiting share one; else a busy repository would gather hundreds for one moment.
     """
     shared = until > now and not ticket.startswith(f"{lane.key}:")
     return f"{lane.key}:at:{until}" if shared else _new_ticket(lane, "next")
@@ -445,7 +445,7 @@ def _summed(counted: Iterable[str]) -> _Totals:
 
 
 def _add(transaction: Transaction, totals: _Totals) -> None:
-    """Always in the same order, as two that do so at once would else wait for each other."""
+    """Adds in a fixed order: two transactions at once would otherwise wait for each other."""
     transaction.change_each(
         "insert into tallies (name, labels, much) values (:name, :labels, :much)"
         " on conflict (name, labels) do update set much = tallies.much + excluded.much",

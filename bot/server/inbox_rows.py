@@ -1,4 +1,4 @@
-"""Rows of the inbox's tables as values, and back; what a run adds to the counters that all processes share."""
+"""Rows of the inbox's tables as values and back, and the counters that a run adds to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, Result, 
 
 
 def of_arrival(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
-    """The row of a delivery that nobody has begun; numbers that it has not are 0. No name of a person is kept."""
+    """The row of a new delivery; missing numbers are 0. It holds no name of a person."""
     event = arrival.event
     return {
         "id": arrival.id,
@@ -33,7 +33,7 @@ def of_arrival(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | int]:
 
 
 def of_result(delivery: Delivery, result: Result, now: Instant) -> dict[str, str | int]:
-    """What a run writes of a delivery that it had."""
+    """The columns that a run writes for one of its deliveries."""
     waits = result.state == "waiting"
     return {
         "seq": delivery.seq,
@@ -105,7 +105,7 @@ def run_row(row: Row) -> RunRow:
 
 
 def numbered(values: Sequence[Mapping[str, str | int]]) -> tuple[str, dict[str, str | int]]:
-    """``(:id_0, …), (:id_1, …)`` for an insert of several rows of one shape, and its values by these names."""
+    """``(:id_0, …), (:id_1, …)`` for an insert of several rows, and the values by these names."""
     names = list(values[0])
     groups = ", ".join("(" + ", ".join(f":{name}_{place}" for name in names) + ")" for place in range(len(values)))
     return groups, {f"{name}_{place}": row[name] for place, row in enumerate(values) for name in names}
@@ -115,7 +115,7 @@ MOST_BEGUN = 20
 NEVER_ENDED = f"it was begun {MOST_BEGUN} times and never ended"
 
 BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Upper ends in seconds of the histogram of stages; one more holds all that took longer."""
+"""Upper bounds in seconds of the histogram of stages; one more bucket holds all longer ones."""
 
 REASONS = (
     "memory has something to tell",
@@ -161,11 +161,11 @@ REASONS = (
     "the repository went to another account",
     NEVER_ENDED,
 )
-"""What an answer's reason is counted under: the one that it begins with, else "other"."""
+"""An answer's reason is counted under the one that it starts with, else under "other"."""
 
 
 def tally_run(results: Sequence[Result], report: RunReport) -> dict[tuple[str, tuple[str, ...]], float]:
-    """What a run adds to the counters, by the names and labels under which they are shown."""
+    """The amounts that a run adds to the counters, by name and labels."""
     failed = any(result.state == "waiting" for result in results)
     counted: dict[tuple[str, tuple[str, ...]], float] = {}
 
@@ -186,7 +186,7 @@ def tally_run(results: Sequence[Result], report: RunReport) -> dict[tuple[str, t
 
 
 def _bucket(seconds: float) -> str:
-    """The smallest bucket that holds it, which alone is counted: buckets are summed up where they are shown."""
+    """The smallest bucket that holds it. Only that one is counted; buckets are summed up when they are shown."""
     return next((str(end) for end in BUCKETS if seconds <= end), "+Inf")
 
 

@@ -1,4 +1,4 @@
-"""Leases of workers, which end with their process, and the locks that they are made of: files, or PostgreSQL's own."""
+"""Leases of workers, which end with their process, and the locks behind them: files, or PostgreSQL's own."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bot.server.model import Instant
 LEADER = "leader"
 
 LINGER = 30_000
-"""Milliseconds. A worker that lost its place, but lives, may take a ticket until it sees that; so it is asked about a
-second time after that long."""
+"""Milliseconds after which a dead worker is checked again: one that lost its lease, but still runs, may take a ticket
+before it notices."""
 
 
 class WorkerLeases:
-    """Which workers live, by locks and the table ``workers``. A lease ends with its process, however it dies.
+    """Knows which workers are alive, by locks and the table ``workers``. A lease ends however its process dies.
 
-    ``name`` is new for every start of a process.
+    ``name`` is unique to this start of the process.
     """
 
     def __init__(self, name: str, database: Database, locks: Locks, now: Callable[[], Instant]) -> None:
@@ -35,7 +35,7 @@ class WorkerLeases:
         self._alone = threading.RLock()
 
     def hold(self) -> None:
-        """Take our own lease; registered for others to see."""
+        """Take our own lease, and register it for others."""
         with self._alone:
             if not self._locks.take(self.name):
                 raise WorldError(f"another process is {self.name}")
@@ -47,12 +47,12 @@ class WorkerLeases:
                 holding.change("insert into workers (id, since) values (:name, :now)", name=self.name, now=self._now())
 
     def check(self) -> bool:
-        """Whether we still hold it. Where not, this process has to end at once."""
+        """Whether we still hold it. If not, this process has to end at once."""
         with self._alone:
             return self._locks.holds(self.name)
 
     def dead(self) -> list[str]:
-        """Workers whose lease can be taken; each is taken, so that nobody else gets it."""
+        """Workers whose lease could be taken. We hold these leases now, so that nobody else gets them."""
         with self._alone:
             with self._database.transaction() as asking:
                 found = asking.rows(
@@ -65,7 +65,7 @@ class WorkerLeases:
             return [name for name in names if self._locks.holds(name) or self._locks.take(name)]
 
     def mark_dead(self, worker: str) -> None:
-        """Forget a dead one and give its lease back. Our own name: we end, and have begun nothing that did not end."""
+        """Forget a dead worker and release its lease. With our own name: this process ends with nothing unfinished."""
         with self._alone:
             with self._database.transaction() as burying:
                 burying.change(
@@ -82,15 +82,15 @@ class WorkerLeases:
             self._locks.give(worker)
 
     def is_leader(self) -> bool:
-        """Whether this worker is the one that looks for what was missed."""
+        """Whether this worker is the one that looks for missed deliveries."""
         with self._alone:
             return self._locks.holds(LEADER) or self._locks.take(LEADER)
 
 
 class FileLocks:
-    """A file for each name, locked by `flock`: on one machine only, as SQLite is.
+    """A file for each name, locked by `flock`; for one machine only, like SQLite.
 
-    Several threads may share them: what one has taken is taken for the others.
+    Threads may share them: a lock that one has taken is taken for the others too.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,7 +99,7 @@ class FileLocks:
         self._alone = threading.RLock()
 
     def take(self, name: str) -> bool:
-        """Whether it is ours now; False when somebody has it."""
+        """Take it. Returns whether it is ours now."""
         with self._alone:
             file = -1 if name in self.held else self._locked(name)
             if file < 0:
@@ -110,7 +110,7 @@ class FileLocks:
             return name in self.held
 
     def _locked(self, name: str) -> int:
-        """The file, open and locked; -1 where somebody else has locked it."""
+        """The file, open and locked; -1 if somebody else has locked it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             file = os.open(self._path(name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -124,20 +124,20 @@ class FileLocks:
         return file
 
     def holds(self, name: str) -> bool:
-        """Whether it is still ours: a file that was deleted locks nobody out."""
+        """Whether it is still ours: a deleted file locks nobody out."""
         with self._alone, contextlib.suppress(OSError, KeyError):
             return os.path.samestat(os.fstat(self.held[name]), self._path(name).stat())
         return False
 
     def give(self, name: str) -> None:
-        """Let others have it."""
+        """Release it."""
         with self._alone:
             if name in self.held:
                 self._path(name).unlink(missing_ok=True)
                 os.close(self.held.pop(name))
 
     def close(self) -> None:
-        """Let others have all."""
+        """Release all."""
         for name in list(self.held):
             self.give(name)
 
@@ -146,7 +146,7 @@ class FileLocks:
 
 
 class ServerLocks:
-    """PostgreSQL's advisory locks, on a connection that is opened with the first and never used for anything else."""
+    """PostgreSQL's advisory locks, on a connection that is used for nothing else."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -165,14 +165,14 @@ class ServerLocks:
             return False
 
     def holds(self, name: str) -> bool:
-        """False also when the server, or the connection to it, is gone: then the lock is, too."""
+        """Also False when the server or the connection is gone: the lock is gone too then."""
         with self._alone, contextlib.suppress(WorldError), self.database.asked():
             row = self._session().row("select pg_backend_pid() as pid") if name in self.held else None
             return row is not None and row["pid"] in self._holders(self._session(), _number(name))
         return False
 
     def is_seen(self, name: str) -> bool:
-        """Whether another connection finds it taken by ours: where something between shares connections, it may not."""
+        """Whether another connection finds it taken by ours: it may not if something in between shares connections."""
         with self._alone, self.database.asked():
             ours = self._session().row("select pg_backend_pid() as pid")
         with self.database.transaction() as other:
@@ -198,7 +198,7 @@ class ServerLocks:
     def _session(self) -> Transaction:
         if self.session is None:
             self.session = self.open.enter_context(self.database.session())
-            # The server, too, has to miss a machine that vanished, or it keeps the locks of it for hours.
+            # The server also has to notice a machine that vanished, or it keeps its locks for hours.
             for name in ("idle", "interval", "count"):
                 self.session.change(f"set tcp_keepalives_{name} = {KEEPALIVE[f'keepalives_{name}']}")
             self.session.change(f"set tcp_user_timeout = {KEEPALIVE['tcp_user_timeout']}")
@@ -217,13 +217,13 @@ class ServerLocks:
 
 
 Locks = FileLocks | ServerLocks
-"""They end with the process that holds them, however it dies."""
+"""Locks that end with the process that holds them, however it dies."""
 
 
 class Lead:
-    """Whether this process is the one of several that does something: whoever asks first, until it ends.
+    """Makes one of several processes the leader: the first that asks, until it ends.
 
-    ``held`` are for this lock alone, as what is lost with a connection is taken again on another one.
+    ``held`` are for this lock alone, as a lock that is lost with a connection is taken again on another one.
     """
 
     def __init__(self, held: Locks, name: str) -> None:
@@ -240,11 +240,11 @@ class Lead:
 
 
 def locks(database: Database, folder: Path) -> Locks:
-    """Those that belong to the database; ``folder`` is for those in files."""
+    """The locks that fit the database; ``folder`` is for locks in files."""
     return ServerLocks(database) if database.is_postgres else FileLocks(folder)
 
 
 def _number(name: str) -> int:
-    """The number that PostgreSQL knows it by: 64 bits, so that two names of ours never meet."""
+    """The number that PostgreSQL knows a name by: 64 bits, so that two of our names never collide."""
     digest = hashlib.blake2b(f"precedent {name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)

@@ -1,4 +1,4 @@
-"""The values of the webhook server: lanes, deliveries, runs and what became of them. No text of an issue."""
+"""The values of the webhook server: lanes, deliveries, runs and results. None has text of an issue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LANE = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class RepositoryKey:
-    """One repository within one installation, by GitHub's numbers: what runs one after another.
+    """One repository within one installation, by GitHub's numbers. Its deliveries are handled one after another.
 
     ``repository`` 0 is the installation's own lane.
     """
@@ -37,7 +37,7 @@ class RepositoryKey:
 
     @classmethod
     def of(cls, key: str) -> RepositoryKey:
-        """The lane with this key. Raises ValueError for anything that is none."""
+        """The lane with this key. Raises ValueError for anything else."""
         found = _LANE.fullmatch(key)
         if found is None:
             raise ValueError(f"{key!r} is no lane")
@@ -46,12 +46,12 @@ class RepositoryKey:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is kept of a delivery: ids, and what `Event` needs to know where to look.
+    """A delivery as it is stored: ids, and what `Event` needs to know where to look.
 
-    ``id`` is "APP:GUID", one of our own making "APP:catch-up-LANE-NNN". ``event`` has no ``comment_author``: who
-    wrote what is not kept. ``name`` is "owner/name" as the payload says it, which is shown, and never used to reach the
-    repository. ``request`` is in every log line about it. ``extra`` is for an installation's own lane only:
-    ("added", "17,18"), ("account", "octo-org").
+    ``id`` is "APP:GUID", or "APP:catch-up-LANE-NNN" for one of our own. ``event`` has no ``comment_author``, as authors
+    are not stored. ``name`` is "owner/name" from the payload; it is shown, but never used to reach the repository.
+    ``request`` is in every log line about it. ``extra`` is for an installation's own lane only: ("added", "17,18"),
+    ("account", "octo-org").
     """
 
     id: str
@@ -66,7 +66,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Answered with an error. ``status`` is 400, 403, 405, 408, 411, 413, 415 or 503."""
+    """A request answered with an error. ``status`` is 400, 403, 405, 408, 411, 413, 415 or 503."""
 
     status: int
     why: str
@@ -74,7 +74,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Answered with 202 and not kept.
+    """A delivery answered with 202 and not stored.
 
     ``why`` is counted: "unknown event", "our own comment", "ping", "not the default branch".
     """
@@ -86,10 +86,10 @@ class Dropped:
 class Delivery:
     """A row of the inbox. ``seq`` is the order of arrival.
 
-    ``attempts``: tries that failed and count. ``begun``: how often it was begun since it last ended, so 1 or more
-    while it waits means that a worker died with it. ``turn`` is the run that has it, or had it last. ``matches`` are
-    issues that were shown, each with its similarity in 0..1; ``nearest`` those most like it, shown or not, each
-    with why too: which kinds of reasons, and none of their words.
+    ``attempts`` counts the failed tries. ``begun`` is how often it was begun since it last ended: 1 or more while it
+    waits means that a worker died with it. ``turn`` is its present or last run. ``matches`` are the issues that were
+    shown, each with its similarity in 0..1; ``nearest`` the most similar ones, shown or not, each also with the kinds
+    of its reasons, without their words.
     """
 
     seq: int
@@ -116,9 +116,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """What one run has to do, oldest first.
+    """The deliveries of one run, oldest first.
 
-    ``id`` is new for each beginning: whoever began before and lost the lane cannot end it.
+    ``id`` is new for each run: an earlier run that lost the lane cannot end this one.
     """
 
     id: str
@@ -130,9 +130,9 @@ class PendingWork:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a delivery.
+    """The result of a delivery.
 
-    "waiting" is tried again at ``next_at``; ``counts``: the try counts towards the last one.
+    "waiting" is tried again at ``next_at``; ``counts`` says whether the try counts towards the limit.
     """
 
     seq: int
@@ -148,11 +148,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run leaves beside its results: stages in seconds, times of its pushes, counts of requests.
+    """What a run reports besides its results: stages in seconds, times of its pushes, counts of requests.
 
-    ``notes`` are lines of ours, with no text of an issue. ``rate_left`` is -1 where GitHub did not say. ``cursor`` is
-    how far memory has read. ``requeue_after``: when to look again, 0 for when something happens; ``backoff``: how long
-    that is from now, kept for the run that comes then, in milliseconds.
+    ``notes`` are our own lines, without text of an issue. ``rate_left`` is -1 if GitHub did not say. ``cursor`` is how
+    far memory has read. ``requeue_after`` is when to look again, 0 for not before something happens; ``backoff`` is how
+    far off that is in milliseconds, for the run that comes then.
     """
 
     stages: tuple[tuple[str, float], ...] = ()
@@ -168,7 +168,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A token for one repository, and what it is called now. The token is in no repr, log or store."""
+    """A token for one repository, and the repository's present name. The token is in no repr, log or store."""
 
     lane: RepositoryKey
     token: str = field(repr=False)
@@ -179,7 +179,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as the inbox keeps it. ``ended`` is 0 while it runs, or when its worker died. Stages are in seconds."""
+    """A run as the inbox stores it. ``ended`` is 0 while it runs and if its worker died. Stages are in seconds."""
 
     id: str
     ticket: str
@@ -196,7 +196,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryRow:
-    """What is known of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is the last report's."""
+    """The state of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is from the last report."""
 
     lane: RepositoryKey
     name: str = ""
@@ -212,22 +212,22 @@ Tallies = Mapping[tuple[str, tuple[str, ...]], float]
 """(name, labels) → how much."""
 
 Guarded = Callable[[Callable[[], object]], str]
-"""Runs a call, and gives one line about what went wrong, or ""."""
+"""Makes a call and returns one line about what went wrong, or ""."""
 
 Note = Mapping[str, str | int]
-"""What a heartbeat says: no secret, no text of an issue."""
+"""The content of a heartbeat: no secret, no text of an issue."""
 
 WORKER = "worker:"
-"""What the names of workers' heartbeats begin with; each worker sends one every five seconds."""
+"""Prefix of the names of workers' heartbeats; each worker sends one every five seconds."""
 
 STATES: tuple[State, ...] = get_args(State)
 COUNTED = 100_000
-"""Most deliveries of a state that are counted, unless more are asked for: it is done every few seconds."""
+"""Deliveries of a state that are counted by default, as counting happens every few seconds."""
 
 
 class Full(Exception):
-    """Too much waits to be stored: answered with 503."""
+    """Too many deliveries wait to be stored. Answered with 503."""
 
 
 class Stopping(WorldError):
-    """The process ends: what was begun goes on elsewhere."""
+    """The process ends; another one goes on with its work."""

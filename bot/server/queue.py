@@ -1,4 +1,4 @@
-"""Wake-up calls for lanes, and who answers them: a queue of DBOS, one partition for each lane."""
+"""Wake-up calls for lanes and the workers that answer them: a DBOS queue, with one partition for each lane."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "precedent"
 QUEUE, TURN = "events", "turn"
 
 RELEASE = "1"
-"""DBOS gives work only to who says the same, so this changes only when tickets mean something else."""
+"""DBOS gives work only to processes with the same value, so change it only when tickets change their meaning."""
 
 UNFINISHED = ("ENQUEUED", "DELAYED", "PENDING")
 ENDED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
@@ -32,21 +32,21 @@ POLL = 0.2
 """Seconds between two looks for tickets."""
 
 LOOKING = "queue-worker-"
-"""What the names of DBOS's threads that look for tickets begin with."""
+"""Prefix of the names of DBOS's threads that look for tickets."""
 
 WRITTEN = 0.05
-"""Seconds between two looks whether the end of what ran is written down."""
+"""Seconds between two checks whether the end of the running tickets is stored."""
 
 PURGED, PAGE = 5000, 500
 LOOSE = 30.0
-"""Seconds after which a ticket that was begun here and is in nobody's hands is begun anew."""
+"""Seconds after which a ticket that was begun here, and that nobody works on, is begun again."""
 
 MIGRATION = 60.0
-"""Seconds that a process waits for another one that makes the tables."""
+"""Seconds to wait for another process that makes the tables."""
 
 
 class JsonSerializer(Serializer):
-    """What tickets hold, as JSON: the library's own way is pickle, which runs what it reads."""
+    """Stores the contents of tickets as JSON. The library's default is pickle, which runs code that it reads."""
 
     def serialize(self, data: Any) -> str:
         if isinstance(data, BaseException):
@@ -63,7 +63,7 @@ class JsonSerializer(Serializer):
 
 
 def prepare(database: Database, folder: Path, patience: float = MIGRATION) -> None:
-    """Make or bring up to date the tables, DBOS's and ours. Of several processes one does so, the others wait."""
+    """Make or upgrade the tables of DBOS and ours. One of several processes does so while the others wait."""
     _log_as_we_do()
     with _alone(database, folder, patience), database.asked():
         DBOS.migrate(database.url)
@@ -71,7 +71,7 @@ def prepare(database: Database, folder: Path, patience: float = MIGRATION) -> No
 
 
 def _log_as_we_do() -> None:
-    """DBOS brings a handler that writes lines of its own form to stderr, unless it finds one; ours hides secrets."""
+    """DBOS adds a handler with a format of its own unless there is one; ours hides secrets."""
     logger = logging.getLogger("dbos")
     logger.handlers[:] = [logging.NullHandler()]
     logger.propagate = True
@@ -93,7 +93,7 @@ def _alone(database: Database, folder: Path, patience: float) -> Iterator[None]:
 
 
 class Tickets:
-    """Wake-up calls for lanes: workflows of DBOS, in the database of the inbox, which `prepare` has made."""
+    """Wake-up calls for lanes: DBOS workflows in the database of the inbox, which `prepare` has made."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -110,7 +110,7 @@ class Tickets:
             )
 
     def add(self, transaction: Transaction, ticket: str, lane: RepositoryKey, delay: float = 0.0) -> None:
-        """Within the caller's transaction. The same id again is nothing. After ``delay`` seconds at the earliest."""
+        """Add a ticket in the caller's transaction, to be begun after ``delay`` seconds. A known id changes nothing."""
         options: EnqueueOptions = {
             "workflow_name": TURN,
             "queue_name": QUEUE,
@@ -123,7 +123,7 @@ class Tickets:
         self._client.enqueue_in_transaction(transaction.connection, options, ticket, lane.key)
 
     def cancel(self, tickets: Sequence[str]) -> None:
-        """Those not begun yet are never begun."""
+        """Cancel the tickets that were not begun yet."""
         with self.database.asked():
             for start in range(0, len(tickets), PAGE):
                 some = self._client.list_workflows(
@@ -148,7 +148,7 @@ class Tickets:
         return frozenset(row["lane"] for row in found)
 
     def purge(self, before: Instant) -> int:
-        """Forget tickets that ended before then, at most 5,000; how many."""
+        """Delete at most 5,000 tickets that ended before then. Returns how many."""
         limit, purged = datetime.fromtimestamp(before / 1000, UTC).isoformat(), 0
         with self.database.asked():
             while purged < PURGED:
@@ -164,12 +164,11 @@ class Tickets:
 
 
 class Dispatch:
-    """Runs tickets, one lane one at a time over all workers, by DBOS. A process has one.
+    """Runs tickets with DBOS, each lane one at a time over all workers. A process has one dispatch.
 
-    ``worker`` is the name of this start alone.
-
-    Two workers of one name would take each other's tickets. ``held`` are the locks that say who lives. ``at_once``
-    counts every ticket in hand, also those of lanes that wait for their time. ``loose``: see `LOOSE`.
+    ``worker`` is unique to this start of the process: two workers of one name would take each other's tickets. ``held``
+    are the locks that show who is alive. ``at_once`` counts every ticket in hand, including those that wait for their
+    lane. ``loose``: see `LOOSE`.
     """
 
     def __init__(self, database: Database, worker: str, held: Locks, at_once: int, loose: float = LOOSE) -> None:
@@ -211,7 +210,7 @@ class Dispatch:
             )
 
     def recover(self, worker: str) -> int:
-        """Tickets that this dead worker had begun run again; how many. Idempotent."""
+        """Run the tickets again that this dead worker had begun. Returns how many. Idempotent."""
         with self.database.asked():
             recovered = len(DBOS._recover_pending_workflows([worker]))  # private, and the only way
             left = DBOS.list_workflows(executor_id=worker, status="PENDING", load_input=False, load_output=False)
@@ -220,10 +219,10 @@ class Dispatch:
         return recovered
 
     def wake(self) -> int:
-        """Tickets that were begun here, and whose begin or end could not be written down, run again; how many.
+        """Run the tickets again whose begin or end in this process could not be stored. Returns how many.
 
-        They keep their lanes from everybody else meanwhile, so this is to be asked again and again. DBOS itself tries
-        again when a connection broke, but not when a disk was full or a lock not to be had.
+        They block their lanes meanwhile, so call this again and again. DBOS itself retries after a broken connection,
+        but not after a full disk or a lock that it did not get.
         """
         assert self._dbos is not None, "it was started"
         now, roused = time.monotonic(), 0
@@ -238,9 +237,9 @@ class Dispatch:
         return roused
 
     def stop(self, seconds: float) -> bool:
-        """Begin nothing more, wait so long for what runs; whether all ended, and is known to have.
+        """Begin nothing more and wait for the running tickets. Returns whether all ended and the database knows it.
 
-        A ticket has ended when the database knows it: one that it takes for begun keeps its lane from everybody.
+        A ticket that counts as begun in the database blocks its lane for everybody.
         """
         if self._dbos is None:
             return True
@@ -263,13 +262,13 @@ class Dispatch:
         return False
 
     def _begun(self) -> frozenset[str]:
-        """The tickets that were begun here and have not ended, for all that the database knows."""
+        """The tickets that were begun here and have not ended, according to the database."""
         with self.database.asked():
             found = DBOS.list_workflows(executor_id=self.worker, status="PENDING", load_input=False, load_output=False)
         return frozenset(each.workflow_id for each in found)
 
     def close(self) -> None:
-        """End what is left of DBOS, so that this process may start it anew; its last words are written first."""
+        """Shut DBOS down, so that this process may start it again; its last writes are finished first."""
         DBOS.destroy(destroy_registry=True, workflow_completion_timeout_sec=5)
         self._dbos = None
 
@@ -288,8 +287,8 @@ class Dispatch:
     def _lane_of_our_own(self, lane: str) -> Iterator[None]:
         """Wait until nobody else works in the lane.
 
-        Of two workers that look for tickets in the same millisecond, each may be given one of the same lane, when one
-        of these was stored in between and sorts before the other. Who waits keeps his ticket, and so his place.
+        Two workers that look for tickets in the same millisecond may each get one of the same lane, if one of these was
+        stored in between and sorts before the other. A worker that waits keeps its ticket, and so its place.
         """
         name = f"lane-{lane}"
         while not self._taken(name):
@@ -297,7 +296,7 @@ class Dispatch:
         try:
             yield
         finally:
-            with suppress(WorldError):  # who has lost the connection has lost the lock with it
+            with suppress(WorldError):  # a lost connection has lost the lock too
                 self.held.give(name)
 
     def _taken(self, name: str) -> bool:

@@ -65,16 +65,16 @@ from bot.server.worker import RunDependencies
 from bot.settings.yaml_file import CONFIG_PATH
 
 TROUBLE = 15.0
-"""Seconds after which a lane is looked at again whose run could not be begun or written down."""
+"""Seconds until the next look at a lane whose run could not be begun or stored."""
 
 PATIENCE = 1.0
-"""Seconds between tries to have the lane looked at again, while the database is away."""
+"""Seconds between tries to put a ticket off while the database is not available."""
 
 PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
-"""Seconds between tries to write down what a run did: else it is all done once more. A database is back by then."""
+"""Seconds between tries to store the results of a run, so that it is not done again. A database is back by then."""
 
 PROMISED = 125_000
-"""Milliseconds after which a promise not seen kept may be checked: `bot.pipeline.run_context.SPEAKING` and more."""
+"""Milliseconds after which an unconfirmed promise may be checked: a little more than `run_context.SPEAKING`."""
 
 LONGEST = 3_600_000
 UNAWAITED = CALM | {FOLLOW_UP}
@@ -86,19 +86,19 @@ TOGETHER = "it was looked at together with a later delivery"
 STOPPED = "the server stopped: the next one goes on"
 _REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
 _ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
-"""What one meets under a name that is not the repository's any more, among other things."""
+"""Errors that a renamed repository may cause, among other things."""
 COMMENT = "issue_comment"
 
 log = logging.getLogger(__name__)
 
 
 def reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
-    """Do the run of a ticket, alone in its lane. Never raises: a ticket that fails is one that nobody looks at."""
+    """Do the run of a ticket, alone in its lane. Never raises: nobody looks at a ticket that failed."""
     line = run.guarded(lambda: _reconcile(ticket, lane, run))
     if line:
         log.error("a run was not begun, or not written down: %s", line, extra={"lane": lane.key})
         while run.guarded(lambda: run.inbox.put_off(ticket, lane, TROUBLE)):
-            time.sleep(PATIENCE)  # who dies with a ticket in hand has it taken over, who gives it up leaves none
+            time.sleep(PATIENCE)  # a ticket is taken over if its process dies, but is lost if it is given up
 
 
 def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
@@ -111,13 +111,13 @@ def _reconcile(ticket: str, lane: RepositoryKey, run: RunDependencies) -> None:
             run.inbox.put_off(ticket, lane, 0.0)
             return
         work = run.inbox.begin(ticket, lane, run.now())
-        if work is None:  # somebody did it along the way
+        if work is None:  # another run did it
             return
         with request_id(" ".join(dict.fromkeys(each.request for each in work.deliveries if each.request))):
             results, report = run_repository(work, run)
             absorbed = _ended(work, results, report, run)
             _log(work, results)
-    if line := run.guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # they are for runs with nothing to do
+    if line := run.guarded(lambda: run.inbox.tickets.cancel(absorbed)):  # their runs would have nothing to do
         log.warning("tickets that are not needed any more stay: %s", line, extra={"lane": lane.key})
 
 
@@ -135,7 +135,7 @@ def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result
 
 
 def _ended(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> list[str]:
-    """Write it down, patiently, as it happened."""
+    """Store the results, with patience, as they cannot be undone."""
     for pause in PAUSES:
         try:
             return run.inbox.end(work, results, report)
@@ -154,9 +154,9 @@ def _log(work: PendingWork, results: list[Result]) -> None:
 
 @dataclass(slots=True)
 class RepositoryRun:
-    """One run in a repository. ``results`` are by delivery, and ``failed`` why there is none that is good.
+    """One run in a repository. ``results`` and the errors in ``failed`` are by delivery, ``spoken`` is by thread.
 
-    ``spoken`` is what was said, by thread; ``name`` what the repository was called as the run began.
+    ``name`` is the name of the repository when the run began.
     """
 
     work: PendingWork
@@ -169,10 +169,10 @@ class RepositoryRun:
     store: PacedStore | None = None
     report: RunReport = field(default_factory=RunReport)
     known_limit: RateLimited | None = None
-    """Why history is not asked for in this run, as another one was told."""
+    """Why this run does not ask for history: a limit that another run met."""
 
     def make(self) -> tuple[list[Result], RunReport]:
-        """Do all there is to do; never raises what is to be expected, nor a bug."""
+        """Do the whole run. Expected errors and bugs become results instead of being raised."""
         error = self._caught(self._go)
         if error:
             self._aftermath(error)
@@ -213,7 +213,7 @@ class RepositoryRun:
                 self._work_on(replace(self._resting(bot), watch=self.run_log.watch), site, chosen, row)
 
     def _resting(self, bot: RunContext) -> RunContext:
-        """One that reads no history while a limit of that is known not to be over."""
+        """The context, without history while a limit on it is known to last."""
         until = self.dependencies.inbox.installations().paused_until(self.work.lane.installation, OF_HISTORY)
         if until <= self.dependencies.now():
             return bot
@@ -263,20 +263,20 @@ class RepositoryRun:
             for line in memory.notes:
                 self.run_log.note(line)
         self.run_log.watch("read on")
-        self.report = self._outlook(memory, bot, row, reads_on=False)  # which holds where the next step goes wrong
+        self.report = self._outlook(memory, bot, row, reads_on=False)  # valid if the next step fails
         if before := memory.state.manifest.reading:
             go_on(replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries))
             self.report = self._outlook(memory, bot, row, reads_on=memory.state.manifest.reading != before)
 
     def _is_done_already(self, group: DeliveryGroup) -> bool:
-        """Whether the look around for an earlier event of this run did what there is to do."""
+        """Whether an earlier event of this run already did the work for this one."""
         if group.event.name == FOLLOW_UP:
             return any(each.state == "done" for each in self.results.values())
         known = self.spoken.get(group.number)
         return bool(known and not known.error) and group.event.name != COMMENT and not group.event.forgets
 
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
-        """One event. What went wrong about it alone is judged here, all else ends the run."""
+        """Handle one event. Errors of this event alone are judged here; all others end the run."""
         heard, told = len(self.run_log.met), list[CommentResult]()
         error = self._caught(lambda: told.extend(handle_event(group.event, bot)))
         for spoken in told:
@@ -306,9 +306,9 @@ class RepositoryRun:
         return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING
 
     def _settle(self, group: DeliveryGroup, own: CommentResult | None, otherwise: str) -> None:
-        """Write down what was said, of the last delivery that led to it.
+        """Store what was said, under the last delivery that led to it.
 
-        What another run is at is looked at again, as that one may have been killed.
+        If another run is working on it, look again later, as that run may have been killed.
         """
         *others, last = group.deliveries
         for each in others:
@@ -334,7 +334,7 @@ class RepositoryRun:
             self.results[each.seq] = judge(error, each, now, most, random.uniform(0.5, 1.5))
 
     def _aftermath(self, error: PrecedentError) -> None:
-        """What an error means for others than the delivery that met it."""
+        """Apply an error to more than the delivery that met it."""
         lane, run = self.work.lane, self.dependencies
         self.run_log.note(str(error))
         if isinstance(error, NotInstalled) and not isinstance(error, Suspended):
@@ -347,9 +347,9 @@ class RepositoryRun:
             run.clones.forget(lane)
 
     def _outlook(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, reads_on: bool) -> RunReport:
-        """How far memory has read, and when somebody has to look again although nothing happens.
+        """How far memory has read, and when to look again even if nothing happens.
 
-        ``reads_on``: a rebuild that is not at its end came further in this run, which the next one follows at once.
+        ``reads_on``: an unfinished rebuild made progress in this run, so the next run follows at once.
         """
         cursor = round(memory.state.manifest.cursor.timestamp() * 1000) if memory.state.manifest.cursor else 0
         now = self.dependencies.now()
@@ -370,7 +370,7 @@ class RepositoryRun:
         return RunReport(cursor=cursor, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
     def _owed(self, memory: Memory, bot: RunContext) -> list[Instant]:
-        """For each promise that is left and that this run did not keep: since when it may be looked at."""
+        """For each promise that this run did not keep: from when on it may be checked."""
         oldest = bot.now - bot.within
         kept = {key for key, spoken in self.spoken.items() if not spoken.is_owed and not spoken.error}
         promised = memory.state.answers([key for key in memory.state.manifest.pending if key not in kept]).values()
@@ -381,7 +381,7 @@ class RepositoryRun:
         return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in left]
 
     def _caught(self, call: Callable[[], object]) -> PrecedentError | None:
-        """What went wrong, if anything did; what nobody expected as a `Bug`."""
+        """The error of a call, None if there was none; an unexpected one as a `Bug`."""
         met: list[PrecedentError] = []
 
         def tried() -> None:
@@ -403,15 +403,16 @@ class DeliveryGroup:
 
     @property
     def number(self) -> int:
-        """The issue, 0 where it is about none."""
+        """The issue, 0 if it is about none."""
         return self.event.number or 0
 
 
 def coalesced(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
-    """In the order of the first delivery of each; what only asks to look again comes last, as all others look too.
+    """Groups deliveries that one event stands for, in the order of their first one; follow-ups come last, as all others
+    look around too.
 
-    New comments on an issue are one event, and all else that happened to it is another: an opened issue is answered
-    however old it is, a comment only for what it points at. Where the issue went away, that is all there is to know.
+    New comments on an issue are one event, everything else that happened to it is another: an opened issue is answered
+    at any age, a comment only for what it points at. If the issue is gone, that is the only event.
     """
     groups: dict[tuple[int, str], list[Delivery]] = {}
     gone = {each.event.number for each in deliveries if each.event.forgets}
@@ -429,7 +430,7 @@ def _key(event: Event, *, is_gone: bool) -> tuple[int, str]:
 
 
 def _one(events: Sequence[Event]) -> Event:
-    """The event that stands for these."""
+    """The event that stands for all of these."""
     chosen = next((each for each in events if each.forgets), None)
     chosen = chosen or next((each for each in reversed(events) if each.may_be_answered), events[-1])
     if chosen.name != COMMENT:

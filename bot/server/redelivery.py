@@ -1,4 +1,4 @@
-"""Deliveries that GitHub made and nobody took: they are asked for again, each a few times."""
+"""Deliveries that GitHub sent and we did not store: each is requested again a few times."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from bot.server.model import MINUTE, Instant, RepositoryKey
 from bot.server.webhook import EVENTS, OF_REPOSITORY
 
 HEARTBEAT = "lost"
-"""Where what this has to remember is kept."""
+"""The heartbeat that stores the state of this module."""
 
 SHOWN = 3 * 24 * 60 * MINUTE
 """Milliseconds that GitHub keeps a delivery for.
 https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries"""
 
 AGAIN = 10 * MINUTE
-"""What came so shortly before the last one that was seen is looked at again: they are not listed in strict order."""
+"""Deliveries this close before the last one seen are checked again, as they are not listed in strict order."""
 
 UNDER_WAY = MINUTE
-"""A delivery that is younger may be about to be answered."""
+"""A younger delivery may be about to be answered."""
 
 PATIENCE = 5 * MINUTE
-"""One that was asked for again may take so long."""
+"""How long a redelivery may take."""
 
 MOST = 200
-"""Deliveries that one resync asks for."""
+"""Deliveries that one resync requests."""
 
 TRIES = 3
 _REMEMBERED = 2_000
@@ -37,7 +37,7 @@ _REMEMBERED = 2_000
 
 @dataclass(frozen=True, slots=True)
 class PendingRedelivery:
-    """A delivery that was asked for again: its last attempt, how often and when."""
+    """A delivery that was requested again: its last attempt, how often and when."""
 
     attempt: int
     times: int
@@ -46,9 +46,9 @@ class PendingRedelivery:
 
 @dataclass(frozen=True, slots=True)
 class MissedDeliveries:
-    """What became of it. ``lanes`` answered for deliveries that this database never had: one look at each mends that.
+    """The result of one search. ``lanes`` have answered deliveries that this database lacks: look at each once.
 
-    ``given_up``: the ids of those that were asked for a third time and did not come. ``trouble`` ended it early.
+    ``given_up``: the ids of those that were requested three times and never came. ``trouble`` ended the search early.
     """
 
     asked: int = 0
@@ -59,23 +59,23 @@ class MissedDeliveries:
 
 @dataclass(slots=True)
 class _Memory:
-    """Attempts up to ``until`` were looked at; 0 when none ever was. ``owed`` by the id that all attempts share."""
+    """Attempts up to ``until`` were checked, 0 for none. ``owed`` is by the id that all attempts share."""
 
     until: Instant = 0
     owed: dict[str, PendingRedelivery] = field(default_factory=dict)
 
     def give_up(self, now: Instant) -> tuple[str, ...]:
-        """Those that were asked for often enough, and did not come; each is named once."""
+        """The deliveries that were requested often enough and did not come; each is named once."""
         found = [guid for guid, each in self.owed.items() if each.times == TRIES and now - each.asked_at >= PATIENCE]
         self.owed |= {guid: replace(self.owed[guid], times=TRIES + 1) for guid in found}
         return tuple(found)
 
 
 class Redelivery:
-    """Looks through GitHub's list of deliveries. What is ours but was never stored is asked for, the oldest first.
+    """Searches GitHub's list of deliveries, and requests those again that were never stored, oldest first.
 
-    One that GitHub takes for failed may have been stored, its answer lost: that one is left alone. So is one that we
-    answered and dropped, of which the list says no more than that it was answered.
+    A delivery that failed for GitHub may have been stored, with only its answer lost: it is left alone. So is one that
+    was answered and dropped, which the list shows only as answered.
     """
 
     def __init__(self, api: App, inbox: Inbox, app: int) -> None:
@@ -84,7 +84,7 @@ class Redelivery:
         self._app = app
 
     def ask(self, now: Instant) -> MissedDeliveries:
-        """Ask for what is missing. Raises ForgeError where the list cannot be had, WorldError without a database."""
+        """Request missing deliveries. Raises ForgeError if there is no list, WorldError without a database."""
         memory = self._recall()
         is_first, since = not memory.until, max(memory.until - AGAIN, now - SHOWN)
         attempts = [each for each in self._api.deliveries(since) if each.event in EVENTS and each.guid]
@@ -100,7 +100,7 @@ class Redelivery:
         return replace(found, lanes=_lanes(missing) if is_first else frozenset())
 
     def _redeliver(self, memory: _Memory, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
-        """Ask for what is due, and remember it; the oldest first, as much as one resync asks for."""
+        """Request the due deliveries, oldest first and at most MOST, and remember them."""
         asked, given_up = 0, memory.give_up(now)
         wanted = {guid: each.attempt for guid, each in memory.owed.items()}
         wanted |= {guid: each.id for guid, each in failed.items()}
@@ -114,7 +114,7 @@ class Redelivery:
                 self._api.redeliver(attempt)
             except (RateLimited, Unreachable, Unauthorised) as error:
                 return MissedDeliveries(asked, given_up=given_up, trouble=str(error))
-            except ForgeError:  # it cannot be had any more, now or later
+            except ForgeError:  # it is gone for good
                 memory.owed[guid] = PendingRedelivery(attempt, TRIES, now)
                 continue
             asked += 1
@@ -135,14 +135,14 @@ class Redelivery:
             return _Memory()
 
     def _keep(self, memory: _Memory) -> None:
-        """The newest of what is owed, as far as there is room for it."""
+        """Store the newest requests, as many as there is room for."""
         kept = sorted(memory.owed.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
         owed = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in kept})
         self._inbox.heartbeat(HEARTBEAT, {"until": memory.until, "owed": owed})
 
 
 def _failed(missing: Iterable[DeliveryInfo], attempts: Iterable[DeliveryInfo], now: Instant) -> dict[str, DeliveryInfo]:
-    """Those of the missing that were never answered well, and are not under way."""
+    """The missing deliveries that were never answered with success and are not under way."""
     answered = {each.guid for each in attempts if _is_answered(each)}
     return {each.guid: each for each in missing if each.guid not in answered and each.delivered_at < now - UNDER_WAY}
 

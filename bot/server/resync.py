@@ -1,4 +1,4 @@
-"""What was missed is found again: lost deliveries, repositories that lag behind or are new, lanes without a ticket."""
+"""Finds what was missed: lost deliveries, repositories that lag behind or are new, lanes without a ticket."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from bot.server.redelivery import Redelivery
 Loses = Callable[[RepositoryKey, str], object]
 
 HEARTBEAT = "cursors"
-"""Where the last lane that was looked at is kept."""
+"""The heartbeat that stores the last checked lane."""
 
 QUARTER = 15 * MINUTE
 QUARTERS = DAY // QUARTER
 
 LATELY = 7 * DAY
-"""Lanes without a run for so long have nothing that could be missed often."""
+"""Lanes without a run for this long are not checked: they rarely miss anything."""
 
 SLACK = 5 * MINUTE
-"""What is newer than memory's cursor by less is on its way."""
+"""Changes newer than memory's cursor by less than this are on their way."""
 
 MOST = 100
-"""Lanes that one resync asks GitHub about; those that were not asked about for longest come first."""
+"""Lanes that one resync asks GitHub about; those not asked about for the longest time come first."""
 
 WITHIN = 4
-"""Quarters of an hour after its own in which a lane's daily look is still begun."""
+"""Quarters of an hour in which a lane's daily look may still begin."""
 
 
 class DriftCheck:
-    """Compares how far memory has read with what is newest at GitHub, which ``newest`` tells."""
+    """Compares how far memory has read with the newest change on GitHub, which ``newest`` returns."""
 
     def __init__(self, inbox: Inbox, tokens: TokenCache, newest: Callable[[Grant], Instant], app: int) -> None:
         self._inbox = inbox
@@ -51,9 +51,9 @@ class DriftCheck:
         self._app = app
 
     def look(self, now: Instant, loses: Loses) -> int:
-        """Have those that lag behind caught up; how many. Raises WorldError where nothing can be asked at all.
+        """Let the lanes that lag behind catch up. Returns how many. Raises WorldError if GitHub cannot be asked at all.
 
-        ``loses`` is told of a repository that we may not see any more, and why.
+        ``loses`` is called for a repository that we may not see any more, with the reason.
         """
         rows = self._next(self._ours(self._inbox.installations().lanes(active_since=now - LATELY)))
         caught_up, limited, last = 0, set[int](), ""
@@ -68,9 +68,10 @@ class DriftCheck:
         return caught_up
 
     def remind(self, now: Instant) -> int:
-        """The daily look of each lane whose quarter of an hour has come, which its repository's number says; how many.
+        """Begin the daily look of each lane in its quarter of an hour, given by the repository's number. Returns how
+        many.
 
-        Nobody waits for it: feedback is read there, and pages that changed.
+        The daily look reads feedback and changed pages; nobody waits for it.
         """
         due = []
         for row in self._ours(self._inbox.installations().lanes()):
@@ -82,13 +83,13 @@ class DriftCheck:
         return sum(sum(self._inbox.put([each])) for each in due if each.id not in known)
 
     def _ours(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
-        """Without those whose installation is suspended or gone."""
+        """The rows whose installation is neither suspended nor gone."""
         register = self._inbox.installations()
         active = {number: register.state(number) == "active" for number in {row.lane.installation for row in rows}}
         return sorted((row for row in rows if active[row.lane.installation]), key=lambda row: row.lane)
 
     def _next(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
-        """Round and round, from after the last one that was looked at."""
+        """The next lanes in turn, after the last checked one."""
         _, note = self._inbox.heartbeats().get(HEARTBEAT, (0, {}))
         try:
             last = RepositoryKey.of(str(note.get("lane", "")))
@@ -97,7 +98,7 @@ class DriftCheck:
         return [*(row for row in rows if row.lane > last), *(row for row in rows if row.lane <= last)][:MOST]
 
     def _look_at(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
-        """1 when it lags. What is wrong with one repository is no reason not to ask about the next."""
+        """1 if it lags behind. Errors of one repository do not keep the next one from being checked."""
         busy = (self._inbox.deliveries(state=state, lane=row.lane, limit=1) for state in ("waiting", "working"))
         if not row.cursor or any(busy):
             return 0
@@ -121,7 +122,7 @@ class DriftCheck:
             return 0
         if newest <= row.cursor + SLACK:
             return 0
-        # Named by what is newest and how far memory has read: one that gets on is sent on, one that cannot is not.
+        # The name has the newest change and memory's cursor: a lane is sent on only while it makes progress.
         arrival = self._arrival(row, f"catch-up-{row.lane.key}-{newest}-{row.cursor}", Event("catch-up"), now)
         return sum(self._inbox.put([arrival]))
 
@@ -130,7 +131,7 @@ class DriftCheck:
 
 
 LONE = MINUTE
-"""A delivery that is younger may not have its ticket yet."""
+"""A younger delivery may not have its ticket yet."""
 
 TICKETS_KEPT = 7 * DAY
 
@@ -139,7 +140,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ResyncResult:
-    """What one resync did; ``notes`` are lines about what it could not do. ``reminded``: daily looks begun."""
+    """The counts of one resync; ``notes`` say what it could not do. ``reminded``: daily looks begun."""
 
     redelivered: int = 0
     caught_up: int = 0
@@ -150,7 +151,7 @@ class ResyncResult:
 
 
 class Resync:
-    """Run by the worker that leads. All it remembers is in heartbeats of the inbox, so that any worker can go on."""
+    """The leader's regular task. Its state is in heartbeats of the inbox, so that any worker can go on."""
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class Resync:
         tokens: TokenCache,
         forget: Callable[[RepositoryKey], None],
     ) -> None:
-        """``tokens``: those of the worker, to ask for fewer; ``forget`` removes what is on disk of a lane."""
+        """``tokens`` are shared with the worker, to request fewer; ``forget`` removes a lane's files."""
         self._api = api
         self._inbox = inbox
         self._options = options
@@ -170,7 +171,7 @@ class Resync:
         self._drift = DriftCheck(inbox, self._tokens, newest_change(options.api_url), options.app_id)
 
     def once(self, now: Instant) -> ResyncResult:
-        """Each part is done though another one cannot be. What needs no GitHub comes first."""
+        """Does each part even if another one fails. Parts that do not need GitHub come first."""
         notes: list[str] = []
 
         def part(call: Callable[[Instant], int]) -> int:
@@ -204,7 +205,7 @@ class Resync:
         return found.asked
 
     def _list_repositories(self, now: Instant) -> int:
-        """Once a day, or when something changed: all installations; how many repositories there are new to us."""
+        """List all installations, once a day or after a change. Returns how many repositories are new."""
         today, register = now // DAY, self._inbox.installations()
         before = self._inbox.heartbeats().get(PLACES)
         if before and before[1].get("day") == today:
@@ -219,19 +220,19 @@ class Resync:
                 register.seen(RepositoryKey(place.id, number), name, private=private)
         self._leave(known - listed, now)
         found = self._events(now).looks(listed - known, f"{self._options.app_id}:found-{now // DAY}")
-        if self._inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile, and is looked at next
+        if self._inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
             self._inbox.heartbeat(PLACES, {"day": today})
         return found
 
     def _seen(self, installation: int) -> list[tuple[int, str, bool]]:
-        """What an installation may see; nothing where it has just gone."""
+        """The repositories of an installation; none if it is gone."""
         try:
             return list(self._api.repositories(installation))
         except NotInstalled:
             return []
 
     def _leave(self, unlisted: Collection[RepositoryKey], now: Instant) -> None:
-        """A lane that GitHub does not list is ours no more, if a token for it is refused as well."""
+        """Give up a lane that GitHub does not list, if a token for it is refused as well."""
         try:
             self._events(now).leaves(unlisted, UNINSTALLED)
         except ForgeError as error:
@@ -242,7 +243,7 @@ class Resync:
 
 
 def newest_change(api_url: str) -> Callable[[Grant], Instant]:
-    """Asks when an issue of a repository changed last, 0 where there is none. What it returns raises ForgeError."""
+    """Returns a function that asks when an issue of a repository last changed, 0 for none; it raises ForgeError."""
 
     def ask(grant: Grant) -> Instant:
         query = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 1}

@@ -1,4 +1,4 @@
-"""The life of one worker: it holds its lease, takes over from the dead, leads or not, and drains when told to."""
+"""The life of one worker: it holds its lease, takes over from dead workers, may lead, and drains when it stops."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from bot.server.queue import Dispatch
 from bot.server.rate_limiter import RateLimiter
 
 BEAT = 0.5
-"""Seconds between two looks at ourselves and the others."""
+"""Seconds between two checks of our own lease and those of others."""
 
 HEARTBEAT = 5.0
 DRAIN = 8.0
-"""Seconds that runs have to end in after we were told to stop; within ten all is over."""
+"""Seconds in which runs have to end after a stop was requested; the process ends within ten."""
 
 HANGING = 900.0
-"""Seconds after which a run hangs; a first reading of a repository takes five minutes at most."""
+"""Seconds after which a run counts as hanging; a first reading of a repository takes at most five minutes."""
 
 LOST = 70
 """The exit code of a worker that cannot vouch for itself (EX_SOFTWARE of sysexits.h). Others take its lanes over."""
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class RunSemaphore:
-    """So many runs at once; the others wait. ``clock`` is in seconds."""
+    """Limits how many runs go on at once; the others wait. ``clock`` is in seconds."""
 
     def __init__(self, jobs: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._free = threading.BoundedSemaphore(jobs)
@@ -48,7 +48,7 @@ class RunSemaphore:
 
     @contextmanager
     def taken(self, what: str) -> Iterator[None]:
-        """Wait for a slot and keep it; ``what`` is shown of the one that hangs."""
+        """Wait for a slot and keep it; ``what`` names the run if it hangs."""
         key = object()
         with self._free:
             with self._lock:
@@ -61,19 +61,19 @@ class RunSemaphore:
 
     @property
     def busy(self) -> int:
-        """How many are taken."""
+        """How many slots are taken."""
         with self._lock:
             return len(self._began)
 
     def longest(self) -> tuple[str, float]:
-        """What has been at work for the longest time, and for how many seconds; ("", 0.0) when nothing is."""
+        """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""
         with self._lock:
             what, began = min(self._began.values(), key=lambda taken: taken[1], default=("", self._clock()))
         return what, max(0.0, self._clock() - began)
 
 
 class Ended(BaseException):
-    """This process has to end at once, with the code. No handler of errors holds it up."""
+    """The process has to end at once with this code. No ``except Exception`` catches it."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -82,10 +82,10 @@ class Ended(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class RunDependencies:
-    """What runs work with. ``stop`` is set when the process ends; ``slots`` is how many may work at once.
+    """Everything that runs need. ``stop`` is set when the process ends; ``slots`` limits the runs at once.
 
-    ``guarded`` calls and returns what went wrong as a line, "" when nothing did. ``write_gap``: seconds between two
-    writes to GitHub.
+    ``guarded`` makes a call and returns one line about what went wrong, "" if nothing did. ``write_gap``: seconds
+    between two writes to GitHub.
     """
 
     options: ServerOptions
@@ -107,7 +107,7 @@ Run = Callable[[str, RepositoryKey, RunDependencies], None]
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:
-    """What a worker works with. ``run`` never raises; ``guarded`` makes a line of what does."""
+    """Everything that a worker needs. ``run`` never raises; ``guarded`` turns an error into a line."""
 
     leases: WorkerLeases
     dispatch: Dispatch
@@ -119,7 +119,7 @@ class WorkerSetup:
 
 @dataclass(slots=True)
 class LeaderTasks:
-    """What only the leader does: ``task``, at once and then about every ``minutes``, in a thread."""
+    """Tasks of the leader: runs ``task`` at once and then about every ``minutes``, in a thread."""
 
     task: Callable[[], object]
     minutes: float
@@ -128,7 +128,7 @@ class LeaderTasks:
     thread: threading.Thread | None = None
 
     def go(self, now: float) -> None:
-        """Begin a round when it is time, unless the last one is still under way."""
+        """Begin a round when it is due, unless the last one is still running."""
         if now < self.next_at or (self.thread is not None and self.thread.is_alive()):
             return
         self.next_at = now + self.minutes * 60 * random.uniform(0.9, 1.1)
@@ -142,7 +142,7 @@ class LeaderTasks:
 
 @dataclass(slots=True)
 class Worker:
-    """One worker process. ``parent``: the process id of who started it and has to live, 0 for nobody."""
+    """One worker process. ``parent``: id of the process that started it and has to stay alive; 0 for none."""
 
     setup: WorkerSetup
     leader_tasks: LeaderTasks
@@ -153,7 +153,7 @@ class Worker:
     _heartbeat_at: float = 0.0
 
     def live(self) -> bool:
-        """Work until ``stop``; whether all that was begun ended in time. Raises `Ended` when it may not go on."""
+        """Work until ``stop``. Returns whether all runs ended in time. Raises `Ended` when the worker may not go on."""
         self.setup.leases.hold()
         self.setup.dispatch.start(self.setup.run)
         log.info("working", extra={"worker": self.setup.leases.name})
@@ -166,7 +166,7 @@ class Worker:
         return ended
 
     def _look(self) -> None:
-        """One beat: ourselves first, as a worker whose lease may be lost must touch nothing."""
+        """One round: our own lease first, as a worker that may have lost it must not touch anything."""
         if not self.setup.leases.check():
             log.error("this worker has lost its lease: it ends", extra=self._name())
             raise Ended(LOST)
@@ -183,7 +183,7 @@ class Worker:
                 log.warning("%s", line, extra=self._name())
 
     def _take_over(self) -> None:
-        """What dead workers had begun goes on; a lease that was not given back stays taken and is tried again."""
+        """Continue the tickets of dead workers. A lease that could not be released stays taken until the next try."""
         for name in self.setup.leases.dead():
             count = self.setup.dispatch.recover(name)
             self.setup.leases.mark_dead(name)
@@ -195,7 +195,7 @@ class Worker:
             self.leader_tasks.go(time.monotonic())
 
     def _send_heartbeat(self) -> None:
-        """Say that we live; where that can be written down again, so can what could not be before."""
+        """Write a heartbeat. If that works again, so do the writes that failed before."""
         now = time.monotonic()
         if now < self._heartbeat_at:
             return
@@ -203,7 +203,7 @@ class Worker:
         note = {"pid": os.getpid(), "began": self.began, "busy": self.setup.slots.busy}
         self.setup.inbox.heartbeat(f"{WORKER}{self.setup.leases.name}", note)
         if count := self.setup.dispatch.wake():
-            log.warning("tickets whose end was not written down run again", extra=self._name() | {"tickets": count})
+            log.warning("running tickets again whose end was not stored", extra=self._name() | {"tickets": count})
 
     def _name(self) -> dict[str, object]:
         return {"worker": self.setup.leases.name}

@@ -1,4 +1,4 @@
-"""The one thread that stores arrivals, in groups: each is durable before it is answered, and many share one sync."""
+"""The one thread that stores arrivals in groups: each is durable before it is answered, and many share one sync."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Full, Guarded
 
 GROUP = 32
-"""Most that one transaction stores: three times as many a second as one by one."""
+"""Arrivals in one transaction: that stores three times as many per second as one by one."""
 
 MOST = 500
 SECONDS = 8.0
-"""How long an arrival may take to be stored; GitHub waits ten seconds for an answer."""
+"""How long storing an arrival may take; GitHub waits ten seconds for an answer."""
 
 LOOK = 5.0
-"""Seconds between two looks whether anything more may be stored, and two writings of what was counted."""
+"""Seconds between two checks whether more may be stored, and between two writes of the counters."""
 
 
 log = logging.getLogger(__name__)
@@ -37,10 +37,10 @@ class _Waiting:
 
 
 class GroupCommitWriter:
-    """Stores what it is given in a thread of its own.
+    """Stores arrivals in a thread of its own.
 
-    ``shut`` says why nothing more may be stored, "" for nothing; another thread asks it every ``look`` seconds, and
-    writes down what was counted. At most ``most`` arrivals wait, each for at most ``patience`` seconds.
+    ``shut`` gives the reason why nothing more may be stored, or "". Another thread asks it every ``look`` seconds, and
+    writes the counters. At most ``most`` arrivals wait, each for at most ``patience`` seconds.
     """
 
     def __init__(
@@ -66,15 +66,14 @@ class GroupCommitWriter:
         self._looking = threading.Thread(target=self._look_again, name="doorkeeper", daemon=True)
 
     def start(self) -> None:
-        """Begin to store."""
         self._look()
         self._storing.start()
         self._looking.start()
 
     async def stored(self, arrival: Arrival) -> bool:
-        """Returns once it is durable: False where it had come before. Raises Full, WorldError, TimeoutError.
+        """Returns once it is durable: False for a known one. Raises Full, WorldError, TimeoutError.
 
-        What took too long may be stored all the same, which does no harm: it is known when it comes again.
+        An arrival that took too long may still be stored. That does no harm: its id is known when it comes again.
         """
         if self._stops.is_set() or self._closed:
             raise Full(self._closed or "the server is stopping")
@@ -88,12 +87,12 @@ class GroupCommitWriter:
             return await waiting.done
 
     def count(self, name: str, labels: tuple[str, ...], much: float = 1) -> None:
-        """Add to a counter of the inbox; written with the others within seconds."""
+        """Add to a counter of the inbox. It is written within seconds."""
         with self._lock:
             self._counted[name, labels] = self._counted.get((name, labels), 0) + much
 
     def stop(self, seconds: float) -> bool:
-        """Store what waits and end; whether all of it was stored in this time."""
+        """Store the waiting arrivals and end. Returns whether all of them were stored in time."""
         self._stops.set()
         until = time.monotonic() + seconds
         with contextlib.suppress(queue.Full):
@@ -103,12 +102,12 @@ class GroupCommitWriter:
         return not self._storing.is_alive()
 
     def _store_all(self) -> None:
-        """Until a None comes, behind which there is nothing."""
+        """Runs until a None comes, which is the last item."""
         while group := self._next_group():
             self._store(group)
 
     def _next_group(self) -> list[_Waiting]:
-        """What waits by now, once anything does; at most ``GROUP``. Nothing at the end."""
+        """Waits for an arrival and returns all that wait, at most ``GROUP``; nothing at the end."""
         group: list[_Waiting] = []
         one = self._queue.get()
         with contextlib.suppress(queue.Empty):
@@ -118,7 +117,7 @@ class GroupCommitWriter:
                     return group
                 one = self._queue.get_nowait()
             if group:
-                self._queue.put_nowait(None)  # the end is seen once more, when these are stored
+                self._queue.put_nowait(None)  # read again once these are stored
         return group
 
     def _store(self, group: Sequence[_Waiting]) -> None:
@@ -132,7 +131,7 @@ class GroupCommitWriter:
                 errors.append(error)
 
         line = self._guarded(put)
-        if line and len(group) > 1:  # the fault may be of one of them
+        if line and len(group) > 1:  # one of them may be the cause
             for one in group:
                 self._store([one])
         else:
@@ -152,7 +151,7 @@ class GroupCommitWriter:
         try:
             closed = self._shut()
         except WorldError:
-            closed = ""  # the next one that is stored will tell
+            closed = ""  # the next store will show it
         if closed != self._closed:
             log.warning("deliveries are refused: %s" if closed else "deliveries are taken again%s", closed)
         self._closed = closed
@@ -169,7 +168,7 @@ class GroupCommitWriter:
 
 
 def _settle(group: Sequence[_Waiting], fresh: Sequence[bool], error: WorldError | None) -> None:
-    """Wake up all that wait, by one call into their loop; who gave up meanwhile has cancelled."""
+    """Wake up all waiting requests by one call into their loop; those that gave up have cancelled."""
 
     def wake() -> None:
         for place, one in enumerate(group):
@@ -180,5 +179,5 @@ def _settle(group: Sequence[_Waiting], fresh: Sequence[bool], error: WorldError 
             else:
                 one.done.set_result(fresh[place])
 
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
         group[0].loop.call_soon_threadsafe(wake)

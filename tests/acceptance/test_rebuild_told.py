@@ -178,7 +178,7 @@ def test_damage_that_a_rebuild_mended_is_told_of_as_what_was(stage: Stage) -> No
     told = summary(stage)
     assert "records/0000/3.json was damaged (" in told
     assert "records/0000/3.json is damaged" not in told
-    assert told.count("this rebuild made it anew.") == 2
+    assert told.count("this rebuild restored it.") == 2
     assert "The manifest was damaged (" in told
     assert "catch up from the beginning" not in told
     assert "records/0000/7.json is damaged and was left out" in told, "it is not on GitHub any more"
@@ -194,7 +194,7 @@ def test_words_that_a_rebuild_mended_are_told_of_as_what_was(stage: Stage) -> No
     spoil(stage, "model/words.bin", "")
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    assert "model/words.bin was damaged (it is not what the manifest says): this rebuild made it anew." in summary(
+    assert "model/words.bin was damaged (it is not what the manifest says): this rebuild restored it." in summary(
         stage
     )
     assert "until the next rebuild" not in summary(stage)

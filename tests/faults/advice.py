@@ -88,7 +88,7 @@ ALL = (
     Advice("`There was no memory to go on from, …`, or nothing: the memory branch was deleted or set back",
            "Nothing; on a large repository start `rebuild`.", git=("branch deleted before", "branch deleted in the run", "branch set back before"),
            more="Comments that stand are found again; that a person deleted one is not known any more, so it may be written anew."),
-    Advice("`… was damaged …`, `… it was made anew …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),
+    Advice("`… was damaged …`, `… it was rebuilt …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),
            more="What was lost is read again from GitHub or made from the records."),
     Advice("`there is … where memory is to be kept, and no memory: choose another branch`",
            "Set `branch`, or delete that branch.", git=("branch of another project",), once=" after that"),

@@ -536,7 +536,7 @@ def test_a_damaged_index_is_told_of(tmp_path: Path) -> None:
         file.write_bytes(b"x")
     with open_memory(MemoryOptions(tmp_path, store=store)) as place:
         assert ids(place, "zebra") == [1]
-        assert "made anew" in place.note
+        assert "rebuilt" in place.note
 
 
 # What is kept

@@ -150,7 +150,7 @@ def test_parts_that_are_not_what_they_should_be_are_made_anew(full: Place, spoil
     spoil(full)
     memory = memory_of(full)
     finds_all(memory)
-    assert "made anew from 12 records" in " ".join(memory.notes)
+    assert "rebuilt from 12 records" in " ".join(memory.notes)
     assert remember(memory, issue(12, 2))
     assert full.links() == []
     mended = memory_of(full)

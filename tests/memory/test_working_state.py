@@ -170,7 +170,7 @@ def test_an_index_that_is_not_as_it_should_be_is_made_anew(
     full: Place, spoil: Callable[[Place], None], said: str
 ) -> None:
     spoil(full)
-    answers_and_mends(full, said, "made anew from 12 records")
+    answers_and_mends(full, said, "rebuilt from 12 records")
 
 
 @pytest.mark.slow
@@ -214,7 +214,7 @@ def test_an_index_of_this_version_that_cannot_be_opened_is_damaged_and_nothing_e
     finds_all(memory)
     assert memory.notes[0].startswith("The index was damaged (")
     assert "version" not in memory.notes[0]
-    answers_and_mends(full, "it was made anew from 12 records")
+    answers_and_mends(full, "it was rebuilt from 12 records")
 
 
 @pytest.mark.parametrize(("layout", "maker"), [(None, "an older version"), (LAYOUT + 1, "a newer version")])
@@ -222,7 +222,7 @@ def test_an_index_of_another_version_is_made_anew_and_not_called_damaged(
     full: Place, layout: int | None, maker: str
 ) -> None:
     another_layout(full, layout)
-    answers_and_mends(full, f"The index was made by {maker}: it was made anew from 12 records.")
+    answers_and_mends(full, f"The index was made by {maker}: it was rebuilt from 12 records.")
     assert manifest_of(full)["layout"] == LAYOUT
 
 
@@ -240,7 +240,7 @@ def test_a_write_without_a_search_mends_the_index_too(full: Place) -> None:
     truncate(full)
     memory = full.memory()
     assert remember(memory, issue(12, 2))
-    assert "made anew from 12 records" in memory.notes[0]
+    assert "rebuilt from 12 records" in memory.notes[0]
     is_whole(full)
 
 

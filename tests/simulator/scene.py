@@ -154,7 +154,7 @@ class Scene:
                 self.fake.broken.append(f"(6) the token is in {name}")
         if "Precedent, please report" in ran.log or "Traceback" in ran.log:
             self.fake.broken.append(f"(bug) {ran.log[-600:]}")
-        if any(words in ran.log for words in ("could not be used", "damaged", "made anew")):
+        if any(words in ran.log for words in ("could not be used", "damaged", "rebuilt")):
             self.fake.broken.append(f"(note) memory is not whole: {ran.log[-400:]}")
 
 
