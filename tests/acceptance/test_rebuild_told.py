@@ -194,9 +194,7 @@ def test_words_that_a_rebuild_mended_are_told_of_as_what_was(stage: Stage) -> No
     spoil(stage, "model/words.bin", "")
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    assert "model/words.bin was damaged (it is not what the manifest says): this rebuild restored it." in summary(
-        stage
-    )
+    assert "model/words.bin was damaged (it is not what the manifest says): this rebuild restored it." in summary(stage)
     assert "until the next rebuild" not in summary(stage)
 
 

@@ -1,16 +1,22 @@
-"""The plain folder: crashes at every step, odd entries, old states, many writers."""
+"""The plain folder: crashes at every step, odd entries, old states, many writers, a hostile journal."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from bot.errors import StoreError, TipMoved
+from bot.files import MAX_FILE
 from bot.memory.folder_store import FolderStore
+from tests.memory.remotes import bare_repository, commit, git
 
 OLD = {"a/kept": b"old", "a/changed": b"old", "b/deleted": b"old"}
 NEW = {"a/kept": b"old", "a/changed": b"new", "c/added": b"new"}
@@ -194,3 +200,266 @@ def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     final = contents(FolderStore(tmp_path))
     assert final.pop("count") == b"40"
     assert set(final) == {f"records/{number}-{turn}" for number in range(4) for turn in range(10)}
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder beside the store, with a file that must stay as it is."""
+    (tmp_path / "outside/new").mkdir(parents=True)
+    (tmp_path / "outside/secret").write_bytes(b"secret")
+    return tmp_path / "outside"
+
+
+@pytest.fixture
+def root(tmp_path: Path, outside: Path) -> Path:
+    """A store whose journal has a change that was not applied, as a writer leaves it that dies."""
+    store = FolderStore(tmp_path / "store")
+    store.write(store.open(), {"a": b"1", "records/0000/1.json": b"1"}, "first")
+    change = tmp_path / "store/.store/changes/2"
+    (change / "new").mkdir(parents=True)
+    (change / "old").mkdir()
+    (change / "new/0").write_bytes(b"theirs")
+    plan(tmp_path / "store", [["a", True]])
+    return tmp_path / "store"
+
+
+def plan(root: Path, steps: object) -> None:
+    (root / ".store/changes/2/plan.json").write_text(json.dumps(steps), "utf-8")
+
+
+def refused(root: Path) -> str:
+    """What a write and a read say, which is one line that names the folder to remove."""
+    store = FolderStore(root)
+    with pytest.raises(StoreError) as error:
+        store.write(store.open(), {"b": b"2"}, "next")
+    said = str(error.value)
+    assert "\n" not in said
+    assert f"remove {root / '.store'}" in said
+    return said
+
+
+def test_a_change_that_was_not_applied_is_applied_by_the_next_writer(root: Path) -> None:
+    store = FolderStore(root)
+    before = store.open()
+    with pytest.raises(TipMoved, match="is at revision '2'"):
+        store.write(before, {"b": b"2"}, "next")
+    assert (root / "a").read_bytes() == b"theirs"
+    assert before.read(["a"]) == {"a": b"1"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("../outside/secret", "/etc/precedent", "a/../../outside/secret", "a//b", "./a", "a/", "", ".", ".."),
+        *(".store/revision", ".store/changes/1/plan.json", "x/.git/config", ".GIT/hooks/post-checkout", ".Store/x"),
+        *("a\0b", "a\nb", "a\\b", "\ud800", "x" * 300, "/".join("x" * 600), 7, None, ["a"], {"a": 1}),
+    ],
+)
+def test_a_path_that_leads_elsewhere_is_refused(root: Path, outside: Path, path: object) -> None:
+    for brings in (True, False):
+        plan(root, [[path, brings]])
+        assert "plan.json is damaged" in refused(root)
+    assert (outside / "secret").read_bytes() == b"secret"
+    assert {each.name for each in root.parent.iterdir()} == {"store", "outside"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "7", '"ab"', "[7]", '[["a"]]', '[["a", true, 1]]', "[" * 100_000, '[["a", true], ["a", false]]'],
+)
+def test_a_plan_that_is_none_is_refused(root: Path, text: str) -> None:
+    (root / ".store/changes/2/plan.json").write_text(text, "ascii")
+    assert "plan.json is damaged" in refused(root)
+
+
+def test_a_plan_of_any_size_is_refused_by_its_size(root: Path) -> None:
+    with (root / ".store/changes/2/plan.json").open("ab") as file:
+        file.truncate(3 << 30)
+    began = time.monotonic()
+    assert "plan.json is damaged" in refused(root)
+    assert time.monotonic() - began < 2
+
+
+def test_nothing_is_written_through_a_symlinked_folder(root: Path, outside: Path) -> None:
+    (root / "door").symlink_to(outside)
+    for path, brings in (("door/new/file", True), ("door/file", True), ("door/secret", False)):
+        plan(root, [[path, brings]])
+        store = FolderStore(root)
+        with pytest.raises(StoreError, match=r"door is a symlink; put a real folder in its place"):
+            store.write(store.open(), {"b": b"2"}, "next")
+    assert sorted(path.name for path in outside.rglob("*")) == ["new", "secret"]
+
+
+def test_a_target_that_is_a_link_is_replaced_and_not_followed(root: Path, outside: Path) -> None:
+    (root / "a").unlink()
+    (root / "a").symlink_to(outside / "secret")
+    store = FolderStore(root)
+    with pytest.raises(TipMoved, match="is at revision"):
+        store.write(store.open(), {"b": b"2"}, "next")
+    assert (outside / "secret").read_bytes() == b"secret"
+    assert not (root / "a").is_symlink()
+
+
+Made = Callable[[Path, Path], object]
+
+
+def link(name: str, target: str) -> Made:
+    """Put a link in the place of a part of the journal."""
+
+    def make(own: Path, outside: Path) -> None:
+        part = own / name
+        if part.exists():
+            part.rename(outside / "moved")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        part.symlink_to(outside / target)
+
+    return make
+
+
+def pipe(name: str) -> Made:
+    def make(own: Path, _: Path) -> None:
+        (own / name).unlink(missing_ok=True)
+        os.mkfifo(own / name)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(link("changes", "new"), link("changes", "moved"), link("changes/2", "moved"), link("changes/2/new", "moved")),
+        *(link("changes/2/old", "new"), link("changes/2/new/0", "secret"), link("changes/2/old/0", "secret")),
+        *(link("changes/2/new/0", "new"), link("revision", "secret"), link("lock", "secret"), link("lock", "absent")),
+        *(pipe("changes/2/new/0"), pipe("changes/2/old/0"), pipe("revision"), pipe("lock")),
+    ],
+)
+def test_a_part_of_the_journal_that_is_a_link_or_a_pipe_is_refused(root: Path, outside: Path, make: Made) -> None:
+    make(root / ".store", outside)
+    before = sorted(path.name for path in outside.rglob("*"))
+    refused(root)
+    assert (outside / "secret").read_bytes() == b"secret"
+    assert sorted(path.name for path in outside.rglob("*")) == before
+    assert (root / "a").read_bytes() == b"1"
+
+
+def test_a_plan_that_is_a_link_or_a_pipe_is_refused(root: Path, outside: Path) -> None:
+    file = root / ".store/changes/2/plan.json"
+    file.rename(outside / "plan")
+    file.symlink_to(outside / "plan")
+    refused(root)
+    file.unlink()
+    os.mkfifo(file)
+    refused(root)
+
+
+def test_a_journal_that_is_a_link_is_refused(root: Path, outside: Path) -> None:
+    (root / ".store").rename(outside / "store")
+    (root / ".store").symlink_to(outside / "store")
+    refused(root)
+    assert (root / "a").read_bytes() == b"1"
+
+
+def test_the_new_revision_is_not_written_through_a_link(root: Path, outside: Path) -> None:
+    (root / ".store/.revision.new").symlink_to(outside / "secret")
+    store = FolderStore(root)
+    with pytest.raises(TipMoved, match="is at revision"):
+        store.write(store.open(), {"b": b"2"}, "next")
+    assert (outside / "secret").read_bytes() == b"secret"
+
+
+@pytest.mark.parametrize("name", ["999999999999", "9" * 400, "٣", "²", "03", "-1"])
+def test_a_change_of_any_number_costs_no_memory(root: Path, name: str) -> None:
+    (root / ".store/changes" / name).mkdir() if len(name) < 200 else None
+    (root / ".store/revision").write_text(name[:12] if name.isascii() else "1", "ascii")
+    store = FolderStore(root)
+    with suppress(StoreError, TipMoved):
+        snapshot = store.open()
+        snapshot.read(["a"])
+        store.write(snapshot, {"b": b"2"}, "next")
+
+
+def test_what_a_killed_writer_left_is_removed_whatever_it_is(root: Path, outside: Path) -> None:
+    (root / ".store/changes/.3").symlink_to(outside)
+    (root / ".store/changes/.4").write_bytes(b"")
+    store = FolderStore(root)
+    with pytest.raises(TipMoved, match="is at revision"):
+        store.write(store.open(), {"b": b"2"}, "next")
+    assert list((root / ".store/changes").glob(".*")) == []
+    assert (outside / "secret").exists()
+
+
+def test_a_journal_that_came_with_a_checkout_is_refused(root: Path, tmp_path: Path) -> None:
+    remote = bare_repository(tmp_path / "remote.git")
+    files = {
+        path.relative_to(root).as_posix(): ("100644", path.read_bytes()) for path in root.rglob("*") if path.is_file()
+    }
+    commit(remote, files, "refs/heads/main")
+    git(tmp_path, "clone", "--quiet", str(remote), "clone")
+    (tmp_path / "clone/.store/changes/2/old").mkdir()
+    assert "is tracked by git" in refused(tmp_path / "clone")
+    with pytest.raises(StoreError, match="tracked by git"):
+        FolderStore(tmp_path / "clone", leaves_traces=False).open()
+    assert (tmp_path / "clone/a").read_bytes() == b"1"
+
+
+def test_a_journal_of_our_own_in_a_checkout_is_used(tmp_path: Path) -> None:
+    remote = bare_repository(tmp_path / "remote.git")
+    commit(remote, {"manifest.json": ("100644", b"{}")}, "refs/heads/main")
+    git(tmp_path, "clone", "--quiet", str(remote), "clone")
+    for turn in (b"1", b"2"):
+        store = FolderStore(tmp_path / "clone")
+        store.write(store.open(), {"a": turn}, "next")
+    assert (tmp_path / "clone/a").read_bytes() == b"2"
+
+
+# What a store holds
+
+
+def test_a_file_of_any_size_is_refused_by_its_size(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    snapshot = store.write(store.open(), {"manifest.json": b"{}"}, "first")
+    with (tmp_path / "manifest.json").open("ab") as file:
+        file.truncate(3 << 30)
+    began = time.monotonic()
+    with pytest.raises(StoreError, match=f"manifest.json has more than {MAX_FILE:,} bytes; remove it from the store"):
+        snapshot.read(["manifest.json"])
+    store.write(snapshot, {"manifest.json": b"{ }"}, "in its place")
+    assert (tmp_path / "manifest.json").read_bytes() == b"{ }"
+    assert time.monotonic() - began < 2
+
+
+def test_a_working_copy_leaves_out_what_does_not_fit(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    snapshot = store.write(store.open(), {"index/b": b"1"}, "first")
+    with (tmp_path / "index/a").open("ab") as file:
+        file.truncate(3 << 30)
+    folder = snapshot.checkout("index")
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 1
+    store.close()
+
+
+def test_what_is_no_regular_file_is_neither_listed_nor_waited_for(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path / "store")
+    snapshot = store.write(store.open(), {"records/0000/1.json": b"1", "index/toc": b"1"}, "first")
+    root = tmp_path / "store"
+    os.mkfifo(root / "records/0000/2.json")
+    os.mkfifo(root / "manifest.json")
+    (root / "digests").symlink_to(tmp_path)
+    assert snapshot.paths("") == ["index/toc", "records/0000/1.json"]
+    assert (snapshot.paths("digests"), snapshot.foreign_files("digests")) == ([], ["digests"])
+    assert "manifest.json" in snapshot.foreign_files("")
+    with pytest.raises(StoreError, match="not a regular file"):
+        snapshot.read(["manifest.json"])
+    assert (store.write(snapshot, {"manifest.json": b"{}"}, "in its place").read(["manifest.json"])) == {
+        "manifest.json": b"{}"
+    }
+
+
+def test_folders_within_each_other_without_end_are_left_out(tmp_path: Path) -> None:
+    deep = tmp_path / "/".join("d" * 60)
+    deep.mkdir(parents=True)
+    (deep / "x").write_bytes(b"1")
+    (tmp_path / "a").write_bytes(b"1")
+    snapshot = FolderStore(tmp_path).open()
+    assert snapshot.paths("") == ["a"]
+    assert snapshot.foreign_files("") == []

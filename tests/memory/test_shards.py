@@ -1,19 +1,43 @@
-"""Shards: one line a thread, none lost to odd text or damage around it."""
+"""Shards: each line comes back, hostile ones cost only themselves, and two states merge the same in any order."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime
+from itertools import permutations
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.changes import AnswerRecord
+from bot.domain.changes import AnswerRecord, FixInfo, Request
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
-from bot.memory.shards import ANSWERS, DIGESTS, edit_shards, parse_answer, read_lines, write_shard
+from bot.memory.shards import (
+    ANSWERS,
+    DIGESTS,
+    FIXES,
+    MAX_REQUESTS,
+    RECENT,
+    REQUESTS,
+    StoredShard,
+    bounded,
+    edit_shards,
+    joined,
+    later_answer,
+    later_fix,
+    parse_answer,
+    parse_fix,
+    parse_request,
+    parse_requests,
+    read_lines,
+    recent,
+    write_shard,
+)
 from bot.reading.digest import digest
-from tests.memory.samples import at, issue
+from tests.memory.samples import ANY_FIX, ANY_WISH, at, fix, issue, wish
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\u2028\u2029\x85\x0b\x1c\n"), max_size=20)
 STATES = st.sampled_from(["pending", "said", "silent", "withdrawn", "removed"])
@@ -126,3 +150,294 @@ def test_a_line_of_another_shape_is_refused(wrong: dict[str, object]) -> None:
 
 def test_a_time_without_a_zone_is_read_as_utc() -> None:
     assert parse_answer({"id": 7, "state": "said", "at": "2020-01-01T00:00:00"}).at == at(0)
+
+
+PLAIN_TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).map(lambda text: text.replace("\0", ""))
+TIMES = st.none() | st.integers(0, 99).map(at)
+FIX = st.builds(
+    FixInfo,
+    st.integers(1, 300) | st.just("ABC-1"),
+    PLAIN_TEXTS,
+    st.integers(0, 99).map(at),
+    st.booleans(),
+    st.none() | st.just("a" * 40),
+    TIMES,
+    st.lists(PLAIN_TEXTS, max_size=5).map(tuple),
+    st.none() | st.just("v1.0"),
+    TIMES,
+)
+FULL_FIX = FixInfo(7, "#9", at(5), True, "a" * 40, at(1), ("src/a.py", "docs/b.md"), "v1.2.0", at(2))
+
+
+def written(family: StoredShard[Any], value: Any) -> dict[str, Any]:
+    line = family.line(value)
+    assert line is not None
+    assert "\n" not in line
+    fields: dict[str, Any] = json.loads(line)
+    return fields
+
+
+@given(st.lists(ANY_WISH, min_size=1, max_size=8))
+def test_wishes_come_back_from_their_line(wishes: list[Request]) -> None:
+    held = joined(Request(3, *values) for values in map(_without_id, wishes))
+    assert parse_requests(written(REQUESTS, held)) == (held, True)
+
+
+def _without_id(one: Request) -> tuple[Any, ...]:
+    return (one.comment_id, one.name, one.by, one.at, one.about, one.state, one.reply_id, one.trying_since)
+
+
+@given(FIX)
+def test_fixes_come_back_from_their_line(one: FixInfo) -> None:
+    assert parse_fix(written(FIXES, one)) == one
+
+
+def test_thumbs_come_back_and_none_take_no_room() -> None:
+    said = AnswerRecord(7, "said", at(1), ups=3, downs=1)
+    assert parse_answer(written(ANSWERS, said)) == said
+    assert written(ANSWERS, AnswerRecord(7, "said", at(1))) == {"id": 7, "state": "said", "at": "2020-01-01T01:00:00Z"}
+
+
+def test_a_line_says_what_is_not_usual_and_the_thread_once() -> None:
+    assert written(REQUESTS, (wish(7, 5, "wrong", about=(3,)),)) == {
+        "id": 7,
+        "wishes": [
+            {
+                "comment_id": 5,
+                "name": "wrong",
+                "by": "octocat",
+                "at": "2020-01-01T00:03:00Z",
+                "about": [3],
+                "state": "pending",
+            }
+        ],
+    }
+    assert written(FIXES, fix(7)) == {"id": 7, "ref": "#9", "looked_at": "2020-01-01T01:00:00Z"}
+    assert REQUESTS.line(()) is None
+
+
+PLAIN = {"comment_id": 6, "name": "off", "by": "hubot", "at": "2020-01-01T00:00:00Z", "state": "done"}
+WRONG: list[dict[str, Any]] = [
+    {"comment_id": True},
+    {"comment_id": 10**400},
+    {"name": []},
+    {"name": "OFF"},
+    {"name": "off\n"},
+    {"name": "x" * 65_536},
+    {"name": None},
+    {"at": None},
+    {"at": "0000-00-00"},
+    {"at": 10**30},
+    {"about": "123"},
+    {"about": [None]},
+    {"about": {"1": 1}},
+    {"about": [[1]]},
+    {"state": "granted"},
+    {"state": ["done"]},
+    {"trying_since": "soon"},
+    {"trying_since": [1]},
+]
+
+
+@pytest.mark.parametrize("hostile", [None, 5, "x", [], {}, [[]], {"comment_id": 6}, *(PLAIN | one for one in WRONG)])
+def test_a_hostile_wish_costs_no_other_one(hostile: Any) -> None:
+    whole = wish(7, 5, "wrong", about=(3,))
+    line = {"id": 7, "wishes": [hostile, *written(REQUESTS, (whole,))["wishes"]]}
+    assert parse_requests(line) == ((whole,), False)
+
+
+@pytest.mark.parametrize("wishes", [None, 5, "off", {"a": 1}, True])
+def test_a_line_without_a_list_of_wishes_is_refused(wishes: Any) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        parse_requests({"id": 7, "wishes": wishes})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"looked_at": None}, {"looked_at": 5}, {"id": []}, {"id": 0}, {"files": "abc"}, {"files": 5},
+        {"merged_at": "soon"}, {"released_at": [1]}, {"files": {"a": 1}},
+    ],
+)  # fmt: skip
+def test_a_fix_of_another_shape_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError, OverflowError)):
+        parse_fix(written(FIXES, FULL_FIX) | wrong)
+
+
+def test_what_is_read_is_within_bounds_and_fit_to_be_written() -> None:
+    fields = written(FIXES, FULL_FIX)
+    long = parse_fix(fields | {"ref": "#" * 65_536, "files": ["a\0\ud800b" * 9_000] * 65_536, "commit": {}})
+    assert len(long.ref) == 200
+    assert len(long.files) == 5
+    assert max(map(len, long.files)) == 1_024
+    assert long.commit is None
+    FIXES.line(long).encode()  # type: ignore[union-attr]
+    one = written(REQUESTS, (wish(7, 5),))["wishes"][0]
+    named = parse_request(one | {"by": "\ud800" * 65_536, "about": list(range(1, 999))}, 7)
+    assert (len(named.by), len(named.about)) == (200, 20)
+    many = parse_requests({"id": 7, "wishes": [one | {"comment_id": number} for number in range(1, 3_000)]})[0]
+    assert len(many) == MAX_REQUESTS
+
+
+def test_a_word_that_a_later_version_knows_is_kept() -> None:
+    assert parse_request(written(REQUESTS, (wish(7, 5),))["wishes"][0] | {"name": "summarise"}, 7).name == "summarise"
+
+
+def test_times_are_times() -> None:
+    assert isinstance(parse_fix(written(FIXES, FULL_FIX)).released_at, datetime)
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (["wishes/0042.jsonl", "wishes/x0a.jsonl", "wishes/12345.jsonl"], 3),
+        (["wishes/42.jsonl", "wishes/README.md", "wishes/0042.jsonl.bak", "wishes/a/0042.jsonl", "old/0042.jsonl"], 0),
+        (["wishes/0042.jsonl\n", "wishes/xZZ.jsonl", "wishes", "wishes/"], 0),
+    ],
+)
+def test_only_shards_are_read_as_shards(paths: list[str], found: int) -> None:
+    assert len(REQUESTS.among(paths)) == found
+
+
+def test_a_line_in_a_shard_that_is_not_its_own_is_not_read() -> None:
+    data = f"{FIXES.line(fix(7))}\n{FIXES.line(fix(250))}\n".encode()
+    assert FIXES.read("fixes/0000.jsonl", data) == ({7: fix(7)}, True)
+    assert FIXES.read("fixes/0000.jsonl", data, [250]) == ({}, True)
+
+
+def folded(batches: list[list[Request]], most: int) -> tuple[Request, ...]:
+    """The batches one after the other, each time within bounds."""
+    held: tuple[Request, ...] = ()
+    for batch in batches:
+        held = bounded(joined(held, batch), most)
+    return held
+
+
+@pytest.mark.slow
+@given(st.lists(ANY_WISH, max_size=25), st.integers(1, 12), st.integers(0, 9**9))
+def test_wishes_are_the_same_in_whichever_order_and_parts_they_come(
+    wishes: list[Request], most: int, seed: int
+) -> None:
+    chance = Random(seed)
+    again = [*wishes, *chance.choices(wishes, k=len(wishes))] if wishes else []
+    chance.shuffle(again)
+    size = chance.randint(1, 5)
+    parts = [again[start : start + size] for start in range(0, len(again), size)]
+    assert folded(parts, most) == bounded(joined(wishes), most)
+
+
+@given(st.lists(ANY_WISH, max_size=25, unique_by=lambda one: one.comment_id), st.integers(0, 9**9))
+def test_recent_wishes_are_the_same_in_whichever_order_they_come(wishes: list[Request], seed: int) -> None:
+    shuffled = Random(seed).sample(wishes, len(wishes))
+    held: tuple[Request, ...] = ()
+    for one in shuffled:
+        held = recent(held, [one])
+    assert held == recent(wishes)
+    newest = max((one.at for one in wishes), default=None)
+    assert all(one.state == "pending" or newest - one.at <= RECENT for one in held if newest)
+
+
+def test_what_waits_is_recent_for_a_week_and_what_is_done_for_an_hour() -> None:
+    waits, done = wish(1, 5, at=at(0)), wish(1, 6, at=at(0), state="done")
+    assert recent([waits, done], [wish(2, 9, at=at(1))]) == (waits, done, wish(2, 9, at=at(1)))
+    assert recent([waits, done], [wish(2, 9, at=at(7 * 24))]) == (waits, wish(2, 9, at=at(7 * 24)))
+    assert recent([waits, done], [wish(2, 9, at=at(7 * 24 + 0.1))]) == (wish(2, 9, at=at(7 * 24 + 0.1)),)
+
+
+@pytest.mark.slow
+@given(st.lists(ANY_FIX, min_size=1, max_size=5))
+def test_the_fix_that_was_looked_at_last_stands_in_any_order(fixes: list) -> None:  # type: ignore[type-arg]
+    fixes = [replace(one, id=1) for one in fixes]
+    for order in list(permutations(fixes))[:24]:
+        held = None
+        for one in order:
+            held = later_fix(one, held)
+        assert held is not None
+        assert held == later_fix(held, held)
+        assert held.looked_at == max(one.looked_at for one in fixes)
+        assert held == max(fixes, key=lambda one: (one.looked_at, repr(one)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "stands"),
+    [
+        ({"state": "pending"}, {"state": "done"}, {"state": "done"}),
+        ({"state": "pending", "trying_since": at(9)}, {"state": "refused"}, {"state": "refused"}),
+        ({"state": "done", "reply_id": 5}, {"state": "done"}, {"state": "done", "reply_id": 5}),
+        ({"trying_since": at(1)}, {"trying_since": at(2)}, {"trying_since": at(2)}),
+        ({"trying_since": at(1)}, {}, {"trying_since": at(1)}),
+    ],
+)
+def test_of_one_wish_the_state_that_came_further_stands(
+    one: dict[str, object], other: dict[str, object], stands: dict[str, object]
+) -> None:
+    base = wish(1, 7)
+    for first, second in ((one, other), (other, one)):
+        assert joined([replace(base, **first)], [replace(base, **second)]) == (replace(base, **stands),)
+
+
+# Bounds.
+
+
+def test_of_too_many_wishes_those_that_hold_stay_and_of_the_others_the_newest() -> None:
+    held = [wish(1, 1, "off", state="done"), wish(1, 2, "wrong", about=(5,)), wish(1, 3, "on")]
+    kept = joined(held, [wish(1, 100 + number) for number in range(500)])
+    assert len(kept) == MAX_REQUESTS
+    assert kept[:3] == tuple(held)
+    assert [one.comment_id for one in kept[3:]] == list(range(403, 600))
+
+
+@pytest.mark.parametrize("name", ["off", "search"])
+def test_nobody_pushes_out_what_others_asked_for(name: str) -> None:
+    mine = [wish(1, number, name, by="monalisa") for number in range(1, 4)]
+    crowd = [wish(1, 100 + number, name, by="Hubot" if number % 2 else "hubot") for number in range(900)]
+    for kept in (joined(mine, crowd), joined(crowd, mine), recent([replace(one, at=at(9)) for one in mine + crowd])):
+        assert {one.comment_id for one in kept} >= {1, 2, 3}
+        assert len(kept) == MAX_REQUESTS
+
+
+# What was said.
+
+ANSWER = AnswerRecord(1, "said", at(1), text_hash="x", comment_id=5, question="q")
+
+
+def test_counts_that_were_read_before_a_comment_was_deleted_do_not_bring_it_back() -> None:
+    removed, counted = replace(ANSWER, state="removed"), replace(ANSWER, ups=2, downs=1)
+    both = replace(removed, ups=2, downs=1)
+    assert later_answer(counted, removed) == later_answer(removed, counted) == both
+
+
+def test_counts_do_not_undo_a_later_answer_and_an_older_answer_does_not_undo_counts() -> None:
+    counted = replace(ANSWER, ups=2)
+    later = replace(ANSWER, state="pending", at=at(2), text_hash="y", comment_id=None)
+    assert later_answer(counted, later) == later
+    older = replace(ANSWER, at=at(0.5), text_hash="w")
+    assert later_answer(older, counted) == counted
+    promise = replace(ANSWER, state="pending", trying_since=at(1))
+    assert later_answer(promise, counted) == counted
+
+
+def test_the_same_comment_keeps_its_thumbs_when_its_text_changes_and_another_has_its_own() -> None:
+    counted = replace(ANSWER, ups=2, downs=1)
+    later = replace(ANSWER, at=at(2), text_hash="y")
+    assert later_answer(later, counted) == replace(later, ups=2, downs=1)
+    assert later_answer(replace(later, downs=3), counted) == replace(later, downs=3)
+    assert later_answer(replace(later, comment_id=6), counted) == replace(later, comment_id=6)
+    assert later_answer(replace(later, comment_id=None), replace(counted, comment_id=None)).ups == 0
+
+
+def test_thumbs_that_were_taken_back_are_gone() -> None:
+    assert later_answer(ANSWER, replace(ANSWER, downs=1)) == ANSWER
+
+
+def test_a_promise_can_be_renewed_given_back_and_made_again_in_one_moment() -> None:
+    promise = replace(ANSWER, state="pending", comment_id=None, trying_since=at(1))
+    assert later_answer(replace(promise, trying_since=None), promise).trying_since is None
+    other = replace(promise, text_hash="y")
+    assert later_answer(other, ANSWER) == other
+    assert later_answer(replace(ANSWER, state="silent"), promise).state == "silent"
+
+
+def test_fixes_are_compared_by_when_they_were_looked_at() -> None:
+    assert later_fix(fix(1, 1, release="v1"), fix(1, 2)) == fix(1, 2)
+    assert later_fix(fix(1, 3, release="v1"), fix(1, 2)).release == "v1"

@@ -22,8 +22,7 @@ from bot.memory.memory import Memory
 from bot.memory.shards import joined, later_fix, recent
 from tests.examples import examples
 from tests.memory.remotes import Hosted, opened
-from tests.memory.samples import Place, at, issue, remember
-from tests.memory.wishes import ANY_FIX, ANY_WISH, fix, wish
+from tests.memory.samples import ANY_FIX, ANY_WISH, Place, at, fix, issue, remember, wish
 
 
 @pytest.fixture
