@@ -18,7 +18,7 @@ from bot.memory.store import Snapshot
 Value = TypeVar("Value")
 
 _DAMAGED = b"\0"
-"""Stands for a file that cannot be read. No file of ours has this content."""
+"""Stands for a file that cannot be read. None of our files has this content."""
 
 CHUNK = 1_000
 """Files read at a time when all are read."""
@@ -44,9 +44,9 @@ class Notes(list[str]):
         if text not in self:
             self.append(text)
 
-    def fault(self, place: str, now: str, mended: str) -> None:
-        """Note damage: ``now`` says that it is there; ``mended`` that it was repaired, empty if not worth a line."""
-        self._faults.setdefault(place, (now, mended))
+    def fault(self, place: str, now: str, repaired: str) -> None:
+        """Note damage: ``now`` says that it is there; ``repaired`` that it was, empty if not worth a line."""
+        self._faults.setdefault(place, (now, repaired))
         self.add(now)
 
     def settle(self, look: Callable[[Iterable[str]], None]) -> None:
@@ -56,9 +56,9 @@ class Notes(list[str]):
         reported = {now for now, _ in found.values()}
         self[:] = [note for note in self if note not in reported]
         look(found)
-        for place, (_, mended) in found.items():
-            if mended and place not in self._faults:
-                self.add(mended)
+        for place, (_, repaired) in found.items():
+            if repaired and place not in self._faults:
+                self.add(repaired)
 
 
 class BaseState:
@@ -131,7 +131,7 @@ class BaseState:
                     self._parse(schema, path, data)
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files. Each is asked for once, as asking a remote store costs a round trip."""
+        """The contents of these files. Each is fetched once, as a remote store costs a round trip."""
         wanted = list(paths)
         missing = [path for path in wanted if path not in self.files]
         if missing:
@@ -162,8 +162,8 @@ class BaseState:
             if record_path(record.id) != path:
                 raise CorruptRecord(f"it says that it is {record.id!a:.40}")
         except CorruptRecord as error:
-            mended = f"{path} was damaged ({error}): this rebuild restored it."
-            self.notes.fault(path, f"{path} is damaged and was left out ({error}).", mended)
+            repaired = f"{path} was damaged ({error}): this rebuild restored it."
+            self.notes.fault(path, f"{path} is damaged and was left out ({error}).", repaired)
             return None
         return record
 
@@ -187,9 +187,9 @@ class BaseState:
             self._refuse_other_branch()
         if not fault:
             return manifest
-        told = f"The manifest was {fault}: "
-        now = f"{told}it is written again, and the next runs catch up from the beginning."
-        self.notes.fault(MANIFEST_PATH, now, f"{told}this rebuild restored it.")
+        damage = f"The manifest was {fault}: "
+        now = f"{damage}it is written again, and the next runs catch up from the beginning."
+        self.notes.fault(MANIFEST_PATH, now, f"{damage}this rebuild restored it.")
         return replace(manifest, threads=count)
 
     def _refuse_other_branch(self) -> None:

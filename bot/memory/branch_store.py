@@ -222,11 +222,20 @@ class BranchStore:
             if past in (None, self._past()) or not found.commit:
                 return found
         except GitError as error:
-            if self._keep is None or isinstance(error, _REMOTE):
+            if not self._is_damage(error):
                 raise
-            _LOG.warning("a kept clone was damaged and is cloned again: %s", error)
-        self._remove_clone()
+        self._clone_again()
         return self._fetch()
+
+    def _is_damage(self, error: GitError) -> bool:
+        """Whether another clone may cure it."""
+        is_damage = self._keep is not None and not isinstance(error, _REMOTE)
+        if is_damage:
+            _LOG.warning("a kept clone was damaged and is cloned again: %s", error)
+        return is_damage
+
+    def _clone_again(self) -> None:
+        self._remove_clone()
 
     def _fetch(self) -> BranchSnapshot:
         if not self._git.exists():
@@ -329,7 +338,7 @@ def _is_foreign(path: str, entry: TreeEntry, folder: str) -> bool:
 # -- a clone that is kept ----------------------------------------------------------------------------------------------
 
 _MOST_PACKS = 40
-"""Fetches, each of which leaves a pack, after which the branch is cloned again: it is one commit, and small."""
+"""Fetches after which the branch is cloned again, as each leaves a pack. A clone is one commit, and small."""
 
 _PATIENCE = 60.0
 _FRESH = "fresh.git"
@@ -347,17 +356,12 @@ class CachedBranch(BranchStore):
         super().__init__(remote, branch, keep=keep)
         self._fetches, self._remote, self._place = fetches, remote, keep / CLONE
 
-    def _fetched(self) -> BranchSnapshot:
-        """Keeps the clone until a better one has been fetched: only a fresh clone shows whether the old one was damaged
-        or the remote failed. A clone whose past the branch has given up is replaced too."""
-        past = self._past()
-        try:
-            found = self._fetch()
-            if past in (None, self._past()):
-                return found
-        except GitError:
-            if not self._fetches:
-                raise
+    def _is_damage(self, _: GitError) -> bool:
+        """Assumes damage: only another clone shows whether this one was damaged or the remote failed."""
+        return self._fetches
+
+    def _clone_again(self) -> None:
+        """Keeps the clone until another one has been fetched."""
         fresh = self._place.with_name(_FRESH)
         shutil.rmtree(fresh, ignore_errors=True)
         with Git(fresh, self._remote) as git:
@@ -366,7 +370,6 @@ class CachedBranch(BranchStore):
                 git.fetch_tip(self._ref, [])
         self._remove_clone()
         fresh.rename(self._place)
-        return self._fetch()
 
     def _fetch(self) -> BranchSnapshot:
         if self._fetches:
@@ -395,8 +398,8 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             is_ours = lock_within(descriptor, fcntl.LOCK_EX, _PATIENCE)
         except OSError as error:
-            told = f"{folder} cannot be locked: {error.strerror}"
-            raise StoreError(told, "name a folder of this machine in XDG_CACHE_HOME") from error
+            trouble = f"{folder} cannot be locked: {error.strerror}"
+            raise StoreError(trouble, "name a folder of this machine in XDG_CACHE_HOME") from error
         if not is_ours:
             raise StoreError(f"another process keeps {folder}: wait for it, or end it")
         yield

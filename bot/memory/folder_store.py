@@ -87,12 +87,12 @@ class Journal:
 
     def revision(self) -> int | None:
         """The number of the newest state: 0 for files that this store never wrote, None if there are no files."""
-        told = regular_bytes(self._own / "revision", _MOST_REVISION)
-        if told is None:
+        stored = regular_bytes(self._own / "revision", _MOST_REVISION)
+        if stored is None:
             return 0 if self._root.is_dir() and any(entry.name != FOLDER for entry in self._root.iterdir()) else None
-        if not _NUMBER.fullmatch(os.fsdecode(told)):
+        if not _NUMBER.fullmatch(os.fsdecode(stored)):
             raise StoreError(f"cannot tell the revision of {self._root}; remove {self._own}")
-        return int(told)
+        return int(stored)
 
     def record(self, number: int, edits: Edits) -> None:
         """Turn the newest state into state ``number``: with all of ``edits`` or, if anything fails, none of them."""

@@ -59,8 +59,8 @@ class IndexSlot:
         if self._encoder is None:
             embedder = self._embedder
             if embedder and self.lacks_vectors:
-                told = "The index has no vectors of the model that the settings name: they are made by a rebuild."
-                self.state.notes.fault("", told, "")
+                lack = "The index has no vectors of the model that the settings name: they are made by a rebuild."
+                self.state.notes.fault("", lack, "")
                 embedder = None
             self._encoder = Encoder(replace(self.state.learned(), embedder=embedder), self.state.notes.add)
         return self._encoder

@@ -55,7 +55,7 @@ def checked(number: object) -> int:
 
 
 def whole_number(digits: str) -> int | float:
-    """Parses a whole number in JSON. One with more digits than any of ours is infinite instead of an error."""
+    """Parses a whole number in JSON. One with too many digits is infinite instead of an error."""
     return int(digits) if len(digits) <= _LONGEST else float("-inf" if digits.startswith("-") else "inf")
 
 
@@ -354,7 +354,7 @@ def within_bounds(
 
 def promised_comments(said: Iterable[AnswerRecord], before: Mapping[ThreadId, AnswerRecord]) -> list[datetime]:
     """When the new comments among ``said`` were promised, each once."""
-    new = (one for one in said if _is_promise(one) and not ((held := before.get(one.id)) and _is_promise(held)))
+    new = (one for one in said if _is_promise(one) and not ((old := before.get(one.id)) and _is_promise(old)))
     return [one.at for one in new]
 
 

@@ -62,7 +62,7 @@ class Memory:
         self.taken_requests: set[int] = set()
         """Comments with requests that another run took up first. A request that merely waits was not taken up."""
         self.taken_comments: set[CommentKey] = set()
-        """Comments of ours that another run worked out first."""
+        """Our comments that another run worked out first."""
         self.is_outdated = False
         """Whether the last `commit` found that a thread was forgotten meanwhile. Whatever was planned may show it, and
         is put off."""
@@ -224,7 +224,7 @@ class Memory:
         base = self.state.base
         try:
             return self._store.write(base.snapshot, edits, message, squash=squash)
-        except PathClash as clash:  # somebody put a folder where a file of ours belongs, or a file where a folder does
+        except PathClash as clash:  # a foreign folder where one of our files belongs, or the reverse
             brought = {path for path, content in edits.items() if content is not None}
             there = (path for path in base.every_path("") if path not in brought)
             room = {path: None for path in there if path in clash.paths or _folders(path) & brought}

@@ -225,7 +225,7 @@ def parse_fix(line: Line) -> FixInfo:
 
 
 def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
-    """The comments of ours that stand on a thread or show it as JSON, with its id once; None if there is none."""
+    """Our comments on a thread and those that show it as JSON, with its id once; None for no comment."""
     if not (linked.comments or linked.shown_in):
         return None
     comments = [_without_id(comment) for comment in linked.comments]

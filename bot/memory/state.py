@@ -61,7 +61,7 @@ FileEdits = dict[str, bytes | None]
 
 
 class ThreadCommentChanges:
-    """Which comments of ours stand on each thread, and which show it: as ``read`` gives them, with a run's changes.
+    """Which of our comments stand on each thread, and which show it: as ``read`` gives them, with a run's changes.
 
     Reads nothing before it is asked. A comment that is put again, or is older than the stored one, changes nothing."""
 
@@ -164,7 +164,7 @@ class MemoryState:
         return self._comments.of(ids)
 
     def is_shown(self, key: ThreadId) -> bool:
-        """Whether a comment of ours shows this thread."""
+        """Whether one of our comments shows this thread."""
         linked = self.thread_comments([key]).get(key)
         return linked is not None and bool(linked.shown_in)
 
@@ -182,7 +182,7 @@ class MemoryState:
         return [fix for key, fix in (self.base.every(FIXES) | self._fixes).items() if not self._is_gone(key)]
 
     def every_thread_comments(self) -> list[ThreadComments]:
-        """The comments of ours that stand on all threads or show all threads, in no order."""
+        """Our comments on all threads, and where each thread is shown, in no order."""
         return list(self.thread_comments([*self.base.every(COMMENTS), *self._comments.changed()]).values())
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
@@ -332,8 +332,8 @@ class MemoryState:
             return read(files[path])
         except (KeyError, ValueError) as error:
             what = "missing" if isinstance(error, KeyError) else f"damaged ({error!s:.80})"
-            told = f"{path} is {what}: the search goes without it until the next rebuild."
-            self.notes.fault(path, told, f"{path} was {what}: this rebuild restored it.")
+            now = f"{path} is {what}: the search goes without it until the next rebuild."
+            self.notes.fault(path, now, f"{path} was {what}: this rebuild restored it.")
             return None
 
     def _winners(self, records: Iterable[Record]) -> list[Record]:
