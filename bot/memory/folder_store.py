@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 from bot.errors import StoreError, TipMoved, UnreadableFile
 from bot.files import (
@@ -333,12 +332,6 @@ class FolderStore:
         self._root = Path(root).absolute()
         self._journal = Journal(self._root, leaves_traces=leaves_traces)
         self._checkouts: list[Path] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         while self._checkouts:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.thread import Thread, Tombstone
+from bot.domain.thread import Record, Tombstone
 from bot.files import is_fit
 from bot.memory.records import (
     CorruptRecord,
@@ -134,35 +134,30 @@ def test_the_shape_of_a_record_is_that_of_an_archive() -> None:
 
 OLD, NEW = issue(7, 1), issue(7, 2)
 EARLY, LATE = Tombstone(7, at(0.5)), Tombstone(7, at(5))
+MOVED = replace(LATE, reason="transferred", moved_to="octocat/other#7")
+EDITED = replace(OLD, title="Edited within the same second")
+SAME = replace(OLD, updated_at=LATE.at)
 
 
-def test_the_later_revision_wins_and_an_older_one_never_does() -> None:
-    assert wins(NEW, OLD)
-    assert not wins(OLD, NEW)
-    assert wins(OLD, None)
-
-
-def test_equal_content_changes_nothing() -> None:
-    assert not wins(OLD, OLD)
-    assert not wins(replace(OLD, updated_at=at(9)), OLD)
-    assert not wins(LATE, EARLY)
-    assert wins(replace(LATE, reason="transferred", moved_to="octocat/other#7"), EARLY)
-
-
-def test_of_two_versions_of_one_moment_the_one_that_comes_later_wins() -> None:
-    other = replace(OLD, title="Edited within the same second")
-    assert wins(other, OLD)
-    assert wins(OLD, other)
-
-
-def test_a_tombstone_wins_over_what_was_before_it_and_not_over_what_came_after() -> None:
-    assert wins(LATE, NEW)
-    assert not wins(EARLY, NEW)
-    assert not wins(OLD, LATE)
-    assert wins(replace(NEW, updated_at=at(6)), LATE)
-
-
-def test_of_a_tombstone_and_a_thread_of_one_moment_the_tombstone_stays() -> None:
-    same: Thread = replace(OLD, updated_at=LATE.at)
-    assert wins(LATE, same)
-    assert not wins(same, LATE)
+@pytest.mark.parametrize(
+    ("new", "old", "does_win"),
+    [
+        pytest.param(NEW, OLD, True, id="a later revision"),
+        pytest.param(OLD, NEW, False, id="an older revision"),
+        pytest.param(OLD, None, True, id="the first one"),
+        pytest.param(OLD, OLD, False, id="itself"),
+        pytest.param(replace(OLD, updated_at=at(9)), OLD, False, id="equal content later"),
+        pytest.param(LATE, EARLY, False, id="an equal tombstone later"),
+        pytest.param(MOVED, EARLY, True, id="a tombstone that says more"),
+        pytest.param(EDITED, OLD, True, id="another version of the same moment"),
+        pytest.param(OLD, EDITED, True, id="the one that comes later of the same moment"),
+        pytest.param(LATE, NEW, True, id="a tombstone over an earlier revision"),
+        pytest.param(EARLY, NEW, False, id="a tombstone over a later revision"),
+        pytest.param(OLD, LATE, False, id="an earlier revision over a tombstone"),
+        pytest.param(replace(NEW, updated_at=at(6)), LATE, True, id="a later revision over a tombstone"),
+        pytest.param(LATE, SAME, True, id="a tombstone over a thread of the same moment"),
+        pytest.param(SAME, LATE, False, id="a thread over a tombstone of the same moment"),
+    ],
+)
+def test_one_of_two_records_wins(new: Record, old: Record | None, does_win: bool) -> None:
+    assert wins(new, old) is does_win

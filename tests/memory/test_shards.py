@@ -401,41 +401,38 @@ def test_nobody_pushes_out_what_others_asked_for(name: str) -> None:
 ANSWER = AnswerRecord(1, "said", at(1), text_hash="x", comment_id=5, question="q")
 
 
-def test_counts_that_were_read_before_a_comment_was_deleted_do_not_bring_it_back() -> None:
-    removed, counted = replace(ANSWER, state="removed"), replace(ANSWER, ups=2, downs=1)
-    both = replace(removed, ups=2, downs=1)
-    assert later_answer(counted, removed) == later_answer(removed, counted) == both
+COUNTED = replace(ANSWER, ups=2, downs=1)
+REMOVED = replace(ANSWER, state="removed")
+PROMISE = replace(ANSWER, state="pending", comment_id=None, trying_since=at(1))
+LATER = replace(ANSWER, at=at(2), text_hash="y")
+PENDING = replace(LATER, state="pending", comment_id=None)
+OLDER = replace(ANSWER, at=at(0.5), text_hash="w")
+OTHER = replace(PROMISE, text_hash="y")
+HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, comment_id=None)
 
 
-def test_counts_do_not_undo_a_later_answer_and_an_older_answer_does_not_undo_counts() -> None:
-    counted = replace(ANSWER, ups=2)
-    later = replace(ANSWER, state="pending", at=at(2), text_hash="y", comment_id=None)
-    assert later_answer(counted, later) == later
-    older = replace(ANSWER, at=at(0.5), text_hash="w")
-    assert later_answer(older, counted) == counted
-    promise = replace(ANSWER, state="pending", trying_since=at(1))
-    assert later_answer(promise, counted) == counted
-
-
-def test_the_same_comment_keeps_its_thumbs_when_its_text_changes_and_another_has_its_own() -> None:
-    counted = replace(ANSWER, ups=2, downs=1)
-    later = replace(ANSWER, at=at(2), text_hash="y")
-    assert later_answer(later, counted) == replace(later, ups=2, downs=1)
-    assert later_answer(replace(later, downs=3), counted) == replace(later, downs=3)
-    assert later_answer(replace(later, comment_id=6), counted) == replace(later, comment_id=6)
-    assert later_answer(replace(later, comment_id=None), replace(counted, comment_id=None)).ups == 0
-
-
-def test_thumbs_that_were_taken_back_are_gone() -> None:
-    assert later_answer(ANSWER, replace(ANSWER, downs=1)) == ANSWER
-
-
-def test_a_promise_can_be_renewed_given_back_and_made_again_in_one_moment() -> None:
-    promise = replace(ANSWER, state="pending", comment_id=None, trying_since=at(1))
-    assert later_answer(replace(promise, trying_since=None), promise).trying_since is None
-    other = replace(promise, text_hash="y")
-    assert later_answer(other, ANSWER) == other
-    assert later_answer(replace(ANSWER, state="silent"), promise).state == "silent"
+@pytest.mark.parametrize(
+    ("new", "stood", "stands"),
+    [
+        pytest.param(COUNTED, REMOVED, replace(COUNTED, state="removed"), id="counts read before a deletion"),
+        pytest.param(REMOVED, COUNTED, replace(COUNTED, state="removed"), id="a deletion after the counts"),
+        pytest.param(COUNTED, PENDING, PENDING, id="counts of an earlier answer"),
+        pytest.param(OLDER, COUNTED, COUNTED, id="an older answer"),
+        pytest.param(replace(ANSWER, state="pending", trying_since=at(1)), COUNTED, COUNTED, id="its own promise"),
+        pytest.param(LATER, COUNTED, replace(LATER, ups=2, downs=1), id="another text in the same comment"),
+        pytest.param(replace(LATER, downs=3), COUNTED, replace(LATER, downs=3), id="with counts of its own"),
+        pytest.param(replace(LATER, comment_id=6), COUNTED, replace(LATER, comment_id=6), id="another comment"),
+        pytest.param(HERE_LATER, HERE_COUNTED, HERE_LATER, id="no comment"),
+        pytest.param(ANSWER, replace(ANSWER, downs=1), ANSWER, id="thumbs that were taken back"),
+        pytest.param(
+            replace(PROMISE, trying_since=None), PROMISE, replace(PROMISE, trying_since=None), id="given back"
+        ),
+        pytest.param(OTHER, ANSWER, OTHER, id="promised again in one moment"),
+        pytest.param(replace(ANSWER, state="silent"), PROMISE, replace(ANSWER, state="silent"), id="settled"),
+    ],
+)
+def test_of_two_answers_one_stands(new: AnswerRecord, stood: AnswerRecord, stands: AnswerRecord) -> None:
+    assert later_answer(new, stood) == stands
 
 
 def test_fixes_are_compared_by_when_they_were_looked_at() -> None:
