@@ -26,8 +26,7 @@ from bot.ranking.weights import RankingModels
 Promise = TypeVar("Promise", AnswerRecord, Request)
 
 PATIENCE = 120.0
-"""Seconds for which a write is tried again while others write: twenty writers at once, ten times each, land within it.
-"""
+"""Seconds for which a write is tried again: enough for twenty writers at once, ten times each."""
 
 WENT_BACK = "The memory branch was deleted or set back meanwhile: the next runs read what is missing."
 
