@@ -21,9 +21,9 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
 from bot.evaluation.results import Progress
+from bot.index import build_index, open_index
 from bot.index.document import bare_document
 from bot.index.protocol import Index, IndexDocument, Narrowing, Query
-from bot.index.whoosh.index import build, open_index
 from bot.memory.model_store import Embedder, LearnedModel, embedded
 from bot.ranking.weights import RankingModels, shipped
 
@@ -167,7 +167,7 @@ def pasts(
         words = _trained(history, epoch.trained_on) if trains else None
         learned = LearnedModel(shipped(), words, history.embedder)
         with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-            build(Path(folder), (_encoded(history, number, learned) for number in range(end)))
+            build_index(Path(folder), (_encoded(history, number, learned) for number in range(end)))
             index = open_index(Path(folder))
             try:
                 yield epoch, PastLibrary(history, end, learned, index)

@@ -19,7 +19,6 @@ Flags = NDArray[np.bool_]
 
 _GAPS: dict[int, np.dtype[np.unsignedinteger]] = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
-_LENGTH = np.dtype("<u4")
 Kind = TypeVar("Kind", bound=np.generic)
 
 
@@ -32,54 +31,13 @@ def document_numbers(gaps: bytes | memoryview, width: int) -> Numbers:
     return found
 
 
-def as_impacts(packed: bytes | memoryview) -> Levels:
-    return np.frombuffer(packed, np.uint8)
-
-
 def numbers(packed: bytes | memoryview) -> Numbers:
     """Signed little-endian numbers of eight bytes. Raises ValueError when the bytes do not divide by eight."""
     return np.frombuffer(packed, _NUMBER).astype(np.int64, copy=False)
 
 
-def ends(lengths: bytes | memoryview) -> Numbers:
-    """Where each of several pieces ends that lie one after the other, from their lengths (4 bytes, little-endian)."""
-    return np.cumsum(np.frombuffer(lengths, _LENGTH), dtype=np.int64)
-
-
-def as_numbers(values: Iterable[int]) -> Numbers:
-    return np.fromiter(values, np.int64)
-
-
-def zeros(*shape: int) -> Scores:
-    """A score of nothing for so many documents, or for so many rows of documents."""
-    return np.zeros(shape)
-
-
-def gains_of(weight: float, saturation: Sequence[float]) -> Scores:
-    return weight * np.asarray(saturation)
-
-
-def as_flags(count: int, raised: Iterable[int]) -> Flags:
-    """A flag for each of ``count`` documents, raised for these numbers, which are below ``count``."""
-    found = np.zeros(count, np.bool_)
-    found[list(raised)] = True
-    return found
-
-
-def is_ascending(values: Numbers) -> bool:
-    return bool(np.all(values[:-1] <= values[1:]))
-
-
-def add(scores: Scores, at: Numbers, found: Levels, by_level: Scores) -> None:
-    """Add to the scores of the documents ``at``, each of which is named once, what their levels are worth.
-
-    Raises IndexError for a document or a level that is not there.
-    """
-    scores[at] += by_level[found]
-
-
 def gained(at: Numbers, found: Levels, by_level: Scores, wanted: Numbers) -> Scores:
-    """What ``add`` adds to each of the documents ``wanted``; ``at`` is ascending and not empty."""
+    """What a list adds to the score of each of the documents ``wanted``; ``at`` is ascending and not empty."""
     place = np.minimum(np.searchsorted(at, wanted), len(at) - 1)
     return np.where(at[place] == wanted, by_level[found[place]], 0.0)
 
@@ -98,10 +56,6 @@ def more_than(times: int, parts: Sequence[Numbers]) -> Numbers:
     known, counts = np.unique(joined(parts, np.int64), return_counts=True)
     found: Numbers = known[counts > times]
     return found
-
-
-def frequency(at: Numbers, hidden: Flags) -> int:
-    return len(at) - int(np.count_nonzero(hidden[at]))
 
 
 def best(values: Scores, count: int, above: float = -np.inf) -> list[int]:

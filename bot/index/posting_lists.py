@@ -21,6 +21,8 @@ from itertools import accumulate
 from operator import sub
 from typing import IO, NamedTuple
 
+import numpy as np
+
 from bot.index import arrays
 from bot.index.arrays import Levels, Numbers
 from bot.index.segment_file import MAX_KEY, TYPES, little_endian, pack
@@ -43,7 +45,7 @@ class Inversion:
     def __init__(self) -> None:
         self._lists: dict[bytes, tuple[array[int], bytearray]] = {}
 
-    def add(self, key: bytes, document: int, level: int) -> None:
+    def append(self, key: bytes, document: int, level: int) -> None:
         found = self._lists.get(key)
         if found is None:
             self._lists[key] = (array("I", (document,)), bytearray((level,)))
@@ -55,6 +57,9 @@ class Inversion:
         found = self._lists.setdefault(key, (array("I"), bytearray()))
         found[0].extend(documents)
         found[1].extend(levels)
+
+    def clear(self) -> None:
+        self._lists = {}
 
     def sizes(self) -> dict[bytes, int]:
         """About how many bytes each list takes in a file of terms, with its key."""
@@ -119,7 +124,7 @@ class TermFile:
         width, gaps, levels = self._parts(offset, self._lengths[number])
         documents = arrays.document_numbers(gaps, width)
         self._check(int(documents[-1]))
-        return Postings(documents, arrays.as_impacts(levels))
+        return Postings(documents, np.frombuffer(levels, np.uint8))
 
     def items(self) -> Iterator[tuple[bytes, list[int], bytes]]:
         """All terms, sorted by key, with their documents and levels; as lists, because most of them are short."""

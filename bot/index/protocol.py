@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypedDict
@@ -88,8 +88,28 @@ class Narrowing(TypedDict, total=False):
     keep: Callable[[IndexEntry], bool] | None
 
 
+PostingItem = tuple[bytes, list[int], bytes]
+"""A key, its documents in ascending order, and a level for each."""
+
+Fetch = Callable[[Sequence[str]], Mapping[str, bytes]]
+"""Names of parts → those of them that the store has, all in one exchange."""
+
+
+class IndexSegment(Protocol):
+    """A segment of ``count`` documents, of which some are ``deleted``. Reading a damaged one may raise anything."""
+
+    count: int
+    deleted: frozenset[int]
+
+    def items(self) -> Iterator[PostingItem]:
+        """All lists."""
+
+    def entry(self, document: int) -> IndexEntry:
+        """The entry of a document by its number."""
+
+
 class Index(Protocol):
-    """A searchable set of threads, at most one document for each id."""
+    """A searchable set of threads, at most one document for each id. `bot.index.open_index` opens one."""
 
     def search(
         self,
@@ -136,8 +156,17 @@ class Index(Protocol):
     def count(self, kind: Kind) -> int:
         """The number of threads of this kind. Raises IndexCorrupt."""
 
+    def segments(self) -> Mapping[str, IndexSegment]:
+        """Its segments by name, for callers that keep their contents elsewhere; a name always stands for one content.
+
+        Fetches all parts. Raises IndexCorrupt.
+        """
+
+    def parts(self) -> set[str]:
+        """The names of the parts that its large segments lie in."""
+
     def close(self) -> None:
-        """Give back the files. Using the index afterwards is an error."""
+        """Release the files. Using the index afterwards is an error."""
 
     def __len__(self) -> int:
         """The number of threads."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from bot.domain.changes import (
     AnswerRecord,
@@ -22,7 +22,7 @@ from bot.domain.changes import (
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Record, Thread, ThreadId, is_forgotten
 from bot.errors import PathClash, StoreError, TipMoved
-from bot.index.protocol import USUAL, Narrowing, Query, Sizes
+from bot.index.protocol import USUAL, IndexSegment, Narrowing, Query, Sizes
 from bot.memory.base_state import Notes, files_of
 from bot.memory.manifest import INDEX, MANIFEST_PATH, WRITTEN_WITHIN, Manifest
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
@@ -30,10 +30,6 @@ from bot.memory.staged_changes import Progress
 from bot.memory.store import Edits, Snapshot, Store
 from bot.memory.working_state import WorkingState
 from bot.ranking.weights import RankingModels
-
-if TYPE_CHECKING:
-    from bot.index.whoosh.segment_reader import SegmentReader
-
 
 Promise = TypeVar("Promise", AnswerRecord, Request)
 
@@ -276,8 +272,8 @@ class Memory:
         """All records in the order of their ids."""
         return self.draft.every_record(tick)
 
-    def segments(self) -> Mapping[str, SegmentReader]:
-        """The segments of the index by name, see `WhooshIndex.segments`."""
+    def segments(self) -> Mapping[str, IndexSegment]:
+        """The segments of the index by name, see `Index.segments`."""
         return self.draft.segments()
 
     def digest_shards(self) -> Iterator[tuple[str, bytes]]:

@@ -8,15 +8,27 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from bot.domain.changes import Changes
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.errors import StoreError, UnreadableFile
 from bot.files import is_fit
+from bot.index import build_index, open_index
 from bot.index.document import document_of
-from bot.index.protocol import LAYOUT, PARTS_FOLDER, USUAL, Index, IndexCorrupt, IndexDocument, Narrowing, Query, Sizes
+from bot.index.protocol import (
+    LAYOUT,
+    PARTS_FOLDER,
+    USUAL,
+    Index,
+    IndexCorrupt,
+    IndexDocument,
+    IndexSegment,
+    Narrowing,
+    Query,
+    Sizes,
+)
 from bot.memory.base_state import CHUNK, Notes
 from bot.memory.manifest import INDEX, MANIFEST_PATH, PARTS, Manifest, bytes_hash, damaged_files, encode_manifest
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, Embedder, Encoder, ModelUpdate
@@ -26,11 +38,6 @@ from bot.memory.staged_changes import Progress, StagedChanges
 from bot.memory.store import Edits, Snapshot
 from bot.reading.analyzer import ANALYSER_VERSION
 from bot.reading.digest import digest as read_digest
-
-if TYPE_CHECKING:
-    from bot.index.whoosh.index import WhooshIndex
-    from bot.index.whoosh.segment_reader import SegmentReader
-
 
 Answer = TypeVar("Answer")
 
@@ -57,7 +64,7 @@ class WorkingState(StagedChanges):
         self._model_files: dict[str, bytes] = {}
         self._begun_with = self.manifest.threads
         self._folder: Path | None = None
-        self._index: WhooshIndex | None = None
+        self._index: Index | None = None
         self._index_changed = False
         self._behind: dict[ThreadId, Record] = {}  # applied, but not indexed yet
 
@@ -94,9 +101,9 @@ class WorkingState(StagedChanges):
         wanted = list(ids)
         return self._ask(lambda index: index.entries(wanted), {})
 
-    def segments(self) -> Mapping[str, SegmentReader]:
+    def segments(self) -> Mapping[str, IndexSegment]:
         """The segments of the index by name; a damaged index is made anew."""
-        return self._ask(lambda _: self._index.segments() if self._index else {}, {})
+        return self._ask(lambda index: index.segments(), {})
 
     def digest_shards(self) -> Iterator[tuple[str, bytes]]:
         paths = self._digest_paths()
@@ -173,8 +180,6 @@ class WorkingState(StagedChanges):
 
         ``embeds``: with the vectors of the downloaded model too, which takes its time.
         """
-        from bot.index.whoosh.index import build, open_index
-
         if self._index:
             self._index.close()
         self._index, self._behind = None, {}
@@ -183,7 +188,7 @@ class WorkingState(StagedChanges):
         self.__dict__.pop("encoder", None)
         self._folder = self.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
         self._read(DIGESTS.among(self.snapshot.paths(DIGESTS.folder)))
-        build(self._folder, map(self._document_anew, self._living(tick)), self._sizes)
+        build_index(self._folder, map(self._document_anew, self._living(tick)), self._sizes)
         self._index, self._index_changed = open_index(self._folder, self._fetch, self._sizes), True
         return self._index
 
@@ -223,8 +228,6 @@ class WorkingState(StagedChanges):
             fault = self._fault()
             if fault:
                 return self._rebuild(fault)
-            from bot.index.whoosh.index import open_index  # a run asks GitHub before it asks the index
-
             self._index = open_index(self._index_folder(), self._fetch, self._sizes)
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from bot.index.protocol import LAYOUT, VECTOR_FIELDS
-from bot.index.whoosh.codec import NUMBERS
-from bot.index.whoosh.segment_reader import KINDS, LETTERS
+from bot.index.whoosh.codec import KINDS, LETTERS, NUMBERS
 from bot.index.whoosh.writer import SCHEMA
 
 LAYOUTS = {1: "157cce3bc35432f3", 2: "157cce3bc35432f3", 3: "157cce3bc35432f3"}

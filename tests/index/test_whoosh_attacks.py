@@ -19,10 +19,11 @@ import pytest
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
+from bot.index import build_index, open_index
 from bot.index.posting_lists import TermFile
 from bot.index.protocol import CandidateWeights, IndexCorrupt, IndexDocument, Query
 from bot.index.whoosh.codec import FLIPS, NUMBERS
-from bot.index.whoosh.index import MAX_SEGMENTS, build, open_index
+from bot.index.whoosh.index import MAX_SEGMENTS
 from tests.index import hostile_index
 
 pytestmark = pytest.mark.slow
@@ -45,7 +46,7 @@ def document(number: int, words: str = "crash login") -> IndexDocument:
 @pytest.fixture
 def honest(tmp_path: Path) -> Path:
     folder = tmp_path / "index"
-    build(folder, [document(number) for number in range(1, 40)])
+    build_index(folder, [document(number) for number in range(1, 40)])
     open_index(folder).update([document(3), document(99)])
     return folder
 
@@ -219,8 +220,8 @@ import sys
 loaded = []
 sys.addaudithook(lambda event, args: loaded.append(args) if event == "pickle.find_class" else None)
 from pathlib import Path
-from tests.index.test_whoosh_attacks import build, document, use
-build(Path(sys.argv[1]), [document(number) for number in range(1, 40)])
+from tests.index.test_whoosh_attacks import build_index, document, use
+build_index(Path(sys.argv[1]), [document(number) for number in range(1, 40)])
 use(Path(sys.argv[1]))
 print(len(loaded))
 import pickle

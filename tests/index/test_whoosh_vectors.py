@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import ThreadId
-from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, CandidateWeights, IndexCorrupt, IndexDocument, Query
-from bot.index.whoosh.index import WhooshIndex, build, open_index
+from bot.index import build_index, open_index
+from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, CandidateWeights, Index, IndexCorrupt, IndexDocument, Query
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of, names
 from tests.index.test_whoosh_attacks import parts, records, toc_with
@@ -112,7 +112,7 @@ def described(key: ThreadId, day: float = 0, flips: Iterable[float] = (), length
     )
 
 
-def best(index: WhooshIndex, day: float, **blend: float) -> ThreadId:
+def best(index: Index, day: float, **blend: float) -> ThreadId:
     """The thread that stands highest by this blend alone."""
     [hit] = index.search(
         Query({}, blend=CandidateWeights(0.0, {}, **blend)), limit=1, before=START + timedelta(days=day)
@@ -169,7 +169,7 @@ def test_what_is_newer_or_removed_is_not_among_the_closest(tmp_path: Path, order
 
 
 def test_an_index_without_vectors_has_no_place_for_them(tmp_path: Path) -> None:
-    build(tmp_path, [document(1, "crash")])
+    build_index(tmp_path, [document(1, "crash")])
     [segment] = tmp_path.glob("*.seg")
     assert [name for name in parts(segment) if any(arm in name for arm in VECTOR_FIELDS)] == []
 
@@ -194,7 +194,7 @@ def test_a_vector_that_is_not_like_the_others_is_refused_before_anything_is_writ
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
     assert ids(index.search(towards(1, 0), limit=1, before=LATER)) == [1]
     with pytest.raises(ValueError, match="a vector of"):
-        build(tmp_path / "other", [*COMPASS, replace(document(10, "new"), vectors=wrong)])
+        build_index(tmp_path / "other", [*COMPASS, replace(document(10, "new"), vectors=wrong)])
     assert not names(tmp_path / "other")
 
 
@@ -211,7 +211,7 @@ def joined(folder: Path, *parts: list[IndexDocument]) -> Path:
     """An index of which each part is a segment of its own, whatever is in it."""
     known: list[dict[str, object]] = []
     for number, documents in enumerate(parts):
-        build(folder / str(number), documents)
+        build_index(folder / str(number), documents)
         known += records(folder / str(number))
     target = folder / "0"
     for segment in folder.glob("*/*.seg"):
@@ -243,7 +243,7 @@ def duplicate(key: ThreadId, of: ThreadId, known: float | None, day: float = 0) 
     return IndexDocument(entry(key, day, duplicate_of=of, duplicate_at=at), ["copy"])
 
 
-def counts(index: WhooshIndex, day: float | None = None) -> dict[ThreadId, int]:
+def counts(index: Index, day: float | None = None) -> dict[ThreadId, int]:
     before = None if day is None else START + timedelta(days=day)
     return {hit.entry.id: hit.duplicates for hit in index.search(Query({"crash": 1.0}), before=before)}
 
@@ -404,7 +404,7 @@ ASKED = Query(
 )
 
 
-def seen(index: WhooshIndex, query: Query, limit: int) -> list[object]:
+def seen(index: Index, query: Query, limit: int) -> list[object]:
     """All that a search tells of its moment."""
     return [
         (

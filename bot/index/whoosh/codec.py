@@ -1,9 +1,9 @@
-"""A Whoosh codec without pickles: segments whose every byte is checked as data.
+"""The files of an index: Whoosh's table of contents and segments, with records, columns and entries of our own.
 
-Whoosh's own codec stores segments, directories, posting blocks and stored fields as pickles, which makes an index from
-a stranger a program. Here a record is JSON, a posting list is as `posting_lists` writes it, and an entry is a column of
-bytes; the classes of Whoosh that could still unpickle are replaced where they are made, so there is no list of names to
-allow.
+Whoosh stores segments, directories, posting blocks and stored fields as pickles, which would make an index from a
+stranger a program. Here a record is JSON, a posting list is as `posting_lists` writes it, a column is plain bytes and
+an entry is JSON, and every byte is checked as data. The classes of Whoosh that could still unpickle are replaced where
+they are made, so there is no list of allowed names.
 """
 
 from __future__ import annotations
@@ -12,29 +12,36 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from io import BytesIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-from whoosh.codec.base import FieldWriter, TermsReader
-from whoosh.codec.whoosh3 import W3Codec, W3PerDocReader, W3PerDocWriter, W3Segment
+import numpy as np
+from whoosh.codec.base import FieldWriter
+from whoosh.codec.whoosh3 import W3Codec, W3PerDocWriter, W3Segment
 from whoosh.columns import Column, ColumnWriter
-from whoosh.filedb.compound import CompoundStorage
 from whoosh.filedb.filestore import FileStorage
-from whoosh.filedb.structfile import BufferFile, StructFile
+from whoosh.filedb.structfile import StructFile
 
-from bot.index.arrays import Numbers, ends
-from bot.index.posting_lists import Inversion, Postings, TermFile
+from bot.domain.digest import IndexEntry
+from bot.domain.thread import Kind, ThreadId
+from bot.index.arrays import Numbers
+from bot.index.posting_lists import Inversion
+from bot.index.protocol import NOTES, TEXT
+from bot.index.segment_file import encode_key
 from bot.index.vectors import MAX_LENGTH
 
 NAME = "MAIN"
-"""Whoosh's name of an index that has none."""
+"""Whoosh's name for an unnamed index."""
 
 SEGMENT_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 CORE_EXT = ".core"
 MAX_DOCUMENTS = 1 << 20
-"""Of one segment; the largest repositories have a quarter of that."""
+"""Most documents in one segment; the largest repositories have a quarter of that."""
 
 _UNNAMED = "0" * 16
 _TOC = ".toc"
@@ -100,32 +107,11 @@ class Storage(FileStorage):  # type: ignore[misc]
         return (TocFile if _TOC in name else JsonFile)(file.raw_file(), name=name)
 
 
-class Slice(BufferFile):  # type: ignore[misc]
-    """A part of a segment, read in place."""
-
-    def __init__(self, buffer: memoryview, name: str) -> None:
-        self.buffer = self._buf = buffer
-        self._name = name
-        self.file = self.onclose = None
-        self.is_real = self.is_closed = False
-
-
-class SegmentFile(CompoundStorage):  # type: ignore[misc]
-    """The files of a segment within its one file."""
-
-    def open_file(self, name: str, *args: Any, **options: Any) -> Slice:
-        offset, size = self.range(name)
-        whole = memoryview(self._source)
-        if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(whole):
-            raise ValueError("the directory of a segment is damaged")
-        return Slice(whole[offset : offset + size], name)
-
-
 class Segment(W3Segment):  # type: ignore[misc]
-    """What the table of contents says of a segment.
+    """A segment as the table of contents describes it.
 
-    Its file is named by its content, so a name never means two things; the files within have names that do not depend
-    on it. One ``in_parts`` has a core in the place of that file.
+    Its file is named by its content, so a name always stands for the same bytes; the files inside have names that do
+    not depend on the content. A segment ``in_parts`` has a core in the place of that file.
     """
 
     in_parts = False
@@ -145,19 +131,30 @@ class Segment(W3Segment):  # type: ignore[misc]
             self.segid = hashlib.file_digest(file.raw_file(), "sha256").hexdigest()[:16]
         storage.rename_file(unnamed, self.make_filename(self.COMPOUND_EXT))
 
-    def open_compound_file(self, storage: Storage) -> SegmentFile:
-        file = storage.open_file(self.make_filename(self.COMPOUND_EXT))
-        try:
-            return SegmentFile(file)
-        except BaseException:
-            file.close()
-            raise
+
+def read_columns(storage: Storage, segment: Segment) -> dict[str, memoryview]:
+    """The files within the one file of a segment, in place: each column by its name, and the terms as ``Codec.TERMS``.
+
+    Raises ValueError, KeyError or TypeError for a damaged directory.
+    """
+    with Path(storage.folder, segment.file_name).open("rb") as file:
+        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+    at = int.from_bytes(whole[:8], "big")
+    directory = JsonFile(BytesIO(whole[at : at + 4 + _MAX_RECORD])).read_pickle()
+    found, start = {}, len(segment.make_filename("."))
+    for name, place in directory.items():
+        offset, size = place["offset"], place["length"]
+        if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(whole):
+            raise ValueError("the directory of a segment is damaged")
+        found[name[start:].removesuffix(Codec.COLUMN_EXT)] = whole[offset : offset + size]
+    return found
 
 
 class Codec(W3Codec):  # type: ignore[misc]
-    """How segments are written and read."""
+    """How Whoosh's writer writes segments."""
 
     length_stats = False
+    TERMS = W3Codec.TERMS_EXT[1:]
 
     def new_segment(self, storage: Storage, indexname: str) -> Segment:
         return Segment(self, indexname, segid=_UNNAMED)
@@ -165,14 +162,8 @@ class Codec(W3Codec):  # type: ignore[misc]
     def field_writer(self, storage: Storage, segment: Segment) -> TermWriter:
         return TermWriter(segment.create_file(storage, self.TERMS_EXT))
 
-    def terms_reader(self, storage: Storage, segment: Segment) -> Terms:
-        return Terms(segment.open_file(storage, self.TERMS_EXT), segment.doc_count_all())
-
     def per_document_writer(self, storage: Storage, segment: Segment) -> PerDocumentWriter:
         return PerDocumentWriter(self, storage, segment)
-
-    def per_document_reader(self, storage: Storage, segment: Segment) -> PerDocument:
-        return PerDocument(storage, segment)
 
 
 class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
@@ -195,19 +186,6 @@ class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
         self._cols._temp.close()
 
 
-class PerDocument(W3PerDocReader):  # type: ignore[misc]
-    """The columns of a segment; stored fields, which would be pickles, are not read."""
-
-    def column(self, field: str) -> memoryview:
-        """The bytes of a column, in place. Raises NameError or OSError where there is none."""
-        file, _, _ = self._get_column_file(field)
-        found: memoryview = file.buffer
-        return found
-
-    def stored_fields(self, docnum: int) -> dict[str, Any]:
-        return {}
-
-
 class TermWriter(FieldWriter):  # type: ignore[misc]
     """Writes the file of terms."""
 
@@ -225,24 +203,6 @@ class TermWriter(FieldWriter):  # type: ignore[misc]
     abandon = close
 
 
-class Terms(TermsReader):  # type: ignore[misc]
-    """Reads the file of terms."""
-
-    def __init__(self, file: Slice, documents: int) -> None:
-        self._file = file
-        self._terms = TermFile(file.buffer, documents)
-
-    def get(self, key: bytes) -> Postings | None:
-        return self._terms.get(key)
-
-    def items(self) -> Iterator[tuple[bytes, list[int], bytes]]:
-        return self._terms.items()
-
-    def close(self) -> None:
-        self._terms.close()
-        self._file.close()
-
-
 def _segment_record(segment: Segment) -> dict[str, Any]:
     deleted = sorted(segment.deleted_docs())
     record = {"id": segment.segid, "documents": segment.doc_count_all(), "deleted": deleted}
@@ -252,15 +212,14 @@ def _segment_record(segment: Segment) -> dict[str, Any]:
 def _segment(record: dict[str, Any]) -> Segment:
     """The segment of a record from disk. Raises ValueError, KeyError or TypeError for anything but an honest one."""
     name, documents, deleted = record["id"], record["documents"], record["deleted"]
-    if not SEGMENT_ID.fullmatch(name) or type(documents) is not int or not 0 < documents <= MAX_DOCUMENTS:
+    in_parts = record.get("parts", False)
+    is_fit = SEGMENT_ID.fullmatch(name) and type(documents) is int and 0 < documents <= MAX_DOCUMENTS
+    if not (is_fit and type(in_parts) is bool):
         raise ValueError("a segment record is damaged")
     if not all(type(number) is int and 0 <= number < documents for number in deleted):
         raise ValueError("a segment record is damaged")
     segment = Segment(Codec(), NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
-    segment.in_parts = record.get("parts", False)
-    if type(segment.in_parts) is not bool:
-        raise ValueError("a segment record is damaged")
-    segment.compound = not segment.in_parts
+    segment.in_parts, segment.compound = in_parts, not in_parts
     return segment
 
 
@@ -268,13 +227,34 @@ def _segment(record: dict[str, Any]) -> Segment:
 
 FLIPS = ("flip1", "flip2", "flip3", "flip4")
 NUMBERS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIPS)
-"""Columns of numbers of eight bytes: when a document was created, what stands for its thread, what stands for the
-thread that it is a duplicate of, since when that is known (0 for none), how many characters it has, of which kind it is
-(`segment_reader.KINDS`), until when nobody vouched for it (0 for never; negative where nobody told what its author is
-to the repository) and what stands for their account, and when it was closed, reopened, closed and reopened again (0 for
-never). Times are seconds since 1970, rounded up: what a search ``before`` a moment sees was before it."""
+"""Columns of 8-byte numbers: creation time, the stand-in of the thread, the stand-in of the thread that it duplicates
+and since when that is known (0 for none), number of characters, kind (`KINDS`), until when nobody vouched for it (0 for
+never; negative where its author's role is not told), the stand-in of the account, and when it was closed, reopened,
+closed and reopened again (0 for never). Times are seconds since 1970, rounded up: a search ``before`` a moment sees
+only what was before it."""
+
+LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
+"""Field → the letter that its keys begin with."""
+
+KINDS = {Kind.ISSUE: 1, Kind.PULL: 2, Kind.PAGE: 3, Kind.SESSION: 4}
+"""Kind → the number that stands for it in a column."""
 
 _COUNT = struct.Struct("<I")
+
+
+def id_term(key: ThreadId) -> str:
+    return f"#{key}" if isinstance(key, int) else f"={key}"
+
+
+def id_key(key: ThreadId) -> bytes:
+    """The key of the list that has a thread's document only."""
+    return encode_key(LETTERS["id"], id_term(key))
+
+
+def stand_in(key: ThreadId) -> int:
+    """A number in place of a thread: of 63 bits, never 0, and for the same thread always the same."""
+    digest = hashlib.blake2b(id_term(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1 or 1
 
 
 class RowWriter(ColumnWriter):  # type: ignore[misc]
@@ -294,16 +274,14 @@ class RowWriter(ColumnWriter):  # type: ignore[misc]
             self._file.write(_COUNT.pack(width))
         if width != self._width:
             raise ValueError(f"a row of {width} bytes among rows of {self._width}")
-        self.fill(document)
+        self.finish(document)
         self._file.write(rows)
         self._count += len(rows) // width
 
-    def fill(self, document: int) -> None:
-        self._file.write(bytes(self._width * (document - self._count)))
-        self._count = document
-
     def finish(self, count: int) -> None:
-        self.fill(count)
+        """Fill up with zeros to so many documents."""
+        self._file.write(bytes(self._width * (count - self._count)))
+        self._count = count
 
 
 class Rows(Column):  # type: ignore[misc]
@@ -350,7 +328,101 @@ class Pieces(Column):  # type: ignore[misc]
         size = len(buffer) - count * _COUNT.size
         if size < 0:
             raise ValueError("a column is damaged")
-        found = ends(buffer[size:])
-        if int(found[-1]) != size:
+        ends = np.cumsum(np.frombuffer(buffer[size:], "<u4"), dtype=np.int64)
+        if int(ends[-1]) != size:
             raise ValueError("a column is damaged")
-        return buffer[:size], found
+        return buffer[:size], ends
+
+
+# -- entries ---------------------------------------------------------------------------------------------------------
+
+LEAST_BYTES = 40
+"""No packed entry is shorter."""
+
+_decode = json.JSONDecoder().raw_decode
+_KINDS = {kind.value: kind for kind in Kind}
+_TIME: set[type] = {int, float}
+_TEXT: set[type] = {str}
+_MAX_COUNT = 1 << 53
+_FIELDS: dict[str, set[type]] = {
+    "id": {int, str},
+    "kind": _TEXT,
+    "title": _TEXT,
+    "author": _TEXT,
+    "state": _TEXT,
+    "created_at": _TIME,
+    "updated_at": _TIME,
+    "closed_at": {*_TIME, type(None)},
+    "state_reason": {str, type(None)},
+    "labels": {list},
+    "turn_count": {int},
+    "length": {int},
+    "duplicate_of": {int, str, type(None)},
+    "duplicate_at": {*_TIME, type(None)},
+    "flips": {list},
+    "unvouched_until": {*_TIME, type(None)},
+}
+"""The fields of an `IndexEntry` in their order, and the types that JSON may have there."""
+
+
+def pack_stored(entry: IndexEntry) -> bytes:
+    """One JSON list in UTF-8 (lone surrogates kept), times in seconds since 1970."""
+    values = [getattr(entry, name) for name in _FIELDS]
+    text = json.dumps(values, default=_seconds, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=1 << 13)
+def unpack_stored(data: bytes) -> IndexEntry:
+    """The entry that `pack_stored` was given. Raises ValueError, KeyError, OverflowError, OSError or RecursionError for
+    other bytes."""
+    text = str(data, "utf-8", "surrogatepass")
+    values, end = _decode(text)
+    if end != len(text) or type(values) is not list or not _is_fit(tuple(map(type, values))):
+        raise ValueError("an entry is damaged")
+    return _entry(*values)
+
+
+@lru_cache(maxsize=1024)
+def _is_fit(shape: tuple[type, ...]) -> bool:
+    return len(shape) == len(_FIELDS) and all(
+        kind in allowed for kind, allowed in zip(shape, _FIELDS.values(), strict=True)
+    )
+
+
+def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> IndexEntry:
+    updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
+    duplicate_of, duplicate_at, flips, unvouched_until = more
+    if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIME):
+        raise ValueError("an entry is damaged")
+    if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
+        raise ValueError("an entry is damaged")
+    return IndexEntry(
+        id,
+        _KINDS[kind],
+        title,
+        author,
+        state,
+        _moment(created_at),
+        _moment(updated_at),
+        None if closed_at is None else _moment(closed_at),
+        state_reason,
+        tuple(labels),
+        turn_count,
+        length,
+        duplicate_of,
+        None if duplicate_at is None else _moment(duplicate_at),
+        tuple(map(_moment, flips)),
+        None if unvouched_until is None else _moment(unvouched_until),
+    )
+
+
+def _seconds(moment: datetime) -> float:
+    seconds = moment.timestamp()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+@lru_cache(maxsize=1 << 12)
+def _moment(seconds: float) -> datetime:
+    # Remembered, because the last of the flips is when the thread was closed, and often when it was last changed.
+    return datetime.fromtimestamp(seconds, UTC)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from os import DirEntry, scandir
 from pathlib import Path
 
@@ -18,13 +18,13 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError, TipMoved
 from bot.index.impacts import heaviest
-from bot.index.protocol import PARTS_FOLDER, USUAL, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.protocol import PARTS_FOLDER, USUAL, Fetch, IndexCorrupt, IndexDocument, Query, Sizes
 from bot.index.segment_file import encode_key
-from bot.index.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
+from bot.index.whoosh.codec import LETTERS, NAME, SEGMENT_ID, Segment, Storage
 from bot.index.whoosh.search import IndexSearcher, Search
-from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART, Fetch, IndexParts, is_of
-from bot.index.whoosh.segment_reader import LETTERS, SegmentReader
-from bot.index.whoosh.writer import SCHEMA, IndexWriter, check_vectors, open_segment
+from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART, IndexParts
+from bot.index.whoosh.segment_reader import SegmentReader, open_segment
+from bot.index.whoosh.writer import SCHEMA, IndexWriter, check_vectors
 
 MAX_FILE_BYTES = 512 << 20
 MAX_TOC_BYTES = 16 << 20
@@ -36,15 +36,17 @@ _FEW = 4
 _UNKNOWN = "\0"
 """A term that no text has: whoever searches asks next how rare such a one would be."""
 
+_NOTHING = Query({}, fields={})
+
 _SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
 _TOC_FILE = re.compile(rf"_{NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
 
 
 class WhooshIndex:
-    """An index in a folder of its own, as `bot.index.protocol.Index` describes it. Make one with ``open_index``."""
+    """An index in a folder of its own, as `bot.index.protocol.Index` describes it."""
 
-    def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> None:
-        self._folder, self._sizes = folder, sizes
+    def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes | None = None) -> None:
+        self._folder, self._sizes = folder, sizes or USUAL
         self._parts = IndexParts(folder, fetch)
         self._readers: list[SegmentReader] = []
         self._names: list[str] = []
@@ -63,7 +65,7 @@ class WhooshIndex:
         if query.blend and before is None:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
-            self._bring_lists(query)
+            self._bring(query)
             self._searched = IndexSearcher(self._readers, before, self._parts)
             found = Search(self._searched, query)
         is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
@@ -84,7 +86,7 @@ class WhooshIndex:
 
     def _searcher_of(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
         """What exists at that moment, with the lists of these terms."""
-        self._bring_lists(Query(dict.fromkeys(terms, 1.0)))
+        self._bring(Query(dict.fromkeys(terms, 1.0)))
         known = self._searched  # whoever asks has mostly just searched for these terms
         return known if known and known.before == before else IndexSearcher(self._readers, before, self._parts)
 
@@ -93,11 +95,11 @@ class WhooshIndex:
         with _damage_is_corruption():
             places = [(key, reader, document) for key in ids for reader, document in self._find(key)]
             wanted = {reader: [document for _, one, document in places if one is reader] for reader in self._readers}
-            self._parts.prefetch(name for reader in wanted for name in reader.parts_of_entries(wanted[reader]))
+            self._parts.prefetch(name for reader in wanted for name in reader.needed((), (), wanted[reader]))
             corpus = IndexSearcher(self._readers if places else (), None, self._parts)
             for key, reader, document in places:
                 entry = reader.entry(document)
-                if is_of(entry, key):
+                if entry.id == key and type(entry.id) is type(key):  # `find` goes by a number of 63 bits
                     found[key] = corpus.judged(entry)
         return found
 
@@ -119,13 +121,11 @@ class WhooshIndex:
 
     def count(self, kind: Kind) -> int:
         with _damage_is_corruption():
-            self._parts.prefetch(name for reader in self._readers for name in reader.parts_of_numbers())
+            self._bring()
             return sum(reader.count_of(kind) for reader in self._readers)
 
     def close(self) -> None:
-        for reader in self._readers:
-            reader.close()
-        self._readers, self._names, self._widths, self._searched = [], [], {}, None
+        self._readers, self._names, self._widths, self._searched = [], [], {}, None  # files close with their readers
 
     def __len__(self) -> int:
         return sum(reader.count - len(reader.deleted) for reader in self._readers)
@@ -149,30 +149,23 @@ class WhooshIndex:
                 if any(self._widths.setdefault(arm, width) != width for arm, width in reader.widths.items()):
                     raise IndexCorrupt("its vectors are of several lengths")
 
-    def segments(self) -> dict[str, SegmentReader]:
-        """Its segments by name, for callers that keep what is in them elsewhere; a name stands for one content.
-
-        All parts are brought. What is read of a reader afterwards may raise anything where the segment is damaged.
-        """
+    def segments(self) -> Mapping[str, SegmentReader]:
         with _damage_is_corruption():
             self._parts.prefetch(self.parts())
         return dict(zip(self._names, self._readers, strict=True))
 
     def parts(self) -> set[str]:
-        return {name for reader in self._readers for name in reader.parts()}
+        return {name for reader in self._readers for name in reader.parts}
 
-    def _bring_lists(self, query: Query) -> None:
-        parted = [reader for reader in self._readers if reader.parts()]
+    def _bring(self, query: Query = _NOTHING) -> None:
+        """Have the numbers of all segments here, and what a query looks at, with one exchange."""
+        parted = [reader for reader in self._readers if reader.parts]
         terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
-        wanted = [
-            (reader.parts_of_numbers(), reader.parts_of_keys(keys), reader.parts_of_vector_fields(query.vectors))
-            for reader in parted
-        ]
-        self._parts.prefetch(chain.from_iterable(chain.from_iterable(wanted)))
+        self._parts.prefetch(name for reader in parted for name in reader.needed(keys, query.vectors, ()))
 
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
-        self._parts.prefetch(name for reader in self._readers for name in reader.parts_of_numbers())
+        self._bring()
         found = ((reader, reader.find(key)) for reader in self._readers)
         return [(reader, document) for reader, document in found if document is not None]
 
@@ -183,33 +176,6 @@ class WhooshIndex:
 
     def _writer(self) -> IndexWriter:
         return IndexWriter(FileIndex(Storage(str(self._folder)), SCHEMA), self._parts, self._sizes)
-
-
-def open_index(folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> WhooshIndex:
-    """The index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt.
-
-    ``fetch`` gives those parts of large segments that are not in the folder; what a search or an update needs is asked
-    for together. A StoreError that it raises comes through. ``sizes`` tell which segments are written in parts.
-    """
-    return WhooshIndex(folder, fetch, sizes)
-
-
-def build(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes = USUAL) -> None:
-    """Write an index of ``documents`` into an empty folder, as one segment.
-
-    Searches ``before`` a moment are fastest when the documents come in the order of their creation. Of two with one id
-    the later one stays. The same documents give the same files, and a name of a file never stands for two contents.
-    Many documents are written in parts. Raises ValueError for vectors that are not alike.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with IndexWriter(FileIndex.create(Storage(str(folder)), SCHEMA), IndexParts(folder), sizes) as writer:
-            for document in documents:
-                writer.add(document)
-    except BaseException:
-        for path in folder.glob("*.toc"):  # of the empty index that it began with
-            path.unlink()
-        raise
 
 
 @contextmanager

@@ -20,8 +20,9 @@ from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
 from bot.index.posting_lists import Postings
 from bot.index.protocol import FLOOD, TEXT, CandidateWeights, Query
 from bot.index.segment_file import encode_key
+from bot.index.whoosh.codec import KINDS, LETTERS
 from bot.index.whoosh.segment_parts import IndexParts
-from bot.index.whoosh.segment_reader import KINDS, LETTERS, SegmentReader, SegmentSnapshot
+from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
 
 _CHAIN = 3
 """Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
@@ -40,10 +41,10 @@ class TermPostings(NamedTuple):
 class IndexSearcher:
     """The documents that exist for one search, numbered from the first leaf to the last."""
 
-    def __init__(self, leaves: Sequence[SegmentReader], before: datetime | None, parts: IndexParts) -> None:
+    def __init__(self, readers: Sequence[SegmentReader], before: datetime | None, parts: IndexParts) -> None:
         self.before = before
         self._parts = parts
-        self.views = [SegmentSnapshot(leaf, before) for leaf in leaves]
+        self.views = [SegmentSnapshot(reader, before) for reader in readers]
         self._has_roles = any(view.has_roles() for view in self.views)
         if before is not None:
             self._hide_unvouched(before)
@@ -63,9 +64,7 @@ class IndexSearcher:
 
     def _unvouched(self) -> list[Flags]:
         """For each view a flag for unvouched threads. Without roles there are none."""
-        return [
-            view.unvouched(self.before) if self._has_roles else arrays.as_flags(view.end, ()) for view in self.views
-        ]
+        return [view.unvouched(self.before) if self._has_roles else np.zeros(view.end, np.bool_) for view in self.views]
 
     def judged(self, entry: IndexEntry) -> IndexEntry:
         """The entry of a thread, which is never unvouched where there are no roles."""
@@ -84,7 +83,7 @@ class IndexSearcher:
         ranges = [
             (start, bisect_left(numbers, start), bisect_left(numbers, end)) for start, end in pairwise(self.borders)
         ]
-        return [arrays.as_numbers(numbers[low:high]) - start for start, low, high in ranges]
+        return [np.array(numbers[low:high], np.int64) - start for start, low, high in ranges]
 
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
         """The inverse document frequency of each term in titles and opening texts; known at once for a query's."""
@@ -105,24 +104,24 @@ class IndexSearcher:
 
         And of those that they are duplicates of: who gets a duplicate asks next for the thread at the end of the chain.
         """
-        if not any(view.leaf.parts() for view in self.views):
+        if not any(view.reader.parts for view in self.views):
             return
         news = wanted = [set(found.tolist()) for found in self.by_view(sorted(numbers))]
         for _ in range(_CHAIN):
             news = self._originals(news)
             wanted = [known | more for known, more in zip(wanted, news, strict=True)]
         both = zip(self.views, wanted, strict=True)
-        self._parts.prefetch(name for view, found in both for name in view.leaf.parts_of_entries(found))
+        self._parts.prefetch(name for view, found in both for name in view.reader.needed((), (), found))
 
     def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
         """For each view the documents of threads that any of ``documents`` is a duplicate of."""
         both = list(zip(self.views, documents, strict=True))
-        targets = {int(view.leaf.numbers("target")[number]) for view, found in both for number in found} - {0}
-        return [_places_of_any(view.leaf.numbers("key"), targets) if targets else set() for view, _ in both]
+        targets = {int(view.reader.numbers("target")[number]) for view, found in both for number in found} - {0}
+        return [_places_of_any(view.reader.numbers("key"), targets) if targets else set() for view, _ in both]
 
     def entry(self, number: int) -> IndexEntry:
         view = bisect_right(self.borders, number) - 1
-        return self.judged(self.views[view].leaf.entry(number - self.borders[view]))
+        return self.judged(self.views[view].reader.entry(number - self.borders[view]))
 
     def targets(self) -> list[Numbers]:
         """For each view the threads that documents were known to be duplicates of, each as often as it is."""
@@ -207,15 +206,15 @@ class Search:
                 full = importance * -weight * settled_idf(frequency, self._corpus.count) * (K1 + 1)
                 self.most += full
                 if frequency:
-                    self._matches.append(QueryTerm(term, arrays.gains_of(full, LEVELS), found))
+                    self._matches.append(QueryTerm(term, full * np.asarray(LEVELS), found))
 
     def _scores(self) -> Scores:
         borders = self._corpus.borders
-        total = arrays.zeros(borders[-1])
+        total = np.zeros(borders[-1])
         parts = [total[start:end] for start, end in pairwise(borders)]
         for _, gains, lists in self._matches:
             for at, (documents, levels) in lists:
-                arrays.add(parts[at], documents, levels, gains)
+                parts[at][documents] += gains[levels]
         for part, view in zip(parts, self._corpus.views, strict=True):
             part[view.hidden] = 0.0
         return total
@@ -228,7 +227,7 @@ class Search:
         terms = sorted({match.term for match in self._matches})
         rows = {term: row for row, term in enumerate(terms)}
         borders = list(accumulate(map(len, wanted), initial=0))
-        shares = arrays.zeros(len(terms), borders[-1])
+        shares = np.zeros((len(terms), borders[-1]))
         for term, gains, lists in self._matches:
             for at, (documents, levels) in lists:
                 part = shares[rows[term], borders[at] : borders[at + 1]]
@@ -258,4 +257,4 @@ class Search:
 
 
 def _places_of_any(values: Numbers, wanted: Iterable[int]) -> set[int]:
-    return set(np.flatnonzero(np.isin(values, arrays.as_numbers(wanted))).tolist())
+    return set(np.flatnonzero(np.isin(values, list(wanted))).tolist())

@@ -1,4 +1,4 @@
-"""Large segments, in parts: the core, a small file that names them, the parts, and the segment open for reading.
+"""How a segment is stored: small ones in one file, large ones in parts, which a small file names, the core.
 
 The core:
 
@@ -6,9 +6,9 @@ The core:
     the description                                          JSON
     half of the SHA-256 of each part                         16 bytes each
 
-Parts come in this order: blocks of the columns of numbers; of each vector field its book and blocks of codes; blocks of
-entries; of each field its buckets, and its heavy lists. The description says how many documents a block has. Which
-bucket has a key is told by the key's CRC-32. All numbers are little-endian.
+Parts come in this order: blocks of the columns of numbers; for each vector field its book and blocks of codes; blocks
+of entries; for each field its buckets, then its heavy lists. The description tells how many documents a block has. The
+CRC-32 of a key tells its bucket. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -17,32 +17,28 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from bot.domain.digest import IndexEntry
-from bot.domain.thread import ThreadId
 from bot.index import arrays, vectors
 from bot.index.arrays import Numbers, Scores
-from bot.index.posting_lists import Postings, TermFile
-from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, IndexCorrupt
+from bot.index.posting_lists import TermFile
+from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, Fetch, IndexCorrupt
 from bot.index.vectors import MAX_LENGTH, Book, Codes, Matrix, Squares
-from bot.index.whoosh import segment_reader
-from bot.index.whoosh.codec import NUMBERS, Pieces
-from bot.index.whoosh.segment_reader import LETTERS, Item, SegmentReader, id_key, stand_in
+from bot.index.whoosh.codec import LEAST_BYTES, LETTERS, NUMBERS, Codec, Pieces, Rows
 
 LARGEST = 1 << 20
-"""Bytes of a part at most, but for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
+"""Most bytes in a part, except for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
 
 FIELDS = (LETTERS[TEXT], LETTERS[NOTES])
-"""The fields whose lists lie in parts; threads are found by the column of what stands for them."""
+"""The fields whose lists lie in parts; a thread is found by its stand-in in the column ``key``."""
 
 MAX_PARTS = 1 << 16
 _MAX_BUCKETS = 1 << 13
@@ -180,9 +176,6 @@ DIGEST_BYTES = 16
 MAX_PART_BYTES = 16 << 20
 """Ours have at most a sixteenth of that."""
 
-Fetch = Callable[[Sequence[str]], Mapping[str, bytes]]
-"""Names of parts → those of them that are there, all in one exchange."""
-
 
 class IndexParts:
     """The parts of an index: those written here lie in its folder, others are fetched, each once.
@@ -243,12 +236,32 @@ def _name(data: bytes) -> str:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-class CodedVectorField(NamedTuple):
-    """The vectors of one kind as codes, with their book and the squared length of each."""
+class VectorField(NamedTuple):
+    """The vectors of one field as they are, a row for each document, and their squared lengths."""
 
-    book: Book
-    codes: Codes
+    matrix: Matrix
     squares: Squares
+
+    def cosines(self, vector: bytes, end: int) -> Scores:
+        """How close the documents below ``end`` are to a vector of the same length."""
+        return vectors.cosines(self.matrix[:end], vector, self.squares[:end])
+
+
+class CodedVectorField(NamedTuple):
+    """The same as codes, with their book."""
+
+    codes: Codes
+    book: Book
+    squares: Squares
+    length: int
+
+    @property
+    def matrix(self) -> Matrix:
+        """The vectors, as near as codes are."""
+        return vectors.decode_vectors(self.codes, self.book, self.length)
+
+    def cosines(self, vector: bytes, end: int) -> Scores:
+        return vectors.coded_cosines(self.codes[:, :end], self.book, vector, self.squares[:end])
 
 
 class Block(NamedTuple):
@@ -257,81 +270,91 @@ class Block(NamedTuple):
     pieces: memoryview
     ends: Sequence[int]
 
+    @classmethod
+    def read(cls, column: memoryview, count: int) -> Block:
+        pieces, ends = Pieces.read(column, count)
+        if len(pieces) < count * LEAST_BYTES:
+            raise ValueError("there are fewer entries than documents")
+        return cls(pieces, ends.data)  # gives plain numbers, one by one, faster than the array
 
-class PartedSegmentReader(SegmentReader):
-    """A segment whose ``core`` names its parts. What a part holds is checked when it is first looked at."""
 
-    def __init__(self, core: Core, deleted: Iterable[int], parts: IndexParts) -> None:
+class StoredSegment(ABC):
+    """The bytes of a segment of ``count`` documents, with their entries in blocks of ``block``.
+
+    ``widths`` tells how long the vectors of each field are. What the parts hold is checked when it is first read: a
+    method raises ValueError and others where it is damaged.
+    """
+
+    count: int
+    block: int
+    widths: Mapping[str, int]
+    names: Sequence[str] = ()
+    """The parts that it lies in."""
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Numbers]:
+        """The columns of numbers."""
+
+    @abstractmethod
+    def vector_field(self, name: str) -> VectorField | CodedVectorField:
+        """The vectors of one of its fields."""
+
+    @abstractmethod
+    def entries(self, number: int) -> Block:
+        """A block of entries."""
+
+    @abstractmethod
+    def term_file(self, key: bytes) -> TermFile:
+        """The file of terms that has this key if any has."""
+
+    @abstractmethod
+    def term_files(self) -> Iterator[TermFile]:
+        """All files of terms."""
+
+    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
+        """The parts that hold the numbers, these lists, these vector fields and the entries of these documents."""
+        return ()
+
+
+class WholeSegment(StoredSegment):
+    """A segment in one file: columns as they are, all entries in one block, all lists in one file of terms."""
+
+    def __init__(self, columns: Mapping[str, memoryview], count: int) -> None:
+        self.count = self.block = count
+        self._entries = Block.read(columns["entry"], count)
+        kept = (*NUMBERS, *(name for name in VECTOR_FIELDS if name in columns))
+        self._rows = {name: Rows.read(columns[name], count) for name in kept}
+        if any(self._rows[name][1] != arrays.BYTES for name in NUMBERS):
+            raise ValueError("a column is damaged")
+        self.widths = {name: self._rows[name][1] for name in kept[len(NUMBERS) :]}
+        self._terms = TermFile(columns[Codec.TERMS], count)
+
+    def numbers(self) -> dict[str, Numbers]:
+        return {name: arrays.numbers(self._rows[name][0]) for name in NUMBERS}
+
+    def vector_field(self, name: str) -> VectorField:
+        rows = vectors.matrix(*self._rows[name])
+        return VectorField(rows, vectors.squares(rows))
+
+    def entries(self, number: int) -> Block:
+        return self._entries
+
+    def term_file(self, key: bytes) -> TermFile:
+        return self._terms
+
+    def term_files(self) -> Iterator[TermFile]:
+        yield self._terms
+
+
+class PartedSegment(StoredSegment):
+    """A segment whose core names its parts."""
+
+    def __init__(self, core: Core, parts: IndexParts) -> None:
         self._core, self._parts = core, parts
-        self.count, self.deleted = core.documents, frozenset(deleted)
-        self.widths = dict(core.vector_fields)
-        self._arms: dict[str, CodedVectorField] = {}
-        self._blocks: dict[int, Block] = {}
+        self.count, self.block, self.widths, self.names = core.documents, core.block, core.vector_fields, core.names
         self._terms: dict[str, TermFile] = {}
 
-    def numbers(self, column: str) -> Numbers:
-        return self._numbers[column]
-
-    def postings(self, key: bytes) -> Postings | None:
-        return self._term_file(self._core.list_of(key)).get(key)
-
-    def piece(self, document: int) -> bytes:
-        number, place = divmod(document, self._core.block)
-        if number not in self._blocks:
-            self._blocks[number] = self._read_block(number)
-        pieces, ends = self._blocks[number]
-        return bytes(pieces[ends[place - 1] if place else 0 : ends[place]])
-
-    def find(self, key: ThreadId) -> int | None:
-        """The document of a thread, told by the number that stands for it, as lists of ids would be large."""
-        places = np.flatnonzero(self.numbers("key") == stand_in(key)).tolist()
-        alive = [number for number in places if number not in self.deleted]
-        return alive[-1] if alive else None
-
-    def cosines(self, arm: str, vector: bytes, end: int) -> Scores | None:
-        if arm not in self.widths:
-            return None
-        if arm not in self._arms:
-            self._arms[arm] = self._read_arm(arm)
-        book, found, squared = self._arms[arm]
-        return vectors.coded_cosines(found[:, :end], book, vector, squared[:end])
-
-    def rows(self) -> Iterator[tuple[str, Matrix]]:
-        """The columns of numbers as they are, those of vectors as near as codes are."""
-        for name in NUMBERS:
-            yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.BYTES)
-        for arm, length in self.widths.items():
-            book, found, _ = self._read_arm(arm)
-            yield arm, vectors.decode_vectors(found, book, length)
-
-    def items(self) -> Iterator[Item]:
-        for name in self._core.all_lists():
-            yield from TermFile(memoryview(self._parts[name]), self.count).items()
-        for document in range(self.count):
-            yield id_key(self.entry(document).id), [document], b"\1"
-
-    def close(self) -> None:
-        for file in self._terms.values():
-            file.close()
-
-    def parts_of_numbers(self) -> Iterable[str]:
-        return self._core.numbers()
-
-    def parts_of_keys(self, keys: Iterable[bytes]) -> Iterable[str]:
-        return [self._core.list_of(key) for key in keys]
-
-    def parts_of_vector_fields(self, arms: Iterable[str]) -> Iterable[str]:
-        return [name for arm in arms for name in self._core.vectors(arm)]
-
-    def parts_of_entries(self, documents: Iterable[int]) -> Iterable[str]:
-        names = self._core.entries()
-        return [names[number] for number in {document // self._core.block for document in documents}]
-
-    def parts(self) -> Sequence[str]:
-        return self._core.names
-
-    @cached_property
-    def _numbers(self) -> dict[str, Numbers]:
+    def numbers(self) -> dict[str, Numbers]:
         blocks = [
             arrays.unpack_planes(self._parts[name], len(NUMBERS), size)
             for name, size in zip(self._core.numbers(), self._sizes(self._core.rows), strict=True)
@@ -339,32 +362,35 @@ class PartedSegmentReader(SegmentReader):
         columns = [arrays.joined(parts, np.int64) for parts in zip(*blocks, strict=True)]
         return dict(zip(NUMBERS, columns, strict=True))
 
-    def _read_arm(self, arm: str) -> CodedVectorField:
-        length = self.widths[arm]
-        first, *rest = self._core.vectors(arm)
+    def vector_field(self, name: str) -> CodedVectorField:
+        length = self.widths[name]
+        first, *rest = self._core.vectors(name)
         book = vectors.read_book(self._parts[first], length)
-        sizes = self._sizes(self._core.rows_of(arm))
-        read = [vectors.read_codes(self._parts[name], length, size) for name, size in zip(rest, sizes, strict=True)]
-        found = np.concatenate(read, axis=1)
-        return CodedVectorField(book, found, vectors.coded_squares(found, book))
+        sizes = self._sizes(self._core.rows_of(name))
+        read = [vectors.read_codes(self._parts[part], length, size) for part, size in zip(rest, sizes, strict=True)]
+        codes = np.concatenate(read, axis=1)
+        return CodedVectorField(codes, book, vectors.coded_squares(codes, book), length)
 
-    def _read_block(self, number: int) -> Block:
-        size = min(self._core.block, self.count - number * self._core.block)
-        pieces, ends = Pieces.read(memoryview(self._parts[self._core.entries()[number]]), size)
-        if len(pieces) < size * segment_reader.LEAST_BYTES:
-            raise ValueError("a block of entries is damaged")
-        return Block(pieces, ends.tolist())
+    def entries(self, number: int) -> Block:
+        size = min(self.block, self.count - number * self.block)
+        return Block.read(memoryview(self._parts[self._core.entries()[number]]), size)
 
-    def _term_file(self, name: str) -> TermFile:
+    def term_file(self, key: bytes) -> TermFile:
+        name = self._core.list_of(key)
         if name not in self._terms:
             self._terms[name] = TermFile(memoryview(self._parts[name]), self.count)
         return self._terms[name]
 
+    def term_files(self) -> Iterator[TermFile]:
+        return (TermFile(memoryview(self._parts[name]), self.count) for name in self._core.all_lists())
+
+    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
+        yield from self._core.numbers()
+        yield from map(self._core.list_of, keys)
+        for name in fields:
+            yield from self._core.vectors(name)
+        blocks = self._core.entries()
+        yield from (blocks[number] for number in {document // self.block for document in documents})
+
     def _sizes(self, block: int) -> list[int]:
-        borders = [*range(0, self.count, block), self.count]
-        return [end - start for start, end in pairwise(borders)]
-
-
-def is_of(entry: IndexEntry, key: ThreadId) -> bool:
-    """Whether it is the entry of this very thread: `find` goes by a number of 63 bits."""
-    return entry.id == key and type(entry.id) is type(key)
+        return [min(block, self.count - start) for start in range(0, self.count, block)]

@@ -6,7 +6,7 @@ import hashlib
 import math
 import shutil
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import BytesIO
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from whoosh.fields import FieldType, Schema
-from whoosh.index import LockError
-from whoosh.reading import SegmentReader as WhooshReader
-from whoosh.writing import MERGE_SMALL, SegmentWriter
+from whoosh.index import FileIndex, LockError
+from whoosh.util import fib
+from whoosh.writing import SegmentWriter
 
 from bot.domain.thread import ThreadId
 from bot.index import arrays, bm25f, vectors
@@ -25,10 +25,24 @@ from bot.index.posting_lists import Inversion
 from bot.index.protocol import USUAL, VECTOR_FIELDS, IndexDocument, Sizes
 from bot.index.segment_file import encode_key
 from bot.index.vectors import MAX_LENGTH
-from bot.index.whoosh import segment_parts, segment_reader
-from bot.index.whoosh.codec import CORE_EXT, FLIPS, NAME, NUMBERS, Codec, Pieces, Rows, Segment, Storage
-from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PartedSegmentReader, PostingLayout, encode_core
-from bot.index.whoosh.segment_reader import KINDS, LETTERS, SegmentReader, WholeSegmentReader, id_term, stand_in
+from bot.index.whoosh.codec import (
+    CORE_EXT,
+    FLIPS,
+    KINDS,
+    LETTERS,
+    NAME,
+    NUMBERS,
+    Codec,
+    Pieces,
+    Rows,
+    Segment,
+    Storage,
+    id_term,
+    pack_stored,
+    stand_in,
+)
+from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PostingLayout, encode_core
+from bot.index.whoosh.segment_reader import SegmentReader, open_segment
 
 MANY = 8
 """Segments in parts: of more, a question would have to look into too many files."""
@@ -119,7 +133,7 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
             alone=_seconds(entry.unvouched_until, 1 if document.has_role else -1),
             account=_NUMBER.pack(stand_in(entry.author.casefold()) if entry.unvouched_until else 0),
             **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
-            entry=segment_reader.pack_stored(entry),
+            entry=pack_stored(entry),
             id={id_term(entry.id): 1},
             notes=bm25f.note_impacts(document),
             text=bm25f.text_impacts(document),
@@ -128,27 +142,23 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
 
     def take_over(self, segment: Segment) -> None:
         """Add the documents of a segment that are not deleted."""
-        leaf = open_segment(self.storage, segment, self.parts)
-        self.parts.prefetch(leaf.parts())
+        reader = open_segment(self.storage, segment, self.parts)
+        self.parts.prefetch(reader.parts)
         base = self.docnum
-        alive = [number not in leaf.deleted for number in range(leaf.count)]
-        self._copy_columns(leaf, alive)
+        alive = [number not in reader.deleted for number in range(reader.count)]
+        self._copy_columns(reader, alive)
         renumbered = list(accumulate(alive, initial=base))
-        for key, documents, levels in leaf.items():
+        for key, documents, levels in reader.items():
             kept = [alive[document] for document in documents]
             if any(kept):
                 numbers = [renumbered[document] for document in compress(documents, kept)]
-                self.pool.lists.extend(key, numbers, bytes(compress(levels, kept)))
+                self.pool.extend(key, numbers, bytes(compress(levels, kept)))
         self._added = self.docnum > 0
-        leaf.close()
 
-    def add_reader(self, reader: Any) -> None:
-        self.take_over(reader.segment())
-
-    def _copy_columns(self, leaf: SegmentReader, alive: list[bool]) -> None:
-        kept = list(compress(range(leaf.count), alive))
-        self._column("entry").extend([leaf.piece(number) for number in kept])
-        for name, rows in leaf.rows():
+    def _copy_columns(self, reader: SegmentReader, alive: list[bool]) -> None:
+        kept = list(compress(range(reader.count), alive))
+        self._column("entry").extend([reader.piece(number) for number in kept])
+        for name, rows in reader.rows():
             self._column(name).extend(self.docnum, rows[kept].tobytes(), rows.shape[1])
         self.perdocwriter.pass_by(len(kept))
         self.docnum += len(kept)
@@ -165,7 +175,7 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
         segment: Segment = self.get_segment()
         columns = {name: self._loose(segment, f".{name}.col") for name in self.perdocwriter.names()}
         self._loose(segment, Codec.TERMS_EXT)
-        data = split_segment(columns, self.pool.lists, self.docnum, self.parts, self._sizes)
+        data = split_segment(columns, self.pool, self.docnum, self.parts, self._sizes)
         segment.segid, segment.in_parts = hashlib.sha256(data).hexdigest()[:16], True
         Path(self.storage.folder, segment.make_filename(CORE_EXT)).write_bytes(data)
         self._close_segment()
@@ -223,28 +233,30 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
                 path.unlink()
 
 
-class Pool:
+class Pool(Inversion):
     """Takes postings as Whoosh's writer gives them."""
 
-    def __init__(self) -> None:
-        self.lists = Inversion()
-
     def add(self, item: tuple[str, bytes, int, float, bytes]) -> None:
-        self.lists.add(item[1], item[2], int(item[3]))
+        self.append(item[1], item[2], int(item[3]))
 
     def iter_postings(self) -> Inversion:
-        return self.lists
+        return self
 
     def cleanup(self) -> None:
-        self.lists = Inversion()
+        self.clear()
 
 
-def open_segment(storage: Storage, segment: Segment, parts: IndexParts) -> SegmentReader:
-    """A segment, open for reading. Raises ValueError and others when it is damaged."""
-    if not segment.in_parts:
-        return WholeSegmentReader(WhooshReader(storage, SCHEMA, segment))
-    data = Path(storage.folder, segment.file_name).read_bytes()
-    return PartedSegmentReader(segment_parts.decode_core(data, segment.doc_count_all()), segment.deleted_docs(), parts)
+def write_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes | None = None) -> None:
+    """Write an index of ``documents`` into an empty folder, see `bot.index.build_index`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with IndexWriter(FileIndex.create(Storage(str(folder)), SCHEMA), IndexParts(folder), sizes or USUAL) as writer:
+            for document in documents:
+                writer.add(document)
+    except BaseException:
+        for path in folder.glob("*.toc"):  # of the empty index that it began with
+            path.unlink()
+        raise
 
 
 def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) -> None:
@@ -265,15 +277,19 @@ def _seconds(moment: datetime | None, sign: int = 1) -> bytes:
 
 
 def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment]:
-    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted, or must be gone.
+    """Merge small segments, and copy those of which most is deleted, or must be gone; returns the others.
 
-    What lies in parts is left alone, as an event would fetch and push it as a whole; but many such segments become one,
-    without the largest. A memory that has doubled learns anew, and its index is then one segment again.
+    Segments in parts are left alone, because an event would fetch and push them as a whole; but when there are many,
+    all but the largest become one. A memory that has doubled learns again, and its index is then one segment again.
     """
-    parted = sorted((segment for segment in segments if segment.in_parts), key=lambda found: found.doc_count_all())
-    whole = [segment for segment in segments if not segment.in_parts]
+    ordered = sorted(segments, key=lambda found: found.doc_count_all())
+    parted = [segment for segment in ordered if segment.in_parts]
+    whole = [segment for segment in ordered if not segment.in_parts]
+    small = _small(whole)
+    for segment in small:
+        writer.take_over(segment)
+    rest = whole[len(small) :] if small else [segment for segment in segments if not segment.in_parts]
     merged = parted[:-1] if len(parted) > MANY else []
-    rest = MERGE_SMALL(writer, whole)
     if writer.docnum + sum(segment.doc_count_all() for segment in rest) > writer.most:
         merged, rest = [*merged, *rest], []
     kept = []
@@ -284,6 +300,16 @@ def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment
         else:
             kept.append(segment)
     return kept
+
+
+def _small(ordered: Sequence[Segment]) -> Sequence[Segment]:
+    """The smallest segments, as many as Whoosh's own policy merges: at least five that hold few documents together."""
+    total = 0
+    for number, segment in enumerate(ordered):
+        total += segment.doc_count_all()
+        if number > 3 and total < fib(number + 5):
+            return ordered[: number + 1]
+    return ()
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from typing import Any
 
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind
+from bot.index import build_index, open_index
 from bot.index.protocol import CandidateWeights, IndexCorrupt, IndexDocument, Query
-from bot.index.whoosh.index import build, open_index
 from tests.fuzz.target import Target, require
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -39,7 +39,7 @@ def honest() -> dict[str, str]:
     """A small index of two segments, with a deleted document: name → base64."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "index"
-        build(place, [_document(number) for number in range(1, 13)])
+        build_index(place, [_document(number) for number in range(1, 13)])
         open_index(place).update([_document(3), _document(20)])
         return {path.name: base64.b64encode(path.read_bytes()).decode() for path in sorted(place.iterdir())}
 
