@@ -12,7 +12,7 @@ from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
 from bot.evaluation.results import Progress
-from bot.index.protocol import VECTOR_FIELDS
+from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
 from bot.ranking.order import RankedCandidates
 from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced
@@ -227,10 +227,11 @@ def fit_ranking(
     Of the features only those in ``names`` are weighed.
     """
     known = base or _blank()
-    trained = [name for name in names if not name.startswith("semantic")]
+    source = {each.name: each.source for each in ORDER_FEATURES}
+    trained = [name for name in names if source[name] != MODEL]
     return RankingModels(
         _fitted(examples, known.with_vectors, strength, trained),
-        _fitted(examples, known.by_words, strength, [name for name in names if name not in VECTOR_FIELDS]),
+        _fitted(examples, known.by_words, strength, [name for name in trained if source[name] != TRAINED]),
         _fitted(examples, known.with_text_model, strength, names),
         {**known.provenance, "order": f"{len(examples)} marked duplicates of this repository"},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -111,25 +111,6 @@ def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
     last = np.where(passed, taken, 0).max(axis=0)
     found: Numbers = np.where(count % 2 == 1, last, 0)
     return found
-
-
-def log_days(since: Numbers, until: float) -> Scores:
-    """ln(1 + days) from each time in seconds to ``until``, never below 0."""
-    found: Scores = np.log1p(np.maximum(0.0, until - since) / 86_400)
-    return found
-
-
-def log_counts(values: Numbers) -> Scores:
-    return np.log1p(np.maximum(values, 0))
-
-
-def weighed(parts: Iterable[tuple[float, Scores | Flags]], hidden: Flags) -> Scores:
-    """The sum of weight × value for each document, -inf for hidden ones."""
-    total = np.zeros(len(hidden))
-    for weight, values in parts:
-        total += weight * values
-    total[hidden] = -np.inf
-    return total
 
 
 def joined(parts: Sequence[NDArray[Kind]], kind: type[Kind]) -> NDArray[Kind]:

@@ -47,36 +47,19 @@ class IndexDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateWeights:
-    """What counts in the choice of candidates beside the terms, and how much: one sum for every document.
-
-    ``text`` weighs the score as a share of the best, ``near`` the cosines by arm, ``open`` that the thread was open at
-    that moment, ``age`` and ``closed`` ln(1 + days) since creation and since closing (0 while open), ``length`` and
-    ``duplicates`` ln(1 + characters) and ln(1 + known duplicates).
-    """
-
-    text: float
-    near: Mapping[str, float]
-    open: float = 0.0
-    age: float = 0.0
-    closed: float = 0.0
-    length: float = 0.0
-    duplicates: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
-    """Analysed terms and how much each counts, and the fields to look in and how much each counts.
+    """Analysed terms with their weights, and the fields to look in with theirs.
 
-    Weights are ≥ 0; what weighs nothing is not looked for. ``vectors`` maps an arm to a vector of signed bytes. With a
-    ``blend`` the best are those with the highest sum, without they are those with the highest score. ``kinds`` are the
-    only ones that are found (None: all): few among many are found quickly so, and with ``keep`` alone they are not.
+    Weights are ≥ 0; a term or field of weight 0 is skipped. ``vectors`` maps a vector field to a vector of signed
+    bytes. A ``blend`` weighs features by name (those with an array form in `bot.ranking.features`): the best documents
+    are then those with the highest sum; without one, those with the highest score. ``kinds`` limits the search to some
+    kinds (None: all), which finds few among many faster than ``keep``.
     """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float] = field(default_factory=lambda: {TEXT: 1.0})
     vectors: Mapping[str, bytes] = field(default_factory=dict)
-    blend: CandidateWeights | None = None
+    blend: Mapping[str, float] | None = None
     kinds: frozenset[Kind] | None = None
 
 

@@ -12,11 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from math import log, log1p
+from math import log1p
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import ThreadId
-from bot.ranking.features import RankingQuery, order_features, title_terms
+from bot.ranking.features import (
+    CONFIDENCE_FEATURES,
+    ORDER_FEATURES,
+    RankedHit,
+    RankingQuery,
+    SharedText,
+    measured,
+    order_features,
+    title_terms,
+)
 from bot.ranking.weights import RankingWeights
 
 COPY_LENGTH = 0.1
@@ -54,11 +63,7 @@ def _is_news(entry: IndexEntry, asked: RankingQuery) -> bool:
 LEAST_TERMS = 3
 """Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
 
-LEAST_SHARE = 1e-4
-"""Of a share the logarithm counts; what was found by vectors alone has none."""
-
-CIRCUMSTANCES = frozenset({"open", "age", "closed"})
-"""Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
+CIRCUMSTANCES = frozenset(each.name for each in ORDER_FEATURES if each.is_circumstance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +105,14 @@ class RankedCandidates:
     scores: tuple[float, ...] = ()
     echoes: frozenset[ThreadId] = frozenset()
 
-    def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
-        """The candidate with its confidence and similarity. ``signals`` are those of the text."""
-        evidence = self._evidence(candidate, signals)
+    def judged(self, candidate: Candidate, text: SharedText) -> Candidate:
+        """The candidate with its confidence and similarity, given what a comparison of the texts found."""
+        hit = candidate.hit
+        place = 1 + len(self.scores) - bisect_right(self.scores, hit.score)
+        evidence = measured(CONFIDENCE_FEATURES, RankedHit(hit, self.asked, place=place, text=text))
         confidence = self.model.probability(evidence)
         similarity = self.model.similarity(confidence)
         return replace(candidate, confidence=confidence, similarity=similarity, evidence=evidence)
-
-    def _evidence(self, candidate: Candidate, signals: Mapping[str, float]) -> dict[str, float]:
-        """The features of `bot.ranking.weights.CONFIDENCE`.
-
-        ``share`` is the logarithm of that of the query's weight; ``place`` is 1 for the hit with the highest score,
-        1/2 for the next, and so on; ``semantic`` is the cosine of the texts by a downloaded model, where there is one.
-        ``signals``: `titles` (`bot.ranking.features.titles_covered`), `errors`, ln(1 + words by three in lines about a
-        failure), `same_error`, that an error is the same, and `same_failure`, that a file beside it is the same too.
-        Neither the age of a candidate nor its state has a part in it.
-        """
-        hit = candidate.hit
-        place = 1 / (1 + len(self.scores) - bisect_right(self.scores, hit.score))
-        evidence = {"share": log(max(LEAST_SHARE, hit.share)), "place": place, **signals}
-        return evidence | ({"semantic": hit.near["semantic"]} if "semantic" in hit.near else {})
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:

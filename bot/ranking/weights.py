@@ -14,6 +14,8 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
+from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES
+
 FORMAT = 2
 LARGEST = 1_000.0
 """No weight is larger."""
@@ -23,18 +25,11 @@ _STEP = 1e-4
 SHOWN_FROM = 0.65
 """The similarity that the cut is mapped to, whatever the repository."""
 
-ORDER = (
-    *("text", "trained", "trained_title", "semantic", "semantic_title"),
-    *("open", "age", "closed", "length", "duplicates"),
-    *("title_found", "title_covered", "title_overlap", "length_ratio", "same_author"),
-)
-"""What the order of candidates is made of; `bot.ranking.features` says how each is measured."""
+ORDER = tuple(each.name for each in ORDER_FEATURES)
+CONFIDENCE = tuple(each.name for each in CONFIDENCE_FEATURES)
 
 MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
 """The models of a ranking."""
-
-CONFIDENCE = ("titles", "share", "place", "errors", "same_error", "same_failure", "semantic")
-"""What the confidence in a hit is made of; `bot.ranking.order` says how each is measured."""
 
 
 @dataclass(frozen=True, slots=True)

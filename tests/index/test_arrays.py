@@ -1,10 +1,9 @@
-"""Scores as arrays: lists unpacked and added up, the best of them, the strongest terms, counts, weighed sums."""
+"""Lists as arrays: unpacked, counted, the best and the strongest of them."""
 
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from math import inf, log1p
 
 import numpy as np
 import pytest
@@ -99,7 +98,6 @@ def test_numbers_are_read_as_they_are_written() -> None:
         arrays.numbers(b"1234567")
 
 
-DAY = 86_400
 STEPS = st.lists(st.one_of(st.just(0), st.integers(1, 9)), min_size=4, max_size=4)
 
 
@@ -143,30 +141,6 @@ def test_steps_of_any_value_and_order_are_answered() -> None:
     lowest, highest = -(1 << 63), (1 << 63) - 1
     found = arrays.last_odd(steps([lowest, highest, 3, 1], [-1, 0, 0, 0], [highest] * 4), 5)
     assert found.tolist() == [3, 0, 0]
-
-
-def test_days_count_as_their_logarithm_and_never_below_nothing() -> None:
-    found = arrays.log_days(numbers([0, 9 * DAY, 10 * DAY, 11 * DAY]), 10.0 * DAY)
-    assert found.tolist() == pytest.approx([log1p(10), log1p(1), 0.0, 0.0])
-
-
-def test_counts_count_as_their_logarithm_and_never_below_nothing() -> None:
-    assert arrays.log_counts(numbers([0, 1, 999, -5])).tolist() == pytest.approx([0, log1p(1), log1p(999), 0])
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("number", [-(1 << 63), -1, 0, (1 << 63) - 1])
-def test_logarithms_of_any_number_are_finite(number: int) -> None:
-    values = numbers([number])
-    assert np.isfinite(arrays.log_days(values, 1.5e9)).all()
-    assert np.isfinite(arrays.log_days(values, -1.5e9)).all()
-    assert np.isfinite(arrays.log_counts(values)).all()
-
-
-def test_parts_are_weighed_and_added_and_hidden_documents_are_below_all() -> None:
-    values, held = np.array([1.0, 2.0, 3.0]), flags(3, [0])
-    assert arrays.weighed([(2.0, values), (-0.5, held)], flags(3, [1])).tolist() == [1.5, -inf, 6.0]
-    assert arrays.weighed([], flags(2, [])).tolist() == [0.0, 0.0]
 
 
 def test_parts_are_joined_in_their_order() -> None:

@@ -14,7 +14,7 @@ from bot.domain.digest import Hit
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError
 from bot.index import build_index, open_index
-from bot.index.protocol import NOTES, TEXT, CandidateWeights, Index, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.protocol import NOTES, TEXT, Index, IndexCorrupt, IndexDocument, Query, Sizes
 from bot.index.whoosh.segment_parts import IndexParts
 from tests.examples import examples
 from tests.index.test_whoosh import START, entry, index_of
@@ -72,7 +72,7 @@ def whole_and_parted(folder: Path, documents: Sequence[IndexDocument]) -> tuple[
 def answers(index: Index) -> list[object]:
     """All that an index says of some questions."""
     asked = Query({"w3": 1.0, "w39": 2.0, "w20": 0.5, "absent": 1.0}, {TEXT: 1.0, NOTES: 0.3})
-    blend = replace(asked, blend=CandidateWeights(1.0, {}, open=0.5, age=-0.1, closed=0.1, duplicates=0.3))
+    blend = replace(asked, blend={"text": 1.0, "open": 0.5, "age": -0.1, "closed": 0.1, "duplicates": 0.3})
     early = START + timedelta(days=2)
     return [
         *(index.search(asked, limit=20, before=before) for before in (None, early, LATER)),
@@ -130,7 +130,7 @@ def test_vectors_in_parts_are_nearly_what_they_were(tmp_path: Path) -> None:
     documents = [thread(n, ["w1"], vector=bytes(chance.choices(range(256), k=96))) for n in range(1, 700)]
     documents += [thread(n, ["w1"]) for n in range(700, 710)]
     indexes = whole_and_parted(tmp_path, documents)
-    asked = Query({"w1": 1.0}, vectors={"trained": bytes(range(96))}, blend=CandidateWeights(0.0, {"trained": 1.0}))
+    asked = Query({"w1": 1.0}, vectors={"trained": bytes(range(96))}, blend={"text": 0.0, "trained": 1.0})
     exact, near = (
         {hit.entry.id: hit.near["trained"] for hit in one.search(asked, limit=900, before=LATER)} for one in indexes
     )
@@ -143,7 +143,7 @@ def test_vectors_in_parts_are_nearly_what_they_were(tmp_path: Path) -> None:
 def test_what_an_update_takes_over_from_parts_is_as_near_as_before(tmp_path: Path) -> None:
     build_index(tmp_path / "index", many(40, vectors=True), sizes=SMALL)
     index = open_index(tmp_path / "index", sizes=SMALL)
-    asked = Query({}, vectors={"trained": bytes(range(10))}, blend=CandidateWeights(0.0, {"trained": 1.0}))
+    asked = Query({}, vectors={"trained": bytes(range(10))}, blend={"text": 0.0, "trained": 1.0})
 
     def near() -> dict[ThreadId, float]:
         return {hit.entry.id: hit.near["trained"] for hit in index.search(asked, limit=99, before=LATER)}
@@ -158,9 +158,7 @@ def test_what_an_update_takes_over_from_parts_is_as_near_as_before(tmp_path: Pat
 def test_a_question_takes_two_exchanges_and_those_after_it_fewer(tmp_path: Path, shelf: Shelf) -> None:
     index = open_index(tmp_path / "index", shelf.fetch, sizes=SMALL)
     assert shelf.asked == []
-    query = Query(
-        {"w3": 1.0, "w30": 1.0}, vectors={"trained": bytes(range(10))}, blend=CandidateWeights(1.0, {"trained": 1.0})
-    )
+    query = Query({"w3": 1.0, "w30": 1.0}, vectors={"trained": bytes(range(10))}, blend={"text": 1.0, "trained": 1.0})
     hits = index.search(query, limit=3, before=LATER)
     assert len(shelf.asked) == 2
     index.rarity([*query.terms, "\0"], before=LATER)
@@ -260,7 +258,7 @@ def use(index: Index) -> list[Hit]:
         dict.fromkeys(WORDS, 1.0),
         {TEXT: 1.0, NOTES: 1.0},
         {"trained": bytes(range(10))},
-        CandidateWeights(1.0, {"trained": 1.0}),
+        {"text": 1.0, "trained": 1.0},
     )
     found = index.search(query, limit=400, before=LATER)
     index.entries(range(301))
@@ -302,7 +300,7 @@ def test_a_search_for_pages_looks_at_no_other_thread(tmp_path: Path, sizes: Size
     build_index(tmp_path / "index", [*many(300), page], sizes=sizes)
     index = open_index(tmp_path / "index")
     query = Query({"w3": 1.0, "w30": 1.0}, kinds=frozenset({Kind.PAGE}))
-    for asked in (query, replace(query, blend=CandidateWeights(1.0, {}))):
+    for asked in (query, replace(query, blend={"text": 1.0})):
         assert [hit.entry.id for hit in index.search(asked, limit=5, before=LATER)] == ["docs/a"]
     assert index.search(replace(query, kinds=frozenset({Kind.PULL}))) == []
     assert index.search(replace(query, kinds=None)) == index.search(replace(query, kinds=frozenset(Kind)))

@@ -21,7 +21,7 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
 from bot.index import build_index, open_index
 from bot.index.posting_lists import TermFile
-from bot.index.protocol import CandidateWeights, IndexCorrupt, IndexDocument, Query
+from bot.index.protocol import IndexCorrupt, IndexDocument, Query
 from bot.index.whoosh.codec import FLIPS, NUMBERS
 from bot.index.whoosh.index import MAX_SEGMENTS
 from tests.index import hostile_index
@@ -33,7 +33,7 @@ LATER = datetime(2020, 1, 9, tzinfo=UTC)
 QUERY = Query(
     {"crash": 1.0, "login": 2.0, "absent": 1.0},
     vectors={"trained": b"\1\1\1"},
-    blend=CandidateWeights(2.0, {"trained": 1.0}, open=1.0, age=-0.3, closed=-0.2, length=0.1, duplicates=0.7),
+    blend={"text": 2.0, "trained": 1.0, "open": 1.0, "age": -0.3, "closed": -0.2, "length": 0.1, "duplicates": 0.7},
 )
 SCRIPT = Path(hostile_index.__file__)
 

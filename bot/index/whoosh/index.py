@@ -62,7 +62,7 @@ class WhooshIndex:
         before: datetime | None = None,
         keep: Callable[[IndexEntry], bool] | None = None,
     ) -> list[Hit]:
-        if query.blend and before is None:
+        if query.blend is not None and before is None:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
             self._bring(query)

@@ -18,11 +18,12 @@ from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
 from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
 from bot.index.posting_lists import Postings
-from bot.index.protocol import FLOOD, TEXT, CandidateWeights, Query
+from bot.index.protocol import FLOOD, TEXT, Query
 from bot.index.segment_file import encode_key
 from bot.index.whoosh.codec import KINDS, LETTERS
 from bot.index.whoosh.segment_parts import IndexParts
 from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
+from bot.ranking.features import ORDER_FEATURES, DocumentColumns
 
 _CHAIN = 3
 """Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
@@ -167,8 +168,9 @@ class Search:
         self._scored = self._scores()
         self._near = {arm: self._cosines(arm, vector) for arm, vector in query.vectors.items()}
         self._duplicates = self._count_duplicates()
-        blend = query.blend
-        found = self._blended(blend, corpus.before) if blend and corpus.before else DocumentScores(self._scored, 0.0)
+        found = DocumentScores(self._scored, 0.0)
+        if query.blend is not None and corpus.before:
+            found = self._blended(query.blend, corpus.before)
         self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
 
     def entry(self, number: int) -> IndexEntry:
@@ -238,22 +240,23 @@ class Search:
         keys = [view.numbers("key") for view in self._corpus.views]
         return arrays.occurrences(keys, self._corpus.targets())
 
-    def _blended(self, blend: CandidateWeights, moment: datetime) -> DocumentScores:
-        views, now = self._corpus.views, moment.timestamp()
-        created = arrays.joined([view.numbers("created") for view in views], np.int64)
-        closed = arrays.joined([view.closed(moment) for view in views], np.int64)
-        lengths = arrays.joined([view.numbers("length") for view in views], np.int64)
-        is_open = closed == 0
-        parts = [
-            (blend.text / max(float(self._scored.max(initial=0.0)), 1e-9), self._scored),
-            *((blend.near.get(arm, 0.0), values) for arm, values in self._near.items()),
-            (blend.open, is_open),
-            (blend.age, arrays.log_days(created, now)),
-            (blend.closed, arrays.log_days(closed, now) * ~is_open),
-            (blend.length, arrays.log_counts(lengths)),
-            (blend.duplicates, arrays.log_counts(self._duplicates)),
-        ]
-        return DocumentScores(arrays.weighed(parts, arrays.joined([view.hidden for view in views], np.bool_)), -inf)
+    def _blended(self, blend: Mapping[str, float], moment: datetime) -> DocumentScores:
+        views = self._corpus.views
+        columns = DocumentColumns(
+            scores=self._scored,
+            near=self._near,
+            created=arrays.joined([view.numbers("created") for view in views], np.int64),
+            closed=arrays.joined([view.closed(moment) for view in views], np.int64),
+            lengths=arrays.joined([view.numbers("length") for view in views], np.int64),
+            duplicates=self._duplicates,
+            now=moment.timestamp(),
+        )
+        total = np.zeros(len(self._scored))
+        for feature in ORDER_FEATURES:
+            if feature.array and blend.get(feature.name) and (values := feature.array(columns)) is not None:
+                total += blend[feature.name] * values
+        total[arrays.joined([view.hidden for view in views], np.bool_)] = -inf
+        return DocumentScores(total, -inf)
 
 
 def _places_of_any(values: Numbers, wanted: Iterable[int]) -> set[int]:
