@@ -17,7 +17,6 @@ import hashlib
 import json
 import re
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +48,7 @@ _HEADER = struct.Struct("<4sII")
 
 @dataclass(frozen=True)
 class PostingLayout:
-    """Where the lists of one field lie: in so many buckets, but each heavy one in a part of its own."""
+    """Where the lists of one field lie: in this many buckets, but each heavy list in a part of its own."""
 
     buckets: int
     heavy: tuple[bytes, ...]
@@ -63,14 +62,14 @@ class PostingLayout:
         return {key: self.buckets + number for number, key in enumerate(self.heavy)}
 
     def place(self, key: bytes) -> int:
-        """The number of the part that has this key if any has."""
+        """The number of the part to look in for this key."""
         return self._heavy[key] if key in self._heavy else crc32(key) % self.buckets
 
 
 @dataclass(frozen=True)
 class Core:
-    """``vector_fields`` tells how long the vectors of each kind are; ``rows`` is the number of documents whose numbers
-    and codes are in one part, ``block`` that of those whose entries are."""
+    """``vector_fields`` tells how long the vectors of each field are; ``rows`` is the number of documents whose numbers
+    and codes lie in one part, ``block`` the number whose entries do."""
 
     documents: int
     vector_fields: Mapping[str, int]
@@ -83,14 +82,14 @@ class Core:
         return self._section("numbers")
 
     def vectors(self, arm: str) -> Sequence[str]:
-        """The parts with the vectors of one kind; the first is their book. Nothing for a kind that it has not."""
+        """The parts with the vectors of one field, their book first; none for a field that it does not have."""
         return self._section(arm) if arm in self.vector_fields else ()
 
     def entries(self) -> Sequence[str]:
         return self._section("entries")
 
     def list_of(self, key: bytes) -> str:
-        """The part that has this key if any has. Raises KeyError for one of no such field."""
+        """The part to look in for this key. Raises KeyError for a key of another field."""
         letter = chr(key[0])
         return self._section(letter)[self.lists[letter].place(key)]
 
@@ -109,21 +108,15 @@ class Core:
         return found
 
     def rows_of(self, arm: str) -> int:
-        """How many rows of codes of this kind are in one part."""
+        """How many rows of codes of this field lie in one part."""
         return min(self.rows, LARGEST // vectors.groups(self.vector_fields[arm]))
 
     def sizes(self) -> dict[str, int]:
         """How many parts each section has."""
-        return {
-            "numbers": _blocks(self.documents, self.rows),
-            **{
-                arm: 1 + _blocks(self.documents, self.rows_of(arm))
-                for arm in VECTOR_FIELDS
-                if arm in self.vector_fields
-            },
-            "entries": _blocks(self.documents, self.block),
-            **{letter: self.lists[letter].size for letter in FIELDS},
-        }
+        found = {"numbers": _blocks(self.documents, self.rows)}
+        found |= {name: 1 + _blocks(self.documents, self.rows_of(name)) for name in self.vector_fields}
+        found["entries"] = _blocks(self.documents, self.block)
+        return found | {letter: self.lists[letter].size for letter in FIELDS}
 
 
 def encode_core(core: Core) -> bytes:
@@ -134,8 +127,8 @@ def encode_core(core: Core) -> bytes:
 
 
 def decode_core(data: bytes, documents: int) -> Core:
-    """The core of a segment of so many documents. Raises ValueError, KeyError, TypeError or struct.error for bytes that
-    are none."""
+    """The core of a segment of this many documents. Raises ValueError, KeyError, TypeError or struct.error for bytes
+    that `encode_core` does not write."""
     magic, count, size = _HEADER.unpack_from(data)
     if magic != _MAGIC or count != documents or size > len(data):
         raise ValueError("the core of a segment is damaged")
@@ -178,9 +171,9 @@ MAX_PART_BYTES = 16 << 20
 
 
 class IndexParts:
-    """The parts of an index: those written here lie in its folder, others are fetched, each once.
+    """The parts of an index: new ones are in its folder, the others are fetched, each once.
 
-    A name is half of the SHA-256 of the content, so what came under it is what its segment means, or IndexCorrupt.
+    A name is half of the SHA-256 of the content; a part with other content raises IndexCorrupt.
     """
 
     def __init__(self, folder: Path, fetch: Fetch | None = None) -> None:
@@ -189,7 +182,7 @@ class IndexParts:
         self._held: dict[str, bytes] = {}
 
     def prefetch(self, names: Iterable[str]) -> None:
-        """Have these parts here, with one exchange for all that are not."""
+        """Load these parts, with one exchange for all that are not here yet."""
         missing = [name for name in dict.fromkeys(names) if name not in self._held]
         there = {path.name for path in self._folder.iterdir()} if missing and self._folder.is_dir() else set()
         for name in missing:
@@ -203,20 +196,20 @@ class IndexParts:
             self._hold(name, found[name])
 
     def __getitem__(self, name: str) -> bytes:
-        """The content of a part, brought if it is not here."""
+        """The content of a part, fetched if needed."""
         if name not in self._held:
             self.prefetch([name])
         return self._held[name]
 
     def save(self, data: bytes) -> str:
-        """Write a part into the folder; its name."""
+        """Write a part into the folder and return its name."""
         name = _name(data)
         self._folder.mkdir(exist_ok=True)
         (self._folder / name).write_bytes(data)
         return name
 
     def drop(self, keep: Iterable[str]) -> None:
-        """Forget all parts but these."""
+        """Delete all parts except these."""
         kept = set(keep)
         self._held = {name: data for name, data in self._held.items() if name in kept}
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
@@ -278,46 +271,12 @@ class Block(NamedTuple):
         return cls(pieces, ends.data)  # gives plain numbers, one by one, faster than the array
 
 
-class StoredSegment(ABC):
-    """The bytes of a segment of ``count`` documents, with their entries in blocks of ``block``.
-
-    ``widths`` tells how long the vectors of each field are. What the parts hold is checked when it is first read: a
-    method raises ValueError and others where it is damaged.
+class WholeSegment:
+    """A segment of ``count`` documents in one file: plain columns, all entries in one block, all lists in one file
+    of terms. ``widths`` tells how long the vectors of each field are. Raises ValueError and others for damaged bytes.
     """
 
-    count: int
-    block: int
-    widths: Mapping[str, int]
     names: Sequence[str] = ()
-    """The parts that it lies in."""
-
-    @abstractmethod
-    def numbers(self) -> dict[str, Numbers]:
-        """The columns of numbers."""
-
-    @abstractmethod
-    def vector_field(self, name: str) -> VectorField | CodedVectorField:
-        """The vectors of one of its fields."""
-
-    @abstractmethod
-    def entries(self, number: int) -> Block:
-        """A block of entries."""
-
-    @abstractmethod
-    def term_file(self, key: bytes) -> TermFile:
-        """The file of terms that has this key if any has."""
-
-    @abstractmethod
-    def term_files(self) -> Iterator[TermFile]:
-        """All files of terms."""
-
-    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
-        """The parts that hold the numbers, these lists, these vector fields and the entries of these documents."""
-        return ()
-
-
-class WholeSegment(StoredSegment):
-    """A segment in one file: columns as they are, all entries in one block, all lists in one file of terms."""
 
     def __init__(self, columns: Mapping[str, memoryview], count: int) -> None:
         self.count = self.block = count
@@ -328,6 +287,9 @@ class WholeSegment(StoredSegment):
             raise ValueError("a column is damaged")
         self.widths = {name: self._rows[name][1] for name in kept[len(NUMBERS) :]}
         self._terms = TermFile(columns[Codec.TERMS], count)
+
+    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
+        return ()
 
     def numbers(self) -> dict[str, Numbers]:
         return {name: arrays.numbers(self._rows[name][0]) for name in NUMBERS}
@@ -346,8 +308,8 @@ class WholeSegment(StoredSegment):
         yield self._terms
 
 
-class PartedSegment(StoredSegment):
-    """A segment whose core names its parts."""
+class PartedSegment:
+    """The same in parts, which its core names. What a part holds is checked when it is first read."""
 
     def __init__(self, core: Core, parts: IndexParts) -> None:
         self._core, self._parts = core, parts
@@ -385,6 +347,7 @@ class PartedSegment(StoredSegment):
         return (TermFile(memoryview(self._parts[name]), self.count) for name in self._core.all_lists())
 
     def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
+        """The parts that hold the numbers, these lists, these vector fields and the entries of these documents."""
         yield from self._core.numbers()
         yield from map(self._core.list_of, keys)
         for name in fields:

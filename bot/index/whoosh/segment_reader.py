@@ -32,7 +32,6 @@ from bot.index.whoosh.segment_parts import (
     CodedVectorField,
     IndexParts,
     PartedSegment,
-    StoredSegment,
     VectorField,
     WholeSegment,
     decode_core,
@@ -46,7 +45,7 @@ class SegmentReader:
     Whatever the bytes are, the methods return or raise an exception.
     """
 
-    def __init__(self, stored: StoredSegment, deleted: Iterable[int]) -> None:
+    def __init__(self, stored: WholeSegment | PartedSegment, deleted: Iterable[int]) -> None:
         self._stored = stored
         self.count, self.deleted, self.widths = stored.count, frozenset(deleted), stored.widths
         self.parts, self.needed = stored.names, stored.needed
@@ -122,14 +121,11 @@ class SegmentReader:
 
 def open_segment(storage: Storage, segment: Segment, parts: IndexParts) -> SegmentReader:
     """A segment, open for reading. Raises ValueError and others when it is damaged."""
-    count = segment.doc_count_all()
-    stored: StoredSegment
-    if segment.in_parts:
-        core = decode_core(Path(storage.folder, segment.file_name).read_bytes(), count)
-        stored = PartedSegment(core, parts)
-    else:
-        stored = WholeSegment(read_columns(storage, segment), count)
-    return SegmentReader(stored, segment.deleted_docs())
+    count, deleted = segment.doc_count_all(), segment.deleted_docs()
+    if not segment.in_parts:
+        return SegmentReader(WholeSegment(read_columns(storage, segment), count), deleted)
+    core = decode_core(Path(storage.folder, segment.file_name).read_bytes(), count)
+    return SegmentReader(PartedSegment(core, parts), deleted)
 
 
 class SegmentSnapshot:
