@@ -1,4 +1,4 @@
-"""Replays the newest threads of a history: what would have been shown on each, and what people linked it to later."""
+"""Replays the newest threads of a history: the comment on each, and the threads that people linked it to later."""
 
 from __future__ import annotations
 
@@ -22,15 +22,12 @@ from bot.recall.similar import find_candidates, judge_candidates
 from bot.settings.schema import Settings
 
 Render = Callable[[Thread, Context], str]
-"""A thread and what there is to say about it → the comment."""
+"""(thread, what to say about it) → the comment."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """How threads are replayed: with which ranking and settings, and whether word vectors are trained for it.
-
-    ``render`` None leaves the comments out.
-    """
+    """How to replay threads. ``render`` None leaves the comments out; ``trains``: word vectors are trained."""
 
     ranking: RankingModels
     settings: Settings
@@ -55,7 +52,7 @@ def replay(
     tick: Progress = lambda _: None,
     until: float | None = None,
 ) -> Iterator[ReplayedHits]:
-    """These threads, newest first, each against the older ones as they were; it ends at ``until`` (monotonic time)."""
+    """Replay these threads, newest first, each against the older ones then; stops at ``until`` (monotonic time)."""
     for epoch, past in pasts(history, reversed(epochs(history, asked)), trains=watch.trains):
         library = past.ranked_by(watch.ranking)
         for thread in reversed(epoch.asked):
@@ -104,7 +101,7 @@ class _Best:
 
 
 def _best(opened: Thread, library: PastLibrary, watch: Watch) -> _Best:
-    """All candidates in order, and those that fill the places of a comment, as `recall` has them."""
+    """All candidates in order, and those that fill the places of a comment, as in `recall`."""
     before, place = opened.created_at, watch.place
     known = [key for one in referenced(opened, place) for key in canonical_chain(one, library, before, place.repo)]
     ranked = find_candidates(opened, library, before, known)

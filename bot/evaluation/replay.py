@@ -1,8 +1,8 @@
-"""Memory as it was: every thread is asked against the older ones only, with what had been learned from those before.
+"""Memory as it was: every thread is asked against the older ones only, with vectors learned from those before it.
 
-A replay goes through history in epochs. At the beginning of each the word vectors are trained on the threads before it,
-and an index of the product's own kind is made with them; so the vectors of an epoch are as stale as a repository's are
-that learns anew whenever it has grown by GROWTH.
+A replay goes through history in epochs. At the start of each, the word vectors are trained on the threads before it and
+the product's own index is built with them. So the vectors of an epoch are as stale as those of a repository that learns
+again whenever it has grown by GROWTH.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 GROWTH = 1.3
-"""Of the number of threads, after which the vectors are trained anew."""
+"""Growth of the number of threads after which the vectors are trained again."""
 
 FIRST = 50
-"""Threads before the first training."""
+"""Number of threads before the first training."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ReplayHistory:
     """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
 
     ``vector_fields`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by
-    thread. ``trained`` keeps the word vectors of each number of first threads that were asked for.
+    thread. ``trained`` caches the word vectors by the number of first threads that they were trained on.
     """
 
     threads: Sequence[Thread]
@@ -72,7 +72,7 @@ class ReplayHistory:
 
 
 class PastLibrary:
-    """A library of the threads before the end of an epoch; whoever asks says as of when."""
+    """A library of the threads before the end of an epoch; each question names its moment."""
 
     def __init__(
         self, history: ReplayHistory, end: int, learned: LearnedModel, index: Index, window: timedelta | None = None
@@ -88,7 +88,7 @@ class PastLibrary:
         return other
 
     def within(self, window: timedelta | None) -> PastLibrary:
-        """The same library, in which a search finds only what was created so short before its moment."""
+        """The same library, but searches find only threads created within the window before their moment."""
         other = copy(self)
         other._window = window
         return other
@@ -105,11 +105,9 @@ class PastLibrary:
         return self._learned.vectors(thread)
 
     def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
-        """None: what was looked up since is not known of the past."""
-        return {}
+        return {}  # fixes and requests of today were not known then
 
     def requests(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
-        """None, as above."""
         return {}
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
@@ -136,7 +134,7 @@ class PastLibrary:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A part of history: the threads of ``asked`` were created while ``trained_on`` threads had been learned from."""
+    """A part of history: the ``asked`` threads were created after learning from the first ``trained_on`` threads."""
 
     trained_on: int
     asked: tuple[Thread, ...]
@@ -158,9 +156,9 @@ def epochs(history: ReplayHistory, asked: Iterable[Thread]) -> list[Epoch]:
 def pasts(
     history: ReplayHistory, parts: Iterable[Epoch], *, trains: bool = True
 ) -> Iterator[tuple[Epoch, PastLibrary]]:
-    """Each epoch with its library, which can be asked until the next one is taken.
+    """Each epoch with its library, which is open until the next one is taken.
 
-    ``trains``: word vectors are made; without them the library goes by words alone.
+    ``trains``: train word vectors; without them the library finds threads by words alone.
     """
     for epoch in parts:
         end = history.before(epoch.asked[-1].created_at)
@@ -184,7 +182,7 @@ def _trained(history: ReplayHistory, count: int) -> WordVectors | None:
 
 
 def _document(thread: Thread) -> IndexDocument:
-    """What the index holds of a thread, with what it was first known to be a duplicate of: that holds from then on."""
+    """The indexed document of a thread, with its first known original, which stays so from then on."""
     found = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
     return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))

@@ -1,4 +1,4 @@
-"""Inverted lists in memory and on disk: which documents hold a term, and at which level.
+"""Inverted lists in memory and on disk: the documents that hold a term, and the level in each.
 
 The file of terms holds no code and no compression, so reading it can neither run anything nor expand:
 
@@ -85,9 +85,9 @@ class Inversion:
 
 
 class TermFile:
-    """A file of terms, read in place. Whatever the bytes are, a method returns in time linear in their number.
+    """A file of terms, read in place. Methods take time linear in the number of bytes, whatever the bytes are.
 
-    Raises ValueError (also IndexError, KeyError, struct.error) when they are not what ``Inversion.write`` writes for
+    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that ``Inversion.write`` does not write for
     ``documents`` documents.
     """
 

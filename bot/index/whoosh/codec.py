@@ -170,7 +170,7 @@ class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
     """Writes columns, also those of many documents at once."""
 
     def column(self, field: str, kind: Any) -> Any:
-        """The writer of a column, begun where none of the documents so far had one."""
+        """The writer of a column, which is created if no document so far had a value."""
         if not self._has_column(field):
             self._create_column(field, kind)
         return self._get_column(field)
@@ -179,7 +179,7 @@ class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
         return list(self._colwriters)
 
     def pass_by(self, documents: int) -> None:
-        """Go on behind so many documents, whose columns are written."""
+        """Continue after this many documents whose columns are written already."""
         self._doccount += documents
 
     def abandon(self) -> None:
@@ -247,18 +247,18 @@ def id_term(key: ThreadId) -> str:
 
 
 def id_key(key: ThreadId) -> bytes:
-    """The key of the list that has a thread's document only."""
+    """The key of the list with only a thread's document."""
     return encode_key(LETTERS["id"], id_term(key))
 
 
 def stand_in(key: ThreadId) -> int:
-    """A number in place of a thread: of 63 bits, never 0, and for the same thread always the same."""
+    """A number that stands for a thread: 63 bits, never 0, and always the same."""
     digest = hashlib.blake2b(id_term(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1 or 1
 
 
 class RowWriter(ColumnWriter):  # type: ignore[misc]
-    """Writes rows of the width that the first of them has: the width, then all rows, zeros for a document without."""
+    """Writes rows of one width, that of the first: the width, then all rows, zeros for a document without one."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -337,7 +337,7 @@ class Pieces(Column):  # type: ignore[misc]
 # -- entries ---------------------------------------------------------------------------------------------------------
 
 LEAST_BYTES = 40
-"""No packed entry is shorter."""
+"""Least length of a packed entry."""
 
 _decode = json.JSONDecoder().raw_decode
 _KINDS = {kind.value: kind for kind in Kind}
@@ -374,8 +374,7 @@ def pack_stored(entry: IndexEntry) -> bytes:
 
 @lru_cache(maxsize=1 << 13)
 def unpack_stored(data: bytes) -> IndexEntry:
-    """The entry that `pack_stored` was given. Raises ValueError, KeyError, OverflowError, OSError or RecursionError for
-    other bytes."""
+    """The inverse of `pack_stored`. Raises ValueError, KeyError, OverflowError, OSError or RecursionError."""
     text = str(data, "utf-8", "surrogatepass")
     values, end = _decode(text)
     if end != len(text) or type(values) is not list or not _is_fit(tuple(map(type, values))):
@@ -424,5 +423,5 @@ def _seconds(moment: datetime) -> float:
 
 @lru_cache(maxsize=1 << 12)
 def _moment(seconds: float) -> datetime:
-    # Remembered, because the last of the flips is when the thread was closed, and often when it was last changed.
+    # Cached, because the last of the flips is when the thread was closed, and often when it was last changed.
     return datetime.fromtimestamp(seconds, UTC)

@@ -1,4 +1,4 @@
-"""A folder of segments as an index: checked, opened, searched, updated, built."""
+"""An index in a folder of segments: checked, opened, searched and updated."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MAX_TOC_BYTES = 16 << 20
 MAX_SEGMENTS = 64
 
 _FEW = 4
-"""Times as many as are wanted from which on the next look goes three times as far, so that the looks stay few."""
+"""Looking for this many times the wanted number triples the next look, so that there are few looks."""
 
 _UNKNOWN = "\0"
-"""A term that no text has: whoever searches asks next how rare such a one would be."""
+"""A term that no text has: a caller that searches asks next for its rarity."""
 
 _NOTHING = Query({}, fields={})
 
@@ -85,9 +85,9 @@ class WhooshIndex:
             return self._searcher_of(frozenset[str]().union(*asked), before).held_by(asked)
 
     def _searcher_of(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
-        """What exists at that moment, with the lists of these terms."""
+        """A searcher of that moment, with the lists of these terms."""
         self._bring(Query(dict.fromkeys(terms, 1.0)))
-        known = self._searched  # whoever asks has mostly just searched for these terms
+        known = self._searched  # the caller has mostly just searched for these terms
         return known if known and known.before == before else IndexSearcher(self._readers, before, self._parts)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
@@ -104,7 +104,6 @@ class WhooshIndex:
         return found
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
-        """As `bot.index.protocol.Index` has it. Raises ValueError for vectors that are not like those of the index."""
         batch = {document.entry.id: document for document in documents}
         self._open()
         check_vectors(batch.values(), dict(self._widths))
@@ -131,7 +130,7 @@ class WhooshIndex:
         return sum(reader.count - len(reader.deleted) for reader in self._readers)
 
     def _open(self) -> None:
-        # Always anew: Whoosh's own refresh of a reader finds deleted copies in some of its versions.
+        # Never refreshed: the refresh of some versions of Whoosh finds deleted copies.
         self.close()
         with _damage_is_corruption():
             check_folder(self._folder)
@@ -158,7 +157,7 @@ class WhooshIndex:
         return {name for reader in self._readers for name in reader.parts}
 
     def _bring(self, query: Query = _NOTHING) -> None:
-        """Have the numbers of all segments here, and what a query looks at, with one exchange."""
+        """Fetch the numbers of all segments, and the parts that a query reads, with one exchange."""
         parted = [reader for reader in self._readers if reader.parts]
         terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
@@ -180,10 +179,7 @@ class WhooshIndex:
 
 @contextmanager
 def _damage_is_corruption() -> Iterator[None]:
-    """Whatever goes wrong while bytes of a stranger are read says only one thing: they are not an index of ours.
-
-    That the store could not be reached, or went on, while a part was fetched, says nothing of the kind.
-    """
+    """Turn any error while untrusted bytes are read into IndexCorrupt, except for errors of the store."""
     try:
         yield
     except (IndexCorrupt, StoreError, TipMoved):
@@ -193,7 +189,7 @@ def _damage_is_corruption() -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises IndexCorrupt unless there are only regular files, with names that we give and sizes that we read."""
+    """Raises IndexCorrupt unless there are only regular files, with names of ours and within the size limits."""
     if folder.is_symlink():
         raise IndexCorrupt("its folder is a symbolic link")
     tocs = 0

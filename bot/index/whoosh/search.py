@@ -1,4 +1,4 @@
-"""Ranks the documents of all segments for a query: by what its terms add up to, and by how close its vectors are."""
+"""Ranks the documents of all segments for a query, by its terms and its vectors."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
 from bot.ranking.features import ORDER_FEATURES, DocumentColumns
 
 _CHAIN = 3
-"""Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
+"""Length of chains of duplicates whose entries are fetched ahead; longer ones cost an exchange for each step."""
 
 MAX_SHOWN = 8
-"""Terms that a hit names."""
+"""Most terms that a hit names."""
 
 
 class TermPostings(NamedTuple):
-    """The lists of one term, each with the number of its view, and how many of their documents exist."""
+    """The lists of one term, each with the number of its view, and the number of their documents that exist."""
 
     found: list[tuple[int, Postings]]
     frequency: int
 
 
 class IndexSearcher:
-    """The documents that exist for one search, numbered from the first leaf to the last."""
+    """The documents that exist for one search, numbered from the first segment to the last."""
 
     def __init__(self, readers: Sequence[SegmentReader], before: datetime | None, parts: IndexParts) -> None:
         self.before = before
@@ -54,7 +54,7 @@ class IndexSearcher:
         self._frequencies: dict[tuple[str, str], int] = {}
 
     def _hide_unvouched(self, now: datetime) -> None:
-        """What its unvouched author closed does not exist, nor does any unvouched thread of an account that floods."""
+        """Hide unvouched threads that were closed, and all unvouched threads of an account that floods."""
         unvouched = self._unvouched()
         if not any(flags.any() for flags in unvouched):
             return
@@ -64,11 +64,11 @@ class IndexSearcher:
             view.hide(flags & ((view.closed(now) != 0) | np.isin(found, many)))
 
     def _unvouched(self) -> list[Flags]:
-        """For each view a flag for unvouched threads. Without roles there are none."""
+        """A flag for each unvouched thread, by view. Without roles there are none."""
         return [view.unvouched(self.before) if self._has_roles else np.zeros(view.end, np.bool_) for view in self.views]
 
     def judged(self, entry: IndexEntry) -> IndexEntry:
-        """The entry of a thread, which is never unvouched where there are no roles."""
+        """The entry of a thread; without roles none is unvouched."""
         return entry if self._has_roles or entry.unvouched_until is None else replace(entry, unvouched_until=None)
 
     def lists(self, field: str, term: str) -> TermPostings:
@@ -80,14 +80,14 @@ class IndexSearcher:
         return TermPostings(found, frequency)
 
     def by_view(self, numbers: list[int]) -> list[Numbers]:
-        """Some documents, in ascending order, as each view numbers those that are its own."""
+        """Documents, in ascending order, by view and with the numbers that the view gives them."""
         ranges = [
             (start, bisect_left(numbers, start), bisect_left(numbers, end)) for start, end in pairwise(self.borders)
         ]
         return [np.array(numbers[low:high], np.int64) - start for start, low, high in ranges]
 
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
-        """The inverse document frequency of each term in titles and opening texts; known at once for a query's."""
+        """The inverse document frequency of each term in titles and opening texts; cached for the terms of a query."""
         return {term: idf(self._frequency(term), self.count) for term in terms}
 
     def held_by(self, groups: Collection[frozenset[str]]) -> dict[frozenset[str], int]:
@@ -101,9 +101,9 @@ class IndexSearcher:
         return sum(view.frequency(arrays.common(parts)) for view, parts in shared)
 
     def prefetch_entries(self, numbers: Iterable[int]) -> None:
-        """Have the entries of these documents here, with one exchange.
+        """Fetch the entries of these documents, and of the threads that they duplicate, with one exchange.
 
-        And of those that they are duplicates of: who gets a duplicate asks next for the thread at the end of the chain.
+        A caller that gets a duplicate asks next for the thread at the end of the chain.
         """
         if not any(view.reader.parts for view in self.views):
             return
@@ -115,7 +115,7 @@ class IndexSearcher:
         self._parts.prefetch(name for view, found in both for name in view.reader.needed((), (), found))
 
     def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
-        """For each view the documents of threads that any of ``documents`` is a duplicate of."""
+        """The documents, by view, of the threads that any of ``documents`` duplicates."""
         both = list(zip(self.views, documents, strict=True))
         targets = {int(view.reader.numbers("target")[number]) for view, found in both for number in found} - {0}
         return [_places_of_any(view.reader.numbers("key"), targets) if targets else set() for view, _ in both]
@@ -125,7 +125,7 @@ class IndexSearcher:
         return self.judged(self.views[view].reader.entry(number - self.borders[view]))
 
     def targets(self) -> list[Numbers]:
-        """For each view the threads that documents were known to be duplicates of, each as often as it is."""
+        """The threads that documents were known to duplicate, by view, each as often as it has duplicates."""
         return [view.targets(self.before, flags) for view, flags in zip(self.views, self._unvouched(), strict=True)]
 
     def _frequency(self, term: str) -> int:
@@ -134,7 +134,7 @@ class IndexSearcher:
 
 
 class QueryTerm(NamedTuple):
-    """A term that the query and some documents share: what each level adds to a score, and its lists."""
+    """A term that the query and some documents share: the gain in score of each level, and the lists."""
 
     term: str
     gains: Scores
@@ -142,21 +142,21 @@ class QueryTerm(NamedTuple):
 
 
 class DocumentScores(NamedTuple):
-    """A value for each document, and below it what is no value."""
+    """A value for each document; those not above ``nothing`` are no matches."""
 
     values: Scores
     nothing: float
 
     def best(self, count: int) -> list[int]:
-        """The ``count`` best documents and all that are as good as the last of them, best first."""
+        """The ``count`` best documents and all that equal the last of them, best first."""
         return arrays.best(self.values, count, above=self.nothing)
 
 
 class Search:
     """One query, answered in time linear in the lists of its terms and in the vectors.
 
-    ``ranking`` ranks the documents, by their terms or, as of a moment, by the query's blend. ``most`` is the score that
-    no document could exceed: every term of the query, also what no document holds, at full saturation.
+    ``ranking`` ranks the documents by their terms or, with a blend, by its sum. ``most`` is the highest possible score:
+    every term of the query, even one that no document holds, at full saturation.
     """
 
     def __init__(self, corpus: IndexSearcher, query: Query) -> None:
@@ -182,7 +182,7 @@ class Search:
         self._corpus.prefetch_entries(number for number in numbers if number not in self._entries)
 
     def hits(self, found: Iterable[int]) -> list[Hit]:
-        """These documents with all that is known of them, in no order that means anything."""
+        """These documents as hits, in any order."""
         places = sorted(found)
         wanted = self._corpus.by_view(places)
         near = zip(*(values[places].tolist() for values in self._near.values()), strict=True)
@@ -225,7 +225,7 @@ class Search:
         return arrays.joined([view.cosines(arm, vector) for view in self._corpus.views], np.float64)
 
     def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
-        """For each document the query's terms that it holds, what adds most to its score first, at most eight."""
+        """The query's terms that each document holds, at most eight, the one that adds most to its score first."""
         terms = sorted({match.term for match in self._matches})
         rows = {term: row for row, term in enumerate(terms)}
         borders = list(accumulate(map(len, wanted), initial=0))

@@ -45,7 +45,7 @@ from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PostingLayo
 from bot.index.whoosh.segment_reader import SegmentReader, open_segment
 
 MANY = 8
-"""Segments in parts: of more, a question would have to look into too many files."""
+"""Most segments in parts; with more, a question would read too many files."""
 
 _NUMBER = struct.Struct("<q")
 
@@ -65,7 +65,7 @@ class TermsField(FieldType):  # type: ignore[misc]
 
 
 class ColumnField(FieldType):  # type: ignore[misc]
-    """A field that is kept beside the terms."""
+    """A field that is stored as a column."""
 
     analyzer = format = scorable = stored = unique = vector = None
     indexed = False
@@ -87,8 +87,7 @@ SCHEMA = Schema(
 class IndexWriter(SegmentWriter):  # type: ignore[misc]
     """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was.
 
-    With ``purges`` nothing of any deleted document is left in the files afterwards. Large segments are written in
-    ``parts``.
+    With ``purges`` deleted documents leave no trace in the files. Large segments are written in ``parts``.
     """
 
     def __init__(self, index: Any, parts: IndexParts, sizes: Sizes = USUAL) -> None:
@@ -108,15 +107,15 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
 
     @property
     def most(self) -> int:
-        """How many documents all segments in one file have at most together; the next merge puts more into parts.
+        """Most documents in all segments in one file together; the next merge puts more into parts.
 
-        Beside segments in parts fewer, as an event fetches these files as a whole.
+        Fewer next to segments in parts, because an event fetches these files as a whole.
         """
         usual = self._sizes.documents
         return usual // 4 if any(segment.in_parts for segment in self.segments) else usual
 
     def add(self, document: IndexDocument) -> None:
-        """Add a document; an earlier one of this batch with the same id goes. Raises ValueError, as `check_vectors`."""
+        """Add a document in place of an earlier one of this batch with its id. Raises ValueError as `check_vectors`."""
         check_vectors([document], self._widths)
         entry = document.entry
         earlier = self._numbers.get(entry.id)
@@ -182,7 +181,7 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
         return segment
 
     def _loose(self, segment: Segment, ending: str) -> bytes:
-        """The content of one of the files that a segment is made from, which then is not there any more."""
+        """Read and delete one of the files that a segment is made from."""
         path = Path(self.storage.folder, segment.make_filename(ending))
         data = path.read_bytes()
         path.unlink()
@@ -205,8 +204,8 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
                 self._clean_up(self.storage)
 
     def _commit_toc(self, segments: list[Segment]) -> None:
-        # The table of contents of a new index gets a number that depends on what is in it: a name never means two
-        # things, not even when an index is built again in place of another.
+        # The number in the name of a new table of contents depends on its content, so a name never means two things,
+        # even when an index is built again in place of another.
         if self.generation == 1 and segments:
             self.generation += int(segments[0].segid[:7], 16)
         super()._commit_toc(segments)
@@ -216,13 +215,13 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
         Path(self.storage.folder, f"{NAME}_WRITELOCK").unlink(missing_ok=True)
 
     def _abandon(self) -> None:
-        # What Whoosh leaves open when a merge fails.
+        # Whoosh leaves these open when a merge fails.
         for part in (self.fieldwriter, self.perdocwriter):
             if not part.is_closed:
                 part.abandon()
 
     def _clean_up(self, storage: Storage) -> None:
-        # What a writer that fails leaves behind: Whoosh 2.7.4 keeps the lock, and every version some files.
+        # After a failure Whoosh 2.7.4 keeps the lock, and every version leaves some files behind.
         if self.writelock is not None and self.writelock.fd is not None:
             self.writelock.release()
         for name in set(storage.list()) - self._before:
@@ -234,7 +233,7 @@ class IndexWriter(SegmentWriter):  # type: ignore[misc]
 
 
 class Pool(Inversion):
-    """Takes postings as Whoosh's writer gives them."""
+    """Collects postings in the form of Whoosh's writer."""
 
     def add(self, item: tuple[str, bytes, int, float, bytes]) -> None:
         self.append(item[1], item[2], int(item[3]))
@@ -260,9 +259,9 @@ def write_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes |
 
 
 def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) -> None:
-    """Raises ValueError for a vector of an unknown arm, or of another length than ``widths`` says.
+    """Raises ValueError for a vector of an unknown field, or of another length than in ``widths``.
 
-    What it does not say is what the first document has; that is added to it.
+    The lengths of the first vectors are added to ``widths`` for fields that it does not have.
     """
     for document in documents:
         for arm, vector in document.vectors.items():
@@ -320,10 +319,7 @@ MAX_BUCKETS = 4_096
 def split_segment(
     columns: Mapping[str, bytes], lists: Inversion, documents: int, parts: IndexParts, sizes: Sizes
 ) -> bytes:
-    """Save the parts of a segment of so many documents; the bytes of its core.
-
-    ``columns`` holds the bytes of each column as `codec` writes them.
-    """
+    """Save the parts of a segment and return the bytes of its core; ``columns`` are as `codec` writes them."""
     arms = [arm for arm in VECTOR_FIELDS if arm in columns]
     matrices = {arm: vectors.matrix(*Rows.read(memoryview(columns[arm]), documents)) for arm in arms}
     kept = {letter: _places(lists, letter, sizes) for letter in FIELDS}
