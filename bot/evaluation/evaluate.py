@@ -13,7 +13,7 @@ from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
 from bot.evaluation.results import Progress
 from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
-from bot.ranking.order import RankedCandidates
+from bot.ranking.order import Candidate, RankedCandidates
 from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced
 from bot.recall.similar import find_candidates
@@ -161,8 +161,12 @@ def _ask(thread: Thread, relevant: frozenset[ThreadId], past: PastLibrary) -> tu
     started = perf_counter()
     ranked = find_candidates(asked, past, thread.created_at, referenced(asked, RepositoryAddress()))
     ms = 1000 * (perf_counter() - started)
-    places = (n for n, c in enumerate(ranked.candidates, 1) if relevant.intersection((c.entry.id, *c.folded)))
-    return EvaluationResult(thread.id, next(places, None), ms), ranked
+    return EvaluationResult(thread.id, rank_of(relevant, ranked.candidates), ms), ranked
+
+
+def rank_of(relevant: frozenset[ThreadId], candidates: Iterable[Candidate]) -> int | None:
+    """The place of the first relevant candidate, from 1."""
+    return next((place for place, one in enumerate(candidates, 1) if one.is_any_of(relevant)), None)
 
 
 def _taught(history: ReplayHistory, links: LinkLabels, asked: Sequence[Thread]) -> set[ThreadId]:
@@ -214,7 +218,7 @@ class Example:
 
 def example(found: RankedCandidates, right: frozenset[ThreadId], known_at: datetime) -> Example | None:
     """The example that a ranked question gives; None when no candidate is right."""
-    is_right = tuple(bool(right.intersection((c.entry.id, *c.folded))) for c in found.candidates)
+    is_right = tuple(one.is_any_of(right) for one in found.candidates)
     return Example(tuple(c.features for c in found.candidates), is_right, known_at) if any(is_right) else None
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from bot.domain.changes import FixInfo, Request
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import Hit
 from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
 from bot.evaluation.results import Progress
@@ -77,9 +77,9 @@ class PastLibrary:
     def __init__(
         self, history: ReplayHistory, end: int, learned: LearnedModel, index: Index, window: timedelta | None = None
     ) -> None:
-        self._history, self._end, self._index = history, end, index
-        self._learned, self._window = learned, window
+        self._index, self._learned, self._window = index, learned, window
         self._threads = {thread.id: thread for thread in history.threads[:end]}
+        self.entries, self.rarity, self.held_by = index.entries, index.rarity, index.held_by
 
     def ranked_by(self, ranking: RankingModels) -> PastLibrary:
         """The same library with another ranking."""
@@ -113,23 +113,12 @@ class PastLibrary:
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key] for key in ids if key in self._threads}
 
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
-        return self._index.entries(ids)
-
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         keep, before = options.get("keep"), options.get("before")
         if self._window is not None and before:
             since = before - self._window
             options["keep"] = lambda entry: entry.created_at >= since and (keep is None or keep(entry))
         return self._index.search(query, **options)
-
-    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
-        return self._index.rarity(terms, before=before)
-
-    def held_by(
-        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
-    ) -> Mapping[frozenset[str], int]:
-        return self._index.held_by(groups, before=before)
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,10 @@ class Candidate:
     def found_as(self) -> ThreadId:
         return self.hit.entry.id
 
+    def is_any_of(self, ids: frozenset[ThreadId]) -> bool:
+        """Whether it is one of these threads, or a thread that counts for it is."""
+        return bool(ids.intersection((self.entry.id, *self.folded)))
+
 
 @dataclass(frozen=True, slots=True)
 class RankedCandidates:

@@ -156,9 +156,7 @@ def _model_fields(model: RankingWeights) -> dict[str, object]:
 
 
 def _weights(fields: Mapping[str, Any], section: str, known: tuple[str, ...]) -> dict[str, float]:
-    given = fields.get(section)
-    if not isinstance(given, dict):
-        raise ValueError(f"{section}: not an object")
+    given = _section(fields, section)
     unknown = sorted(given.keys() - set(known))
     if unknown:
         raise ValueError(f"{section}: no feature is called {unknown[0]!r:.60}")
