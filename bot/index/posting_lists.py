@@ -19,7 +19,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import sub
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,15 +58,12 @@ class Inversion:
         found[0].extend(documents)
         found[1].extend(levels)
 
-    def clear(self) -> None:
-        self._lists = {}
-
     def sizes(self) -> dict[bytes, int]:
         """About how many bytes each list takes in a file of terms, with its key."""
         return {key: len(key) + 6 + 3 * len(levels) for key, (_, levels) in self._lists.items()}
 
-    def write(self, file: IO[bytes], only: Iterable[bytes] | None = None) -> None:
-        """Write the lists of these keys (None: all) as a file of terms. Raises OverflowError above 4 GiB."""
+    def packed(self, only: Iterable[bytes] | None = None) -> bytes:
+        """A file of terms with the lists of these keys (None: all). Raises OverflowError above 4 GiB."""
         keys, lists = bytearray(b"\0"), bytearray()
         lengths, key_at, list_at = array("I"), array("I"), array("I")
         for number, key in enumerate(sorted(self._lists if only is None else only)):
@@ -77,17 +74,14 @@ class Inversion:
             packed = pack(*self._lists[key])
             lengths.append(len(packed))
             lists += packed
-        file.write(_HEADER.pack(_MAGIC, len(lengths), len(keys)))
-        for numbers in (key_at, list_at, lengths):
-            file.write(little_endian(numbers).tobytes())
-        file.write(keys)
-        file.write(lists)
+        columns = (little_endian(numbers).tobytes() for numbers in (key_at, list_at, lengths))
+        return b"".join((_HEADER.pack(_MAGIC, len(lengths), len(keys)), *columns, keys, lists))
 
 
 class TermFile:
     """A file of terms, read in place. Methods take time linear in the number of bytes, whatever the bytes are.
 
-    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that ``Inversion.write`` does not write for
+    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that ``Inversion.packed`` does not write for
     ``documents`` documents.
     """
 

@@ -6,7 +6,6 @@ import hashlib
 
 from bot.index.protocol import LAYOUT, VECTOR_FIELDS
 from bot.index.whoosh.codec import KINDS, LETTERS, NUMBERS
-from bot.index.whoosh.writer import SCHEMA
 
 LAYOUTS = {1: "157cce3bc35432f3", 2: "157cce3bc35432f3", 3: "157cce3bc35432f3"}
 """Each number that there was, and the fingerprint of its fields. A change of them is a new line here, with a new number
@@ -17,7 +16,13 @@ they tell what is only claimed to be a fix."""
 
 def fingerprint() -> str:
     """Of the names and types of all fields, the order of those in parts, and what letters and kinds stand for."""
-    fields = sorted((name, type(field).__name__, type(field.column_type).__name__) for name, field in SCHEMA.items())
+    columns = [("entry", "Pieces"), *((name, "Rows") for name in (*NUMBERS, *VECTOR_FIELDS))]
+    fields = sorted(
+        [
+            *((name, "ColumnField", kind) for name, kind in columns),
+            *((name, "TermsField", "NoneType") for name in LETTERS),
+        ]
+    )
     told = (
         fields,
         NUMBERS,

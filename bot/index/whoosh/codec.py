@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import BytesIO
@@ -21,16 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from whoosh.codec.base import FieldWriter
-from whoosh.codec.whoosh3 import W3Codec, W3PerDocWriter, W3Segment
-from whoosh.columns import Column, ColumnWriter
+from whoosh.codec.whoosh3 import W3Segment
 from whoosh.filedb.filestore import FileStorage
 from whoosh.filedb.structfile import StructFile
 
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index.arrays import Numbers
-from bot.index.posting_lists import Inversion
 from bot.index.protocol import NOTES, TEXT
 from bot.index.segment_file import encode_key
 from bot.index.vectors import MAX_LENGTH
@@ -43,7 +40,12 @@ CORE_EXT = ".core"
 MAX_DOCUMENTS = 1 << 20
 """Most documents in one segment; the largest repositories have a quarter of that."""
 
+TERMS = "trm"
+"""The file of terms within a segment; the others are columns."""
+
+_COLUMN_EXT = ".col"
 _UNNAMED = "0" * 16
+_PLACE = struct.Struct(">qi")
 _TOC = ".toc"
 _MAX_RECORD = 16 << 20
 
@@ -110,8 +112,8 @@ class Storage(FileStorage):  # type: ignore[misc]
 class Segment(W3Segment):  # type: ignore[misc]
     """A segment as the table of contents describes it.
 
-    Its file is named by its content, so a name always stands for the same bytes; the files inside have names that do
-    not depend on the content. A segment ``in_parts`` has a core in the place of that file.
+    Its file is named by its content, so a name always stands for the same bytes. A segment ``in_parts`` has a core in
+    the place of that file.
     """
 
     in_parts = False
@@ -119,21 +121,30 @@ class Segment(W3Segment):  # type: ignore[misc]
     @property
     def file_name(self) -> str:
         """Its one file in the folder of the index."""
-        return self.make_filename(CORE_EXT if self.in_parts else self.COMPOUND_EXT)
+        name: str = self.make_filename(CORE_EXT if self.in_parts else self.COMPOUND_EXT)
+        return name
 
-    def make_filename(self, ext: str) -> str:
-        return f"{NAME}_{self.segid if ext in (self.COMPOUND_EXT, CORE_EXT) else _UNNAMED}{ext}"
 
-    def create_compound_file(self, storage: Storage) -> None:
-        super().create_compound_file(storage)
-        unnamed = self.make_filename(self.COMPOUND_EXT)
-        with storage.open_file(unnamed) as file:
-            self.segid = hashlib.file_digest(file.raw_file(), "sha256").hexdigest()[:16]
-        storage.rename_file(unnamed, self.make_filename(self.COMPOUND_EXT))
+def pack_columns(columns: Mapping[str, bytes]) -> bytes:
+    """The one file of a segment, as Whoosh lays it out: the files within, then a directory of them."""
+    file, directory = JsonFile(BytesIO()), {}
+    file.write(_PLACE.pack(0, 0))
+    names = {f"{NAME}_{_UNNAMED}.{name}{'' if name == TERMS else _COLUMN_EXT}": data for name, data in columns.items()}
+    for name, data in sorted(names.items()):
+        directory[name] = {"offset": file.tell(), "length": len(data), "modified": 0}
+        file.write(data)
+    at = file.tell()
+    file.write_pickle(directory)
+    file.write_pickle({})
+    size = file.tell() - at
+    file.seek(0)
+    file.write(_PLACE.pack(at, size))
+    packed: bytes = file.raw_file().getvalue()
+    return packed
 
 
 def read_columns(storage: Storage, segment: Segment) -> dict[str, memoryview]:
-    """The files within the one file of a segment, in place: each column by its name, and the terms as ``Codec.TERMS``.
+    """The files within the one file of a segment, in place: by the name of each column, and `TERMS`.
 
     Raises ValueError, KeyError or TypeError for a damaged directory.
     """
@@ -141,66 +152,13 @@ def read_columns(storage: Storage, segment: Segment) -> dict[str, memoryview]:
         whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
     at = int.from_bytes(whole[:8], "big")
     directory = JsonFile(BytesIO(whole[at : at + 4 + _MAX_RECORD])).read_pickle()
-    found, start = {}, len(segment.make_filename("."))
+    found, start = {}, len(f"{NAME}_{_UNNAMED}.")
     for name, place in directory.items():
         offset, size = place["offset"], place["length"]
         if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(whole):
             raise ValueError("the directory of a segment is damaged")
-        found[name[start:].removesuffix(Codec.COLUMN_EXT)] = whole[offset : offset + size]
+        found[name[start:].removesuffix(_COLUMN_EXT)] = whole[offset : offset + size]
     return found
-
-
-class Codec(W3Codec):  # type: ignore[misc]
-    """How Whoosh's writer writes segments."""
-
-    length_stats = False
-    TERMS = W3Codec.TERMS_EXT[1:]
-
-    def new_segment(self, storage: Storage, indexname: str) -> Segment:
-        return Segment(self, indexname, segid=_UNNAMED)
-
-    def field_writer(self, storage: Storage, segment: Segment) -> TermWriter:
-        return TermWriter(segment.create_file(storage, self.TERMS_EXT))
-
-    def per_document_writer(self, storage: Storage, segment: Segment) -> PerDocumentWriter:
-        return PerDocumentWriter(self, storage, segment)
-
-
-class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
-    """Writes columns, also those of many documents at once."""
-
-    def column(self, field: str, kind: Any) -> Any:
-        """The writer of a column, which is created if no document so far had a value."""
-        if not self._has_column(field):
-            self._create_column(field, kind)
-        return self._get_column(field)
-
-    def names(self) -> list[str]:
-        return list(self._colwriters)
-
-    def pass_by(self, documents: int) -> None:
-        """Continue after this many documents whose columns are written already."""
-        self._doccount += documents
-
-    def abandon(self) -> None:
-        self._cols._temp.close()
-
-
-class TermWriter(FieldWriter):  # type: ignore[misc]
-    """Writes the file of terms."""
-
-    def __init__(self, file: JsonFile) -> None:
-        self._file = file
-        self.is_closed = False
-
-    def add_postings(self, schema: object, lengths: object, items: Inversion) -> None:
-        items.write(self._file)
-
-    def close(self) -> None:
-        self._file.close()
-        self.is_closed = True
-
-    abandon = close
 
 
 def _segment_record(segment: Segment) -> dict[str, Any]:
@@ -218,7 +176,7 @@ def _segment(record: dict[str, Any]) -> Segment:
         raise ValueError("a segment record is damaged")
     if not all(type(number) is int and 0 <= number < documents for number in deleted):
         raise ValueError("a segment record is damaged")
-    segment = Segment(Codec(), NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
+    segment = Segment(None, NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
     segment.in_parts, segment.compound = in_parts, not in_parts
     return segment
 
@@ -257,81 +215,56 @@ def stand_in(key: ThreadId) -> int:
     return int.from_bytes(digest, "little") >> 1 or 1
 
 
-class RowWriter(ColumnWriter):  # type: ignore[misc]
-    """Writes rows of one width, that of the first: the width, then all rows, zeros for a document without one."""
+class RowWriter:
+    """Collects rows of one width, that of the first: the width, then all rows, zeros for a document without one."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+    def __init__(self) -> None:
+        self._rows = bytearray()
         self._width = self._count = 0
-
-    def add(self, document: int, row: bytes) -> None:
-        self.extend(document, row, len(row))
 
     def extend(self, document: int, rows: bytes, width: int) -> None:
         """Add rows for this document and those after it. Raises ValueError when their width is not that of the rest."""
-        if not self._width:
-            self._width = width
-            self._file.write(_COUNT.pack(width))
+        self._width = self._width or width
         if width != self._width:
             raise ValueError(f"a row of {width} bytes among rows of {self._width}")
-        self.finish(document)
-        self._file.write(rows)
+        self._fill(document)
+        self._rows += rows
         self._count += len(rows) // width
 
-    def finish(self, count: int) -> None:
-        """Fill up with zeros to so many documents."""
-        self._file.write(bytes(self._width * (count - self._count)))
+    def packed(self, count: int) -> bytes:
+        """The column of this many documents."""
+        self._fill(count)
+        return _COUNT.pack(self._width) + self._rows
+
+    def _fill(self, count: int) -> None:
+        self._rows += bytes(self._width * (count - self._count))
         self._count = count
 
 
-class Rows(Column):  # type: ignore[misc]
-    """Rows of one width."""
-
-    Writer = RowWriter
-
-    @staticmethod
-    def read(buffer: memoryview, count: int) -> tuple[memoryview, int]:
-        """All rows of a column of ``count`` documents, and their width. Raises ValueError, struct.error."""
-        [width] = _COUNT.unpack(buffer[: _COUNT.size])
-        if not 0 < width <= MAX_LENGTH or len(buffer) != _COUNT.size + count * width:
-            raise ValueError("a column is damaged")
-        return buffer[_COUNT.size :], width
+def read_rows(column: bytes | memoryview, count: int) -> tuple[memoryview, int]:
+    """All rows of a column of ``count`` documents, and their width. Raises ValueError, struct.error."""
+    buffer = memoryview(column)
+    [width] = _COUNT.unpack(buffer[: _COUNT.size])
+    if not 0 < width <= MAX_LENGTH or len(buffer) != _COUNT.size + count * width:
+        raise ValueError("a column is damaged")
+    return buffer[_COUNT.size :], width
 
 
-class PieceWriter(ColumnWriter):  # type: ignore[misc]
-    """Writes rows of any width, one for each document: all rows, then the length of each."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._lengths = bytearray()
-
-    def add(self, document: int, row: bytes) -> None:
-        self.extend([row])
-
-    def extend(self, rows: Sequence[bytes | memoryview]) -> None:
-        """Add rows for the next documents."""
-        self._lengths += b"".join(_COUNT.pack(len(row)) for row in rows)
-        self._file.write(b"".join(rows))
-
-    def finish(self, count: int) -> None:
-        self._file.write(self._lengths)
+def pack_pieces(rows: Sequence[bytes | memoryview]) -> bytes:
+    """A column of rows of any width: all rows, then the length of each."""
+    return b"".join([*rows, *(_COUNT.pack(len(row)) for row in rows)])
 
 
-class Pieces(Column):  # type: ignore[misc]
-    """Rows of any width."""
-
-    Writer = PieceWriter
-
-    @staticmethod
-    def read(buffer: memoryview, count: int) -> tuple[memoryview, Numbers]:
-        """All rows of a column of ``count`` documents, and where each ends. Raises ValueError, IndexError."""
-        size = len(buffer) - count * _COUNT.size
-        if size < 0:
-            raise ValueError("a column is damaged")
-        ends = np.cumsum(np.frombuffer(buffer[size:], "<u4"), dtype=np.int64)
-        if int(ends[-1]) != size:
-            raise ValueError("a column is damaged")
-        return buffer[:size], ends
+def read_pieces(column: bytes | memoryview, count: int) -> tuple[memoryview, Numbers]:
+    """All rows of such a column of ``count`` documents, and where each ends. Raises ValueError, IndexError."""
+    buffer = memoryview(column)
+    size = len(buffer) - count * _COUNT.size
+    if size < 0:
+        raise ValueError("a column is damaged")
+    ends = np.cumsum(np.frombuffer(buffer[size:], "<u4"), dtype=np.int64)
+    if int(ends[-1]) != size:
+        raise ValueError("a column is damaged")
+    return buffer[:size], ends
 
 
 # -- entries ---------------------------------------------------------------------------------------------------------

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from itertools import accumulate
 from os import DirEntry, scandir
 from pathlib import Path
 
-from whoosh.index import TOC, FileIndex
+from whoosh.index import TOC
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
@@ -108,11 +107,12 @@ class WhooshIndex:
         self._open()
         check_vectors(batch.values(), dict(self._widths))
         with _damage_is_corruption():
-            with self._writer() as writer:
+            toc = TOC.read(Storage(str(self._folder)), NAME, schema=SCHEMA)
+            with IndexWriter(self._folder, self._parts, self._sizes, toc) as writer:
                 gone = set(remove)
                 writer.purges = bool(gone - batch.keys())
-                for key in {*batch, *gone}:
-                    self._delete(writer, key)
+                for reader, number in (place for key in {*batch, *gone} for place in self._find(key)):
+                    writer.delete(self._readers.index(reader), number)
                 for document in batch.values():
                     writer.add(document)
             self._open()
@@ -167,14 +167,6 @@ class WhooshIndex:
         self._bring()
         found = ((reader, reader.find(key)) for reader in self._readers)
         return [(reader, document) for reader, document in found if document is not None]
-
-    def _delete(self, writer: IndexWriter, key: ThreadId) -> None:
-        bases = dict(zip(self._readers, accumulate((one.count for one in self._readers), initial=0), strict=False))
-        for reader, document in self._find(key):
-            writer.delete_document(bases[reader] + document)
-
-    def _writer(self) -> IndexWriter:
-        return IndexWriter(FileIndex(Storage(str(self._folder)), SCHEMA), self._parts, self._sizes)
 
 
 @contextmanager

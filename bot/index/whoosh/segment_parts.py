@@ -31,7 +31,7 @@ from bot.index.arrays import Numbers, Scores
 from bot.index.posting_lists import TermFile
 from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, Fetch, IndexCorrupt
 from bot.index.vectors import MAX_LENGTH, Book, Codes, Matrix, Squares
-from bot.index.whoosh.codec import LEAST_BYTES, LETTERS, NUMBERS, Codec, Pieces, Rows
+from bot.index.whoosh.codec import LEAST_BYTES, LETTERS, NUMBERS, TERMS, read_pieces, read_rows
 
 LARGEST = 1 << 20
 """Most bytes in a part, except for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
@@ -264,8 +264,8 @@ class Block(NamedTuple):
     ends: Sequence[int]
 
     @classmethod
-    def read(cls, column: memoryview, count: int) -> Block:
-        pieces, ends = Pieces.read(column, count)
+    def read(cls, column: bytes | memoryview, count: int) -> Block:
+        pieces, ends = read_pieces(column, count)
         if len(pieces) < count * LEAST_BYTES:
             raise ValueError("there are fewer entries than documents")
         return cls(pieces, ends.data)  # gives plain numbers, one by one, faster than the array
@@ -282,11 +282,11 @@ class WholeSegment:
         self.count = self.block = count
         self._entries = Block.read(columns["entry"], count)
         kept = (*NUMBERS, *(name for name in VECTOR_FIELDS if name in columns))
-        self._rows = {name: Rows.read(columns[name], count) for name in kept}
+        self._rows = {name: read_rows(columns[name], count) for name in kept}
         if any(self._rows[name][1] != arrays.BYTES for name in NUMBERS):
             raise ValueError("a column is damaged")
         self.widths = {name: self._rows[name][1] for name in kept[len(NUMBERS) :]}
-        self._terms = TermFile(columns[Codec.TERMS], count)
+        self._terms = TermFile(columns[TERMS], count)
 
     def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
         return ()
@@ -335,7 +335,7 @@ class PartedSegment:
 
     def entries(self, number: int) -> Block:
         size = min(self.block, self.count - number * self.block)
-        return Block.read(memoryview(self._parts[self._core.entries()[number]]), size)
+        return Block.read(self._parts[self._core.entries()[number]], size)
 
     def term_file(self, key: bytes) -> TermFile:
         name = self._core.list_of(key)
