@@ -264,6 +264,13 @@ def test_each_foreign_library_has_one_importer() -> None:
     assert {library: sorted(names) for library, names in importers.items() if len(names) > 1} == {}
 
 
+def test_whoosh_is_reached_through_one_door() -> None:
+    """Other packages know the protocol; `bot.index` opens what implements it."""
+    inside = ("whoosh", "bot.index.whoosh")
+    users = {name for name, one in modules().items() if any(each.startswith(inside) for each in one.imports)}
+    assert {name for name in users if not name.startswith("bot.index.whoosh")} == {"bot.index"}
+
+
 def test_what_only_the_server_needs_is_imported_where_it_belongs() -> None:
     assert [wrong for one in modules().values() for wrong in strayed(one)] == []
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import yaml
 
 from bot.cli.commands.init import workflow_text
-from bot.ranking.weights import CONFIDENCE, MODEL_NAMES, ORDER, SHOWN_FROM, shipped
+from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES, Feature
+from bot.ranking.weights import MODEL_NAMES, SHOWN_FROM, shipped
 from bot.settings.schema import Described, Value, describe
 from bot.settings.yaml_file import CONFIG_PATH
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
@@ -124,30 +125,32 @@ def number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def weights_table(names: tuple[str, ...], models: Sequence[Mapping[str, float]]) -> str:
-    """The weights of the features that count in one of the models, in this order."""
-    rows = [
-        (f"`{name}`", *(number(part[name]) if name in part else NO_WEIGHT for part in models))
-        for name in names
-        if any(name in part for part in models)
+def weights_table(features: Sequence[Feature], models: Sequence[Mapping[str, float]]) -> list[tuple[str, ...]]:
+    """The rows of these features, each with its weight in each model."""
+    return [
+        (
+            f"`{each.name}`",
+            each.about,
+            *(number(part[each.name]) if each.name in part else NO_WEIGHT for part in models),
+        )
+        for each in features
     ]
-    return table(("feature", *(kind.replace("_", " ") for kind in MODEL_NAMES)), rows)
 
 
 def weights() -> str:
-    """The shipped ranking: the weights of the order, and those of the confidence with what it begins with."""
+    """The shipped ranking: the weights of the order, and those of the confidence with its intercept and cut."""
     models = [getattr(shipped(), kind) for kind in MODEL_NAMES]
+    columns = ("feature", "what it measures", *(kind.replace("_", " ") for kind in MODEL_NAMES))
     rest = [
-        ("to begin with", *(number(model.intercept) for model in models)),
-        (f"confidence at a similarity of {SHOWN_FROM}", *(f"{model.cut:.3f}" for model in models)),
+        ("to begin with", "", *(number(model.intercept) for model in models)),
+        (f"confidence at a similarity of {SHOWN_FROM}", "", *(f"{model.cut:.3f}" for model in models)),
     ]
-    confidence = weights_table(CONFIDENCE, [model.confidence for model in models])
     return "\n".join(
         [
             "The order of candidates:\n",
-            weights_table(ORDER, [model.order for model in models]),
+            table(columns, weights_table(ORDER_FEATURES, [model.order for model in models])),
             "The confidence in a hit:\n",
-            confidence + table(("",) * (1 + len(MODEL_NAMES)), rest).split("\n", 2)[2],
+            table(columns, [*weights_table(CONFIDENCE_FEATURES, [model.confidence for model in models]), *rest]),
         ]
     )
 

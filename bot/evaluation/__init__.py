@@ -1,1 +1,1 @@
-"""Proof on history: what would have been found and said, measured against what people did later."""
+"""Proof on history: the matches that would have been found and shown, measured against what people did later."""

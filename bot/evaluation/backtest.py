@@ -1,4 +1,4 @@
-"""Replays the newest threads of a history: what would have been shown on each, and what people linked it to later."""
+"""Replays the newest threads of a history: the comment on each, and the threads that people linked it to later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import monotonic, perf_counter
 
 from bot.domain.answer import Context, Speak
 from bot.domain.thread import RepositoryAddress, Thread
-from bot.evaluation.evaluate import masked
+from bot.evaluation.evaluate import masked, rank_of
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
 from bot.evaluation.results import Progress, Relations, Replayed, ShownThread
@@ -18,19 +18,16 @@ from bot.reading.analyzer import terms
 from bot.recall.answer import decide, recall
 from bot.recall.library import WithoutWords
 from bot.recall.mentions import canonical_chain, referenced
-from bot.recall.similar import find_candidates, judge_candidates
+from bot.recall.similar import SimilarThread, find_candidates, judge_candidates
 from bot.settings.schema import Settings
 
 Render = Callable[[Thread, Context], str]
-"""A thread and what there is to say about it → the comment."""
+"""(thread, what to say about it) → the comment."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """How threads are replayed: with which ranking and settings, and whether word vectors are trained for it.
-
-    ``render`` None leaves the comments out.
-    """
+    """How to replay threads. ``render`` None leaves the comments out; ``trains``: word vectors are trained."""
 
     ranking: RankingModels
     settings: Settings
@@ -55,7 +52,7 @@ def replay(
     tick: Progress = lambda _: None,
     until: float | None = None,
 ) -> Iterator[ReplayedHits]:
-    """These threads, newest first, each against the older ones as they were; it ends at ``until`` (monotonic time)."""
+    """Replay these threads, newest first, each against the older ones then; stops at ``until`` (monotonic time)."""
     for epoch, past in pasts(history, reversed(epochs(history, asked)), trains=watch.trains):
         library = past.ranked_by(watch.ranking)
         for thread in reversed(epoch.asked):
@@ -74,8 +71,8 @@ def newest(history: ReplayHistory, count: int) -> list[Thread]:
 def _one(thread: Thread, library: PastLibrary, relations: Relations, watch: Watch) -> ReplayedHits:
     opened = masked(thread, ())
     started = perf_counter()
-    best = _best(opened, library, watch)
-    related = relations.all
+    ordered, best = _best(opened, library, watch)
+    candidates, related = tuple(one.candidate for one in best), relations.all
     hits = tuple(
         ShownThread(
             id=c.entry.id,
@@ -84,38 +81,31 @@ def _one(thread: Thread, library: PastLibrary, relations: Relations, watch: Watc
             similarity=c.similarity,
             confidence=c.confidence,
             is_shown=c.similarity >= watch.settings.troubleshooting.similarity_threshold,
-            related=bool(related.intersection((c.entry.id, *c.folded))),
-            why=why,
+            related=c.is_any_of(related),
+            why=one.why,
         )
-        for c, why in best.hits
+        for c, one in zip(candidates, best, strict=True)
     )
     ms = 1000 * (perf_counter() - started)
-    places = (n for n, c in enumerate(best.order, 1) if related.intersection((c.entry.id, *c.folded)))
-    rank = next(places, None)
+    rank = rank_of(related, ordered)
     said = _comment(opened, library, watch)
     one = Replayed(thread.id, thread.title, thread.created_at, hits, relations, rank, ms, *said)
-    return ReplayedHits(one, tuple(c for c, _ in best.hits))
+    return ReplayedHits(one, candidates)
 
 
-@dataclass(frozen=True, slots=True)
-class _Best:
-    order: tuple[Candidate, ...]
-    hits: tuple[tuple[Candidate, tuple[str, ...]], ...]
-
-
-def _best(opened: Thread, library: PastLibrary, watch: Watch) -> _Best:
-    """All candidates in order, and those that fill the places of a comment, as `recall` has them."""
+def _best(opened: Thread, library: PastLibrary, watch: Watch) -> tuple[Sequence[Candidate], Sequence[SimilarThread]]:
+    """All candidates in order, and those that fill the places of a comment, as in `recall`."""
     before, place = opened.created_at, watch.place
     known = [key for one in referenced(opened, place) for key in canonical_chain(one, library, before, place.repo)]
     ranked = find_candidates(opened, library, before, known)
     if not terms(opened.title):
-        return _Best(ranked.candidates, ())
+        return ranked.candidates, ()
     limits = watch.settings.troubleshooting
     library_read = WithoutWords(library, watch.settings.ignore.people)
     found = [one for one in judge_candidates(opened, ranked, library_read, before) if one.why]
     closed = [one for one in found if one.thread.is_closed][: limits.max_results]
     still_open = [one for one in found if not one.thread.is_closed][: limits.open_results]
-    return _Best(ranked.candidates, tuple((one.candidate, one.why) for one in (*closed, *still_open)))
+    return ranked.candidates, (*closed, *still_open)
 
 
 def _comment(opened: Thread, library: PastLibrary, watch: Watch) -> tuple[str, int]:

@@ -1,32 +1,33 @@
-"""From what was seen in a replay to the confidence from which on a hit is worth showing in this repository."""
+"""Chooses the cut of a repository, the least confidence at which a hit is worth showing, from a replay."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from bot.evaluation.backtest import ReplayedHits
 from bot.evaluation.labels import NO_FEEDBACK, Feedback
-from bot.evaluation.metrics import reaching
+from bot.evaluation.metrics import best_hits, reaching
 from bot.evaluation.results import Replayed
 from bot.ranking.weights import RankingWeights
 
 USUAL_SHARE = 0.125
-"""Of the issues: a repository of its own cut gives a hit to no more than these by itself."""
+"""The share of issues that get a hit, at most, when a repository learns its own cut."""
 
 LEAST_THREADS = 100
-"""Replayed threads from which a share means something."""
+"""Fewer replayed threads do not give a meaningful share."""
 
 LEAST_SPOKEN = 20
-"""Comments from which a precision means something."""
+"""Fewer comments do not give a meaningful precision."""
 
 STRENGTH = 20.0
-"""How strongly own confidences are drawn to the shipped ones, in units of each feature's spread."""
+"""How strongly a repository's own confidences are drawn to the shipped ones, in units of each feature's spread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A model with a cut of its own, and in plain words why; ``is_own``: the cut is not the shipped one."""
+    """A model with its cut, and the reason for the cut in plain words; ``is_own``: it is not the shipped cut."""
 
     model: RankingWeights
     reason: str
@@ -34,21 +35,21 @@ class Calibration:
 
 
 def refitted(seen: Sequence[ReplayedHits], model: RankingWeights, feedback: Feedback = NO_FEEDBACK) -> RankingWeights:
-    """The model with confidences drawn towards what people said of hits that they saw.
+    """The model with confidences drawn towards the feedback on hits that people saw.
 
-    What they link has no part in it: most of what is worth showing is never linked, so links teach the order alone.
+    Links have no part in it: most threads worth showing are never linked, so links teach the order alone.
     """
     from bot.ranking.fit import fit_probability
 
-    told = [
-        (candidate.evidence, feedback[one.replayed.id, hit.id])
+    pairs = [
+        ((one.replayed.id, hit.id), candidate.evidence)
         for one in seen
         for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True)
-        if (one.replayed.id, hit.id) in feedback
     ]
-    if not told:
+    rows = [evidence for key, evidence in pairs if key in feedback]
+    labels = [feedback[key] for key, _ in pairs if key in feedback]
+    if not rows:
         return model
-    rows, labels = [evidence for evidence, _ in told], [is_good for _, is_good in told]
     prior = (model.confidence, model.intercept)
     weights, intercept = fit_probability(
         rows, labels, [*model.confidence], prior=prior, strength=STRENGTH, holds_intercept=True
@@ -68,14 +69,11 @@ def by_share(replayed: Sequence[Replayed], model: RankingWeights, share: float) 
 
 
 def by_precision(replayed: Sequence[Replayed], model: RankingWeights, precision: float) -> Calibration:
-    """The lowest cut at which this share of the comments shows something that people linked later.
+    """The lowest cut at which this share of the comments shows a thread that people linked later.
 
     Links understate, see `bot.evaluation.metrics`: 0.3 of the comments with a link is about 0.8 of them worth reading.
     """
-    best = sorted(_best(one) for one in replayed if one.hits)
-    related = sorted(
-        max(hit.confidence for hit in one.hits if hit.related) for one in replayed if any(h.related for h in one.hits)
-    )
+    best, related = best_hits(replayed, attrgetter("confidence"))
     for cut in sorted({*best, *related}):
         count, good = reaching(best, cut), reaching(related, cut)
         if count >= LEAST_SPOKEN and good / count >= precision:
@@ -90,7 +88,7 @@ def vector_fields_of(seen: Sequence[ReplayedHits]) -> frozenset[str]:
 
 
 def recut(one: ReplayedHits, model: RankingWeights, threshold: float) -> ReplayedHits:
-    """What was seen, with the similarities of another model."""
+    """The same replay with the similarities of another model."""
     hits = []
     for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True):
         confidence = model.probability(candidate.evidence)

@@ -1,4 +1,4 @@
-"""How well the product finds the known duplicates of a history: every question against memory as it was then."""
+"""Measures how well the known duplicates of a history are found: every question against memory as it was then."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, pasts
 from bot.evaluation.results import Progress
-from bot.index.protocol import VECTOR_FIELDS
-from bot.ranking.order import RankedCandidates
+from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
+from bot.ranking.order import Candidate, RankedCandidates
 from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced
 from bot.recall.similar import find_candidates
@@ -21,8 +21,7 @@ from bot.recall.similar import find_candidates
 ROUNDS = 2
 _PLAIN = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
 UNTAUGHT = RankingModels(_PLAIN, _PLAIN, _PLAIN)
-"""What picks candidates where nothing may be known of the queries: likeness alone, every vector field as much as the
-other."""
+"""Picks candidates where nothing may be learned from the queries: by likeness alone, with equal weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class EvaluationQuery:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """``rank``: the place of the first relevant thread, from 1; None where it is no candidate. ``ms``: time taken."""
+    """``rank``: the place of the first relevant thread, from 1; None where none is a candidate. ``ms``: time taken."""
 
     id: ThreadId
     rank: int | None
@@ -44,8 +43,8 @@ class EvaluationResult:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is tried: the ranking for each query (None: the shipped one, fitted to the history as it goes), and how
-    many days before a query its candidates may have been created (None: all history)."""
+    """The ranking for each query (None: the shipped one, fitted to the history on the way), and the period before a
+    query in which its candidates were created (None: all history)."""
 
     rankings: Mapping[ThreadId, RankingModels] | None = None
     window: timedelta | None = None
@@ -54,10 +53,10 @@ class Trial:
 def evaluate(
     history: ReplayHistory, queries: Sequence[EvaluationQuery], trial: Trial, tick: Progress = lambda _: None
 ) -> tuple[list[EvaluationResult], list[Example]]:
-    """Where each query finds what is relevant to it, oldest query first, and the examples that they give.
+    """The rank of the first relevant thread for each query, oldest query first, and the examples that they give.
 
-    Without rankings of its own the trial learns on the way, as a repository does: from the duplicates that had been
-    marked before an epoch began, if they are enough.
+    A trial without rankings learns on the way, as a repository does: from the duplicates that were marked before an
+    epoch began, if there are enough.
     """
     wanted = {query.id: query.relevant for query in queries}
     asked = [thread for thread in history.threads if thread.id in wanted]
@@ -83,7 +82,7 @@ def evaluate(
 
 
 def lessons(history: ReplayHistory, links: LinkLabels, ranking: RankingModels, until: float) -> Iterator[Example]:
-    """What the marked duplicates of a history teach, newest first; it ends at ``until`` (monotonic time)."""
+    """The examples that the marked duplicates of a history give, newest first; stops at ``until`` (monotonic time)."""
     marked = set(links.duplicates()[-2 * MOST_EXAMPLES :])
     parts = epochs(history, [thread for thread in history.threads if thread.id in marked])
     for epoch, past in pasts(history, reversed(parts)):
@@ -102,14 +101,14 @@ def by_folds(
     tick: Progress = lambda _: None,
     names: Sequence[str] = ORDER,
 ) -> list[EvaluationResult]:
-    """Like `evaluate`, each query ranked with weights that were fitted to the other folds only, from nothing.
+    """Like `evaluate`, but rank each query with weights that were fitted, from zero, to the other folds only.
 
-    Folds are stretches of time of equal numbers of queries. Weights are fitted ROUNDS times, each time among the
-    candidates that the weights before them pick. Of the features only those in ``names`` are weighed.
+    Folds are periods with equal numbers of queries. Weights are fitted ROUNDS times, each time to the candidates that
+    the previous weights pick. Only the features in ``names`` get a weight.
     """
     created = {thread.id: thread.created_at for thread in history.threads}
     ordered = sorted((query for query in queries if query.id in created), key=lambda query: created[query.id])
-    fold_at: dict[datetime, int] = {}  # of one moment all are in one fold: by their moments examples are told apart
+    fold_at: dict[datetime, int] = {}  # queries of one moment share a fold: examples are told apart by their moments
     for number, query in enumerate(ordered):
         fold_at.setdefault(created[query.id], number * folds // len(ordered))
     held = [frozenset(query.id for query in ordered if fold_at[created[query.id]] == fold) for fold in range(folds)]
@@ -128,7 +127,7 @@ def _folds_taught(
     held: Sequence[frozenset[ThreadId]],
     window: timedelta | None,
 ) -> list[list[Example]]:
-    """For each fold the examples of the queries that it does not hold, among the candidates that its ranking picks."""
+    """For each fold, the examples of the queries outside it, among the candidates that its ranking picks."""
     wanted = {query.id: query.relevant for query in queries}
     asked = [thread for thread in history.threads if thread.id in wanted]
     found: list[list[Example]] = [[] for _ in rankings]
@@ -162,14 +161,18 @@ def _ask(thread: Thread, relevant: frozenset[ThreadId], past: PastLibrary) -> tu
     started = perf_counter()
     ranked = find_candidates(asked, past, thread.created_at, referenced(asked, RepositoryAddress()))
     ms = 1000 * (perf_counter() - started)
-    places = (n for n, c in enumerate(ranked.candidates, 1) if relevant.intersection((c.entry.id, *c.folded)))
-    return EvaluationResult(thread.id, next(places, None), ms), ranked
+    return EvaluationResult(thread.id, rank_of(relevant, ranked.candidates), ms), ranked
+
+
+def rank_of(relevant: frozenset[ThreadId], candidates: Iterable[Candidate]) -> int | None:
+    """The place of the first relevant candidate, from 1."""
+    return next((place for place, one in enumerate(candidates, 1) if one.is_any_of(relevant)), None)
 
 
 def _taught(history: ReplayHistory, links: LinkLabels, asked: Sequence[Thread]) -> set[ThreadId]:
-    """The marked duplicates that may teach something before these threads are asked, or while they are.
+    """The marked duplicates that can become examples before these threads are asked, or while they are.
 
-    Of those known before the first epoch begins only the newest can count; a mark that came later displaces none.
+    Of the marks before the first epoch only the newest count; a later mark displaces none of them.
     """
     if not asked:
         return set()
@@ -181,7 +184,7 @@ def _taught(history: ReplayHistory, links: LinkLabels, asked: Sequence[Thread]) 
 
 
 def _lesson(thread: Thread, past: PastLibrary, links: LinkLabels) -> list[Example]:
-    """What a marked duplicate teaches once the mark is known: that and what had been marked before."""
+    """The example of a marked duplicate, as soon as the mark is known, with the marks before it."""
     known_at = links.first_duplicate_mark(thread.id)
     if known_at is None:
         return []
@@ -195,18 +198,18 @@ def _kept(one: Example | None) -> list[Example]:
 
 
 LEAST_EXAMPLES = 100
-"""Marked duplicates from which a repository learns weights of its own: fewer give worse ones than the shipped."""
+"""Fewer marked duplicates give worse weights than the shipped ones."""
 
 MOST_EXAMPLES = 500
-"""The newest are enough: the curve is flat from 250 on."""
+"""The newest examples are enough: the curve is flat from 250 on."""
 
 STRENGTH = 10.0
-"""How strongly own weights are drawn to the shipped ones, in units of each feature's spread."""
+"""How strongly a repository's own weights are drawn to the shipped ones, in units of each feature's spread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One question: the features of its candidates, and which of them are right. ``known_at``: since when that is."""
+    """One question: the features of its candidates, which of them are right, and since when that is known."""
 
     features: tuple[Mapping[str, float], ...]
     right: tuple[bool, ...]
@@ -214,30 +217,32 @@ class Example:
 
 
 def example(found: RankedCandidates, right: frozenset[ThreadId], known_at: datetime) -> Example | None:
-    """The example that a ranked question gives; None when nothing right is among its candidates."""
-    is_right = tuple(bool(right.intersection((c.entry.id, *c.folded))) for c in found.candidates)
+    """The example that a ranked question gives; None when no candidate is right."""
+    is_right = tuple(one.is_any_of(right) for one in found.candidates)
     return Example(tuple(c.features for c in found.candidates), is_right, known_at) if any(is_right) else None
 
 
 def fit_ranking(
     examples: Sequence[Example], base: RankingModels | None, strength: float = STRENGTH, names: Sequence[str] = ORDER
 ) -> RankingModels:
-    """The ranking that these examples teach, drawn to ``base``; confidences and cuts stay those of ``base``.
+    """Fit a ranking to these examples, drawn to ``base`` (None: to zero), whose confidences and cuts it keeps.
 
-    Of the features only those in ``names`` are weighed.
+    Only the features in ``names`` get a new weight.
     """
-    known = base or _blank()
-    trained = [name for name in names if not name.startswith("semantic")]
+    blank = RankingWeights({}, {}, 0.0, 0.5)
+    known = base or RankingModels(blank, blank, blank)
+    source = {each.name: each.source for each in ORDER_FEATURES}
+    trained = [name for name in names if source[name] != MODEL]
     return RankingModels(
         _fitted(examples, known.with_vectors, strength, trained),
-        _fitted(examples, known.by_words, strength, [name for name in names if name not in VECTOR_FIELDS]),
+        _fitted(examples, known.by_words, strength, [name for name in trained if source[name] != TRAINED]),
         _fitted(examples, known.with_text_model, strength, names),
         {**known.provenance, "order": f"{len(examples)} marked duplicates of this repository"},
     )
 
 
 def own_ranking(examples: Iterable[Example], base: RankingModels, moment: datetime) -> RankingModels:
-    """``base``, fitted to what a repository had marked before that moment where that is enough."""
+    """``base``, fitted to the duplicates that were marked before that moment, if there are enough."""
     known = sorted((one for one in examples if one.known_at < moment), key=lambda one: one.known_at)
     return fit_ranking(known[-MOST_EXAMPLES:], base) if len(known) >= LEAST_EXAMPLES else base
 
@@ -251,8 +256,3 @@ def _fitted(
     order = fit_order([(one.features, one.right) for one in examples], used, prior=model.order, strength=strength)
     kept = {name: weight for name, weight in model.order.items() if name not in used}
     return RankingWeights({**kept, **order}, model.confidence, model.intercept, model.cut)
-
-
-def _blank() -> RankingModels:
-    nothing = RankingWeights({}, {}, 0.0, 0.5)
-    return RankingModels(nothing, nothing, nothing)

@@ -1,4 +1,4 @@
-"""What people did later: which older threads they linked a thread to, and when; and what they think of our matches."""
+"""Labels from what people did later: the older threads that they linked, when, and their feedback on our matches."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _LATE = timedelta(minutes=2)
 """How long after a closing a comment may state the ending."""
 
 Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
-"""(thread, match) → whether people found the match helpful, of the matches on which they said so."""
+"""(thread, match) → whether people found the match helpful, for the matches that they judged."""
 
 NO_FEEDBACK: Feedback = {}
 
 
 def feedback_of(said: Iterable[AnswerRecord], requests: Iterable[Request]) -> Feedback:
-    """What people thought of the matches that were shown to them.
+    """Whether people found the matches helpful that they were shown.
 
-    More 👎 than 👍 on a comment, or more 👍, is a word on its match where it shows but one; of several nobody knows
-    which is meant. A pair that was called wrong is wrong in both directions, whatever the thumbs say.
+    The thumbs on a comment judge its match if it shows only one; with several nobody knows which is meant. A pair that
+    was called wrong is wrong in both directions, whatever the thumbs say.
     """
     thumbs = {
         (one.id, one.matches[0][0]): one.ups > one.downs
@@ -49,10 +49,10 @@ class Mark:
 
 
 def marks(thread: Thread, repo: str | None = None) -> list[Mark]:
-    """What was linked in a thread after it was opened, in the order in which it was.
+    """The links that were made in a thread after it was opened, oldest first.
 
-    Its author counts where they call it a duplicate: they did not know when they opened it. What else they point at,
-    and what the opening text itself points at, nobody had to find. Bots count for nothing.
+    The author's own links count only where they call the thread a duplicate, which they did not know when they opened
+    it. Threads that the opening text points at do not count, because nobody had to find them; nor do links by bots.
     """
     thread = replace(thread, events=tuple(event for event in thread.events if not _is_mark_of_bot(event)))
     number = thread.id if isinstance(thread.id, int) else None
@@ -67,7 +67,7 @@ def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
     number = thread.id if isinstance(thread.id, int) else None
     for event in thread.events if thread.flips else ():
         if event.name == "marked_as_duplicate" and event.source is not None:
-            # What happened to a thread is kept from its first closing on: before, nobody knows of it.
+            # The events of a thread are stored from its first closing on, so the mark is not known earlier.
             yield Mark(thread.id, event.source, max(event.at, thread.flips[0]), True)
     original = first_original(thread)
     if original is not None:
@@ -85,13 +85,12 @@ def _said(thread: Thread, repo: str | None) -> Iterator[Mark]:
 
 
 def first_original(thread: Thread) -> tuple[ThreadId, datetime] | None:
-    """What the thread was first closed as a duplicate of, and since when that was known.
+    """The thread that this one was first closed as a duplicate of, and since when that was known.
 
-    Whatever happened later changes nothing of it, also where it was taken back: who looks at a moment in the past must
-    not know the future.
+    Later events do not change it, even if the closing was taken back: a look at the past must not know the future.
     """
     for moment in _endings(thread):
-        # Of the reason why a thread was closed only the newest is known: it may be a later one's.
+        # Only the newest state reason is known, which may belong to a later closing.
         target = outcome(replace(thread.as_of(moment), state_reason=None)).duplicate_of
         if target is not None:
             return target, moment
@@ -99,7 +98,7 @@ def first_original(thread: Thread) -> tuple[ThreadId, datetime] | None:
 
 
 def _endings(thread: Thread) -> list[datetime]:
-    """When it may have become known how the thread ended: as it was closed, or by what came a little later."""
+    """The moments at which the ending may have become known: the closings, and what followed within two minutes."""
     closings = thread.flips[::2]
     said = (c.created_at for c in thread.comments)
     late = [at for at in said if any(at - _LATE <= closed <= at for closed in closings)]
@@ -112,7 +111,7 @@ def _is_mark_of_bot(event: TimelineEvent) -> bool:
 
 
 def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
-    """What a comment calls the original."""
+    """The threads that a comment calls the original."""
     if "dup" not in text.lower():
         return
     for sentence in statements(text):
@@ -122,10 +121,9 @@ def _duplicates(text: str, own: ThreadId) -> Iterator[ThreadId]:
 
 
 class LinkLabels:
-    """All marks of a history, and what follows from them: the duplicates of one thread are related to one another.
+    """All marks of a history and their consequence: the duplicates of one thread are related to one another.
 
-    What people said of a match overrules it, whatever the moment: what they called unlike is not related, what they
-    found helpful is.
+    Feedback overrules the marks, whenever it was given: a match called wrong is not related, a helpful one is.
     """
 
     def __init__(
@@ -146,7 +144,7 @@ class LinkLabels:
 
     @classmethod
     def read(cls, threads: Sequence[Thread], repo: str | None = None, feedback: Feedback = NO_FEEDBACK) -> LinkLabels:
-        """The links that stand in these threads."""
+        """Read the links in these threads."""
         created = {thread.id: thread.created_at for thread in threads}
         return cls(created, (mark for thread in threads for mark in marks(thread, repo)), feedback)
 

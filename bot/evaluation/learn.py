@@ -1,4 +1,4 @@
-"""What a whole history teaches: word vectors, an order and a cut of the repository's own, and the proof of them."""
+"""Learns from a whole history: word vectors, an order and a cut of the repository's own, and a backtest of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Calibrate = Callable[[Sequence[ReplayedHits], RankingModels], Calibration]
 
 @dataclass(frozen=True)
 class Learner:
-    """A history to learn from. ``seconds``: how long; ``watch``: how threads are replayed, with the shipped ranking."""
+    """A history to learn from, for so many ``seconds``. ``watch`` replays threads with the shipped ranking."""
 
     history: ReplayHistory
     links: LinkLabels
@@ -31,7 +31,7 @@ class Learner:
     seconds: float = SECONDS
 
     def model_update(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
-        """Everything, with the comments that would have been written."""
+        """Learn everything, and replay it with the comments that would have been written."""
         from bot.ranking.word_vectors import encode_words, train_embeddings
 
         texts = [(document.title, document.body) for document in self.history.documents]
@@ -42,13 +42,13 @@ class Learner:
         return ModelUpdate(data, ranking, len(self.history.threads), summary(backtest)), backtest
 
     def own_ranking(self, tick: Progress = lambda _: None) -> RankingModels:
-        """The order and the cut that this history teaches, in two thirds of the time."""
+        """Learn the order and the cut, in two thirds of the time."""
         usual = partial(usual_cut, feedback=self.links.feedback)
         order = self.own_order(self.seconds / 3)
         return self.own_cut(order, usual, REPLAYED, self.seconds / 3, tick)[0]
 
     def own_order(self, seconds: float) -> RankingModels:
-        """The shipped ranking, or one fitted to the marked duplicates where they are enough; the newest come first."""
+        """The ranking fitted to the newest marked duplicates; the shipped one where there are too few."""
         until, found = monotonic() + seconds, list[Example]()
         for one in lessons(self.history, self.links, shipped(), until):
             found.append(one)
@@ -64,7 +64,7 @@ class Learner:
         seconds: float | None,
         tick: Progress = lambda _: None,
     ) -> tuple[RankingModels, Calibration]:
-        """The ranking with confidences and a cut that suit what is seen in a replay."""
+        """The ranking with confidences and a cut that are calibrated on a replay."""
         seen = list(self._replayed(replace(self.watch, ranking=ranking, render=None), count, seconds, tick))
         found = calibrate(seen, ranking)
         evidence: dict[str, object] = {"cut": found.reason, "replayed": len(seen)}
@@ -75,7 +75,7 @@ class Learner:
     def backtest(
         self, ranking: RankingModels, count: int, seconds: float | None, tick: Progress = lambda _: None
     ) -> Backtest:
-        """The newest issues as they would have been answered with this ranking; the newest first while time lasts."""
+        """Replay the newest issues with this ranking, the newest first while time lasts."""
         started = monotonic()
         watch = replace(self.watch, ranking=ranking)
         seen = [one.replayed for one in self._replayed(watch, count, seconds, tick)]
@@ -97,8 +97,8 @@ class Learner:
 
 
 def usual_cut(seen: Sequence[ReplayedHits], ranking: RankingModels, feedback: Feedback = NO_FEEDBACK) -> Calibration:
-    """The cut for the usual share of issues, but never below the shipped confidence: a repository in which little
-    repeats itself gets fewer comments, not worse ones."""
+    """The cut that gives the usual share of issues a hit, but never below the shipped one: a repository where little
+    repeats gets fewer comments, not worse ones."""
     model = ranking.model(vector_fields_of(seen))
     own = refitted(seen, model, feedback)
     replayed = [recut(one, own, 0.0).replayed for one in seen]
@@ -120,6 +120,6 @@ def read_history(
     embedder: Embedder | None = None,
     feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:
-    """A learner of these threads, and of what people thought of our matches."""
+    """A learner for these threads and the feedback on our matches."""
     history = ReplayHistory.read(threads, embedder)
     return Learner(history, LinkLabels.read(history.threads, watch.place.repo, feedback), watch, seconds)

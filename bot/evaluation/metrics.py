@@ -1,8 +1,8 @@
-"""The figures of an evaluation: how high the right thread ranks, and how good a sign confidence is that it is right.
+"""The figures of an evaluation: how high the right thread ranks, and how well confidence predicts that it is right.
 
 Labels understate. A thread counts as related only where people linked it, and mostly nobody does: of 40 hits with high
 confidence that were never linked, read by hand, 29 (about 70 %) were really related. So precision here is a lower
-bound, and what is not linked is "not linked by anyone", never "wrong".
+bound, and a hit without a link is "not linked by anyone", never "wrong".
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 
 from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
 from bot.ranking.fit import mean_interval, paired_interval
@@ -51,11 +52,8 @@ class RankMetrics:
         ranks = list(ranks)
         if not ranks:
             return cls(0, {})
-        figures = {
-            name: Figure(sum(values) / len(values), *mean_interval(values, SEED))
-            for name, values in _credits(ranks).items()
-        }
-        return cls(len(ranks), figures)
+        columns = _credits(ranks).items()
+        return cls(len(ranks), {name: Figure(sum(v) / len(v), *mean_interval(v, SEED)) for name, v in columns})
 
     def as_dict(self) -> dict[str, object]:
         """Ready for JSON: ``n``, each figure (None without queries), and ``interval`` with [low, high] for each."""
@@ -76,10 +74,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a threshold would have done: ``coverage`` is the share of threads that get a comment.
-
-    ``precision``: the share of these comments with at least one related hit.
-    """
+    """A threshold, the share of threads that it gives a comment, and the share of comments with a related hit."""
 
     threshold: float
     coverage: float
@@ -92,7 +87,7 @@ def reciprocal_rank(rank: int | None) -> float:
 
 
 def rank_differences(ours: Sequence[int | None], theirs: Sequence[int | None]) -> dict[str, Figure]:
-    """For the names of ``RankMetrics.figures``: ours minus theirs on the same queries in the same order.
+    """Ours minus theirs, for each of ``RankMetrics.figures``, on the same queries in the same order.
 
     Raises ValueError where the two differ in length, or are empty.
     """
@@ -150,16 +145,20 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
 
 
 def precision_coverage(replayed: Sequence[Replayed]) -> tuple[Cut, ...]:
-    """What each threshold at which something changes would have done, the highest first."""
-    best = sorted(max(hit.similarity for hit in one.hits) for one in replayed if one.hits)
-    related = sorted(
-        max(hit.similarity for hit in one.hits if hit.related) for one in replayed if any(h.related for h in one.hits)
-    )
+    """The effect of each threshold at which something changes, the highest first."""
+    best, related = best_hits(replayed, attrgetter("similarity"))
     cuts = []
     for threshold in sorted({*best, *related}, reverse=True):
         commented = reaching(best, threshold)
         cuts.append(Cut(threshold, commented / len(replayed), reaching(related, threshold) / commented))
     return tuple(cuts)
+
+
+def best_hits(replayed: Sequence[Replayed], value: Callable[[ShownThread], float]) -> tuple[list[float], list[float]]:
+    """The highest value among the hits of each thread, and among its related hits, where it has any; both ascending."""
+    of_all = [[value(hit) for hit in one.hits] for one in replayed]
+    related = [[value(hit) for hit in one.hits if hit.related] for one in replayed]
+    return sorted(max(found) for found in of_all if found), sorted(max(found) for found in related if found)
 
 
 def share_interval(part: int, whole: int) -> tuple[float, float]:
@@ -171,7 +170,7 @@ def share_interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def hits_of(replayed: Iterable[Replayed]) -> list[ShownThread]:
-    """All hits that were ranked high enough, shown or not: the cases of the calibration."""
+    """All hits, shown or not: the cases of the calibration."""
     return [hit for one in replayed for hit in one.hits]
 
 

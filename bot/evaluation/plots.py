@@ -1,4 +1,4 @@
-"""The plots of a report: each a drawing in SVG, the same in words, and the same in numbers."""
+"""The plots of a report: each as a drawing in SVG, in words, and in numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TICKS = 5
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From 0 to ``end``, which is above 0. ``ticks``: where numbers stand, as (value, text)."""
+    """An axis from 0 to ``end`` > 0, with ``ticks`` as (value, text)."""
 
     label: str
     end: float
@@ -27,7 +27,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A plane between two axes; values become places in a drawing, 360 wide and 236 high."""
+    """Maps values on two axes to places in a drawing, 360 wide and 236 high."""
 
     x: Axis
     y: Axis
@@ -39,7 +39,7 @@ class Frame:
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * min(value / self.y.end, 1.0)
 
     def axes(self) -> str:
-        """Lines across at the ticks of y, numbers at both axes, and what the axes mean."""
+        """Grid lines at the ticks of y, and numbers and labels at both axes."""
         right, floor = WIDTH - RIGHT, HEIGHT - BOTTOM
         parts = [text(LEFT - 30, 13, self.y.label, "label")]
         for value, name in self.y.ticks:
@@ -51,23 +51,16 @@ class Frame:
 
 
 def axis(label: str, highest: float, suffix: str = "", scale: float = 1.0) -> Axis:
-    """An axis that ends at a round number, not below ``highest``; its numbers are values times ``scale``."""
-    return _axis(label, highest * scale, _round_step(max(highest * scale, 1e-9) / _TICKS), suffix, scale)
-
-
-def count_axis(label: str, highest: float) -> Axis:
-    """An axis of whole numbers that does not end below ``highest``."""
-    return _axis(label, highest, math.ceil(_round_step(max(highest, 1e-9) / _TICKS)))
-
-
-def _axis(label: str, highest: float, step: float, suffix: str = "", scale: float = 1.0) -> Axis:
-    steps = max(1, math.ceil(highest / step - 1e-9))
+    """An axis to a round number, at least ``highest``; its numbers are values times ``scale``, 0 for whole numbers."""
+    step = _round_step(max(highest * (scale or 1.0), 1e-9) / _TICKS)
+    step, scale = (step, scale) if scale else (math.ceil(step), 1.0)
+    steps = max(1, math.ceil(highest * scale / step - 1e-9))
     ticks = tuple((place * step / scale, number(place * step) + suffix) for place in range(steps + 1))
     return Axis(label, ticks[-1][0], ticks)
 
 
 def drawing(name: str, parts: Sequence[str], height: int = HEIGHT) -> str:
-    """A whole drawing; ``name`` says in words what is in it."""
+    """A whole drawing; ``name`` describes it in words."""
     start = f'<svg class="plot" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(name)}">'
     return start + "".join(parts) + "</svg>"
 
@@ -96,12 +89,12 @@ def text(x: float, y: float, words: str, style: str) -> str:
 
 
 def number(value: float) -> str:
-    """At most two digits behind the point, and none that say nothing."""
+    """At most two decimals, without trailing zeros."""
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def thinned(points: Sequence[tuple[float, float]], gap: float = 1.0) -> list[tuple[float, float]]:
-    """A curve to the right without the points that are less than ``gap`` pixels after the last one; its ends stay."""
+    """A curve to the right without the points less than ``gap`` pixels after the last kept one; its ends stay."""
     kept = list(points[:1])
     for point in points[1:-1]:
         if point[0] - kept[-1][0] >= gap:
@@ -121,10 +114,10 @@ RANKS: tuple[tuple[str, int, int], ...] = (
 """The bars of the ranks: name, first and last rank."""
 
 _BARS = 14
-"""About as many bars of times as can be told apart on a phone."""
+"""About as many bars as can be told apart on a phone."""
 
 _HEADROOM = 1.1
-"""How much higher than its highest bar a plot is, so that there is room for what is written above."""
+"""Height of a plot relative to its highest bar, to leave room for the number above it."""
 
 _STRIP = 46
 """Height of the strip of counts below the calibration."""
@@ -132,7 +125,7 @@ _STRIP = 46
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """``svg`` is "" where there is nothing to draw. ``words``: what can be seen in it; ``rows``: its numbers."""
+    """``svg`` is "" where there is nothing to draw; ``words`` describe the drawing, ``rows`` hold its numbers."""
 
     title: str
     about: str
@@ -143,7 +136,7 @@ class Plot:
 
 
 def plot_precision(cuts: Sequence[Cut], threshold: float) -> Plot:
-    """Precision against coverage for each threshold, with the present one marked."""
+    """Precision against coverage at each threshold, with the present one marked."""
     present = _at(cuts, threshold)
     words = "No threshold would have led to a comment."
     if cuts:
@@ -168,7 +161,7 @@ def plot_precision(cuts: Sequence[Cut], threshold: float) -> Plot:
 
 
 def plot_calibration(bins: Sequence[Bin], confidences: Sequence[float]) -> Plot:
-    """What was linked against what confidence promised, and how many hits have which confidence."""
+    """The share of linked hits against their confidence, and the number of hits by confidence."""
     error = expected_calibration_error(bins)
     words = "There were no hits."
     if error is not None:
@@ -187,7 +180,7 @@ def plot_calibration(bins: Sequence[Bin], confidences: Sequence[float]) -> Plot:
 
 
 def plot_ranks(ranks: Sequence[int | None]) -> Plot:
-    """How many issues have their first related thread at which ranks."""
+    """The number of issues by the rank of their first related thread."""
     counts = {name: sum(1 for rank in ranks if rank and low <= rank <= high) for name, low, high in RANKS}
     counts["not found"] = sum(1 for rank in ranks if not rank)
     words = "No issue was linked to an older one."
@@ -208,7 +201,7 @@ def plot_ranks(ranks: Sequence[int | None]) -> Plot:
 
 
 def plot_times(times: Sequence[float]) -> Plot:
-    """How many issues were answered in which time."""
+    """The number of issues by the time that an answer took."""
     half, most = percentile(times, 0.5), percentile(times, 0.95)
     if half is None or most is None:
         return Plot("Time per issue", _TIMES, "No issue was answered.", "", ("Milliseconds", "Issues"), ())
@@ -231,7 +224,7 @@ def plot_times(times: Sequence[float]) -> Plot:
 
 
 def grade_bar(counts: Mapping[Grade, int]) -> str:
-    """One bar that the grades share, in their order; "" where there is nothing to share. The legend is beside it."""
+    """One bar divided among the grades, in their order; "" without any. The legend is next to it."""
     whole, start, parts = sum(counts.values()), 0.0, []
     for grade in Grade:
         width = 1000 * counts.get(grade, 0) / max(whole, 1)
@@ -242,7 +235,7 @@ def grade_bar(counts: Mapping[Grade, int]) -> str:
 
 
 def similarity_bar(similarity: float) -> str:
-    """A short bar beside the number that says the same."""
+    """A short bar next to the number."""
     full = bar(0, 0, (40, 4), "bar-whole") + bar(0, 0, (40 * min(max(similarity, 0.0), 1.0), 4), "bar-part")
     return f'<svg class="similarity" viewBox="0 0 40 4" preserveAspectRatio="none" aria-hidden="true">{full}</svg>'
 
@@ -274,7 +267,7 @@ def _precision_drawing(cuts: Sequence[Cut], present: Cut | None, threshold: floa
 
 
 def _at(cuts: Sequence[Cut], threshold: float) -> Cut | None:
-    """What this threshold would have done; None where it would have led to no comment."""
+    """The cut at this threshold; None where it would have led to no comment."""
     return next((cut for cut in reversed(cuts) if cut.threshold >= threshold), None)
 
 
@@ -313,7 +306,7 @@ def _strip(confidences: Sequence[float], end: float) -> list[str]:
 
 def _ranks_drawing(counts: Mapping[str, int], words: str) -> str:
     slot = (WIDTH - LEFT - RIGHT) / len(counts)
-    frame = Frame(Axis("Rank", 1.0, ()), count_axis("Issues", max(counts.values()) * _HEADROOM))
+    frame = Frame(Axis("Rank", 1.0, ()), axis("Issues", max(counts.values()) * _HEADROOM, scale=0))
     parts = [frame.axes()]
     for place, (name, found) in enumerate(counts.items()):
         top, x = frame.at_y(found), LEFT + place * slot
@@ -329,7 +322,7 @@ def _times_drawing(counts: Sequence[int], step: float, marks: tuple[float, float
     end = step * len(counts)
     frame = Frame(
         Axis(along.label, end, tuple(tick for tick in along.ticks if tick[0] <= end)),
-        count_axis("Issues", max(counts) * _HEADROOM),
+        axis("Issues", max(counts) * _HEADROOM, scale=0),
     )
     parts = [frame.axes()]
     for place, found in enumerate(counts):

@@ -1,8 +1,8 @@
-"""Memory as it was: every thread is asked against the older ones only, with what had been learned from those before.
+"""Memory as it was: every thread is asked against the older ones only, with vectors learned from those before it.
 
-A replay goes through history in epochs. At the beginning of each the word vectors are trained on the threads before it,
-and an index of the product's own kind is made with them; so the vectors of an epoch are as stale as a repository's are
-that learns anew whenever it has grown by GROWTH.
+A replay goes through history in epochs. At the start of each, the word vectors are trained on the threads before it and
+the product's own index is built with them. So the vectors of an epoch are as stale as those of a repository that learns
+again whenever it has grown by GROWTH.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from bot.domain.changes import FixInfo, Request
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import Hit
 from bot.domain.thread import Kind, Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
 from bot.evaluation.results import Progress
+from bot.index import build_index, open_index
 from bot.index.document import bare_document
 from bot.index.protocol import Index, IndexDocument, Narrowing, Query
-from bot.index.whoosh.index import build, open_index
 from bot.memory.model_store import Embedder, LearnedModel, embedded
 from bot.ranking.weights import RankingModels, shipped
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 GROWTH = 1.3
-"""Of the number of threads, after which the vectors are trained anew."""
+"""Growth of the number of threads after which the vectors are trained again."""
 
 FIRST = 50
-"""Threads before the first training."""
+"""Number of threads before the first training."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ReplayHistory:
     """All threads of a repository in the order of their creation, each with the terms that the index holds of it.
 
     ``vector_fields`` are the vectors of a downloaded model (``embedder``), which knows nothing of this history, by
-    thread. ``trained`` keeps the word vectors of each number of first threads that were asked for.
+    thread. ``trained`` caches the word vectors by the number of first threads that they were trained on.
     """
 
     threads: Sequence[Thread]
@@ -72,14 +72,14 @@ class ReplayHistory:
 
 
 class PastLibrary:
-    """A library of the threads before the end of an epoch; whoever asks says as of when."""
+    """A library of the threads before the end of an epoch; each question names its moment."""
 
     def __init__(
         self, history: ReplayHistory, end: int, learned: LearnedModel, index: Index, window: timedelta | None = None
     ) -> None:
-        self._history, self._end, self._index = history, end, index
-        self._learned, self._window = learned, window
+        self._index, self._learned, self._window = index, learned, window
         self._threads = {thread.id: thread for thread in history.threads[:end]}
+        self.entries, self.rarity, self.held_by = index.entries, index.rarity, index.held_by
 
     def ranked_by(self, ranking: RankingModels) -> PastLibrary:
         """The same library with another ranking."""
@@ -88,7 +88,7 @@ class PastLibrary:
         return other
 
     def within(self, window: timedelta | None) -> PastLibrary:
-        """The same library, in which a search finds only what was created so short before its moment."""
+        """The same library, but searches find only threads created within the window before their moment."""
         other = copy(self)
         other._window = window
         return other
@@ -105,18 +105,13 @@ class PastLibrary:
         return self._learned.vectors(thread)
 
     def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
-        """None: what was looked up since is not known of the past."""
-        return {}
+        return {}  # fixes and requests of today were not known then
 
     def requests(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
-        """None, as above."""
         return {}
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key] for key in ids if key in self._threads}
-
-    def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
-        return self._index.entries(ids)
 
     def search(self, query: Query, **options: Unpack[Narrowing]) -> list[Hit]:
         keep, before = options.get("keep"), options.get("before")
@@ -125,18 +120,10 @@ class PastLibrary:
             options["keep"] = lambda entry: entry.created_at >= since and (keep is None or keep(entry))
         return self._index.search(query, **options)
 
-    def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
-        return self._index.rarity(terms, before=before)
-
-    def held_by(
-        self, groups: Iterable[frozenset[str]], *, before: datetime | None = None
-    ) -> Mapping[frozenset[str], int]:
-        return self._index.held_by(groups, before=before)
-
 
 @dataclass(frozen=True)
 class Epoch:
-    """A part of history: the threads of ``asked`` were created while ``trained_on`` threads had been learned from."""
+    """A part of history: the ``asked`` threads were created after learning from the first ``trained_on`` threads."""
 
     trained_on: int
     asked: tuple[Thread, ...]
@@ -158,16 +145,16 @@ def epochs(history: ReplayHistory, asked: Iterable[Thread]) -> list[Epoch]:
 def pasts(
     history: ReplayHistory, parts: Iterable[Epoch], *, trains: bool = True
 ) -> Iterator[tuple[Epoch, PastLibrary]]:
-    """Each epoch with its library, which can be asked until the next one is taken.
+    """Each epoch with its library, which is open until the next one is taken.
 
-    ``trains``: word vectors are made; without them the library goes by words alone.
+    ``trains``: train word vectors; without them the library finds threads by words alone.
     """
     for epoch in parts:
         end = history.before(epoch.asked[-1].created_at)
         words = _trained(history, epoch.trained_on) if trains else None
         learned = LearnedModel(shipped(), words, history.embedder)
         with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-            build(Path(folder), (_encoded(history, number, learned) for number in range(end)))
+            build_index(Path(folder), (_encoded(history, number, learned) for number in range(end)))
             index = open_index(Path(folder))
             try:
                 yield epoch, PastLibrary(history, end, learned, index)
@@ -184,7 +171,7 @@ def _trained(history: ReplayHistory, count: int) -> WordVectors | None:
 
 
 def _document(thread: Thread) -> IndexDocument:
-    """What the index holds of a thread, with what it was first known to be a duplicate of: that holds from then on."""
+    """The indexed document of a thread, with its first known original, which stays so from then on."""
     found = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
     return replace(found, entry=replace(found.entry, duplicate_of=target, duplicate_at=at))

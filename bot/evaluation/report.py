@@ -1,4 +1,4 @@
-"""A replay → one HTML file that needs nothing else: the figures, the plots, and every comment it would have written."""
+"""Renders a replay as one self-contained HTML file: the figures, the plots, and every comment it would have written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GRADES = {
     Grade.MISSED: ("Missed", "nothing was shown, and people linked an older thread later"),
     Grade.QUIET: ("Quiet", "nothing was shown, and nobody linked anything"),
 }
-"""What a grade is called on the page, and what it means."""
+"""The name of each grade on the page, and its meaning."""
 
 NOTE = (
     "Read every precision here as a lower bound. A thread counts as related only where people of this repository "
@@ -37,18 +37,18 @@ LABELLED = ("precision", "rr@1", "rr@10", "mrr", "auc", "ece")
 """Figures that are shares of what people linked."""
 
 TOO_FEW = "too few to tell"
-"""Stands in the place of a share of fewer than LEAST_SPOKEN: it would say more of chance than of this repository."""
+"""Replaces a share of fewer than LEAST_SPOKEN cases, which would depend more on chance than on the repository."""
 
 _LONGEST = 300
 _UNSEEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "\ufffd")
 
 
 def render_report(backtest: Backtest) -> str:
-    """The report as HTML in valid Unicode, the same bytes for the same replay; it loads nothing, from nowhere.
+    """The report as HTML in valid Unicode that loads nothing; the same replay gives the same bytes.
 
-    All texts of threads are shown as text; control characters become U+FFFD.
+    The texts of threads are escaped; control characters become U+FFFD.
     """
-    figures = summary(backtest)
+    figures, counts = summary(backtest), Counter(one.grade for one in backtest.replayed)
     page = render_page(
         "report.html.j2",
         {
@@ -57,8 +57,11 @@ def render_report(backtest: Backtest) -> str:
             "sentences": _sentences(backtest, figures),
             "note": NOTE,
             "tiles": _tiles(figures),
-            "grade_bar": plots.grade_bar(_grades(backtest)),
-            "grades": _legend(backtest),
+            "grade_bar": plots.grade_bar(counts),
+            "grades": [
+                {"key": grade.value, "name": name, "about": about, "count": counts[grade]}
+                for grade, (name, about) in GRADES.items()
+            ],
             "plots": _plots(backtest),
             "figures": list(_rows(figures)),
             "entries": [_entry(one) for one in reversed(backtest.replayed)],
@@ -69,12 +72,8 @@ def render_report(backtest: Backtest) -> str:
 
 
 def in_words(backtest: Backtest) -> str:
-    """What came out, in a few sentences."""
+    """The result in a few sentences."""
     return " ".join(_sentences(backtest, summary(backtest)))
-
-
-def _grades(backtest: Backtest) -> Counter[Grade]:
-    return Counter(one.grade for one in backtest.replayed)
 
 
 def _subtitle(backtest: Backtest) -> str:
@@ -89,7 +88,7 @@ def _subtitle(backtest: Backtest) -> str:
 
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
-    """What came out, in plain words; the later ones only where there is something to say."""
+    """The result in plain words; the later sentences only where they apply."""
     asked, spoke = len(backtest.replayed), _whole(figures["commented"])
     if not asked:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]
@@ -124,7 +123,7 @@ def _what_was_linked(spoke: int, right: int) -> str:
 
 
 def _part(share: float | None, whole: int) -> str:
-    """A share in per cent, of few as a number."""
+    """A share as a percentage, or as a number where there are few."""
     return percent(share) if whole >= LEAST_SPOKEN else f"{round((share or 0.0) * whole):,}"
 
 
@@ -132,36 +131,25 @@ def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
     asked, spoke, right = _whole(figures["n"]), _whole(figures["commented"]), _right(figures)
     linked = f"of {count(_whole(figures['with_relations']), 'linked issue')}"
     right_of = f"{right:,} of {count(spoke, 'comment')}; {_between(*share_interval(right, spoke))}" if spoke else ""
-    tells = {"precision"} if spoke >= LEAST_SPOKEN else set()
-    tells |= {"rr@1", "rr@10", "mrr", "auc", "ece"} if _whole(figures["with_relations"]) >= LEAST_SPOKEN else set()
+    has_enough = {"precision": spoke >= LEAST_SPOKEN}
+    tells = {name for name in LABELLED if has_enough.get(name, _whole(figures["with_relations"]) >= LEAST_SPOKEN)}
     said_few = f"{right:,} of {count(spoke, 'comment')}; {TOO_FEW}" if spoke else "no comment"
     figures = {**figures, **{name: None for name in LABELLED if name not in tells}}
-    return [
-        _tile("Something alike", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
-        _tile("Precision", percent(_share(figures["precision"])), right_of if "precision" in tells else said_few),
-        _tile("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked, tells)),
-        _tile("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked, tells)),
-        _tile("MRR", _decimal(figures["mrr"], 3), _unless(tells, "mrr", "mean of 1/rank; 1 is best")),
-        _tile("AUC of confidence", _decimal(figures["auc"], 3), _unless(tells, "auc", "0.5 is chance, 1 is best")),
-        _tile("Calibration error", percent(_share(figures["ece"])), _unless(tells, "ece", "0 is best")),
-        _tile(
+    tiles = [
+        ("Something alike", percent(_share(figures["commented_share"])), f"{spoke:,} of {count(asked, 'issue')}"),
+        ("Precision", percent(_share(figures["precision"])), right_of if "precision" in tells else said_few),
+        ("Right thread first", percent(_share(figures["rr@1"])), _ends(figures, "rr@1", linked, tells)),
+        ("Among the first ten", percent(_share(figures["rr@10"])), _ends(figures, "rr@10", linked, tells)),
+        ("MRR", _decimal(figures["mrr"], 3), "mean of 1/rank; 1 is best" if "mrr" in tells else TOO_FEW),
+        ("AUC of confidence", _decimal(figures["auc"], 3), "0.5 is chance, 1 is best" if "auc" in tells else TOO_FEW),
+        ("Calibration error", percent(_share(figures["ece"])), "0 is best" if "ece" in tells else TOO_FEW),
+        (
             "Time per issue",
             milliseconds(_share(figures["ms_p50"])),
             f"95\u00a0%: {milliseconds(_share(figures['ms_p95']))}",
         ),
     ]
-
-
-def _tile(name: str, value: str, about: str) -> dict[str, str]:
-    return {"name": name, "value": value, "about": about}
-
-
-def _legend(backtest: Backtest) -> list[dict[str, object]]:
-    counts = _grades(backtest)
-    return [
-        {"key": grade.value, "name": name, "about": about, "count": counts[grade]}
-        for grade, (name, about) in GRADES.items()
-    ]
+    return [{"name": name, "value": value, "about": about} for name, value, about in tiles]
 
 
 def _plots(backtest: Backtest) -> list[Plot]:
@@ -177,7 +165,7 @@ def _plots(backtest: Backtest) -> list[Plot]:
 
 
 def _rows(figures: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Every figure by its name in the JSON, what is nested as ``outer.inner``."""
+    """Every figure by its name in the JSON, nested ones as ``outer.inner``."""
     for name, value in figures.items():
         if isinstance(value, Mapping):
             yield from _rows(value, f"{prefix}{name}.")
@@ -217,7 +205,7 @@ def _hit(hit: ShownThread) -> dict[str, object]:
 
 
 def _linked(one: Replayed) -> str:
-    """What people linked the thread to, and where the search had put it; "" where they linked nothing."""
+    """The threads that people linked, and the rank that the search gave them; "" where there are none."""
     marked = [f"{_name(key)} (duplicate)" for key in sorted(one.relations.duplicates, key=str)]
     names = [*marked, *(_name(key) for key in sorted(one.relations.others, key=str))]
     if not names:
@@ -238,10 +226,6 @@ def _right(figures: Mapping[str, object]) -> int:
     grades = figures["grades"]
     assert isinstance(grades, dict)
     return _whole(grades[Grade.SUCCESS.value]) + _whole(grades[Grade.ASSIST.value])
-
-
-def _unless(tells: Container[str], name: str, about: str) -> str:
-    return about if name in tells else TOO_FEW
 
 
 def _ends(figures: Mapping[str, object], name: str, about: str, tells: Container[str]) -> str:

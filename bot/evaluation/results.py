@@ -1,4 +1,4 @@
-"""The values of a replay: what would have been shown on each thread, and what people linked it to later."""
+"""The values of a replay: the hits of each thread, and the threads that people linked it to later."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from enum import StrEnum
 from bot.domain.thread import ThreadId
 
 REPLAYED = 300
-"""How many of the newest issues a rebuild replays."""
+"""The number of newest issues that a rebuild replays."""
 
 SECONDS = 60.0
-"""How long a rebuild learns beside the word vectors: a third of it for the order, a third for the cut, the rest for the
+"""How long a rebuild learns besides the word vectors: a third for the order, a third for the cut, and the rest for the
 comments that it shows."""
 
-
 Progress = Callable[[int], None]
-"""Told of each step that was done."""
+"""Called with the number of steps that were done."""
 
 
 class Grade(StrEnum):
     """How a replayed thread went.
 
-    ``SUCCESS``: a duplicate was shown. ``ASSIST``: a thread that people linked to it later was shown. ``NOISE``: what
-    was shown was never linked, which is not to say that it is unrelated. ``MISSED``: nothing was shown, and people
+    ``SUCCESS``: a duplicate was shown. ``ASSIST``: another thread was shown that people linked later. ``NOISE``: only
+    threads were shown that nobody linked, which may be related all the same. ``MISSED``: nothing was shown, and people
     linked an older thread later. ``QUIET``: nothing was shown, and nobody linked anything.
     """
 
@@ -38,7 +37,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """The older threads that people linked a thread to: as duplicates, or in any other way; the two do not overlap."""
+    """The older threads that people linked a thread to: as duplicates, or in another way, without overlap."""
 
     duplicates: frozenset[ThreadId] = frozenset()
     others: frozenset[ThreadId] = frozenset()
@@ -52,8 +51,8 @@ class Relations:
 class ShownThread:
     """A thread that ranked high enough to be shown if its similarity allows it.
 
-    ``confidence`` is the calibrated probability that people would have linked it, ``similarity`` what the floor is
-    compared with, both in 0..1. ``is_shown``: it reached the floor. ``related``: people did link it.
+    ``confidence`` is the calibrated probability that it is worth showing; ``similarity`` is compared with the floor;
+    both are in 0..1. ``is_shown``: it reached the floor. ``related``: people did link it.
     """
 
     id: ThreadId
@@ -71,9 +70,8 @@ class Replayed:
     """One thread as it was when it was opened, against memory as it was then.
 
     ``hits``: the closed and open threads that ranked best, shown or not. ``rank``: the place of the first related
-    thread in the ranking, from 1, None where there is none among the candidates. ``ms``: milliseconds that it took.
-    ``markdown``: the comment that would have been written, "" for silence. ``mentions``: how many threads its own text
-    points at.
+    thread in the ranking, from 1; None where no candidate is related. ``ms``: milliseconds taken. ``markdown``: the
+    comment that would have been written, "" for silence. ``mentions``: the number of threads that its text points at.
     """
 
     id: ThreadId
@@ -106,9 +104,9 @@ class Replayed:
 class Backtest:
     """A replay of the newest threads of a repository, oldest first.
 
-    ``threads``: how many the memory holds. ``threshold``: the similarity from which a thread is shown. ``wanted``: how
-    many threads were to be replayed; fewer were when the time was over. ``evidence``: where the ranking and the
-    calibration come from, as names and plain values.
+    ``threads``: the size of the memory. ``threshold``: the least similarity that is shown. ``wanted``: the number of
+    threads to replay; fewer were replayed if the time ran out. ``evidence``: where the ranking and the calibration come
+    from, as names and plain values.
     """
 
     replayed: tuple[Replayed, ...]

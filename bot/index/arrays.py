@@ -1,8 +1,8 @@
-"""Inverted lists and columns as arrays: what they add up to for each document, how many there are, which are best."""
+"""Inverted lists and columns as arrays: decoded, intersected, counted, and the best of them chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -19,7 +19,6 @@ Flags = NDArray[np.bool_]
 
 _GAPS: dict[int, np.dtype[np.unsignedinteger]] = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
-_LENGTH = np.dtype("<u4")
 Kind = TypeVar("Kind", bound=np.generic)
 
 
@@ -32,60 +31,19 @@ def document_numbers(gaps: bytes | memoryview, width: int) -> Numbers:
     return found
 
 
-def as_impacts(packed: bytes | memoryview) -> Levels:
-    return np.frombuffer(packed, np.uint8)
-
-
 def numbers(packed: bytes | memoryview) -> Numbers:
     """Signed little-endian numbers of eight bytes. Raises ValueError when the bytes do not divide by eight."""
     return np.frombuffer(packed, _NUMBER).astype(np.int64, copy=False)
 
 
-def ends(lengths: bytes | memoryview) -> Numbers:
-    """Where each of several pieces ends that lie one after the other, from their lengths (4 bytes, little-endian)."""
-    return np.cumsum(np.frombuffer(lengths, _LENGTH), dtype=np.int64)
-
-
-def as_numbers(values: Iterable[int]) -> Numbers:
-    return np.fromiter(values, np.int64)
-
-
-def zeros(*shape: int) -> Scores:
-    """A score of nothing for so many documents, or for so many rows of documents."""
-    return np.zeros(shape)
-
-
-def gains_of(weight: float, saturation: Sequence[float]) -> Scores:
-    return weight * np.asarray(saturation)
-
-
-def as_flags(count: int, raised: Iterable[int]) -> Flags:
-    """A flag for each of ``count`` documents, raised for these numbers, which are below ``count``."""
-    found = np.zeros(count, np.bool_)
-    found[list(raised)] = True
-    return found
-
-
-def is_ascending(values: Numbers) -> bool:
-    return bool(np.all(values[:-1] <= values[1:]))
-
-
-def add(scores: Scores, at: Numbers, found: Levels, by_level: Scores) -> None:
-    """Add to the scores of the documents ``at``, each of which is named once, what their levels are worth.
-
-    Raises IndexError for a document or a level that is not there.
-    """
-    scores[at] += by_level[found]
-
-
 def gained(at: Numbers, found: Levels, by_level: Scores, wanted: Numbers) -> Scores:
-    """What ``add`` adds to each of the documents ``wanted``; ``at`` is ascending and not empty."""
+    """The gain of each ``wanted`` document from a list of documents ``at``, ascending and not empty, with levels."""
     place = np.minimum(np.searchsorted(at, wanted), len(at) - 1)
     return np.where(at[place] == wanted, by_level[found[place]], 0.0)
 
 
 def common(parts: Sequence[Numbers]) -> Numbers:
-    """The numbers that stand in all parts, each of which is ascending and not empty."""
+    """The numbers that are in all parts, each of which is ascending and not empty."""
     found, *others = sorted(parts, key=len)
     for other in others:
         place = np.minimum(np.searchsorted(other, found), len(other) - 1)
@@ -94,18 +52,14 @@ def common(parts: Sequence[Numbers]) -> Numbers:
 
 
 def more_than(times: int, parts: Sequence[Numbers]) -> Numbers:
-    """The numbers that stand in all parts together more often than so many times."""
+    """The numbers that occur more than ``times`` times in all parts together."""
     known, counts = np.unique(joined(parts, np.int64), return_counts=True)
     found: Numbers = known[counts > times]
     return found
 
 
-def frequency(at: Numbers, hidden: Flags) -> int:
-    return len(at) - int(np.count_nonzero(hidden[at]))
-
-
 def best(values: Scores, count: int, above: float = -np.inf) -> list[int]:
-    """The places of the ``count`` highest values, and of all equal to the last of them, highest first.
+    """The places of the ``count`` highest values and of all that equal the last of them, highest first.
 
     Only values greater than ``above`` count; equal ones keep their order.
     """
@@ -123,7 +77,7 @@ def best(values: Scores, count: int, above: float = -np.inf) -> list[int]:
 def strongest(shares: Scores, count: int) -> list[list[int]]:
     """For each column of a matrix the rows with its ``count`` highest positive values, highest first.
 
-    Of equal values the upper row comes first.
+    Equal values are in the order of their rows.
     """
     by_column = np.ascontiguousarray(shares.T)
     floor: Scores | float = 0.0
@@ -138,7 +92,7 @@ def strongest(shares: Scores, count: int) -> list[list[int]]:
 
 
 def occurrences(keys: Sequence[Numbers], within: Sequence[Numbers]) -> Numbers:
-    """How often each of all the ``keys`` is among all the numbers ``within``."""
+    """How often each key occurs in ``within``."""
     asked, (known, counts) = joined(keys, np.int64), np.unique(joined(within, np.int64), return_counts=True)
     if not len(known):
         return np.zeros(len(asked), np.int64)
@@ -147,9 +101,9 @@ def occurrences(keys: Sequence[Numbers], within: Sequence[Numbers]) -> Numbers:
 
 
 def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
-    """For each document the last of its steps up to a moment if it was an odd one (the first, the third, …), else 0.
+    """For each document, its last step up to a moment if that is an odd one (the first, the third, …), else 0.
 
-    Every document has as many steps as there are arrays, in ascending order, 0 for those that it has not.
+    There is an array for each step; the steps of a document ascend, and are 0 where there are fewer.
     """
     taken = np.stack(steps)
     passed = (taken != 0) & (taken <= until)
@@ -159,37 +113,18 @@ def last_odd(steps: Sequence[Numbers], until: float) -> Numbers:
     return found
 
 
-def log_days(since: Numbers, until: float) -> Scores:
-    """ln(1 + days) from each time in seconds to ``until``, never below 0."""
-    found: Scores = np.log1p(np.maximum(0.0, until - since) / 86_400)
-    return found
-
-
-def log_counts(values: Numbers) -> Scores:
-    return np.log1p(np.maximum(values, 0))
-
-
-def weighed(parts: Iterable[tuple[float, Scores | Flags]], hidden: Flags) -> Scores:
-    """The sum of weight × value for each document, -inf for hidden ones."""
-    total = np.zeros(len(hidden))
-    for weight, values in parts:
-        total += weight * values
-    total[hidden] = -np.inf
-    return total
-
-
 def joined(parts: Sequence[NDArray[Kind]], kind: type[Kind]) -> NDArray[Kind]:
-    """The values of all parts, one part after the other; none where there is no part."""
+    """All parts, one after the other."""
     return np.concatenate([np.zeros(0, kind), *parts])
 
 
 def pack_planes(columns: Sequence[Numbers]) -> bytes:
-    """These columns, one after the other; of each the lowest byte of all numbers first, as that deflates well."""
+    """These columns, one after the other, each with the lowest bytes of all numbers first, which deflates well."""
     return b"".join(np.ascontiguousarray(_bytes_of(column).T).tobytes() for column in columns)
 
 
 def unpack_planes(packed: bytes, columns: int, count: int) -> list[Numbers]:
-    """So many columns of ``count`` numbers each. Raises ValueError when it is another number of bytes."""
+    """The inverse of `pack_planes`. Raises ValueError for another number of bytes."""
     planes = np.frombuffer(packed, np.uint8).reshape(columns, BYTES, count)
     return [np.ascontiguousarray(plane.T).view(_NUMBER).reshape(count).astype(np.int64, copy=False) for plane in planes]
 

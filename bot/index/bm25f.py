@@ -1,4 +1,4 @@
-"""BM25F: how much a term says about a document, in a form that is small enough to store with every posting.
+"""BM25F: the weight of a term in a document, in a form that is small enough to store with every posting.
 
 S. Robertson, H. Zaragoza and M. Taylor, "Simple BM25 extension to multiple weighted fields", CIKM 2004: the
 frequencies of the fields are normalised and added *before* they are saturated,
@@ -7,7 +7,7 @@ frequencies of the fields are normalised and added *before* they are saturated,
     score(q, d) = Σ_t  q_t · idf(t) · f · (k1 + 1) / (k1 + f)
 
 The averages are constants, so a document's part of the score, f/(k1 + f), never changes: it is computed once, stored as
-one of 31 levels, and nothing of it depends on documents that came later.
+one of 31 levels, and does not depend on later documents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bot.index.protocol import IndexDocument
 
 
 class WeightedField(NamedTuple):
-    """A part of a document: its weight, how much its length counts (b), and its usual length in terms."""
+    """A part of a document: its weight, the influence of its length (b), and its usual length in terms."""
 
     weight: float
     b: float
@@ -41,21 +41,21 @@ NOTES = {
 OTHER_NOTES = WeightedField(1.0, 0.5, 40.0)
 
 MAX_BODY_TERMS = 400
-"""Distinct terms of a body that are indexed, the most frequent first; longer bodies are logs."""
+"""Most distinct terms of a body that are indexed, the most frequent first; longer bodies are logs."""
 MAX_NOTE_TERMS = 200
-"""Distinct terms of all notes that are indexed, those that say most first."""
+"""Most distinct terms of all notes that are indexed, those with the highest level first."""
 
 _BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
 def text_impacts(document: IndexDocument) -> dict[str, int]:
-    """Term → level of everything that titles and opening texts are searched for."""
+    """Term → level in title and opening text."""
     body = dict(Counter(document.body).most_common(MAX_BODY_TERMS))
     return _levels([(TITLE, document.title, Counter(document.title)), (BODY, document.body, body)])
 
 
 def note_impacts(document: IndexDocument) -> dict[str, int]:
-    """Term → level of everything that only a search by words looks at."""
+    """Term → level in the notes, which only a search by words looks at."""
     levels = _levels(
         (NOTES.get(section, OTHER_NOTES), terms, Counter(terms)) for section, terms in sorted(document.notes.items())
     )

@@ -1,4 +1,4 @@
-"""From a thread to what the index holds of it: its terms by field, and its entry."""
+"""Turns a thread into its index document: the terms by field, and the entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bot.reading.endings.outcome import outcome as read_outcome
 def document_of(
     thread: Thread, digest: Digest | None = None, vectors: Mapping[str, bytes] | None = None
 ) -> IndexDocument:
-    """The document of a thread; ``digest`` saves reading it again, ``vectors`` are the thread's by arm."""
+    """The document of a thread; ``digest`` saves reading it again, ``vectors`` are the thread's by field."""
     digest = digest or read_digest(thread)
     notes = {
         "decisions": terms("\n".join(decision.text for decision in digest.decisions)),
@@ -31,7 +31,7 @@ def document_of(
 def bare_document(
     thread: Thread, ending: Outcome | None = None, vectors: Mapping[str, bytes] | None = None
 ) -> IndexDocument:
-    """The part of a thread's document by which similar threads are found; ``ending`` saves reading it again."""
+    """A thread's document without notes, enough to find similar threads; ``ending`` saves reading it again."""
     return IndexDocument(
         entry=entry_of(thread, ending or read_outcome(thread)),
         title=terms(thread.title),
@@ -42,7 +42,7 @@ def bare_document(
 
 
 def entry_of(thread: Thread, ending: Outcome) -> IndexEntry:
-    """What ranking needs to know of a thread without opening its record."""
+    """The facts that ranking needs without opening the record."""
     return IndexEntry(
         id=thread.id,
         kind=thread.kind,
@@ -73,12 +73,11 @@ _TURNS = frozenset({"closed", "reopened", "marked_as_duplicate"})
 
 
 def unvouched_until(thread: Thread) -> datetime | None:
-    """Until when nobody vouched for the thread of an unknown author: until the first other person wrote in it, closed
-    it or reopened it; FOREVER where nobody did. None where its author is known here, and for what is no issue.
+    """When the first other person vouched for the issue of an unknown author: wrote in it, closed it or reopened it.
 
-    Whoever closes it as not planned without a word does not vouch for it. Neither reactions nor labels count, which a
-    form may set, nor bots. Of accounts that are gone nobody knows which they were: they are one.
-    A thread that nobody knows who closed was closed by nobody.
+    FOREVER where nobody did; None for other kinds of threads, and where the author is known in the repository. Closing
+    it as not planned without a word does not vouch for it, nor do bots, reactions, or labels, which a form may set.
+    Deleted accounts count as one. A closing by an unknown account counts for nobody.
     """
     if thread.kind is not Kind.ISSUE or thread.role in KNOWN_ROLES:
         return None
@@ -96,9 +95,9 @@ def _others(thread: Thread) -> Iterator[datetime]:
 
 
 def _turns(thread: Thread) -> Iterator[tuple[str, datetime]]:
-    """Who turned the thread and when, but for the last closing where it was as not planned.
+    """Who closed or reopened the thread and when, except for a last closing as not planned.
 
-    What happened before the first closing is kept of threads that were closed: until then nobody knows of it.
+    Events are stored from the first closing on, so earlier ones count from then.
     """
     swept = thread.closed_at if thread.state_reason == "not_planned" else None
     for event in thread.events if thread.flips else ():

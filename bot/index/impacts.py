@@ -1,4 +1,4 @@
-"""Scoring: the weight of a term, the level of a posting (a term in a document), which terms are looked up."""
+"""Scoring: the weight of a term, the level of a posting (a term in a document), and the terms to look up."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ K1 = 5.0
 issues of Rust up to 2015."""
 
 MAX_LOOKED_UP = 512
-"""Terms of a query that are looked up, the heaviest first."""
+"""Most terms of a query that are looked up, the heaviest first."""
 
 SETTLED = 60
-"""Documents from which on it counts in scores how many hold a term. Of fewer that says little: what is in one of three
-may be in one of a thousand, and each document more would move all scores."""
+"""Least number of documents whose term frequencies count as they are. Fewer say little: a term in one of three may be
+in one of a thousand, and each new document would move all scores."""
 
 DOUBT = 10
-"""Documents without a term that are thought to be there beside fewer than SETTLED, when its share is estimated."""
+"""Imagined documents without a term, added when its share is estimated from fewer than SETTLED documents."""
 
 _LOWEST = 1 / 64
 _LEVEL_COUNT = 31
@@ -31,9 +31,9 @@ def idf(frequency: float, total: int) -> float:
 
 
 def settled_idf(frequency: int, total: int) -> float:
-    """The same for a score: of fewer than SETTLED documents the others are estimated, so that one more changes little.
+    """The same for a score, with fewer than SETTLED documents extrapolated so that one more changes little.
 
-    The first document with a term says that there is such a term; those after it say how common it is.
+    The first document with a term shows that the term exists; the others show how common it is.
     """
     if total >= SETTLED:
         return idf(frequency, total)
@@ -42,5 +42,5 @@ def settled_idf(frequency: int, total: int) -> float:
 
 
 def heaviest(weights: Mapping[str, float]) -> list[tuple[float, str]]:
-    """The terms of a query that are looked up, each after its negative weight; what weighs nothing is not."""
+    """The terms of a query to look up, as (negative weight, term); terms of weight 0 are left out."""
     return sorted((-weight, term) for term, weight in weights.items() if weight > 0)[:MAX_LOOKED_UP]

@@ -1,4 +1,4 @@
-"""Inverted lists in memory and on disk: which documents hold a term, and at which level.
+"""Inverted lists in memory and on disk: the documents that hold a term, and the level in each.
 
 The file of terms holds no code and no compression, so reading it can neither run anything nor expand:
 
@@ -19,7 +19,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import sub
-from typing import IO, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from bot.index import arrays
 from bot.index.arrays import Levels, Numbers
@@ -43,7 +45,7 @@ class Inversion:
     def __init__(self) -> None:
         self._lists: dict[bytes, tuple[array[int], bytearray]] = {}
 
-    def add(self, key: bytes, document: int, level: int) -> None:
+    def append(self, key: bytes, document: int, level: int) -> None:
         found = self._lists.get(key)
         if found is None:
             self._lists[key] = (array("I", (document,)), bytearray((level,)))
@@ -60,8 +62,8 @@ class Inversion:
         """About how many bytes each list takes in a file of terms, with its key."""
         return {key: len(key) + 6 + 3 * len(levels) for key, (_, levels) in self._lists.items()}
 
-    def write(self, file: IO[bytes], only: Iterable[bytes] | None = None) -> None:
-        """Write the lists of these keys (None: all) as a file of terms. Raises OverflowError above 4 GiB."""
+    def packed(self, only: Iterable[bytes] | None = None) -> bytes:
+        """A file of terms with the lists of these keys (None: all). Raises OverflowError above 4 GiB."""
         keys, lists = bytearray(b"\0"), bytearray()
         lengths, key_at, list_at = array("I"), array("I"), array("I")
         for number, key in enumerate(sorted(self._lists if only is None else only)):
@@ -72,17 +74,14 @@ class Inversion:
             packed = pack(*self._lists[key])
             lengths.append(len(packed))
             lists += packed
-        file.write(_HEADER.pack(_MAGIC, len(lengths), len(keys)))
-        for numbers in (key_at, list_at, lengths):
-            file.write(little_endian(numbers).tobytes())
-        file.write(keys)
-        file.write(lists)
+        columns = (little_endian(numbers).tobytes() for numbers in (key_at, list_at, lengths))
+        return b"".join((_HEADER.pack(_MAGIC, len(lengths), len(keys)), *columns, keys, lists))
 
 
 class TermFile:
-    """A file of terms, read in place. Whatever the bytes are, a method returns in time linear in their number.
+    """A file of terms, read in place. Methods take time linear in the number of bytes, whatever the bytes are.
 
-    Raises ValueError (also IndexError, KeyError, struct.error) when they are not what ``Inversion.write`` writes for
+    Raises ValueError (also IndexError, KeyError, struct.error) for bytes that ``Inversion.packed`` does not write for
     ``documents`` documents.
     """
 
@@ -119,7 +118,7 @@ class TermFile:
         width, gaps, levels = self._parts(offset, self._lengths[number])
         documents = arrays.document_numbers(gaps, width)
         self._check(int(documents[-1]))
-        return Postings(documents, arrays.as_impacts(levels))
+        return Postings(documents, np.frombuffer(levels, np.uint8))
 
     def items(self) -> Iterator[tuple[bytes, list[int], bytes]]:
         """All terms, sorted by key, with their documents and levels; as lists, because most of them are short."""

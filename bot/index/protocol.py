@@ -1,8 +1,8 @@
-"""The contract of the index: what goes in, what is asked, what comes back."""
+"""The contract of the index: documents, queries and answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypedDict
@@ -11,18 +11,18 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 
 TEXT = "text"
-"""The field of titles and opening texts: what a new thread is compared with."""
+"""The field of titles and opening texts, which a new thread is compared with."""
 
 NOTES = "notes"
-"""The field of what was made of the thread: decisions, keywords, files, summary. For a search by words."""
+"""The field of the digest: decisions, keywords, files, summary. For a search by words."""
 
 VECTOR_FIELDS = ("trained", "trained_title", "semantic", "semantic_title")
-"""The kinds of vectors that a document may have beside its terms: of its text and of its title, from the model that the
-repository trained on itself and from an optional one that was downloaded."""
+"""The vectors that a document may have: of its text and of its title, from the model that the repository trained on
+itself and from an optional downloaded one."""
 
 FLOOD = 25
-"""More unvouched threads of one account at one moment than this are no questions. In six archives the busiest person
-had 20, a bot with weekly digests 28, and all accounts that are gone, which count as one, 26 at their worst moment."""
+"""More unvouched threads of one account at one moment are a flood. In six archives the busiest person had 20, a bot
+with weekly digests 28, and all deleted accounts, which count as one, 26 at their worst moment."""
 
 
 class IndexCorrupt(Exception):
@@ -34,8 +34,8 @@ class IndexDocument:
     """A thread as it is indexed: its entry, and analysed terms in order, with repetitions.
 
     ``notes`` maps a section (``decisions``, ``keywords``, ``files``, ``summary``; others count least) to its terms.
-    ``vectors`` maps an arm to a vector of signed bytes; all of one arm in an index have one length, at most 1,024.
-    ``has_role``: the thread tells what its author is to the repository, be it nothing.
+    ``vectors`` maps a vector field to a vector of signed bytes; all of one field have one length, at most 1,024.
+    ``has_role``: the thread tells the author's role in the repository, even if it is none.
     """
 
     entry: IndexEntry
@@ -47,49 +47,52 @@ class IndexDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateWeights:
-    """What counts in the choice of candidates beside the terms, and how much: one sum for every document.
-
-    ``text`` weighs the score as a share of the best, ``near`` the cosines by arm, ``open`` that the thread was open at
-    that moment, ``age`` and ``closed`` ln(1 + days) since creation and since closing (0 while open), ``length`` and
-    ``duplicates`` ln(1 + characters) and ln(1 + known duplicates).
-    """
-
-    text: float
-    near: Mapping[str, float]
-    open: float = 0.0
-    age: float = 0.0
-    closed: float = 0.0
-    length: float = 0.0
-    duplicates: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
-    """Analysed terms and how much each counts, and the fields to look in and how much each counts.
+    """Analysed terms with their weights, and the fields to look in with theirs.
 
-    Weights are ≥ 0; what weighs nothing is not looked for. ``vectors`` maps an arm to a vector of signed bytes. With a
-    ``blend`` the best are those with the highest sum, without they are those with the highest score. ``kinds`` are the
-    only ones that are found (None: all): few among many are found quickly so, and with ``keep`` alone they are not.
+    Weights are ≥ 0; a term or field of weight 0 is skipped. ``vectors`` maps a vector field to a vector of signed
+    bytes. A ``blend`` weighs features by name (those with an array form in `bot.ranking.features`): the best documents
+    are then those with the highest sum; without one, those with the highest score. ``kinds`` limits the search to some
+    kinds (None: all), which finds few among many faster than ``keep``.
     """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float] = field(default_factory=lambda: {TEXT: 1.0})
     vectors: Mapping[str, bytes] = field(default_factory=dict)
-    blend: CandidateWeights | None = None
+    blend: Mapping[str, float] | None = None
     kinds: frozenset[Kind] | None = None
 
 
 class Narrowing(TypedDict, total=False):
-    """The options of ``Index.search``, as those pass them on who do not look at them."""
+    """The options of ``Index.search``, for callers that only pass them on."""
 
     limit: int
     before: datetime | None
     keep: Callable[[IndexEntry], bool] | None
 
 
+PostingItem = tuple[bytes, list[int], bytes]
+"""A key, its documents in ascending order, and a level for each."""
+
+Fetch = Callable[[Sequence[str]], Mapping[str, bytes]]
+"""Names of parts → those of them that the store has, all in one exchange."""
+
+
+class IndexSegment(Protocol):
+    """A segment of ``count`` documents, of which some are ``deleted``. Reading a damaged one may raise anything."""
+
+    count: int
+    deleted: frozenset[int]
+
+    def items(self) -> Iterator[PostingItem]:
+        """All lists."""
+
+    def entry(self, document: int) -> IndexEntry:
+        """The entry of a document by its number."""
+
+
 class Index(Protocol):
-    """A searchable set of threads, at most one document for each id."""
+    """A searchable set of threads, at most one document for each id. `bot.index.open_index` opens one."""
 
     def search(
         self,
@@ -101,14 +104,13 @@ class Index(Protocol):
     ) -> list[Hit]:
         """The ``limit`` best threads: by their score for the terms of ``query``, or by the sum of its blend.
 
-        Ordered by their score for the terms (0 where none is shared), best first; equal scores by id, numbers before
-        strings. Without a blend only threads that share a term are found; a blend needs ``before``, else ValueError.
-        With ``before``, threads that were created then or later do not exist: they are neither found nor counted in
-        term statistics, and duplicates that became known after it are not counted. Nor do unvouched threads exist
-        (`IndexEntry.is_unvouched_at`) that were closed then, or whose account had more than FLOOD of them. But where no
-        issue has a role (`IndexDocument.has_role`), none is unvouched, as nobody knows who is unknown. ``keep`` leaves
-        threads out after they were scored; it is asked about each once, the best first. A vector whose length is not
-        that of its vector field is near to nothing. Raises IndexCorrupt.
+        They are ordered by their score for the terms (0 where none is shared), best first; equal scores by id, numbers
+        before strings. Without a blend only threads that share a term are found; a blend without ``before`` raises
+        ValueError. With ``before``, later threads do not exist: they are neither found nor counted in term statistics,
+        and duplicates that became known later are not counted. Unvouched threads (`IndexEntry.is_unvouched_at`) do not
+        exist either if they were closed then, or if their account had more than FLOOD of them; but none is unvouched
+        where no issue has a role (`IndexDocument.has_role`). ``keep`` filters threads after scoring; it is called once
+        for each, the best first. A vector of another length than its field has a cosine of 0. Raises IndexCorrupt.
         """
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
@@ -120,46 +122,54 @@ class Index(Protocol):
     def held_by(self, groups: Iterable[frozenset[str]], *, before: datetime | None = None) -> dict[frozenset[str], int]:
         """How many threads hold all terms of each group in their titles and opening texts; none hold an empty one.
 
-        Of the terms of a question this reads nothing that `rarity` has not read. Raises IndexCorrupt.
+        For the terms of a question this reads no more than `rarity` did. Raises IndexCorrupt.
         """
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         """The entries of those of ``ids`` that are in the index. Raises IndexCorrupt."""
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
-        """Put documents in the place of those with the same id, and take out ``remove``; visible at once, and on disk.
+        """Add documents, replacing those with the same id, and take out ``remove``; visible at once, and on disk.
 
-        Of two documents with one id the later one stays; an id in both arguments stays. Raises IndexCorrupt; what was
-        there before is then still on disk.
+        Of two documents with one id the later one stays; an id in both arguments stays. After IndexCorrupt the folder
+        is as it was. Raises ValueError for vectors that are not like those of the index.
         """
 
     def count(self, kind: Kind) -> int:
         """The number of threads of this kind. Raises IndexCorrupt."""
 
+    def segments(self) -> Mapping[str, IndexSegment]:
+        """Its segments by name, for callers that keep their contents elsewhere; a name always stands for one content.
+
+        Fetches all parts. Raises IndexCorrupt.
+        """
+
+    def parts(self) -> set[str]:
+        """The names of the parts that its large segments lie in."""
+
     def close(self) -> None:
-        """Give back the files. Using the index afterwards is an error."""
+        """Release the files. Using the index afterwards is an error."""
 
     def __len__(self) -> int:
         """The number of threads."""
 
 
 LAYOUT = 3
-"""The layout of an index and of the digests beside it: one more with each change after which what was written before
-it cannot be read, or says something else than this version would. The manifest has it, 0 where it was written before
-there was such a number."""
+"""The layout of an index and of the digests next to it. Raise it with each change after which older files cannot be
+read or mean something else. The manifest stores it; 0 stands for files from before there was such a number."""
 
 PARTS_FOLDER = "parts"
-"""Where in the folder of an index the parts lie that are here."""
+"""The folder, inside that of an index, for its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large a segment in one file and a part become.
+    """The sizes of segments and parts.
 
-    ``documents``: a segment of more is written in parts; above that, most of what an event fetched it would not read.
-    ``rows`` and ``entries``: documents whose numbers and codes, and whose entries, are in one part: the candidates of a
-    question are scattered over all of history. ``bucket``: bytes that the lists in one bucket have together, about.
-    ``heavy``: bytes of a list from which it lies alone: who wants another one of its bucket is not to fetch it.
+    ``documents``: a larger segment is written in parts, because an event would not read most of it. ``rows`` and
+    ``entries``: the number of documents whose numbers and codes, and whose entries, lie in one part; candidates are
+    scattered over all of history. ``bucket``: about how many bytes of lists share a bucket. ``heavy``: a list of this
+    many bytes gets a part of its own, so that it is not fetched for the sake of others in its bucket.
     """
 
     documents: int = 16_384

@@ -1,4 +1,4 @@
-"""A posting list as bytes, and the key that it is found by: read and written without arrays of a library.
+"""A posting list as bytes, and its key, read and written without NumPy.
 
 A list is the width of its numbers in bytes (1, 2 or 4), the gaps between document numbers, and a level for each
 document: 1 + n·width + n bytes, little-endian.
@@ -14,7 +14,7 @@ from operator import sub
 
 MAX_KEY = 4096
 TYPES = {1: "B", 2: "H", 4: "I"}
-"""Width of a number in bytes → what an array calls it."""
+"""Width of a number in bytes → type code of an array."""
 
 _SINGLE = struct.Struct("<BHB")
 
@@ -31,7 +31,7 @@ def encode_key(field: str, term: str) -> bytes:
 
 
 def pack(documents: array[int], levels: bytes | bytearray) -> bytes:
-    """The list of these documents, which ascend and are not empty, with a level for each."""
+    """The bytes of a list of documents, ascending and not empty, with a level for each."""
     if len(documents) == 1 and documents[0] < 1 << 16:
         return _SINGLE.pack(2, documents[0], levels[0])
     gaps = [documents[0], *map(sub, documents[1:], documents)]
@@ -41,7 +41,7 @@ def pack(documents: array[int], levels: bytes | bytearray) -> bytes:
 
 
 def unpack(packed: bytes) -> tuple[list[int], bytes]:
-    """The inverse of `pack`. Raises ValueError, KeyError or IndexError for what it does not make."""
+    """The inverse of `pack`. Raises ValueError, KeyError or IndexError for other bytes."""
     width = packed[0]
     count, rest = divmod(len(packed) - 1, width + 1)
     if rest or not count:
@@ -51,7 +51,7 @@ def unpack(packed: bytes) -> tuple[list[int], bytes]:
 
 
 def little_endian(numbers: array[int]) -> array[int]:
-    """The array itself, its bytes turned around where this machine's order is the other one."""
+    """The array, byte-swapped on big-endian machines."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

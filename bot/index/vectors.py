@@ -1,14 +1,13 @@
-"""Vectors of signed bytes, as they are and as codes.
+"""Vectors of signed bytes, plain and as codes.
 
-A code is a byte that stands for three numbers in a row: a third of the size for a cosine that is off by .016.
-Product quantisation (H. Jégou, M. Douze, C. Schmid, "Product quantization for nearest neighbor search", IEEE PAMI 33,
-2011): the directions are cut into groups of WIDTH numbers, and each group has a book of its own with the SIZE points
-that are nearest to most of what stands there. The first point of each group is nothing, so that a row of zeros stays
-one. Codes lie group by group: an array of groups x rows.
+A code is a byte that stands for three numbers in a row: a third of the size, for a cosine that is off by .016.
+This is product quantisation (H. Jégou, M. Douze, C. Schmid, "Product quantization for nearest neighbor search", IEEE
+PAMI 33, 2011): the directions are cut into groups of WIDTH numbers, and each group has its own book of the SIZE points
+that are nearest to most values. The first point of each group is zero, so that a row of zeros stays one. Codes are
+stored by group: an array of groups x rows.
 
-Of vectors as they are all sums are exact: of at most 1,024 products of two bytes no partial sum exceeds 2²⁴, up to
-which a float32 holds every whole number. So a cosine depends neither on the machine nor on the order in which a library
-adds.
+All sums over plain vectors are exact: no partial sum of at most 1,024 products of two bytes exceeds 2²⁴, up to which a
+float32 holds every whole number. So a cosine depends neither on the machine nor on the order of additions.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def groups(length: int) -> int:
 
 
 def train_codes(rows: Matrix) -> Book:
-    """A book for such rows, from a sample of them; the same rows give the same book."""
+    """A book for these rows, trained on a sample of them; the same rows give the same book."""
     used = np.flatnonzero(rows.any(axis=1))
     sample = _directions(rows[used[:: max(1, len(used) // _SAMPLE)]])
     random = np.random.default_rng(0)
@@ -56,7 +55,7 @@ def encode_vectors(rows: Matrix, book: Book) -> Codes:
 
 
 def decode_vectors(codes: Codes, book: Book, length: int) -> Matrix:
-    """Rows in these directions, the largest part ±127; of no length where all codes are nothing."""
+    """Rows in these directions, the largest part ±127; zeros where all codes are zero."""
     found = np.empty((codes.shape[1], length), np.int8)
     for start in range(0, len(found), _CHUNK):
         part = codes[:, start : start + _CHUNK]
@@ -68,12 +67,12 @@ def decode_vectors(codes: Codes, book: Book, length: int) -> Matrix:
 
 
 def coded_squares(codes: Codes, book: Book) -> Squares:
-    """The squared length of what each row of codes stands for."""
+    """The squared length of the vector that each row of codes stands for."""
     return _looked_up(codes, np.einsum("gsw,gsw->gs", book, book))
 
 
 def coded_cosines(codes: Codes, book: Book, vector: bytes, squared: Squares) -> Scores:
-    """The cosine (-1..1) of what each row of codes stands for with ``vector``; 0 where either is all zeros."""
+    """The cosine (-1..1) of each coded row with ``vector``; 0 where either is all zeros."""
     asked = np.zeros(len(book) * WIDTH, np.float32)
     asked[: len(vector)] = np.frombuffer(vector, np.int8)
     dots = _looked_up(codes, np.einsum("gsw,gw->gs", book, asked.reshape(-1, WIDTH)))
@@ -88,7 +87,7 @@ def pack_book(book: Book) -> bytes:
 
 
 def read_book(packed: bytes, length: int) -> Book:
-    """The book for vectors of this length; the first point of each group is nothing. Raises ValueError."""
+    """The book for vectors of this length; the first point of each group is zero. Raises ValueError."""
     found = np.frombuffer(packed, _STORED).reshape(groups(length), SIZE, WIDTH).astype(np.float32) / np.float32(_UNIT)
     found[:, 0] = 0
     return found
@@ -131,7 +130,7 @@ def _looked_up(codes: Codes, worth: NDArray[np.float32]) -> Squares:
     return found
 
 
-# -- as they are -------------------------------------------------------------------------------------------------------
+# -- plain -------------------------------------------------------------------------------------------------------
 
 MAX_LENGTH = 1024
 """The most numbers that a vector may have."""
@@ -140,8 +139,8 @@ Matrix = NDArray[np.int8]
 Squares = NDArray[np.float32]
 
 _WIDENED = 1 << 16
-"""Numbers that are widened at a time: few enough to stay in the processor's cache, and for no library to start threads,
-which cost more than they save."""
+"""Numbers widened at a time: few enough for the processor's cache, and for libraries not to start threads, which cost
+more than they save."""
 
 
 def matrix(packed: bytes | memoryview, length: int) -> Matrix:

@@ -20,8 +20,8 @@ from bot.files import on_disk
 from bot.git.errors import GitError
 from bot.git.remote import OwnRemote
 from bot.index.impacts import LEVELS
+from bot.index.protocol import IndexSegment
 from bot.index.segment_file import pack
-from bot.index.whoosh.segment_reader import SegmentReader
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import fact, made, note, writing
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, ProgressBar, no_progress
@@ -166,7 +166,7 @@ def steps(memory: Memory) -> int:
     return len(memory.index.segments()) + len(memory.state.base.digest_paths())
 
 
-def _sync_segments(database: sqlite3.Connection, segments: Mapping[str, SegmentReader], tick: Progress) -> None:
+def _sync_segments(database: sqlite3.Connection, segments: Mapping[str, IndexSegment], tick: Progress) -> None:
     known = {name: number for number, name in database.execute("SELECT number, name FROM segments")}
     for name in known.keys() - segments.keys():
         for table in ("postings", "documents"):
@@ -183,7 +183,7 @@ def _sync_segments(database: sqlite3.Connection, segments: Mapping[str, SegmentR
         tick(1)
 
 
-def _add_segment(database: sqlite3.Connection, segment: SegmentReader, number: int) -> None:
+def _add_segment(database: sqlite3.Connection, segment: IndexSegment, number: int) -> None:
     try:
         lists = [
             (key, number, _packed(documents, levels))

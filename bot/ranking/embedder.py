@@ -1,6 +1,6 @@
-"""Optional embeddings: texts → vectors of signed bytes, by an ONNX model that lies in a folder.
+"""Optional embeddings: an ONNX model from a folder turns texts into vectors of signed bytes.
 
-The only importer of onnxruntime and tokenizers, which are needed only where a model is opened.
+Only this module imports onnxruntime and tokenizers, and only when it opens a model.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ MODEL_FILES = (
     "onnx/model_int8.onnx",
     "onnx/model_quantized.onnx",
 )
-"""Where the model may be in its folder; the first that exists is taken."""
+"""Possible names of the model in its folder; the first that exists is used."""
 
 TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "model.sha256"
-"""Optional, as `sha256sum` writes it: the hashes that model and tokenizer must have."""
+"""Optional: the hashes of model and tokenizer, as `sha256sum` writes them."""
 
 IMAGE_FOLDER = Path("/models")
-"""Where the image keeps the model that it was built with."""
+"""The folder of the model that is part of the image."""
 
 MAX_TOKENS = 128
-"""What all-MiniLM-L6-v2 was trained on. Twice as many take over twice the time, and tell no better what is alike."""
+"""The length that all-MiniLM-L6-v2 was trained on. Twice as many take over twice the time and find no more."""
 
 MAX_CHARACTERS = 8192
-"""Read of a text: 128 tokens of prose are 750 characters, of hexadecimal digits and spaces a few thousand."""
+"""Most characters read of a text: 128 tokens are 750 characters of prose, a few thousand of hexadecimal digits."""
 
 MAX_DIMENSIONS = 1024
 MAX_MODEL_BYTES = 512 * 1024 * 1024
@@ -47,7 +47,7 @@ MAX_MANIFEST_BYTES = 64 * 1024
 THREADS = 2
 
 _RECIPE = b"mean of 128 tokens of prose, 8192 characters, signed bytes: 2"
-"""Part of the fingerprint: to be changed whenever the same model would give a thread other vectors."""
+"""Part of the fingerprint; change it whenever the same model would give a thread other vectors."""
 
 _LEAVE_OUT = "or leave the setting semantic.model empty"
 _HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)
@@ -57,7 +57,7 @@ Run = Callable[[list[int]], NDArray[np.float32]]
 
 
 class EmbeddingsUnavailable(WorldError):
-    """There are no embeddings. One line that names the cause and the remedy; search by words goes on without them."""
+    """Embeddings cannot be had; one line names the cause and the remedy. Search by words goes on without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ class OnnxEmbedder:
     _run: Run = field(repr=False)
 
     def encode(self, texts: Sequence[str], tick: Callable[[int], None] = lambda _: None) -> list[bytes]:
-        """For each text a vector of ``dimensions`` signed bytes, for cosines; ``tick`` gets 1 after each.
+        """A vector of ``dimensions`` signed bytes for each text, for cosines; ``tick`` is called with 1 after each.
 
-        The mean of the model's vectors of the first 128 tokens, scaled so that its largest part is ±127: lengths are
-        of no use to a cosine. A text without a token has the zero vector. A text's vector does not depend on the texts
-        beside it. Raises EmbeddingsUnavailable when the model fails.
+        It is the mean of the model's vectors of the first 128 tokens, scaled so that its largest part is ±127. A text
+        without a token has the zero vector. A vector does not depend on the other texts. Raises EmbeddingsUnavailable
+        when the model fails.
         """
         # One at a time: a quantised model takes the scale of its activations from the whole batch
-        # (https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html), so that neighbours would change the bytes.
+        # (https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html), so other texts would change the bytes.
         vectors = []
         for text in texts:
             vectors.append(self._encode(text))
@@ -97,7 +97,7 @@ class OnnxEmbedder:
 def model_folder(named: str, workspace: Path) -> Path:
     """The folder that the setting ``semantic.model`` names: below ``workspace``, or the image's.
 
-    A model is parsed by native code, so a path that leads elsewhere, by a link too, is a UserError.
+    Native code parses the model, so a path that leads elsewhere, even through a link, raises UserError.
     """
     root = IMAGE_FOLDER if Path(named).is_relative_to(IMAGE_FOLDER) else workspace
     try:
@@ -111,9 +111,9 @@ def model_folder(named: str, workspace: Path) -> Path:
 
 
 def open_embedder(folder: Path) -> OnnxEmbedder:
-    """The model in ``folder``: the first of `MODEL_FILES`, and `TOKENIZER_FILE`; `MANIFEST_FILE` is held against both.
+    """Open the model in ``folder``: the first of `MODEL_FILES`, and `TOKENIZER_FILE`, checked against `MANIFEST_FILE`.
 
-    Raises EmbeddingsUnavailable with one line for everything that is missing, damaged or of another kind.
+    Raises EmbeddingsUnavailable, with one line, when a file is missing, damaged or of another kind.
     """
     os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # since 1.29 it reports to its makers without this
     try:
@@ -135,7 +135,7 @@ def open_embedder(folder: Path) -> OnnxEmbedder:
 
 
 def quantised(vector: NDArray[np.float32]) -> bytes:
-    """``vector`` as signed bytes, its largest part as ±127; the zero vector stays zero. The length is lost."""
+    """``vector`` as signed bytes, scaled so that its largest part is ±127; the zero vector stays zero."""
     largest = float(np.abs(vector).max(initial=0.0))
     if largest == 0.0:
         return bytes(len(vector))
@@ -149,7 +149,7 @@ def _mean(states: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     mean: NDArray[np.float32] = states.mean(axis=0, dtype=np.float64).astype(np.float32)
     if not np.isfinite(mean).all():
-        raise EmbeddingsUnavailable(f"the model gives no finite numbers; fetch it anew, {_LEAVE_OUT}")
+        raise EmbeddingsUnavailable(f"the model gives no finite numbers; fetch it again, {_LEAVE_OUT}")
     return mean
 
 
@@ -191,25 +191,25 @@ def _check_manifest(folder: Path, contents: dict[str, bytes]) -> None:
     listed = {match[2].removeprefix("./"): match[1] for match in map(_HASH_LINE.fullmatch, lines) if match}
     for name, content in contents.items():
         if name not in listed:
-            raise EmbeddingsUnavailable(f"{path}: does not list {name}; write it anew with sha256sum, or remove it")
+            raise EmbeddingsUnavailable(f"{path}: does not list {name}; write it again with sha256sum, or remove it")
         if hashlib.sha256(content).hexdigest() != listed[name]:
-            raise EmbeddingsUnavailable(f"{folder / name}: not what {MANIFEST_FILE} says it is; fetch the model anew")
+            raise EmbeddingsUnavailable(f"{folder / name}: not what {MANIFEST_FILE} says it is; fetch the model again")
 
 
 def _open_tokenizer(tokenizers: Any, content: bytes, path: Path) -> Any:
-    """The tokenizer, without padding, cut at `MAX_TOKENS`, and blind to control tokens that a text spells out."""
+    """The tokenizer, without padding, cut at `MAX_TOKENS`, and ignoring control tokens that a text spells out."""
     try:
         opened = tokenizers.Tokenizer.from_buffer(content)
         opened.no_padding()
         opened.enable_truncation(MAX_TOKENS)
         opened.encode_special_tokens = True
     except Exception as error:
-        raise EmbeddingsUnavailable(f"{path}: damaged ({_first_line(error)}); fetch the model anew") from error
+        raise EmbeddingsUnavailable(f"{path}: damaged ({_first_line(error)}); fetch the model again") from error
     return opened
 
 
 def _token_ids(tokenizer: Any, text: str) -> list[int]:
-    """At most `MAX_TOKENS` ids with those that frame the text; none when the text itself has no token."""
+    """At most `MAX_TOKENS` ids, including the frame; none when the text itself has no token."""
     kept = text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode("utf-8")
     try:
         encoding = tokenizer.encode(kept)
@@ -221,23 +221,23 @@ def _token_ids(tokenizer: Any, text: str) -> list[int]:
 
 
 def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
-    """What turns token ids into one vector for each; raises EmbeddingsUnavailable if ``content`` is no such model."""
+    """A function from token ids to a vector for each. Raises EmbeddingsUnavailable if ``content`` does not fit."""
     onnxruntime.set_default_logger_severity(4)
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
     options.use_deterministic_compute = True
-    options.enable_mem_pattern = False  # every length of text would get a plan of its own
+    options.enable_mem_pattern = False  # each length of text would get its own plan
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4
-    # Weights in a second file would escape hash and fingerprint: let it be looked for where no file can be.
+    # Weights in a second file would escape hash and fingerprint: look for it where no file can be.
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path / "none"))
     try:
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=0)
         inputs = {each.name: each.type for each in session.get_inputs()}
         outputs = {each.name: (each.type, len(each.shape)) for each in session.get_outputs()}
     except Exception as error:
-        raise EmbeddingsUnavailable(f"{path}: not a usable model ({_first_line(error)}); fetch it anew") from error
+        raise EmbeddingsUnavailable(f"{path}: not a usable model ({_first_line(error)}); fetch it again") from error
     output = _checked_output(inputs, outputs, path)
 
     def run(tokens: list[int]) -> NDArray[np.float32]:
@@ -271,6 +271,6 @@ def _checked_output(inputs: dict[str, str], outputs: dict[str, tuple[str, int]],
 
 
 def _first_line(error: object) -> str:
-    """What a library says, as one short line of printable ASCII."""
+    """An error message of a library as one short line of printable ASCII."""
     lines = str(error).splitlines() or [type(error).__name__]
     return ascii(lines[0])[1:-1][:120]

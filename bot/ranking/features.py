@@ -1,40 +1,55 @@
-"""What is known of a candidate before its text is read, as numbers that mean the same in every repository."""
+"""The features of a candidate: numbers that mean the same in every repository, one row of a table for each.
+
+A new feature is a row in `ORDER_FEATURES` or `CONFIDENCE_FEATURES`; the weights in `ranking.json`, the order, the
+confidence, the choice of candidates in the index, the fitting tool and the documentation all follow the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from math import exp, fsum, log, log1p
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.domain.digest import Hit
 from bot.domain.thread import Thread
 from bot.reading.analyzer import body_terms, terms
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+    Numbers = NDArray[np.int64]
+
 DAY = 86_400.0
 USUAL_RARITY = 0.6
-"""Rarity of a word that the question does not hold, as a share of the rarest's: about the mean over titles."""
+"""Rarity of a word that the question lacks, as a share of the rarest's: about the mean over titles."""
 
 FEW = 12
 WIDE = 0.1
-"""Of a word that more than this share of all threads holds nobody would say that two speak of it."""
+"""Two threads that share a word do not share a topic when more than this share of all threads holds the word."""
 
 NARROW = 0.025
-"""A word that no larger share of all threads holds is specific, whatever it means elsewhere."""
+"""A word is specific, whatever it means elsewhere, when at most this share of all threads holds it."""
 
 LEAST_FEW, FEW_SHARE = 5, 0.01
-"""As many threads, or this share of them, may have an error, a path, a name, a line that still says something."""
+"""An error, a path, a name or a line still says something when at most so many threads, or this share, have it."""
+
+LEAST_SHARE = 1e-4
+"""The least share whose logarithm counts; threads found by vectors alone share no term."""
 
 _REMEMBERED = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class RankingQuery:
-    """A thread as it is looked for: its analysed terms, and how rare each is among the threads before ``at``.
+    """The thread that is asked about: its analysed terms, and how rare each is among the threads before ``at``.
 
-    ``length`` counts characters; ``rarest`` is the rarity of a word that stands nowhere. ``repeats``: how many older
-    threads beyond the first say the same, word for word or at the same time; they make none of its words common.
+    ``length`` counts characters; ``rarest`` is the rarity of a word that no thread holds. ``repeats``: how many older
+    threads beyond the first say the same, word for word or at the same time; they do not make its words common.
     """
 
     title: frozenset[str]
@@ -52,7 +67,7 @@ class RankingQuery:
 
     @property
     def threads(self) -> float:
-        """How many threads there are, by the rarity of a word that stands nowhere."""
+        """The number of threads, computed from the rarity of a word that none of them holds."""
         return (exp(self.rarest) - 1) / 2 - 0.5
 
     @property
@@ -61,14 +76,14 @@ class RankingQuery:
         return max(LEAST_FEW, FEW_SHARE * self.threads) + self.repeats
 
     def is_rare(self, rarity: float, share: float) -> bool:
-        """Whether this is such a share of the rarest word's rarity; what FEW threads hold beside repeats is."""
+        """Whether a rarity reaches this share of the rarest, or that of a word in FEW threads besides the repeats."""
         held_by = FEW + self.repeats
         few = log1p(max(0.0, self.threads - held_by + 0.5) / (held_by + 0.5))
         return rarity >= min(share * self.rarest, few)
 
 
 def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> RankingQuery:
-    """The question that a thread asks at the moment of its creation."""
+    """The query for a thread at the moment of its creation."""
     return RankingQuery(
         title=frozenset(terms(thread.title)),
         body=frozenset(body_terms(thread.body)),
@@ -81,7 +96,7 @@ def question(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Rank
 
 
 def is_told(term: str, asked: RankingQuery) -> bool:
-    """Whether so few threads hold this term that it says something of two that do."""
+    """Whether few enough threads hold this term to connect two that do."""
     return asked.is_rare(asked.rarity.get(term, 0.0), -log(WIDE) / asked.rarest)
 
 
@@ -90,45 +105,86 @@ def is_specific(term: str, asked: RankingQuery) -> bool:
     return asked.is_rare(asked.rarity.get(term, 0.0), -log(NARROW) / asked.rarest)
 
 
-def titles_covered(candidate_covered: float, asked: RankingQuery, words: frozenset[str]) -> float:
-    """How far each title is covered by the other text, on average: ``words`` are all of the older text."""
-    whole = _weight(asked.title, asked)
-    ours = _weight(asked.title & words, asked) / whole if whole else 0.0
-    return (ours + candidate_covered) / 2
-
-
 def rare_terms(hit: Hit, asked: RankingQuery) -> float:
-    """How rare the three rarest of the strongest shared terms are on average."""
+    """The mean rarity of the three rarest of the strongest shared terms."""
     return sum(sorted((asked.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]) / 3
 
 
-def order_features(hit: Hit, asked: RankingQuery, best: float) -> dict[str, float]:
-    """The features of `bot.ranking.weights.ORDER`. ``best`` is the highest score of all hits.
+@dataclass(frozen=True, slots=True)
+class SharedText:
+    """What a comparison of the question with the whole older text found.
 
-    ``text`` is the score as a share of it; arms are cosines; ``age`` and ``closed`` are ln(1 + days) since creation and
-    since closing (0 while open); ``length`` and ``duplicates`` are logarithms too, ``length_ratio`` the distance of the
-    logarithms of both lengths. Of the candidate's title: ``title_found`` is the rarity of its words in the question's
-    text, in units of the rarest; ``title_covered`` the share of its rarity in the question; ``title_overlap`` Jaccard's
-    coefficient of both titles.
+    ``words`` are the terms of the older text. ``errors`` counts the words by three, side by side in lines about a
+    failure, that both have and few others. ``same_error``: they have the same error; ``same_failure``: and a file too.
     """
-    entry = hit.entry
-    closed_at = entry.closed_since(asked.at)
-    length = log1p(entry.length)
-    found, covered, overlap = _titles(title_terms(entry.title), asked)
-    return {
-        "text": hit.score / best if best > 0 else 0.0,
-        **hit.near,
-        "open": float(closed_at is None),
-        "age": _days(entry.created_at, asked.at),
-        "closed": _days(closed_at, asked.at) if closed_at else 0.0,
-        "length": length,
-        "length_ratio": abs(length - log1p(asked.length)),
-        "same_author": float(entry.author == asked.author),
-        "duplicates": log1p(hit.duplicates),
-        "title_found": found,
-        "title_covered": covered,
-        "title_overlap": overlap,
-    }
+
+    words: frozenset[str] = frozenset()
+    errors: int = 0
+    same_error: bool = False
+    same_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RankedHit:
+    """A hit next to the question: all that the scalar form of a feature may look at.
+
+    ``best`` is the highest score of all hits, ``place`` the rank of this score from 1. ``text`` is known only of the
+    few candidates that are read.
+    """
+
+    hit: Hit
+    asked: RankingQuery
+    best: float = 0.0
+    place: int = 1
+    text: SharedText = field(default_factory=SharedText)
+
+
+class DocumentColumns(NamedTuple):
+    """All documents of an index at a moment: all that the array form of a feature may look at.
+
+    ``scores`` are those for the terms, ``near`` the cosines by vector field. Times, and the moment ``now``, are seconds
+    since 1970; ``closed`` is 0 for an open thread. ``lengths`` counts characters, ``duplicates`` known duplicates.
+    """
+
+    scores: Values
+    near: Mapping[str, Values]
+    created: Numbers
+    closed: Numbers
+    lengths: Numbers
+    duplicates: Numbers
+    now: float
+
+
+TERMS, TRAINED, MODEL = "terms", "trained vectors", "text model"
+ENTRY, TITLES, TEXTS = "entry", "titles", "texts"
+"""Where features come from. Those of trained vectors and of a text model count only where there are such vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One number that tells how well a hit answers a question.
+
+    ``scalar`` measures it for one hit; None leaves it out, as a hit without vectors has no cosine. A feature with an
+    ``array`` form, which measures all documents of an index at once, also picks the candidates. A ``circumstance``
+    makes people more likely to link a candidate, but no more similar: an old answer is still an answer.
+    """
+
+    name: str
+    about: str
+    source: str
+    scalar: Callable[[RankedHit], float | None]
+    array: Callable[[DocumentColumns], Values | None] | None = None
+    is_circumstance: bool = False
+
+
+def measured(features: Sequence[Feature], hit: RankedHit) -> dict[str, float]:
+    """The value of each of these features for a hit, by name."""
+    return {each.name: value for each in features if (value := each.scalar(hit)) is not None}
+
+
+def order_features(hit: Hit, asked: RankingQuery, best: float) -> dict[str, float]:
+    """The features that order candidates; ``best`` is the highest score of all hits."""
+    return measured(ORDER_FEATURES, RankedHit(hit, asked, best))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -137,17 +193,41 @@ def title_terms(title: str) -> frozenset[str]:
     return frozenset(terms(title))
 
 
-def _titles(words: frozenset[str], asked: RankingQuery) -> tuple[float, float, float]:
-    in_title, in_body = words & asked.title, words & asked.body
-    in_either = in_title | in_body
-    known = _weight(in_either, asked)
-    unknown = USUAL_RARITY * asked.rarest * (len(words) - len(in_either))
-    either = len(words) + len(asked.title) - len(in_title)
-    return (
-        _weight(in_body, asked) / asked.rarest,
-        known / (known + unknown) if known > 0 else 0.0,
-        len(in_title) / either if either else 0.0,
-    )
+def _near(name: str, about: str, source: str) -> Feature:
+    return Feature(name, about, source, lambda one: one.hit.near.get(name), lambda docs: docs.near.get(name))
+
+
+def _age(one: RankedHit) -> float:
+    return _days(one.hit.entry.created_at, one.asked.at)
+
+
+def _closed(one: RankedHit) -> float:
+    closed_at = one.hit.entry.closed_since(one.asked.at)
+    return _days(closed_at, one.asked.at) if closed_at else 0.0
+
+
+def _title_found(one: RankedHit) -> float:
+    return _weight(title_terms(one.hit.entry.title) & one.asked.body, one.asked) / one.asked.rarest
+
+
+def _title_covered(one: RankedHit) -> float:
+    words = title_terms(one.hit.entry.title)
+    shared = words & (one.asked.title | one.asked.body)
+    known = _weight(shared, one.asked)
+    unknown = USUAL_RARITY * one.asked.rarest * (len(words) - len(shared))
+    return known / (known + unknown) if known > 0 else 0.0
+
+
+def _title_overlap(one: RankedHit) -> float:
+    words = title_terms(one.hit.entry.title)
+    either = len(words | one.asked.title)
+    return len(words & one.asked.title) / either if either else 0.0
+
+
+def _titles(one: RankedHit) -> float:
+    whole = _weight(one.asked.title, one.asked)
+    ours = _weight(one.asked.title & one.text.words, one.asked) / whole if whole else 0.0
+    return (ours + _title_covered(one)) / 2
 
 
 def _weight(words: frozenset[str], asked: RankingQuery) -> float:
@@ -158,3 +238,100 @@ def _weight(words: frozenset[str], asked: RankingQuery) -> float:
 
 def _days(since: datetime, until: datetime) -> float:
     return log1p(max(0.0, (until - since).total_seconds()) / DAY)
+
+
+def _log(values: NDArray[Any]) -> Values:
+    import numpy as np  # only an index has arrays, and loading NumPy takes longer than most runs need
+
+    found: Values = np.log1p(np.maximum(values, 0))
+    return found
+
+
+ORDER_FEATURES = (
+    Feature(
+        "text",
+        "score for the shared terms, as a share of the best",
+        TERMS,
+        lambda one: one.hit.score / one.best if one.best > 0 else 0.0,
+        lambda docs: docs.scores / max(float(docs.scores.max(initial=0.0)), 1e-9),
+    ),
+    _near("trained", "cosine of the texts, by the repository's own word vectors", TRAINED),
+    _near("trained_title", "cosine of the titles, by the repository's own word vectors", TRAINED),
+    _near("semantic", "cosine of the texts, by a downloaded model", MODEL),
+    _near("semantic_title", "cosine of the titles, by a downloaded model", MODEL),
+    Feature(
+        "open",
+        "1 where the older thread was open",
+        ENTRY,
+        lambda one: float(one.hit.entry.closed_since(one.asked.at) is None),
+        lambda docs: (docs.closed == 0).astype(float),
+        is_circumstance=True,
+    ),
+    Feature(
+        "age",
+        "ln(1 + days) since it was created",
+        ENTRY,
+        _age,
+        lambda docs: _log((docs.now - docs.created) / DAY),
+        is_circumstance=True,
+    ),
+    Feature(
+        "closed",
+        "ln(1 + days) since it was closed, 0 while open",
+        ENTRY,
+        _closed,
+        lambda docs: _log((docs.now - docs.closed) / DAY) * (docs.closed != 0),
+        is_circumstance=True,
+    ),
+    Feature(
+        "length",
+        "ln(1 + characters) of its title and text",
+        ENTRY,
+        lambda one: log1p(one.hit.entry.length),
+        lambda docs: _log(docs.lengths),
+    ),
+    Feature(
+        "duplicates",
+        "ln(1 + known duplicates of it)",
+        ENTRY,
+        lambda one: log1p(one.hit.duplicates),
+        lambda docs: _log(docs.duplicates),
+    ),
+    Feature("title_found", "rarity of its title's words in the new text, in units of the rarest", TITLES, _title_found),
+    Feature("title_covered", "share of its title, by rarity, that the new issue covers", TITLES, _title_covered),
+    Feature("title_overlap", "Jaccard coefficient of both titles", TITLES, _title_overlap),
+    Feature(
+        "length_ratio",
+        "distance of the logarithms of both lengths",
+        ENTRY,
+        lambda one: abs(log1p(one.hit.entry.length) - log1p(one.asked.length)),
+    ),
+    Feature(
+        "same_author",
+        "1 where one person wrote both",
+        ENTRY,
+        lambda one: float(one.hit.entry.author == one.asked.author),
+    ),
+)
+"""The features that order candidates."""
+
+CONFIDENCE_FEATURES = (
+    Feature("titles", "mean share of each title, by rarity, that the other text covers", TEXTS, _titles),
+    Feature(
+        "share",
+        "logarithm of the score as a share of the most that any text could score",
+        TERMS,
+        lambda one: log(max(LEAST_SHARE, one.hit.share)),
+    ),
+    Feature("place", "1/n for the n-th highest score", TERMS, lambda one: 1 / one.place),
+    Feature(
+        "errors",
+        "ln(1 + adjacent words in lines about a failure that both have and few others)",
+        TEXTS,
+        lambda one: log1p(one.text.errors),
+    ),
+    Feature("same_error", "1 where both have the same error", TEXTS, lambda one: float(one.text.same_error)),
+    Feature("same_failure", "1 where they have the same file as well", TEXTS, lambda one: float(one.text.same_failure)),
+    _near("semantic", "cosine of the texts, by a downloaded model", MODEL),
+)
+"""The features of the confidence in a hit. Its age and its state have no part: they predict links, not similarity."""

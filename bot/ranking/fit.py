@@ -1,4 +1,4 @@
-"""Fits the weights of linear models: of the order of candidates, of the probability of a hit; and 95 % intervals."""
+"""Fits linear models, for the order of candidates and the probability of a hit, and computes 95 % intervals."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SMALL = 1e-5
 def fit_order(
     choices: Sequence[Choice], names: Sequence[str], *, prior: Mapping[str, float] | None = None, strength: float = 1.0
 ) -> Weights:
-    """The weights under which the right candidates are most probable: a softmax over the candidates of each question.
+    """The weights that make the right candidates most probable, by a softmax over the candidates of each question.
 
-    The listwise loss of F. Xia et al., "Listwise approach to learning to rank", ICML 2008, with the probability of any
-    right candidate, made smallest by Newton's method. Weights are drawn towards ``prior`` (0 by default) with
-    ``strength`` × squared distance / 2, in units of each feature's spread. Questions without a right candidate teach
-    nothing; without any question the prior is returned.
+    Minimises the listwise loss of F. Xia et al., "Listwise approach to learning to rank", ICML 2008, with the
+    probability of any right candidate, by Newton's method. Weights are drawn towards ``prior`` (0 by default) with
+    ``strength`` × squared distance / 2, in units of each feature's spread. Questions without a right candidate are
+    ignored; without any question the prior is returned.
     """
     taught = [(_matrix(candidates, names), np.array(right, dtype=bool)) for candidates, right in choices if any(right)]
     start = np.array([(prior or {}).get(name, 0.0) for name in names])
@@ -48,7 +48,7 @@ def fit_probability(
 ) -> tuple[Weights, float]:
     """Weights and intercept of a logistic regression of ``labels``.
 
-    The intercept is drawn to the prior's with ``holds_intercept`` only: few labels of one kind would carry it away.
+    The intercept is drawn to the prior's only with ``holds_intercept``: a few labels of one kind would carry it away.
     """
     weights, intercept = prior or ({}, 0.0)
     start = np.array([*(weights.get(name, 0.0) for name in names), intercept])
@@ -68,7 +68,7 @@ Loss = tuple[float, Floats, Floats]
 
 
 def _newton(loss: Callable[[Floats], Loss], start: Floats, pull: Floats) -> Floats:
-    """The smallest point of ``loss`` plus the pull towards ``start``; steps are halved until they go down."""
+    """Minimise ``loss`` plus the pull towards ``start``; steps are halved until they go down."""
 
     def pulled(point: Floats) -> Loss:
         value, slope, curvature = loss(point)
@@ -123,9 +123,8 @@ def _softmax(scores: Floats) -> tuple[Floats, float]:
 
 
 def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats:
-    return np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=float).reshape(
-        len(rows), len(names)
-    )
+    values = [[row.get(name, 0.0) for name in names] for row in rows]
+    return np.array(values, dtype=float).reshape(len(rows), len(names))
 
 
 def _spread(rows: Floats) -> Floats:
@@ -134,11 +133,11 @@ def _spread(rows: Floats) -> Floats:
 
 
 RESAMPLES = 2_000
-"""Of 2,000 resampled means 50 lie beyond each end of the interval, enough for its ends to be steady."""
+"""50 of 2,000 resampled means lie beyond each end of the interval, enough for steady ends."""
 
 _BOUNDS = (2.5, 97.5)
 _DRAWN = 1 << 20
-"""Numbers that are drawn at a time, so that memory stays small for any number of values."""
+"""Numbers drawn at a time, which bounds the memory."""
 
 
 def mean_interval(values: Sequence[float], seed: int) -> tuple[float, float]:
@@ -156,8 +155,8 @@ def mean_interval(values: Sequence[float], seed: int) -> tuple[float, float]:
 def paired_interval(a: Sequence[float], b: Sequence[float], seed: int) -> tuple[float, float, float]:
     """The mean of ``a`` minus ``b``, one pair for each case, and the ends of its 95 % interval.
 
-    Cases are resampled whole, so what is hard for both does not widen the interval. Raises ValueError where the two
-    differ in length, or are empty.
+    Cases are resampled as pairs, so cases that are hard for both do not widen the interval. Raises ValueError where the
+    two differ in length or are empty.
     """
     differences = [left - right for left, right in zip(a, b, strict=True)]
     low, high = mean_interval(differences, seed)

@@ -1,7 +1,7 @@
-"""From hits of the index to candidates in order, and how sure one may be of each, in 0..1, the same everywhere.
+"""Turns hits of the index into candidates in order, each with a confidence in 0..1.
 
-Near-duplicates are older issues that say the same as the question: they tell how much it matters, and nothing about
-what answers it. Of issues that nobody vouches for few take part, so that no flood of them becomes an answer.
+Near-duplicates are older issues that say the same as the question; they show how much it matters, but do not answer it.
+Only a few unvouched issues of one account take part, so that a flood of them does not become an answer.
 """
 
 from __future__ import annotations
@@ -12,28 +12,37 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from math import log, log1p
+from math import log1p
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import ThreadId
-from bot.ranking.features import RankingQuery, order_features, title_terms
+from bot.ranking.features import (
+    CONFIDENCE_FEATURES,
+    ORDER_FEATURES,
+    RankedHit,
+    RankingQuery,
+    SharedText,
+    measured,
+    order_features,
+    title_terms,
+)
 from bot.ranking.weights import RankingWeights
 
 COPY_LENGTH = 0.1
-"""A copy has the question's words in its title, and a length that differs by no more than this in its logarithm."""
+"""A copy has the question's words in its title, and the logarithm of its length differs by at most this."""
 
 COPY_SCORE = 0.9
-"""And at least this share of the best score of all hits."""
+"""A copy has at least this share of the best score of all hits."""
 
 OUTAGE = timedelta(days=2)
 OUTAGE_SCORE = 0.5
 OUTAGE_WRITERS = 2
-"""Reports of an outage are the issues of the last two days that are open and have half of the best score, when several
-people wrote them. On 1,653 issues of the development data that changes next to nothing: outages are rare."""
+"""Reports of an outage are open issues of the last two days with at least half of the best score, by several people. On
+1,653 issues of the development data they change next to nothing: outages are rare."""
 
 
 def near_duplicates(hits: Sequence[Hit], asked: RankingQuery) -> frozenset[ThreadId]:
-    """The copies of the question among the hits, and what others report of an outage while it lasts."""
+    """The copies of the question among the hits, and other reports of an outage while it lasts."""
     best = max((hit.score for hit in hits), default=0.0)
     copies = [hit for hit in hits if hit.score >= COPY_SCORE * best and _is_copy(hit.entry, asked)]
     reports = [hit for hit in hits if hit.score >= OUTAGE_SCORE * best and _is_news(hit.entry, asked)]
@@ -52,23 +61,19 @@ def _is_news(entry: IndexEntry, asked: RankingQuery) -> bool:
 
 
 LEAST_TERMS = 3
-"""Fewer shared terms than this are a coincidence, however rare they are: found, and never shown."""
+"""Fewer shared terms are a coincidence, however rare they are: such a hit is never shown."""
 
-LEAST_SHARE = 1e-4
-"""Of a share the logarithm counts; what was found by vectors alone has none."""
-
-CIRCUMSTANCES = frozenset({"open", "age", "closed"})
-"""Features that make a candidate one that people would rather link, and no more alike: an old answer is an answer."""
+CIRCUMSTANCES = frozenset(each.name for each in ORDER_FEATURES if each.is_circumstance)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A thread that may be shown, as one of the hits found it.
 
-    ``found_as`` is the duplicate that was found in its stead, else its own id; ``folded`` names all threads that count
-    for it. ``score`` is in log-odds against the other candidates, ``features`` what it is made of; ``likeness`` is the
-    part of it that has nothing to do with the candidate's age and state. ``confidence`` is the probability that it is
-    worth showing, ``evidence`` what that is made of.
+    ``found_as`` is the id of the hit: the thread's own, or that of a duplicate of it; ``folded`` names all threads that
+    count for it. ``score`` is in log-odds against the other candidates and made of ``features``; ``likeness`` is the
+    score without the candidate's age and state. ``confidence`` is the probability that it is worth showing, made of
+    ``evidence``.
     """
 
     entry: IndexEntry
@@ -85,12 +90,16 @@ class Candidate:
     def found_as(self) -> ThreadId:
         return self.hit.entry.id
 
+    def is_any_of(self, ids: frozenset[ThreadId]) -> bool:
+        """Whether it is one of these threads, or a thread that counts for it is."""
+        return bool(ids.intersection((self.entry.id, *self.folded)))
+
 
 @dataclass(frozen=True, slots=True)
 class RankedCandidates:
-    """All candidates, best first, with what is needed to tell how sure one may be of each.
+    """All candidates, best first, with the facts that their confidence needs.
 
-    ``scores`` are those of all hits but ``echoes``, ascending: echoes say the same as the question, and others are
+    ``scores`` are those of all hits except ``echoes``, ascending. Echoes say the same as the question; the others are
     judged as if there were none.
     """
 
@@ -100,26 +109,14 @@ class RankedCandidates:
     scores: tuple[float, ...] = ()
     echoes: frozenset[ThreadId] = frozenset()
 
-    def judged(self, candidate: Candidate, signals: Mapping[str, float]) -> Candidate:
-        """The candidate with its confidence and similarity. ``signals`` are those of the text."""
-        evidence = self._evidence(candidate, signals)
+    def judged(self, candidate: Candidate, text: SharedText) -> Candidate:
+        """The candidate with its confidence and similarity, given what a comparison of the texts found."""
+        hit = candidate.hit
+        place = 1 + len(self.scores) - bisect_right(self.scores, hit.score)
+        evidence = measured(CONFIDENCE_FEATURES, RankedHit(hit, self.asked, place=place, text=text))
         confidence = self.model.probability(evidence)
         similarity = self.model.similarity(confidence)
         return replace(candidate, confidence=confidence, similarity=similarity, evidence=evidence)
-
-    def _evidence(self, candidate: Candidate, signals: Mapping[str, float]) -> dict[str, float]:
-        """The features of `bot.ranking.weights.CONFIDENCE`.
-
-        ``share`` is the logarithm of that of the query's weight; ``place`` is 1 for the hit with the highest score,
-        1/2 for the next, and so on; ``semantic`` is the cosine of the texts by a downloaded model, where there is one.
-        ``signals``: `titles` (`bot.ranking.features.titles_covered`), `errors`, ln(1 + words by three in lines about a
-        failure), `same_error`, that an error is the same, and `same_failure`, that a file beside it is the same too.
-        Neither the age of a candidate nor its state has a part in it.
-        """
-        hit = candidate.hit
-        place = 1 / (1 + len(self.scores) - bisect_right(self.scores, hit.score))
-        evidence = {"share": log(max(LEAST_SHARE, hit.share)), "place": place, **signals}
-        return evidence | ({"semantic": hit.near["semantic"]} if "semantic" in hit.near else {})
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -128,7 +125,7 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def surest_first(candidate: Candidate) -> tuple[float, float, float, datetime, int, str]:
-    """The key that puts the most similar first; ties as in `in_order`."""
+    """A sort key that puts the most similar first; ties as in `in_order`."""
     return -candidate.confidence, *_place(candidate)
 
 
@@ -162,7 +159,7 @@ def rank_candidates(
 
 
 def _folded(group: Sequence[Candidate]) -> Candidate:
-    """The most alike of the candidates for one thread, in the place of the best of them."""
+    """The most similar of the candidates for one thread, with the score of the best of them."""
     if len(group) == 1:
         return group[0]
     alike = min(group, key=lambda one: (-one.likeness, *_place(one)))
@@ -170,14 +167,14 @@ def _folded(group: Sequence[Candidate]) -> Candidate:
 
 
 AMONG_CANDIDATES, READ_UNVOUCHED = 5, 1
-"""How many unvouched issues of one account are candidates, and how many of these are read."""
+"""The number of unvouched issues of one account that are candidates, and that are read."""
 
 
 def few_of_each_unknown_author(moment: datetime, most: int) -> Callable[[IndexEntry], bool]:
-    """What lets in, of one account's issues that were unvouched at this moment, the first ``most`` it is asked about.
+    """A filter that lets in the first ``most`` issues of each account that were unvouched at this moment.
 
-    Unvouched is an issue on which no other person took part, and whose author is not known in the repository
-    (`bot.index.document`). All others are let in.
+    An issue is unvouched if no other person took part in it and its author is unknown in the repository
+    (`bot.index.document`). The filter lets in all other threads.
     """
     met: Counter[str] = Counter()
 

@@ -1,7 +1,7 @@
-"""The learned numbers: how candidates are ordered, how sure one may be of a hit, and from where on it is shown.
+"""The learned numbers: the weights of the order and of the confidence, and the cut from which a hit is shown.
 
-`ranking.json` beside this module holds the shipped ones; a repository that has learned its own keeps them on its branch
-in the same form. All of it is data from outside: what is not as described is refused as a whole.
+`ranking.json` next to this module holds the shipped ones; a repository that learned its own keeps them on its branch in
+the same form. They are untrusted data: anything unexpected makes the whole ranking invalid.
 """
 
 from __future__ import annotations
@@ -14,35 +14,30 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
+from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES
+
 FORMAT = 2
 LARGEST = 1_000.0
-"""No weight is larger."""
+"""The largest weight."""
 
 TINY = 1e-9
 _STEP = 1e-4
 SHOWN_FROM = 0.65
-"""The similarity that the cut is mapped to, whatever the repository."""
+"""The similarity that the cut is mapped to, in every repository."""
 
-ORDER = (
-    *("text", "trained", "trained_title", "semantic", "semantic_title"),
-    *("open", "age", "closed", "length", "duplicates"),
-    *("title_found", "title_covered", "title_overlap", "length_ratio", "same_author"),
-)
-"""What the order of candidates is made of; `bot.ranking.features` says how each is measured."""
+ORDER = tuple(each.name for each in ORDER_FEATURES)
+CONFIDENCE = tuple(each.name for each in CONFIDENCE_FEATURES)
 
 MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
 """The models of a ranking."""
-
-CONFIDENCE = ("titles", "share", "place", "errors", "same_error", "same_failure", "semantic")
-"""What the confidence in a hit is made of; `bot.ranking.order` says how each is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankingWeights:
     """``order``: weight of each feature in the score of a candidate, in log-odds against the other candidates.
 
-    ``confidence`` and ``intercept``: a logistic model of the probability that somebody who reads both threads calls the
-    hit useful. ``cut``: the confidence, in 0..1, that stands at a similarity of 0.65.
+    ``confidence`` and ``intercept``: a logistic model of the probability that somebody who reads both threads finds the
+    hit useful. ``cut``: the confidence, in 0..1, that is mapped to a similarity of 0.65.
     """
 
     order: Mapping[str, float]
@@ -51,24 +46,24 @@ class RankingWeights:
     cut: float
 
     def probability(self, evidence: Mapping[str, float]) -> float:
-        """The confidence that these features give, in 0..1; what is missing counts as 0."""
+        """The confidence for these features, in 0..1; missing features count as 0."""
         weighed = sum(weight * evidence.get(name, 0.0) for name, weight in self.confidence.items())
         return _probability(self.intercept + weighed)
 
     def similarity(self, confidence: float) -> float:
-        """A confidence in 0..1 as a similarity in 0..1: the log-odds of both differ by a constant."""
+        """The similarity in 0..1 of a confidence in 0..1; their log-odds differ by a constant."""
         return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(SHOWN_FROM))
 
     def with_cut(self, cut: float) -> RankingWeights:
-        """The same with the cut at this confidence, held within 0.001 to 0.999."""
+        """The same with the cut at this confidence, limited to 0.001 to 0.999."""
         return replace(self, cut=min(0.999, max(0.001, cut)))
 
 
 @dataclass(frozen=True, slots=True)
 class RankingModels:
-    """A model for each kind of memory: with vectors that it trained, by words alone, with those of a text model too.
+    """A model for each kind of memory: with trained vectors, by words alone, and with those of a text model too.
 
-    ``provenance``: what the numbers were learned from, as plain values.
+    ``provenance``: the data that the numbers were learned from, as plain values.
     """
 
     with_vectors: RankingWeights
@@ -93,7 +88,7 @@ def kind_of(arms: Collection[str]) -> str:
 def parse(fields: Any) -> RankingModels:
     """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds.
 
-    Of one in the first format the orders are taken: its confidence was that people would link a hit, and is no more.
+    From the first format only the orders are used: its confidence, that people would link a hit, no longer exists.
     """
     if not isinstance(fields, dict) or fields.get("format") not in (1, FORMAT):
         raise ValueError("not a ranking of this format")
@@ -117,7 +112,7 @@ def _of_first_format(fields: Mapping[str, Any], provenance: Mapping[str, object]
 
 
 def ranking_fields(ranking: RankingModels) -> dict[str, object]:
-    """The inverse of `parse`: weights rounded to 4 digits and held within what it takes, zeros left out."""
+    """The inverse of `parse`: weights rounded to 4 digits and limited to its bounds, zeros left out."""
     return {
         "format": FORMAT,
         "provenance": dict(ranking.provenance),
@@ -161,9 +156,7 @@ def _model_fields(model: RankingWeights) -> dict[str, object]:
 
 
 def _weights(fields: Mapping[str, Any], section: str, known: tuple[str, ...]) -> dict[str, float]:
-    given = fields.get(section)
-    if not isinstance(given, dict):
-        raise ValueError(f"{section}: not an object")
+    given = _section(fields, section)
     unknown = sorted(given.keys() - set(known))
     if unknown:
         raise ValueError(f"{section}: no feature is called {unknown[0]!r:.60}")

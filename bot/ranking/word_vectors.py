@@ -1,10 +1,10 @@
-"""Trains word vectors on a repository's own threads: a title is to be nearest to its own opening text.
+"""Trains word vectors on a repository's own threads, so that a title is nearest to its own opening text.
 
 Co-occurrence embeddings, as in P. Huang et al., "Learning deep structured semantic models for web search using
 clickthrough data", CIKM 2013: title and text are bags of words that share their vectors. In every batch a title must
 pick its own text among those of the others, and a text its title (cross-entropy over the cosines; the others of a
-batch are the wrong answers). It needs no label and no download. The words begin where latent semantic analysis puts
-them: the singular vectors of the weighted texts, found with random projections (N. Halko, P. Martinsson, J. Tropp, SIAM
+batch are the wrong answers). It needs no label and no download. The vectors start from latent semantic analysis: the
+singular vectors of the weighted texts, found with random projections (N. Halko, P. Martinsson, J. Tropp, SIAM
 Review 53, 2011, algorithm 4.4).
 
 The file of vectors holds data only, all numbers little-endian:
@@ -33,17 +33,17 @@ ROUNDS = 14
 BATCH = 256
 TEMPERATURE = 0.1
 RATE = 0.02
-"""Step of Adam at the beginning; it falls to a tenth."""
+"""First step of Adam; it falls to a tenth."""
 
 WHITENING = 0.5
-"""Power of the singular values that the first vectors are divided by."""
+"""The first vectors are divided by this power of the singular values."""
 
 LEAST_TEXTS = 50
-"""Fewer threads teach nothing."""
+"""Least number of threads to train on."""
 
 LEAST_FREQUENCY = 2
 LEAST_BODY = 3
-"""Known words of an opening text from which it is learned."""
+"""Least number of known words in an opening text to learn from it."""
 
 _CHUNK = 512
 _SPARE = 16
@@ -57,9 +57,10 @@ Text = tuple[Sequence[str], Sequence[str]]
 def train_embeddings(
     texts: Sequence[Text], *, seed: int = 0, tick: Callable[[int], None] = lambda _: None
 ) -> WordVectors | None:
-    """Vectors of the words of these texts; None where there are too few. The same texts and seed give the same vectors.
+    """Train vectors for the words of these texts; None where there are too few.
 
-    ``tick`` is called with 1 after each of ROUNDS rounds. About 6 s for 11,000 texts on two cores.
+    The same texts and seed give the same vectors. ``tick`` is called with 1 after each of ROUNDS rounds. Takes about
+    6 s for 11,000 texts on two cores.
     """
     words, rarity = rarities(((*title, *body) for title, body in texts), LEAST_FREQUENCY)
     if len(texts) < LEAST_TEXTS or not words:
@@ -77,7 +78,7 @@ def train_embeddings(
 
 
 def dense(bags: Sequence[Bag]) -> tuple[NDArray[np.int32], Floats]:
-    """The words that stand in these bags, and the bags as rows over them."""
+    """The words in these bags, and the bags as rows over them."""
     words, places = np.unique(np.concatenate([numbers for numbers, _ in bags]), return_inverse=True)
     rows = np.repeat(np.arange(len(bags)), [len(numbers) for numbers, _ in bags])
     found = np.zeros((len(bags), len(words)), dtype=np.float32)
@@ -147,7 +148,7 @@ def _softmax(values: Floats, axis: int) -> Floats:
 
 
 def _latent(bags: Sequence[Bag], words: int, dimensions: int, random: np.random.Generator) -> Floats:
-    """Where latent semantic analysis puts the words (words x dimensions), scaled to a mean length of 1."""
+    """The words by latent semantic analysis (words x dimensions), scaled to a mean length of 1."""
     width = min(words, dimensions + _SPARE)
     basis = random.standard_normal((words, width)).astype(np.float32)
     for _ in range(_POWER_ROUNDS + 1):
@@ -178,10 +179,10 @@ def _chunks(bags: Sequence[Bag]) -> Iterator[tuple[NDArray[np.int32], Floats]]:
 MAX_WORDS = 20_000
 MAX_DIMENSIONS = 1_024
 MAX_TERMS = 150
-"""Distinct terms of a text that count, the heaviest first."""
+"""Most distinct terms that count in a text, the heaviest first."""
 
 TITLE_WEIGHT = 2
-"""How often a title is counted with its text."""
+"""A term of a title counts this often."""
 
 _MAGIC = b"PWV1"
 _HEADER = struct.Struct("<4sIIII")
@@ -193,8 +194,8 @@ Bag = tuple[NDArray[np.int32], Floats]
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """``rarity`` (float32, one for each word) is its inverse document frequency, ``matrix`` (float32) has its vectors
-    as rows. ``trained_on`` is the number of texts that it was made from."""
+    """The vectors of words, as rows of ``matrix`` (float32). ``rarity`` (float32) is the inverse document frequency of
+    each word, ``trained_on`` the number of texts that they were trained on."""
 
     words: Mapping[str, int]
     rarity: Floats
@@ -243,7 +244,7 @@ def quantise(vector: Floats) -> bytes:
 
 
 def rarities(texts: Iterable[Iterable[str]], least: int) -> tuple[dict[str, int], Floats]:
-    """The words that stand in at least ``least`` texts, the most frequent first, and their rarity."""
+    """The words of at least ``least`` texts, the most frequent first, and their rarity."""
     frequency: Counter[str] = Counter()
     total = 0
     for text in texts:
@@ -255,7 +256,7 @@ def rarities(texts: Iterable[Iterable[str]], least: int) -> tuple[dict[str, int]
 
 
 def encode_words(vectors: WordVectors) -> bytes:
-    """The bytes of a file of vectors; what `decode` gives back differs from it by rounding only."""
+    """The bytes of a file of vectors; `decode_words` gives the vectors back, except for rounding."""
     lengths = np.abs(vectors.matrix).max(axis=1, initial=0.0).astype("<f4")
     directions = np.rint(vectors.matrix * (127 / np.maximum(lengths, 1e-30))[:, None]).astype(np.int8)
     words = "\0".join(vectors.words).encode("utf-8", "surrogatepass")
@@ -264,7 +265,7 @@ def encode_words(vectors: WordVectors) -> bytes:
 
 
 def decode_words(data: bytes) -> WordVectors:
-    """The vectors of these bytes. Raises ValueError for any that `encode` does not write."""
+    """The vectors in these bytes. Raises ValueError for bytes that `encode_words` does not write."""
     if len(data) < _HEADER.size:
         raise ValueError("the file of word vectors is cut off")
     magic, count, dimensions, trained_on, size = _HEADER.unpack_from(data)

@@ -11,7 +11,8 @@ from typing import Protocol, Unpack
 from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Record, Thread, ThreadId
-from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, CandidateWeights, Narrowing, Query
+from bot.index.protocol import NOTES, TEXT, Narrowing, Query
+from bot.ranking.features import ORDER_FEATURES
 from bot.ranking.weights import RankingModels, RankingWeights
 from bot.reading.analyzer import body_terms, terms
 
@@ -124,17 +125,9 @@ def similar_query(
     return Query(weights, vectors=vectors or {}, blend=blend(model.order) if model else None)
 
 
-def blend(order: Mapping[str, float]) -> CandidateWeights:
-    """The part of a model's order that an index can see."""
-    return CandidateWeights(
-        text=order.get("text", 0.0),
-        near={name: order[name] for name in VECTOR_FIELDS if name in order},
-        open=order.get("open", 0.0),
-        age=order.get("age", 0.0),
-        closed=order.get("closed", 0.0),
-        length=order.get("length", 0.0),
-        duplicates=order.get("duplicates", 0.0),
-    )
+def blend(order: Mapping[str, float]) -> dict[str, float]:
+    """The part of a model's order that an index can measure."""
+    return {each.name: order[each.name] for each in ORDER_FEATURES if each.array and each.name in order}
 
 
 def word_query(words: str) -> Query:

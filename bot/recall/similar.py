@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import log1p
 
 from bot.domain.answer import Match
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Thread, ThreadId
 from bot.ranking import order
-from bot.ranking.features import RankingQuery, is_specific, is_told, question, rare_terms, title_terms, titles_covered
+from bot.ranking.features import RankingQuery, SharedText, is_specific, is_told, question, rare_terms, title_terms
 from bot.ranking.order import (
     LEAST_TERMS,
     Candidate,
@@ -195,14 +194,9 @@ def judge_candidates(
         why = reasons(both.text, both.shared, _words(candidate, both, ranking.asked), is_same=both.is_same)
         is_rare = ranking.asked.is_rare(rare_terms(candidate.hit, ranking.asked), LEAST_RARITY)
         if both.shared != SharedSignals() or is_rare:
-            covered = candidate.features["title_covered"]
-            signals = {
-                "titles": titles_covered(covered, ranking.asked, both.words),
-                "errors": log1p(both.errors),
-                "same_error": float(bool(both.shared.errors)),
-                "same_failure": float(bool(both.shared.errors and both.shared.files)),
-            }
-            found.append(SimilarThread(ranking.judged(candidate, signals), texts[candidate.entry.id], why))
+            has_error, has_file = bool(both.shared.errors), bool(both.shared.files)
+            text = SharedText(both.words, both.errors, has_error, has_error and has_file)
+            found.append(SimilarThread(ranking.judged(candidate, text), texts[candidate.entry.id], why))
     return sorted(found, key=lambda one: surest_first(one.candidate))
 
 

@@ -35,9 +35,9 @@ from whoosh.searching import Searcher
 from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import thread_from_archive
 from bot.evaluation.replay import PastLibrary, ReplayHistory
+from bot.index import build_index, open_index
 from bot.index.document import document_of
 from bot.index.protocol import Query
-from bot.index.whoosh.index import build, open_index
 from bot.memory.model_store import LearnedModel
 from bot.ranking.weights import shipped
 from bot.ranking.word_vectors import encode_words, train_embeddings
@@ -94,7 +94,7 @@ def costs(folder: Path, count: int, rounds: int) -> Report:
     learned = trained(threads)
     results.append(plain_result("train the word vectors", "s", perf_counter() - begun, 15.0))
     everything = folder / "everything"
-    build(everything, (document_of(thread, digest(thread), learned.vectors(thread)) for thread in threads))
+    build_index(everything, (document_of(thread, digest(thread), learned.vectors(thread)) for thread in threads))
     results += sizes(everything, learned)
     results += searches(folder, asked, learned, build_fts(threads))
     results.append(whole_way(everything, threads, asked, learned))
@@ -106,7 +106,7 @@ def builds(folder: Path, threads: Sequence[Thread], rounds: int) -> Iterator[Res
     """The index of words, beside what only searches words."""
     digests = {thread.id: digest(thread) for thread in threads}
     ways: dict[str, Callable[[Path], object]] = {
-        "ours": lambda path: build(path, (document_of(thread, digests[thread.id]) for thread in threads)),
+        "ours": lambda path: build_index(path, (document_of(thread, digests[thread.id]) for thread in threads)),
         "plain": lambda path: build_plain(path, threads),
         "bare.db": lambda path: full_text(path, threads, ", content = ''"),
     }
@@ -210,7 +210,7 @@ def limit_ms() -> Limit:
 
 def print_quality(folder: Path, threads: Sequence[Thread]) -> None:
     """Rank of the first known duplicate among the threads that were created before the query."""
-    build(folder, (document_of(thread, digest(thread)) for thread in threads))
+    build_index(folder, (document_of(thread, digest(thread)) for thread in threads))
     index, by_id = open_index(folder), {thread.id: thread for thread in threads}
     ranks: list[float] = []
     for line in (ARCHIVE / "queries.jsonl").read_text(encoding="utf-8").splitlines():

@@ -24,6 +24,7 @@ from bot.evaluation.evaluate import (
 )
 from bot.evaluation.metrics import RankMetrics
 from bot.evaluation.replay import ReplayHistory
+from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
 from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
 from bot.reading.analyzer import body_terms, terms
 from tools.fit_ranking import Archive, archives, queries
@@ -33,7 +34,9 @@ PRIORS = ("open", "age", "closed")
 STEPS = {
     "+ state and age of the candidate": ("text", *PRIORS),
     "+ known duplicates, lengths, author": ("text", *PRIORS, "duplicates", "length", "length_ratio", "same_author"),
-    "+ words of the titles (by words alone)": tuple(name for name in ORDER if not name.startswith(("trained", "sem"))),
+    "+ words of the titles (by words alone)": tuple(
+        each.name for each in ORDER_FEATURES if each.source not in (TRAINED, MODEL)
+    ),
     "+ trained vectors (the whole model)": ORDER,
 }
 

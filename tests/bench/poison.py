@@ -24,9 +24,9 @@ from bot.evaluation.evaluate import masked
 from bot.evaluation.labels import first_original
 from bot.evaluation.metrics import RankMetrics, percentile
 from bot.evaluation.replay import PastLibrary, ReplayHistory
+from bot.index import build_index, open_index
 from bot.index.document import bare_document
 from bot.index.protocol import IndexDocument
-from bot.index.whoosh.index import build, open_index
 from bot.memory.model_store import LearnedModel
 from bot.ranking.weights import shipped
 from bot.ranking.word_vectors import train_embeddings
@@ -136,7 +136,7 @@ def _library(
     history: ReplayHistory, documents: Sequence[IndexDocument], learned: LearnedModel
 ) -> Iterator[PastLibrary]:
     with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        build(Path(folder), documents)
+        build_index(Path(folder), documents)
         index = open_index(Path(folder))
         try:
             yield PastLibrary(history, len(documents), learned, index)

@@ -50,17 +50,32 @@ def test_what_others_point_at_is_linked_since_they_said_so() -> None:
     assert marks(one) == [mark(9, 3, 11, False), mark(9, 4, 11, False), mark(9, 5, 12), mark(9, 5, 12, False)]
 
 
-def test_authors_count_where_they_call_their_own_thread_a_duplicate() -> None:
-    """They did not know it when they opened it: to show it then would have helped."""
-    own = {"author": "monalisa"}
-    assert found(with_comments(said("I see the same with #3, see also #4.", 11, **own))) == []
-    assert found(with_comments(said("Sorry, duplicate of #3, I should have searched.", 11, **own))) == [(3, True)]
+OWN, OTHERS = {"author": "monalisa"}, (said("Duplicate of #3.", 11), said("And of #4.", 11))
 
 
-@pytest.mark.parametrize("own", [{"body": "Like #3, but worse."}, {"title": "Panic (see #3)"}])
-def test_what_the_thread_itself_points_at_nobody_had_to_find(own: dict[str, str]) -> None:
-    said_by_all = (said("Duplicate of #3.", 11), said("And of #4.", 11))
-    assert found(with_comments(*said_by_all, **own)) == [(4, False)]
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (with_comments(said("I see the same with #3, see also #4.", 11, **OWN)), []),
+        # Authors did not know it when they opened it: to show it then would have helped.
+        (with_comments(said("Sorry, duplicate of #3, I should have searched.", 11, **OWN)), [(3, True)]),
+        # Nobody had to find a thread that the opening text points at.
+        (with_comments(*OTHERS, body="Like #3, but worse."), [(4, False)]),
+        (with_comments(*OTHERS, title="Panic (see #3)"), [(4, False)]),
+        (with_comments(said("Is this a duplicate of #3?", 11)), [(3, False)]),
+        (with_comments(said("This is not a duplicate of #3.", 11)), [(3, False)]),
+        (with_comments(said("See octocat/other#3, https://github.com/octocat/other/issues/4 and #9.", 11)), []),
+        (with_comments(said("See https://github.com/octocat/linkbarn/issues/4", 11)), [(4, False)]),
+    ],
+)
+def test_the_marks_of_a_thread_are_those_that_somebody_had_to_find(
+    one: Thread, expected: list[tuple[ThreadId, bool]]
+) -> None:
+    assert found(one, "octocat/linkbarn") == expected
+
+
+def test_a_quote_names_no_duplicate() -> None:
+    assert (3, True) not in found(with_comments(said("> Duplicate of #3.\n\nI do not think so.", 11)))
 
 
 def test_bots_count_for_nothing() -> None:
@@ -70,19 +85,6 @@ def test_bots_count_for_nothing() -> None:
     one = closed(9, events=events, after=1.1)
     assert found(one) == []
     assert found(replace(one, events=(marked(3, 10, actor="hubot"), events[1]))) != []
-
-
-def test_questions_denials_and_quotes_name_no_duplicate() -> None:
-    for text in ("Is this a duplicate of #3?", "This is not a duplicate of #3."):
-        assert found(with_comments(said(text, 11))) == [(3, False)]
-    assert (3, True) not in found(with_comments(said("> Duplicate of #3.\n\nI do not think so.", 11)))
-
-
-def test_other_repositories_and_the_thread_itself_are_not_linked() -> None:
-    text = "See octocat/other#3, https://github.com/octocat/other/issues/4 and #9."
-    assert found(with_comments(said(text, 11)), "octocat/linkbarn") == []
-    own = "See https://github.com/octocat/linkbarn/issues/4"
-    assert found(with_comments(said(own, 11)), "octocat/linkbarn") == [(4, False)]
 
 
 def test_an_event_links_and_so_does_a_closing_in_favour_of_another() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from bot.index.protocol import LAYOUT, VECTOR_FIELDS
-from bot.index.whoosh.codec import NUMBERS
-from bot.index.whoosh.segment_reader import KINDS, LETTERS
-from bot.index.whoosh.writer import SCHEMA
+from bot.index.whoosh.codec import KINDS, LETTERS, NUMBERS
 
 LAYOUTS = {1: "157cce3bc35432f3", 2: "157cce3bc35432f3", 3: "157cce3bc35432f3"}
 """Each number that there was, and the fingerprint of its fields. A change of them is a new line here, with a new number
@@ -18,7 +16,13 @@ they tell what is only claimed to be a fix."""
 
 def fingerprint() -> str:
     """Of the names and types of all fields, the order of those in parts, and what letters and kinds stand for."""
-    fields = sorted((name, type(field).__name__, type(field.column_type).__name__) for name, field in SCHEMA.items())
+    columns = [("entry", "Pieces"), *((name, "Rows") for name in (*NUMBERS, *VECTOR_FIELDS))]
+    fields = sorted(
+        [
+            *((name, "ColumnField", kind) for name, kind in columns),
+            *((name, "TermsField", "NoneType") for name in LETTERS),
+        ]
+    )
     told = (
         fields,
         NUMBERS,

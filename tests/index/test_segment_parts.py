@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bot.domain.digest import Hit
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError
-from bot.index.protocol import NOTES, TEXT, CandidateWeights, IndexCorrupt, IndexDocument, Query, Sizes
-from bot.index.whoosh.index import WhooshIndex, build, open_index
+from bot.index import build_index, open_index
+from bot.index.protocol import NOTES, TEXT, Index, IndexCorrupt, IndexDocument, Query, Sizes
 from bot.index.whoosh.segment_parts import IndexParts
 from tests.examples import examples
 from tests.index.test_whoosh import START, entry, index_of
@@ -63,16 +63,16 @@ def many(count: int, seed: int = 1, *, vectors: bool = False) -> list[IndexDocum
     ]
 
 
-def whole_and_parted(folder: Path, documents: Sequence[IndexDocument]) -> tuple[WhooshIndex, WhooshIndex]:
-    build(folder / "whole", documents)
-    build(folder / "parted", documents, sizes=SMALL)
+def whole_and_parted(folder: Path, documents: Sequence[IndexDocument]) -> tuple[Index, Index]:
+    build_index(folder / "whole", documents)
+    build_index(folder / "parted", documents, sizes=SMALL)
     return open_index(folder / "whole"), open_index(folder / "parted", sizes=SMALL)
 
 
-def answers(index: WhooshIndex) -> list[object]:
+def answers(index: Index) -> list[object]:
     """All that an index says of some questions."""
     asked = Query({"w3": 1.0, "w39": 2.0, "w20": 0.5, "absent": 1.0}, {TEXT: 1.0, NOTES: 0.3})
-    blend = replace(asked, blend=CandidateWeights(1.0, {}, open=0.5, age=-0.1, closed=0.1, duplicates=0.3))
+    blend = replace(asked, blend={"text": 1.0, "open": 0.5, "age": -0.1, "closed": 0.1, "duplicates": 0.3})
     early = START + timedelta(days=2)
     return [
         *(index.search(asked, limit=20, before=before) for before in (None, early, LATER)),
@@ -87,7 +87,7 @@ def answers(index: WhooshIndex) -> list[object]:
 
 @pytest.fixture
 def shelf(tmp_path: Path) -> Shelf:
-    build(tmp_path / "index", many(300, vectors=True), sizes=SMALL)
+    build_index(tmp_path / "index", many(300, vectors=True), sizes=SMALL)
     return Shelf(tmp_path / "index")
 
 
@@ -130,7 +130,7 @@ def test_vectors_in_parts_are_nearly_what_they_were(tmp_path: Path) -> None:
     documents = [thread(n, ["w1"], vector=bytes(chance.choices(range(256), k=96))) for n in range(1, 700)]
     documents += [thread(n, ["w1"]) for n in range(700, 710)]
     indexes = whole_and_parted(tmp_path, documents)
-    asked = Query({"w1": 1.0}, vectors={"trained": bytes(range(96))}, blend=CandidateWeights(0.0, {"trained": 1.0}))
+    asked = Query({"w1": 1.0}, vectors={"trained": bytes(range(96))}, blend={"text": 0.0, "trained": 1.0})
     exact, near = (
         {hit.entry.id: hit.near["trained"] for hit in one.search(asked, limit=900, before=LATER)} for one in indexes
     )
@@ -141,9 +141,9 @@ def test_vectors_in_parts_are_nearly_what_they_were(tmp_path: Path) -> None:
 
 
 def test_what_an_update_takes_over_from_parts_is_as_near_as_before(tmp_path: Path) -> None:
-    build(tmp_path / "index", many(40, vectors=True), sizes=SMALL)
+    build_index(tmp_path / "index", many(40, vectors=True), sizes=SMALL)
     index = open_index(tmp_path / "index", sizes=SMALL)
-    asked = Query({}, vectors={"trained": bytes(range(10))}, blend=CandidateWeights(0.0, {"trained": 1.0}))
+    asked = Query({}, vectors={"trained": bytes(range(10))}, blend={"text": 0.0, "trained": 1.0})
 
     def near() -> dict[ThreadId, float]:
         return {hit.entry.id: hit.near["trained"] for hit in index.search(asked, limit=99, before=LATER)}
@@ -158,9 +158,7 @@ def test_what_an_update_takes_over_from_parts_is_as_near_as_before(tmp_path: Pat
 def test_a_question_takes_two_exchanges_and_those_after_it_fewer(tmp_path: Path, shelf: Shelf) -> None:
     index = open_index(tmp_path / "index", shelf.fetch, sizes=SMALL)
     assert shelf.asked == []
-    query = Query(
-        {"w3": 1.0, "w30": 1.0}, vectors={"trained": bytes(range(10))}, blend=CandidateWeights(1.0, {"trained": 1.0})
-    )
+    query = Query({"w3": 1.0, "w30": 1.0}, vectors={"trained": bytes(range(10))}, blend={"text": 1.0, "trained": 1.0})
     hits = index.search(query, limit=3, before=LATER)
     assert len(shelf.asked) == 2
     index.rarity([*query.terms, "\0"], before=LATER)
@@ -175,7 +173,7 @@ def test_a_question_takes_two_exchanges_and_those_after_it_fewer(tmp_path: Path,
 def test_the_originals_of_duplicates_come_along(tmp_path: Path) -> None:
     documents = [thread(number, ["old"], number) for number in range(1, 400)]
     documents += [thread(400, ["new"], 400, of=7), thread(401, ["new"], 401, of=400)]
-    build(tmp_path / "index", documents, sizes=SMALL)
+    build_index(tmp_path / "index", documents, sizes=SMALL)
     shelf = Shelf(tmp_path / "index")
     index = open_index(tmp_path / "index", shelf.fetch)
     hits = index.search(Query({"new": 1.0}))
@@ -207,7 +205,7 @@ def test_an_update_of_a_few_keeps_the_parts_as_they_are(tmp_path: Path, shelf: S
 
 @pytest.mark.slow
 def test_of_an_index_that_grows_little_is_in_whole_files_and_little_is_written_twice(tmp_path: Path) -> None:
-    build(tmp_path, many(200), sizes=SMALL)
+    build_index(tmp_path, many(200), sizes=SMALL)
     index, written = open_index(tmp_path, sizes=replace(SMALL, documents=40)), 0
     for start in range(201, 1001, 5):
         before = index.parts()
@@ -224,7 +222,7 @@ def test_of_an_index_that_grows_little_is_in_whole_files_and_little_is_written_t
 
 def test_the_same_documents_give_the_same_parts_and_none_is_large(tmp_path: Path) -> None:
     for name in "ab":
-        build(tmp_path / name, many(500, vectors=True), sizes=SMALL)
+        build_index(tmp_path / name, many(500, vectors=True), sizes=SMALL)
     one, other = ({path.name for path in (tmp_path / name).rglob("*")} for name in "ab")
     assert one == other
     assert all(path.stat().st_size <= 1 << 20 for path in (tmp_path / "a" / "parts").iterdir())
@@ -235,7 +233,7 @@ def test_an_update_that_fails_leaves_the_index_in_parts_as_it_was(tmp_path: Path
         yield from many(50)
         raise OSError("the disk is full")
 
-    build(tmp_path / "index", many(300), sizes=SMALL)
+    build_index(tmp_path / "index", many(300), sizes=SMALL)
     index = open_index(tmp_path / "index", sizes=SMALL)
     before = answers(index)
     with pytest.raises(OSError, match="disk"):
@@ -254,13 +252,13 @@ def test_that_the_store_is_not_reached_is_no_damage(tmp_path: Path, shelf: Shelf
     assert open_index(tmp_path / "index", shelf.fetch).entries([1])
 
 
-def use(index: WhooshIndex) -> list[Hit]:
+def use(index: Index) -> list[Hit]:
     """Everything that reads parts."""
     query = Query(
         dict.fromkeys(WORDS, 1.0),
         {TEXT: 1.0, NOTES: 1.0},
         {"trained": bytes(range(10))},
-        CandidateWeights(1.0, {"trained": 1.0}),
+        {"text": 1.0, "trained": 1.0},
     )
     found = index.search(query, limit=400, before=LATER)
     index.entries(range(301))
@@ -299,10 +297,10 @@ def test_a_part_of_any_size_is_checked_before_it_is_kept(tmp_path: Path) -> None
 @pytest.mark.parametrize("sizes", [SMALL, Sizes()])
 def test_a_search_for_pages_looks_at_no_other_thread(tmp_path: Path, sizes: Sizes) -> None:
     page = replace(thread("docs/a", ["w3", "w4"], 5), entry=replace(entry("docs/a", 5), kind=Kind.PAGE))
-    build(tmp_path / "index", [*many(300), page], sizes=sizes)
+    build_index(tmp_path / "index", [*many(300), page], sizes=sizes)
     index = open_index(tmp_path / "index")
     query = Query({"w3": 1.0, "w30": 1.0}, kinds=frozenset({Kind.PAGE}))
-    for asked in (query, replace(query, blend=CandidateWeights(1.0, {}))):
+    for asked in (query, replace(query, blend={"text": 1.0})):
         assert [hit.entry.id for hit in index.search(asked, limit=5, before=LATER)] == ["docs/a"]
     assert index.search(replace(query, kinds=frozenset({Kind.PULL}))) == []
     assert index.search(replace(query, kinds=None)) == index.search(replace(query, kinds=frozenset(Kind)))

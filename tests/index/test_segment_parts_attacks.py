@@ -12,9 +12,8 @@ from random import Random
 
 import pytest
 
-from bot.index import vectors
+from bot.index import build_index, open_index, vectors
 from bot.index.protocol import IndexCorrupt
-from bot.index.whoosh.index import build, open_index
 from bot.index.whoosh.segment_parts import Core, PostingLayout, decode_core, encode_core
 from tests.index.test_segment_parts import SMALL, many, use
 from tests.index.test_whoosh_attacks import records, toc_with
@@ -26,7 +25,7 @@ COUNT = 60
 
 @pytest.fixture
 def honest(tmp_path: Path) -> Path:
-    build(tmp_path / "index", many(COUNT, vectors=True), sizes=SMALL)
+    build_index(tmp_path / "index", many(COUNT, vectors=True), sizes=SMALL)
     return tmp_path / "index"
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from bot.domain.digest import FOREVER, IndexEntry
 from bot.domain.thread import Kind, ThreadId
-from bot.index.protocol import FLOOD, IndexDocument, Query
-from bot.index.whoosh.index import WhooshIndex, build, open_index
+from bot.index import build_index, open_index
+from bot.index.protocol import FLOOD, Index, IndexDocument, Query
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 ASKED = Query({"crash": 1.0})
@@ -27,12 +27,12 @@ def lone(
     return IndexDocument(entry, ["crash"])
 
 
-def index_of(folder: Path, *documents: IndexDocument) -> WhooshIndex:
-    build(folder, documents)
+def index_of(folder: Path, *documents: IndexDocument) -> Index:
+    build_index(folder, documents)
     return open_index(folder)
 
 
-def ids(index: WhooshIndex, before: datetime | None = None) -> list[ThreadId]:
+def ids(index: Index, before: datetime | None = None) -> list[ThreadId]:
     return [hit.entry.id for hit in index.search(ASKED, before=before)]
 
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind, ThreadId
-from bot.index import bm25f
+from bot.index import bm25f, build_index, open_index
 from bot.index.impacts import SETTLED
-from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
-from bot.index.whoosh.index import WhooshIndex, build, open_index
+from bot.index.protocol import NOTES, TEXT, Index, IndexDocument, Query
 from tests.examples import examples
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -33,12 +32,12 @@ def document(key: ThreadId, title: str, body: str = "", day: float = 0, **notes:
     )
 
 
-def index_of(folder: Path, documents: Iterable[IndexDocument]) -> WhooshIndex:
-    build(folder, documents)
+def index_of(folder: Path, documents: Iterable[IndexDocument]) -> Index:
+    build_index(folder, documents)
     return open_index(folder)
 
 
-def ask(index: WhooshIndex, words: str, **options: object) -> list[ThreadId]:
+def ask(index: Index, words: str, **options: object) -> list[ThreadId]:
     found = index.search(Query(dict.fromkeys(words.split(), 1.0)), **options)  # type: ignore[arg-type]
     return [hit.entry.id for hit in found]
 
@@ -260,7 +259,7 @@ def test_an_update_that_fails_changes_nothing_and_leaves_nothing_behind(tmp_path
     with pytest.raises(OSError, match="disk"):
         index.update(failing())
     with pytest.raises(OSError, match="disk"):
-        build(tmp_path / "other", failing())
+        build_index(tmp_path / "other", failing())
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
     assert not names(tmp_path / "other")
     index.update([document(1, "new")])

@@ -7,8 +7,9 @@ from time import process_time
 import pytest
 
 from bot.domain.thread import Thread
+from bot.index import build_index, open_index
 from bot.index.document import document_of
-from bot.index.whoosh.index import WhooshIndex, build, open_index
+from bot.index.protocol import Index
 from bot.recall.library import similar_query, word_query
 from bot.recall.reasons import surface_forms
 
@@ -145,31 +146,29 @@ def threads(archives: Mapping[str, Mapping[str, tuple[str, str]]]) -> Iterator[T
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WhooshIndex]:
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     """All archives in one index: a repository where people write in the language that they speak."""
     folder = tmp_path_factory.mktemp("index")
-    build(folder, map(document_of, threads(ARCHIVES)))
+    build_index(folder, map(document_of, threads(ARCHIVES)))
     opened = open_index(folder)
     yield opened
     opened.close()
 
 
 @pytest.mark.parametrize(("expected", "title", "body"), REPHRASED)
-def test_the_same_problem_in_other_words_is_the_first_hit(
-    index: WhooshIndex, expected: str, title: str, body: str
-) -> None:
+def test_the_same_problem_in_other_words_is_the_first_hit(index: Index, expected: str, title: str, body: str) -> None:
     asked = Thread("NEW-1", title, body, "hubot", START + timedelta(days=999))
     assert index.search(similar_query(asked))[0].entry.id == expected
 
 
 @pytest.mark.parametrize(("expected", "words"), SEARCHED)
-def test_a_search_finds_another_inflection_spelling_or_case(index: WhooshIndex, expected: str, words: str) -> None:
+def test_a_search_finds_another_inflection_spelling_or_case(index: Index, expected: str, words: str) -> None:
     assert index.search(word_query(words))[0].entry.id == expected
 
 
 @pytest.mark.parametrize(("expected", "title", "body"), [case for case in REPHRASED if case[0][:2] in ("zh", "ja")])
 def test_what_is_shown_of_a_sentence_without_spaces_stands_in_both_threads(
-    index: WhooshIndex, expected: str, title: str, body: str
+    index: Index, expected: str, title: str, body: str
 ) -> None:
     asked = Thread("NEW-1", title, body, "hubot", START + timedelta(days=999))
     found = "\n".join(next((there.title, there.body) for there in threads(ARCHIVES) if there.id == expected))

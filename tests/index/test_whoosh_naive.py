@@ -14,7 +14,7 @@ from bot.domain.digest import Hit
 from bot.domain.thread import ThreadId
 from bot.index.bm25f import note_impacts, text_impacts
 from bot.index.impacts import K1, LEVELS, MAX_LOOKED_UP, settled_idf
-from bot.index.protocol import NOTES, TEXT, CandidateWeights, IndexDocument, Query
+from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
 from bot.index.whoosh.codec import FLIPS
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of
@@ -59,24 +59,24 @@ def naive(documents: Sequence[IndexDocument], query: Query, before: datetime | N
     ]
 
 
-def blended(hits: Sequence[Hit], blend: CandidateWeights, moment: datetime) -> dict[ThreadId, float]:
+def blended(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime) -> dict[ThreadId, float]:
     """The sum of the blend for each thread, from what is known of it at the moment."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.entry.id: _sum(hit, blend, moment, best) for hit in hits}
 
 
-def _sum(hit: Hit, blend: CandidateWeights, moment: datetime, best: float) -> float:
+def _sum(hit: Hit, blend: Mapping[str, float], moment: datetime, best: float) -> float:
     closed_at = replace(hit.entry, flips=hit.entry.flips[: len(FLIPS)]).closed_since(moment)
-    near = sum(weight * hit.near.get(arm, 0.0) for arm, weight in blend.near.items())
-    return (
-        (blend.text * hit.score / best if best else 0.0)
-        + near
-        + blend.open * (closed_at is None)
-        + blend.age * log_days(hit.entry.created_at, moment)
-        + blend.closed * (log_days(closed_at, moment) if closed_at else 0.0)
-        + blend.length * log1p(hit.entry.length)
-        + blend.duplicates * log1p(hit.duplicates)
-    )
+    values = {
+        **hit.near,
+        "text": hit.score / best if best else 0.0,
+        "open": float(closed_at is None),
+        "age": log_days(hit.entry.created_at, moment),
+        "closed": log_days(closed_at, moment) if closed_at else 0.0,
+        "length": log1p(hit.entry.length),
+        "duplicates": log1p(hit.duplicates),
+    }
+    return sum(weight * values.get(name, 0.0) for name, weight in blend.items())
 
 
 def log_days(since: datetime, until: datetime) -> float:
@@ -139,8 +139,8 @@ THREAD = st.builds(
 WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.sampled_from([0.0, 0.3, 1.0, 3.0]))
 FIELDS = st.sampled_from([{TEXT: 1.0}, {NOTES: 1.0}, {TEXT: 1.0, NOTES: 0.5}])
 WEIGHT = st.sampled_from([-2.0, -0.25, 0.0, 1.0, 3.5])
-NEAR = st.dictionaries(st.sampled_from(["trained", "semantic", "trained_title"]), WEIGHT)
-BLEND = st.builds(CandidateWeights, WEIGHT, NEAR, WEIGHT, WEIGHT, WEIGHT, WEIGHT, WEIGHT)
+BLENDED = ("text", "trained", "semantic", "trained_title", "open", "age", "closed", "length", "duplicates")
+BLEND = st.dictionaries(st.sampled_from(BLENDED), WEIGHT)
 SEARCHED = settings(
     max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -181,7 +181,7 @@ def test_with_a_blend_the_best_are_those_of_the_naive_sum(
     tmp_path_factory: pytest.TempPathFactory,
     threads: list[Drawn],
     weights: dict[str, float],
-    blend: CandidateWeights,
+    blend: Mapping[str, float],
     vector: bytes,
     asked: tuple[int, float],
 ) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import ThreadId
-from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, CandidateWeights, IndexCorrupt, IndexDocument, Query
-from bot.index.whoosh.index import WhooshIndex, build, open_index
+from bot.index import build_index, open_index
+from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, Index, IndexCorrupt, IndexDocument, Query
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of, names
 from tests.index.test_whoosh_attacks import parts, records, toc_with
@@ -31,7 +31,7 @@ def pointing(
 
 def towards(*numbers: int, words: str = "", arm: str = "trained", **blend: float) -> Query:
     """What is near counts once, what is in ``words`` not at all unless ``blend`` says so."""
-    near = CandidateWeights(**{"text": 0.0, "near": {arm: 1.0}, **blend})  # type: ignore[arg-type]
+    near = {"text": 0.0, arm: 1.0, **blend}
     return Query(dict.fromkeys(words.split(), 1.0), vectors={arm: signed(*numbers)}, blend=near)
 
 
@@ -81,7 +81,7 @@ def test_each_hit_says_how_close_it_is_for_every_vector_of_the_query(tmp_path: P
     both = replace(pointing(1, 1, 0), vectors={"trained": signed(1, 0), "semantic": signed(0, 0, 3)})
     index = index_of(tmp_path, [both, pointing(2, 3, 0, 0, arm="semantic")])
     vectors = {"trained": signed(-2, 0), "semantic": signed(1, 0, 0), "semantic_title": signed(1)}
-    asked = Query({}, vectors=vectors, blend=CandidateWeights(0.0, {}))
+    asked = Query({}, vectors=vectors, blend={"text": 0.0})
     assert {hit.entry.id: hit.near for hit in index.search(asked, before=LATER)} == {
         1: {"trained": -1.0, "semantic": 0.0, "semantic_title": 0.0},
         2: {"trained": 0.0, "semantic": 1.0, "semantic_title": 0.0},
@@ -112,11 +112,9 @@ def described(key: ThreadId, day: float = 0, flips: Iterable[float] = (), length
     )
 
 
-def best(index: WhooshIndex, day: float, **blend: float) -> ThreadId:
+def best(index: Index, day: float, **blend: float) -> ThreadId:
     """The thread that stands highest by this blend alone."""
-    [hit] = index.search(
-        Query({}, blend=CandidateWeights(0.0, {}, **blend)), limit=1, before=START + timedelta(days=day)
-    )
+    [hit] = index.search(Query({}, blend={"text": 0.0, **blend}), limit=1, before=START + timedelta(days=day))
     return hit.entry.id
 
 
@@ -169,7 +167,7 @@ def test_what_is_newer_or_removed_is_not_among_the_closest(tmp_path: Path, order
 
 
 def test_an_index_without_vectors_has_no_place_for_them(tmp_path: Path) -> None:
-    build(tmp_path, [document(1, "crash")])
+    build_index(tmp_path, [document(1, "crash")])
     [segment] = tmp_path.glob("*.seg")
     assert [name for name in parts(segment) if any(arm in name for arm in VECTOR_FIELDS)] == []
 
@@ -194,7 +192,7 @@ def test_a_vector_that_is_not_like_the_others_is_refused_before_anything_is_writ
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
     assert ids(index.search(towards(1, 0), limit=1, before=LATER)) == [1]
     with pytest.raises(ValueError, match="a vector of"):
-        build(tmp_path / "other", [*COMPASS, replace(document(10, "new"), vectors=wrong)])
+        build_index(tmp_path / "other", [*COMPASS, replace(document(10, "new"), vectors=wrong)])
     assert not names(tmp_path / "other")
 
 
@@ -211,7 +209,7 @@ def joined(folder: Path, *parts: list[IndexDocument]) -> Path:
     """An index of which each part is a segment of its own, whatever is in it."""
     known: list[dict[str, object]] = []
     for number, documents in enumerate(parts):
-        build(folder / str(number), documents)
+        build_index(folder / str(number), documents)
         known += records(folder / str(number))
     target = folder / "0"
     for segment in folder.glob("*/*.seg"):
@@ -229,9 +227,7 @@ def test_two_segments_whose_vectors_differ_in_length_are_refused(tmp_path: Path)
 
 def test_two_segments_may_have_vectors_of_different_kinds(tmp_path: Path) -> None:
     folder = joined(tmp_path, COMPASS, [pointing(8, 1, 2, 3, arm="semantic")], [document(9, "crash")])
-    asked = Query(
-        {"crash": 1.0}, vectors={"trained": signed(1, 0), "semantic": signed(1, 2, 3)}, blend=CandidateWeights(1.0, {})
-    )
+    asked = Query({"crash": 1.0}, vectors={"trained": signed(1, 0), "semantic": signed(1, 2, 3)}, blend={"text": 1.0})
     near = {hit.entry.id: hit.near for hit in open_index(folder).search(asked, before=LATER)}
     assert near[1] == {"trained": 1.0, "semantic": 0.0}
     assert near[8] == {"trained": 0.0, "semantic": 1.0}
@@ -243,7 +239,7 @@ def duplicate(key: ThreadId, of: ThreadId, known: float | None, day: float = 0) 
     return IndexDocument(entry(key, day, duplicate_of=of, duplicate_at=at), ["copy"])
 
 
-def counts(index: WhooshIndex, day: float | None = None) -> dict[ThreadId, int]:
+def counts(index: Index, day: float | None = None) -> dict[ThreadId, int]:
     before = None if day is None else START + timedelta(days=day)
     return {hit.entry.id: hit.duplicates for hit in index.search(Query({"crash": 1.0}), before=before)}
 
@@ -348,7 +344,7 @@ def test_any_history_of_updates_keeps_vectors_and_duplicates_as_one_build_of_its
     fresh = index_of(tmp_path_factory.mktemp("fresh"), state.values())
     vectors = {"trained": signed(1, 2), "semantic_title": signed(1, 2, 3)}
     asked = Query({"crash": 1.0}, vectors=vectors)
-    blend = replace(asked, blend=CandidateWeights(0.5, {"trained": 1.0, "semantic_title": -1.0}, duplicates=0.3))
+    blend = replace(asked, blend={"text": 0.5, "trained": 1.0, "semantic_title": -1.0, "duplicates": 0.3})
     moment = START + timedelta(days=6)
     for query, before in ((asked, None), (asked, moment), (blend, moment)):
         found = index.search(query, limit=3, before=before)
@@ -400,11 +396,11 @@ ORDER = {"open": 1.5, "age": -0.3, "closed": -0.2, "length": 0.1, "duplicates": 
 ASKED = Query(
     {"crash": 1.0, "login": 3.0, "odd": 0.5},
     vectors={"trained": signed(1, 2)},
-    blend=CandidateWeights(5.0, {"trained": 4.0}, **ORDER),
+    blend={"text": 5.0, "trained": 4.0, **ORDER},
 )
 
 
-def seen(index: WhooshIndex, query: Query, limit: int) -> list[object]:
+def seen(index: Index, query: Query, limit: int) -> list[object]:
     """All that a search tells of its moment."""
     return [
         (

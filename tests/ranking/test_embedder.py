@@ -237,7 +237,7 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
         (put("model.onnx", Tiny(inputs=("input_ids", "attention_mask", "pixels")).content()), "pixels tensor(int64)"),
         (put("model.onnx", looked_up("Identity", ["batch", "tokens"])), "no output with a vector for each token"),
         (put("model.onnx", looked_up("Gather", ["batch", "tokens"])), "no output with a vector for each token"),
-        (put("model.onnx", Tiny(table=NAN).content()), "the model gives no finite numbers; fetch it anew"),
+        (put("model.onnx", Tiny(table=NAN).content()), "the model gives no finite numbers; fetch it again"),
         (put("model.onnx", Tiny(table=WIDE).content()), "vectors of 1025 numbers, at most 1024 can be used"),
         (put("model.onnx", Tiny(table=TABLE[:5]).content()), "check that tokenizer.json belongs to it"),
     ],
@@ -280,11 +280,11 @@ def test_a_manifest_is_held_against_both_files(tmp_path: Path) -> None:
     manifest(write_folder(tmp_path))
     assert open_embedder(tmp_path).dimensions == DIMENSIONS
     manifest(tmp_path, tokenizer="0" * 64)
-    assert refusal(tmp_path) == f"{tmp_path}/tokenizer.json: not what model.sha256 says it is; fetch the model anew"
+    assert refusal(tmp_path) == f"{tmp_path}/tokenizer.json: not what model.sha256 says it is; fetch the model again"
     manifest(tmp_path, model="0" * 64)
-    assert refusal(tmp_path) == f"{tmp_path}/model.onnx: not what model.sha256 says it is; fetch the model anew"
+    assert refusal(tmp_path) == f"{tmp_path}/model.onnx: not what model.sha256 says it is; fetch the model again"
     manifest(tmp_path, model="")
-    assert "model.sha256: does not list model.onnx; write it anew" in refusal(tmp_path)
+    assert "model.sha256: does not list model.onnx; write it again" in refusal(tmp_path)
 
 
 def test_what_runs_the_model_reports_nothing_to_its_makers(tmp_path: Path) -> None:

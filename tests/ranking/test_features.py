@@ -3,27 +3,39 @@
 from dataclasses import replace
 from datetime import timedelta
 from math import isclose, isfinite, log1p
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
+from bot.index.protocol import VECTOR_FIELDS
 from bot.ranking.features import (
+    CONFIDENCE_FEATURES,
     FEW_SHARE,
     LEAST_FEW,
+    MODEL,
+    ORDER_FEATURES,
+    TRAINED,
     USUAL_RARITY,
+    DocumentColumns,
+    Feature,
+    RankedHit,
     RankingQuery,
+    SharedText,
     is_told,
+    measured,
     order_features,
     question,
     rare_terms,
-    titles_covered,
 )
-from bot.ranking.weights import ORDER
+from bot.ranking.weights import CONFIDENCE, MODEL_NAMES, ORDER, shipped
 from bot.reading.analyzer import terms
+from bot.recall.library import blend
 from tests.recall.samples import at, thread
 
 TITLE = "Cookie lost behind the proxy"
@@ -169,11 +181,17 @@ def test_of_a_word_that_one_thread_in_ten_holds_nobody_says_that_two_speak_of_it
     assert not is_told("proxi", one), "what the question does not hold"
 
 
+def titles(title: str, asked: RankingQuery, *words: str) -> float:
+    hit = RankedHit(Hit(entry(title), 1.0), asked, text=SharedText(frozenset(words)))
+    return measured(CONFIDENCE_FEATURES, hit)["titles"]
+
+
 def test_titles_are_covered_by_the_mean_of_both_shares() -> None:
     found = asked("Cookie lost", "", cookie=3.0, lost=1.0)
-    assert titles_covered(0.5, found, frozenset({"cooki", "other"})) == (0.75 + 0.5) / 2
-    assert titles_covered(1.0, found, frozenset({"cooki", "lost"})) == 1.0
-    assert titles_covered(0.0, asked("", ""), frozenset({"cooki"})) == 0.0
+    half = 3.0 / (3.0 + USUAL_RARITY * RAREST)
+    assert titles("Cookie crumbles", found, "cooki", "other") == (0.75 + half) / 2
+    assert titles("Cookie lost", found, "cooki", "lost") == 1.0
+    assert titles("Cookie", asked("", ""), "cooki") == 0.0
 
 
 def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
@@ -181,3 +199,67 @@ def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
     assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), found) == pytest.approx(4.0)
     assert rare_terms(Hit(entry(), 1.0, ("cooki",)), found) == pytest.approx(5 / 3), "a single term is not three"
     assert rare_terms(Hit(entry(), 1.0, ()), found) == 0.0
+
+
+HITS = st.lists(
+    st.builds(
+        Hit,
+        st.builds(
+            entry,
+            days=st.integers(0, 600),
+            length=st.integers(0, 10**9),
+            flips=st.lists(st.integers(0, 600), max_size=4, unique=True).map(lambda days: tuple(map(at, sorted(days)))),
+        ),
+        st.floats(0.1, 50),
+        near=st.fixed_dictionaries(dict.fromkeys(VECTOR_FIELDS, st.floats(-1, 1))),
+        duplicates=st.integers(0, 10**6),
+    ),
+    min_size=1,
+    max_size=5,
+)
+PICKING = [each for each in ORDER_FEATURES if each.array]
+
+
+@pytest.mark.filterwarnings("error")
+@given(hits=HITS)
+@pytest.mark.parametrize("feature", PICKING, ids=lambda each: each.name)
+def test_the_array_form_of_a_feature_gives_what_its_scalar_form_gives(feature: Feature, hits: list[Hit]) -> None:
+    assert feature.array
+    now, closed = ASKED.at, [hit.entry.closed_since(ASKED.at) for hit in hits]
+    columns = DocumentColumns(
+        scores=np.array([hit.score for hit in hits]),
+        near={name: np.array([hit.near[name] for hit in hits]) for name in VECTOR_FIELDS},
+        created=np.array([int(hit.entry.created_at.timestamp()) for hit in hits]),
+        closed=np.array([int(moment.timestamp()) if moment else 0 for moment in closed]),
+        lengths=np.array([hit.entry.length for hit in hits]),
+        duplicates=np.array([hit.duplicates for hit in hits]),
+        now=now.timestamp(),
+    )
+    best = max(hit.score for hit in hits)
+    expected = [feature.scalar(RankedHit(hit, ASKED, best)) for hit in hits]
+    assert feature.array(columns) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [-(1 << 63), -1, 0, (1 << 63) - 1])
+@pytest.mark.parametrize("now", [-1.5e9, 1.5e9])
+def test_the_array_forms_give_finite_numbers_for_any_column(number: int, now: float) -> None:
+    values = np.array([number])
+    columns = DocumentColumns(np.zeros(1), {}, values, values, values, values, now)
+    found = {each.name: each.array(columns) for each in PICKING if each.array}
+    assert {name for name, column in found.items() if column is None} == set(VECTOR_FIELDS)
+    assert all(np.isfinite(column).all() for column in found.values() if column is not None)
+
+
+def test_every_place_follows_the_table() -> None:
+    """The order, the confidence, the blend of the index, the shipped weights and the documentation name its rows."""
+    page = (Path(__file__).parents[2] / "docs/evaluation.md").read_text(encoding="utf-8")
+    for names, features in ((ORDER, ORDER_FEATURES), (CONFIDENCE, CONFIDENCE_FEATURES)):
+        assert names == tuple(each.name for each in features)
+        assert len(set(names)) == len(names)
+        assert all(f"| `{each.name}` | {each.about} |" in page for each in features)
+    models = [getattr(shipped(), name) for name in MODEL_NAMES]
+    assert {name for model in models for name in model.order} == set(ORDER)
+    assert {name for model in models for name in model.confidence} == set(CONFIDENCE)
+    assert tuple(each.name for each in ORDER_FEATURES if each.source in (TRAINED, MODEL)) == VECTOR_FIELDS
+    assert set(blend(dict.fromkeys(ORDER, 1.0))) == {each.name for each in PICKING}

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
-from bot.ranking.features import RankingQuery, order_features, question
+from bot.ranking.features import LEAST_SHARE, RankingQuery, SharedText, order_features, question
 from bot.ranking.order import (
     CIRCUMSTANCES,
-    LEAST_SHARE,
     LEAST_TERMS,
     Candidate,
     RankedCandidates,
@@ -30,7 +29,7 @@ TITLE = "Cookie lost"
 ASKED: RankingQuery = question(thread(500, TITLE, "behind the proxy"), {}, 5.0)
 BY_WORDS = shipped().by_words
 PLAIN = RankingWeights({"text": 4.0, "age": -1.0, "open": 2.0}, {"titles": 1.0}, -2.0, 0.25)
-NO_SIGNALS = {"titles": 0.0, "errors": 0.0, "same_error": 0.0, "same_failure": 0.0}
+NO_TEXT = SharedText()
 
 
 def entry(key: ThreadId, days: float = 1, **rest: Any) -> IndexEntry:
@@ -174,17 +173,18 @@ def test_folding_takes_the_group_to_the_place_of_its_best() -> None:
 def test_the_evidence_is_what_it_is_said_to_be() -> None:
     hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4, "semantic": 0.6}) for key in range(1, 5)]
     found = rank(*hits, model=shipped().with_text_model)
-    signals = {"titles": 0.8, "errors": 0.7, "same_error": 1.0, "same_failure": 0.0}
-    evidence = {c.entry.id: found.judged(c, signals).evidence for c in found.candidates}
+    text = SharedText(frozenset(), errors=3, same_error=True)
+    evidence = {c.entry.id: found.judged(c, text).evidence for c in found.candidates}
+    signals = {"titles": 0.0, "errors": log(4), "same_error": 1.0, "same_failure": 0.0}
     assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.6, **signals}
     assert set(evidence[1]) == set(CONFIDENCE)
     assert [evidence[key]["place"] for key in (2, 3, 4)] == [1 / 2, 1 / 3, 1 / 4]
-    assert "semantic" not in rank(hit(1)).judged(rank(hit(1)).candidates[0], signals).evidence
+    assert "semantic" not in rank(hit(1)).judged(rank(hit(1)).candidates[0], text).evidence
 
 
 def test_hits_of_one_score_have_one_place_and_what_was_found_by_nearness_alone_has_a_share() -> None:
     found = rank(hit(1, 9.0), hit(2, 9.0), hit(3, 0.0))
-    evidence = {c.entry.id: found.judged(c, NO_SIGNALS).evidence for c in found.candidates}
+    evidence = {c.entry.id: found.judged(c, NO_TEXT).evidence for c in found.candidates}
     assert [evidence[key]["place"] for key in (1, 2, 3)] == [1.0, 1.0, 1 / 3]
     assert evidence[3]["share"] == log(LEAST_SHARE)
 
@@ -194,7 +194,7 @@ def test_however_many_say_the_same_again_they_take_no_place() -> None:
     again = [replace(hit(key, 10.0), entry=entry(key, length=asked.length)) for key in range(2, 9)]
     other = replace(hit(1, 8.0), entry=entry(1, title="Cookies get lost"))
     found = rank_candidates([*again, other], {}, asked, PLAIN)
-    evidence = {c.entry.id: found.judged(c, NO_SIGNALS).evidence for c in found.candidates}
+    evidence = {c.entry.id: found.judged(c, NO_TEXT).evidence for c in found.candidates}
     assert found.echoes == frozenset(range(2, 9))
     assert {key: one["place"] for key, one in evidence.items()} == dict.fromkeys(range(1, 9), 1.0)
 
@@ -204,25 +204,23 @@ def test_how_long_ago_something_was_opened_or_closed_is_no_evidence() -> None:
         replace(hit(1), entry=entry(1, days, flips=flips))
         for days, flips in ((490, (at(491),)), (-900, (at(-899),)), (-900, ()))
     )
-    of_all = [rank(one).judged(rank(one).candidates[0], NO_SIGNALS).evidence for one in (fresh, old, still_open)]
+    of_all = [rank(one).judged(rank(one).candidates[0], NO_TEXT).evidence for one in (fresh, old, still_open)]
     assert of_all[0] == of_all[1] == of_all[2]
 
 
 def test_judging_changes_nothing_but_what_it_finds() -> None:
     found = rank(hit(1))
-    one = found.judged(found.candidates[0], NO_SIGNALS)
+    one = found.judged(found.candidates[0], NO_TEXT)
     assert one.confidence == PLAIN.probability(one.evidence)
     assert one.similarity == PLAIN.similarity(one.confidence)
     assert replace(one, confidence=0.0, similarity=0.0, evidence={}) == found.candidates[0]
 
 
-@given(
-    st.lists(st.floats(-60, 60), min_size=2, max_size=2).map(sorted),
-    st.floats(0.001, 0.999),
-)
-def test_the_surer_the_more_similar(covered: list[float], cut: float) -> None:
-    found = rank(hit(1), model=PLAIN.with_cut(cut))
-    less, more = (found.judged(found.candidates[0], {**NO_SIGNALS, "titles": each}) for each in covered)
+@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=2).map(sorted), st.floats(-60, 60), st.floats(0.001, 0.999))
+def test_the_surer_the_more_similar(errors: list[int], intercept: float, cut: float) -> None:
+    model = replace(PLAIN, confidence={"errors": 1.0}, intercept=intercept).with_cut(cut)
+    found = rank(hit(1), model=model)
+    less, more = (found.judged(found.candidates[0], SharedText(errors=each)) for each in errors)
     assert 0 <= less.confidence <= more.confidence <= 1
     assert 0 <= less.similarity <= more.similarity <= 1
     for one in (less, more):

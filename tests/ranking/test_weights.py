@@ -72,50 +72,37 @@ def test_what_is_no_reasonable_number_is_refused(place: tuple[str, ...], value: 
         parse(given_)
 
 
-@pytest.mark.parametrize("cut", [0, 1, -0.1, 1.1])
-def test_a_cut_is_a_probability_that_can_be_missed_and_reached(cut: float) -> None:
-    given_ = fields()
-    given_["with_vectors"]["cut"] = cut
-    with pytest.raises(ValueError, match="cut"):
-        parse(given_)
+GONE = object()
+REFUSED = [
+    *(("with_vectors", "cut", cut, "cut") for cut in (0, 1, -0.1, 1.1)),
+    *(("with_vectors", part, GONE, part) for part in ("order", "confidence", "intercept", "cut")),
+    *(
+        ("by_words", part, {name: 1.0}, "no feature")
+        for part in ("order", "confidence")
+        for name in ("charm", "", "\ud800" * 500)
+    ),
+    ("by_words", "confidence", {"age": 1.0}, "age"),
+]
 
 
-@pytest.mark.parametrize("section", ["order", "confidence"])
-@pytest.mark.parametrize("name", ["charm", "", "\ud800" * 500])
-def test_a_feature_that_nobody_measures_is_refused(section: str, name: str) -> None:
+@pytest.mark.parametrize(("model", "part", "value", "message"), REFUSED)
+def test_a_model_with_a_part_that_cannot_be_is_refused(model: str, part: str, value: object, message: str) -> None:
     given_ = fields()
-    given_["by_words"][section][name] = 1.0
-    with pytest.raises(ValueError, match="no feature") as error:
+    given_[model] = {name: held for name, held in {**given_[model], part: value}.items() if held is not GONE}
+    with pytest.raises(ValueError, match=message) as error:
         parse(given_)
     assert len(str(error.value)) < 120
     str(error.value).encode()
 
 
-def test_no_feature_of_the_order_counts_as_confidence() -> None:
-    given_ = fields()
-    given_["by_words"]["confidence"]["age"] = 1.0
-    with pytest.raises(ValueError, match="age"):
-        parse(given_)
-
-
-@pytest.mark.parametrize("name", ["format", *MODEL_NAMES])
-def test_every_section_must_be_there(name: str) -> None:
-    given_ = fields()
-    del given_[name]
-    with pytest.raises(ValueError, match=r"format|object"):
-        parse(given_)
-
-
-@pytest.mark.parametrize("name", ["order", "confidence", "intercept", "cut"])
-def test_every_part_of_a_model_must_be_there(name: str) -> None:
-    given_ = fields()
-    del given_["with_vectors"][name]
-    with pytest.raises(ValueError, match=name):
-        parse(given_)
-
-
-@pytest.mark.parametrize("given_", [None, [], "{}", 1, {}, {**fields(), "format": 3}, {**fields(), "provenance": 7}])
-def test_what_is_of_another_shape_is_refused(given_: object) -> None:
+@pytest.mark.parametrize(
+    "given_",
+    [
+        *(None, [], "{}", 1, {}, {**fields(), "format": 3}, {**fields(), "provenance": 7}),
+        *({key: value for key, value in fields().items() if key != name} for name in ("format", *MODEL_NAMES)),
+    ],
+)
+def test_what_is_of_another_shape_or_lacks_a_section_is_refused(given_: object) -> None:
     with pytest.raises(ValueError, match=r"format|object"):
         parse(given_)
 

@@ -1,6 +1,6 @@
 """Threads and words as weighted queries."""
 
-from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, CandidateWeights
+from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS
 from bot.ranking.weights import ORDER, RankingWeights, shipped
 from bot.reading.analyzer import terms
 from bot.recall.library import blend, similar_query, word_query
@@ -49,17 +49,15 @@ def test_vectors_and_what_the_model_knows_beforehand_go_with_the_query() -> None
 
 def test_a_model_of_words_alone_has_a_blend_too() -> None:
     query = similar_query(thread(1, "Cookie lost"), {}, RankingWeights({"text": 2.0, "open": 1.0}, {}, 0.0, 0.5))
-    assert query.blend == CandidateWeights(text=2.0, near={}, open=1.0)
+    assert query.blend == {"text": 2.0, "open": 1.0}
 
 
 def test_of_an_order_a_blend_has_all_that_an_index_can_see_and_nothing_else() -> None:
     order = {name: float(number) for number, name in enumerate(ORDER, 1)}
-    found = blend(order)
-    assert found.near == {arm: order[arm] for arm in VECTOR_FIELDS}
-    for name in ("text", "open", "age", "closed", "length", "duplicates"):
-        assert getattr(found, name) == order[name]
+    seen = ("text", *VECTOR_FIELDS, "open", "age", "closed", "length", "duplicates")
+    assert blend(order) == {name: order[name] for name in seen}
 
 
-def test_what_an_order_does_not_weigh_weighs_nothing_in_a_blend() -> None:
-    assert blend({"title_found": 3.0}) == CandidateWeights(text=0.0, near={})
-    assert blend({"semantic": 3.0}).near == {"semantic": 3.0}
+def test_what_an_order_does_not_weigh_is_not_in_a_blend() -> None:
+    assert blend({"title_found": 3.0}) == {}
+    assert blend({"semantic": 3.0}) == {"semantic": 3.0}

@@ -12,7 +12,7 @@ import pytest
 
 from bot.domain.thread import Kind, Thread
 from bot.evaluation.replay import PastLibrary, ReplayHistory
-from bot.index.whoosh.index import build, open_index
+from bot.index import build_index, open_index
 from bot.memory.model_store import LearnedModel
 from bot.ranking.weights import shipped
 from bot.ranking.word_vectors import train_embeddings
@@ -61,7 +61,7 @@ def similarities(asked: Thread, learned: LearnedModel) -> Iterator[float]:
 def _similarity(asked: Thread, held: Sequence[Thread], learned: LearnedModel, folder: Path) -> float:
     history = ReplayHistory.read(held)
     vectors = (learned.term_vectors(one.title, one.body) for one in history.documents)
-    build(folder, (replace(one, vectors=arms) for one, arms in zip(history.documents, vectors, strict=True)))
+    build_index(folder, (replace(one, vectors=arms) for one, arms in zip(history.documents, vectors, strict=True)))
     index = open_index(folder)
     past = PastLibrary(history, len(held), learned, index)
     found = judge_candidates(asked, find_candidates(asked, past, LATE, ()), past, LATE)

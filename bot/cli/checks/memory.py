@@ -11,8 +11,8 @@ from shlex import quote
 from bot.cli.checks.result import CheckResult, RepositoryLinks, age, some, token_remedy
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed, RemoteUnreachable
+from bot.index import open_index
 from bot.index.protocol import IndexCorrupt
-from bot.index.whoosh.index import open_index
 from bot.memory.branch_store import Tip
 from bot.memory.index_slot import other_maker, part_path
 from bot.memory.manifest import (

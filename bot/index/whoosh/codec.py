@@ -1,9 +1,9 @@
-"""A Whoosh codec without pickles: segments whose every byte is checked as data.
+"""The files of an index: Whoosh's table of contents and segments, with records, columns and entries of our own.
 
-Whoosh's own codec stores segments, directories, posting blocks and stored fields as pickles, which makes an index from
-a stranger a program. Here a record is JSON, a posting list is as `posting_lists` writes it, and an entry is a column of
-bytes; the classes of Whoosh that could still unpickle are replaced where they are made, so there is no list of names to
-allow.
+Whoosh stores segments, directories, posting blocks and stored fields as pickles, which would make an index from a
+stranger a program. Here a record is JSON, a posting list is as `posting_lists` writes it, a column is plain bytes and
+an entry is JSON, and every byte is checked as data. The classes of Whoosh that could still unpickle are replaced where
+they are made, so there is no list of allowed names.
 """
 
 from __future__ import annotations
@@ -12,31 +12,40 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from io import BytesIO
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-from whoosh.codec.base import FieldWriter, TermsReader
-from whoosh.codec.whoosh3 import W3Codec, W3PerDocReader, W3PerDocWriter, W3Segment
-from whoosh.columns import Column, ColumnWriter
-from whoosh.filedb.compound import CompoundStorage
+import numpy as np
+from whoosh.codec.whoosh3 import W3Segment
 from whoosh.filedb.filestore import FileStorage
-from whoosh.filedb.structfile import BufferFile, StructFile
+from whoosh.filedb.structfile import StructFile
 
-from bot.index.arrays import Numbers, ends
-from bot.index.posting_lists import Inversion, Postings, TermFile
+from bot.domain.digest import IndexEntry
+from bot.domain.thread import Kind, ThreadId
+from bot.index.arrays import Numbers
+from bot.index.protocol import NOTES, TEXT
+from bot.index.segment_file import encode_key
 from bot.index.vectors import MAX_LENGTH
 
 NAME = "MAIN"
-"""Whoosh's name of an index that has none."""
+"""Whoosh's name for an unnamed index."""
 
 SEGMENT_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 CORE_EXT = ".core"
 MAX_DOCUMENTS = 1 << 20
-"""Of one segment; the largest repositories have a quarter of that."""
+"""Most documents in one segment; the largest repositories have a quarter of that."""
 
+TERMS = "trm"
+"""The file of terms within a segment; the others are columns."""
+
+_COLUMN_EXT = ".col"
 _UNNAMED = "0" * 16
+_PLACE = struct.Struct(">qi")
 _TOC = ".toc"
 _MAX_RECORD = 16 << 20
 
@@ -100,32 +109,11 @@ class Storage(FileStorage):  # type: ignore[misc]
         return (TocFile if _TOC in name else JsonFile)(file.raw_file(), name=name)
 
 
-class Slice(BufferFile):  # type: ignore[misc]
-    """A part of a segment, read in place."""
-
-    def __init__(self, buffer: memoryview, name: str) -> None:
-        self.buffer = self._buf = buffer
-        self._name = name
-        self.file = self.onclose = None
-        self.is_real = self.is_closed = False
-
-
-class SegmentFile(CompoundStorage):  # type: ignore[misc]
-    """The files of a segment within its one file."""
-
-    def open_file(self, name: str, *args: Any, **options: Any) -> Slice:
-        offset, size = self.range(name)
-        whole = memoryview(self._source)
-        if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(whole):
-            raise ValueError("the directory of a segment is damaged")
-        return Slice(whole[offset : offset + size], name)
-
-
 class Segment(W3Segment):  # type: ignore[misc]
-    """What the table of contents says of a segment.
+    """A segment as the table of contents describes it.
 
-    Its file is named by its content, so a name never means two things; the files within have names that do not depend
-    on it. One ``in_parts`` has a core in the place of that file.
+    Its file is named by its content, so a name always stands for the same bytes. A segment ``in_parts`` has a core in
+    the place of that file.
     """
 
     in_parts = False
@@ -133,114 +121,44 @@ class Segment(W3Segment):  # type: ignore[misc]
     @property
     def file_name(self) -> str:
         """Its one file in the folder of the index."""
-        return self.make_filename(CORE_EXT if self.in_parts else self.COMPOUND_EXT)
-
-    def make_filename(self, ext: str) -> str:
-        return f"{NAME}_{self.segid if ext in (self.COMPOUND_EXT, CORE_EXT) else _UNNAMED}{ext}"
-
-    def create_compound_file(self, storage: Storage) -> None:
-        super().create_compound_file(storage)
-        unnamed = self.make_filename(self.COMPOUND_EXT)
-        with storage.open_file(unnamed) as file:
-            self.segid = hashlib.file_digest(file.raw_file(), "sha256").hexdigest()[:16]
-        storage.rename_file(unnamed, self.make_filename(self.COMPOUND_EXT))
-
-    def open_compound_file(self, storage: Storage) -> SegmentFile:
-        file = storage.open_file(self.make_filename(self.COMPOUND_EXT))
-        try:
-            return SegmentFile(file)
-        except BaseException:
-            file.close()
-            raise
+        name: str = self.make_filename(CORE_EXT if self.in_parts else self.COMPOUND_EXT)
+        return name
 
 
-class Codec(W3Codec):  # type: ignore[misc]
-    """How segments are written and read."""
-
-    length_stats = False
-
-    def new_segment(self, storage: Storage, indexname: str) -> Segment:
-        return Segment(self, indexname, segid=_UNNAMED)
-
-    def field_writer(self, storage: Storage, segment: Segment) -> TermWriter:
-        return TermWriter(segment.create_file(storage, self.TERMS_EXT))
-
-    def terms_reader(self, storage: Storage, segment: Segment) -> Terms:
-        return Terms(segment.open_file(storage, self.TERMS_EXT), segment.doc_count_all())
-
-    def per_document_writer(self, storage: Storage, segment: Segment) -> PerDocumentWriter:
-        return PerDocumentWriter(self, storage, segment)
-
-    def per_document_reader(self, storage: Storage, segment: Segment) -> PerDocument:
-        return PerDocument(storage, segment)
+def pack_columns(columns: Mapping[str, bytes]) -> bytes:
+    """The one file of a segment, as Whoosh lays it out: the files within, then a directory of them."""
+    file, directory = JsonFile(BytesIO()), {}
+    file.write(_PLACE.pack(0, 0))
+    names = {f"{NAME}_{_UNNAMED}.{name}{'' if name == TERMS else _COLUMN_EXT}": data for name, data in columns.items()}
+    for name, data in sorted(names.items()):
+        directory[name] = {"offset": file.tell(), "length": len(data), "modified": 0}
+        file.write(data)
+    at = file.tell()
+    file.write_pickle(directory)
+    file.write_pickle({})
+    size = file.tell() - at
+    file.seek(0)
+    file.write(_PLACE.pack(at, size))
+    packed: bytes = file.raw_file().getvalue()
+    return packed
 
 
-class PerDocumentWriter(W3PerDocWriter):  # type: ignore[misc]
-    """Writes columns, also those of many documents at once."""
+def read_columns(storage: Storage, segment: Segment) -> dict[str, memoryview]:
+    """The files within the one file of a segment, in place: by the name of each column, and `TERMS`.
 
-    def column(self, field: str, kind: Any) -> Any:
-        """The writer of a column, begun where none of the documents so far had one."""
-        if not self._has_column(field):
-            self._create_column(field, kind)
-        return self._get_column(field)
-
-    def names(self) -> list[str]:
-        return list(self._colwriters)
-
-    def pass_by(self, documents: int) -> None:
-        """Go on behind so many documents, whose columns are written."""
-        self._doccount += documents
-
-    def abandon(self) -> None:
-        self._cols._temp.close()
-
-
-class PerDocument(W3PerDocReader):  # type: ignore[misc]
-    """The columns of a segment; stored fields, which would be pickles, are not read."""
-
-    def column(self, field: str) -> memoryview:
-        """The bytes of a column, in place. Raises NameError or OSError where there is none."""
-        file, _, _ = self._get_column_file(field)
-        found: memoryview = file.buffer
-        return found
-
-    def stored_fields(self, docnum: int) -> dict[str, Any]:
-        return {}
-
-
-class TermWriter(FieldWriter):  # type: ignore[misc]
-    """Writes the file of terms."""
-
-    def __init__(self, file: JsonFile) -> None:
-        self._file = file
-        self.is_closed = False
-
-    def add_postings(self, schema: object, lengths: object, items: Inversion) -> None:
-        items.write(self._file)
-
-    def close(self) -> None:
-        self._file.close()
-        self.is_closed = True
-
-    abandon = close
-
-
-class Terms(TermsReader):  # type: ignore[misc]
-    """Reads the file of terms."""
-
-    def __init__(self, file: Slice, documents: int) -> None:
-        self._file = file
-        self._terms = TermFile(file.buffer, documents)
-
-    def get(self, key: bytes) -> Postings | None:
-        return self._terms.get(key)
-
-    def items(self) -> Iterator[tuple[bytes, list[int], bytes]]:
-        return self._terms.items()
-
-    def close(self) -> None:
-        self._terms.close()
-        self._file.close()
+    Raises ValueError, KeyError or TypeError for a damaged directory.
+    """
+    with Path(storage.folder, segment.file_name).open("rb") as file:
+        whole = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+    at = int.from_bytes(whole[:8], "big")
+    directory = JsonFile(BytesIO(whole[at : at + 4 + _MAX_RECORD])).read_pickle()
+    found, start = {}, len(f"{NAME}_{_UNNAMED}.")
+    for name, place in directory.items():
+        offset, size = place["offset"], place["length"]
+        if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(whole):
+            raise ValueError("the directory of a segment is damaged")
+        found[name[start:].removesuffix(_COLUMN_EXT)] = whole[offset : offset + size]
+    return found
 
 
 def _segment_record(segment: Segment) -> dict[str, Any]:
@@ -252,15 +170,14 @@ def _segment_record(segment: Segment) -> dict[str, Any]:
 def _segment(record: dict[str, Any]) -> Segment:
     """The segment of a record from disk. Raises ValueError, KeyError or TypeError for anything but an honest one."""
     name, documents, deleted = record["id"], record["documents"], record["deleted"]
-    if not SEGMENT_ID.fullmatch(name) or type(documents) is not int or not 0 < documents <= MAX_DOCUMENTS:
+    in_parts = record.get("parts", False)
+    is_fit = SEGMENT_ID.fullmatch(name) and type(documents) is int and 0 < documents <= MAX_DOCUMENTS
+    if not (is_fit and type(in_parts) is bool):
         raise ValueError("a segment record is damaged")
     if not all(type(number) is int and 0 <= number < documents for number in deleted):
         raise ValueError("a segment record is damaged")
-    segment = Segment(Codec(), NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
-    segment.in_parts = record.get("parts", False)
-    if type(segment.in_parts) is not bool:
-        raise ValueError("a segment record is damaged")
-    segment.compound = not segment.in_parts
+    segment = Segment(None, NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
+    segment.in_parts, segment.compound = in_parts, not in_parts
     return segment
 
 
@@ -268,89 +185,176 @@ def _segment(record: dict[str, Any]) -> Segment:
 
 FLIPS = ("flip1", "flip2", "flip3", "flip4")
 NUMBERS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIPS)
-"""Columns of numbers of eight bytes: when a document was created, what stands for its thread, what stands for the
-thread that it is a duplicate of, since when that is known (0 for none), how many characters it has, of which kind it is
-(`segment_reader.KINDS`), until when nobody vouched for it (0 for never; negative where nobody told what its author is
-to the repository) and what stands for their account, and when it was closed, reopened, closed and reopened again (0 for
-never). Times are seconds since 1970, rounded up: what a search ``before`` a moment sees was before it."""
+"""Columns of 8-byte numbers: creation time, the stand-in of the thread, the stand-in of the thread that it duplicates
+and since when that is known (0 for none), number of characters, kind (`KINDS`), until when nobody vouched for it (0 for
+never; negative where its author's role is not told), the stand-in of the account, and when it was closed, reopened,
+closed and reopened again (0 for never). Times are seconds since 1970, rounded up: a search ``before`` a moment sees
+only what was before it."""
+
+LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
+"""Field → the letter that its keys begin with."""
+
+KINDS = {Kind.ISSUE: 1, Kind.PULL: 2, Kind.PAGE: 3, Kind.SESSION: 4}
+"""Kind → the number that stands for it in a column."""
 
 _COUNT = struct.Struct("<I")
 
 
-class RowWriter(ColumnWriter):  # type: ignore[misc]
-    """Writes rows of the width that the first of them has: the width, then all rows, zeros for a document without."""
+def id_term(key: ThreadId) -> str:
+    return f"#{key}" if isinstance(key, int) else f"={key}"
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+
+def id_key(key: ThreadId) -> bytes:
+    """The key of the list with only a thread's document."""
+    return encode_key(LETTERS["id"], id_term(key))
+
+
+def stand_in(key: ThreadId) -> int:
+    """A number that stands for a thread: 63 bits, never 0, and always the same."""
+    digest = hashlib.blake2b(id_term(key).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1 or 1
+
+
+class RowWriter:
+    """Collects rows of one width, that of the first: the width, then all rows, zeros for a document without one."""
+
+    def __init__(self) -> None:
+        self._rows = bytearray()
         self._width = self._count = 0
-
-    def add(self, document: int, row: bytes) -> None:
-        self.extend(document, row, len(row))
 
     def extend(self, document: int, rows: bytes, width: int) -> None:
         """Add rows for this document and those after it. Raises ValueError when their width is not that of the rest."""
-        if not self._width:
-            self._width = width
-            self._file.write(_COUNT.pack(width))
+        self._width = self._width or width
         if width != self._width:
             raise ValueError(f"a row of {width} bytes among rows of {self._width}")
-        self.fill(document)
-        self._file.write(rows)
+        self._fill(document)
+        self._rows += rows
         self._count += len(rows) // width
 
-    def fill(self, document: int) -> None:
-        self._file.write(bytes(self._width * (document - self._count)))
-        self._count = document
+    def packed(self, count: int) -> bytes:
+        """The column of this many documents."""
+        self._fill(count)
+        return _COUNT.pack(self._width) + self._rows
 
-    def finish(self, count: int) -> None:
-        self.fill(count)
-
-
-class Rows(Column):  # type: ignore[misc]
-    """Rows of one width."""
-
-    Writer = RowWriter
-
-    @staticmethod
-    def read(buffer: memoryview, count: int) -> tuple[memoryview, int]:
-        """All rows of a column of ``count`` documents, and their width. Raises ValueError, struct.error."""
-        [width] = _COUNT.unpack(buffer[: _COUNT.size])
-        if not 0 < width <= MAX_LENGTH or len(buffer) != _COUNT.size + count * width:
-            raise ValueError("a column is damaged")
-        return buffer[_COUNT.size :], width
+    def _fill(self, count: int) -> None:
+        self._rows += bytes(self._width * (count - self._count))
+        self._count = count
 
 
-class PieceWriter(ColumnWriter):  # type: ignore[misc]
-    """Writes rows of any width, one for each document: all rows, then the length of each."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._lengths = bytearray()
-
-    def add(self, document: int, row: bytes) -> None:
-        self.extend([row])
-
-    def extend(self, rows: Sequence[bytes | memoryview]) -> None:
-        """Add rows for the next documents."""
-        self._lengths += b"".join(_COUNT.pack(len(row)) for row in rows)
-        self._file.write(b"".join(rows))
-
-    def finish(self, count: int) -> None:
-        self._file.write(self._lengths)
+def read_rows(column: bytes | memoryview, count: int) -> tuple[memoryview, int]:
+    """All rows of a column of ``count`` documents, and their width. Raises ValueError, struct.error."""
+    buffer = memoryview(column)
+    [width] = _COUNT.unpack(buffer[: _COUNT.size])
+    if not 0 < width <= MAX_LENGTH or len(buffer) != _COUNT.size + count * width:
+        raise ValueError("a column is damaged")
+    return buffer[_COUNT.size :], width
 
 
-class Pieces(Column):  # type: ignore[misc]
-    """Rows of any width."""
+def pack_pieces(rows: Sequence[bytes | memoryview]) -> bytes:
+    """A column of rows of any width: all rows, then the length of each."""
+    return b"".join([*rows, *(_COUNT.pack(len(row)) for row in rows)])
 
-    Writer = PieceWriter
 
-    @staticmethod
-    def read(buffer: memoryview, count: int) -> tuple[memoryview, Numbers]:
-        """All rows of a column of ``count`` documents, and where each ends. Raises ValueError, IndexError."""
-        size = len(buffer) - count * _COUNT.size
-        if size < 0:
-            raise ValueError("a column is damaged")
-        found = ends(buffer[size:])
-        if int(found[-1]) != size:
-            raise ValueError("a column is damaged")
-        return buffer[:size], found
+def read_pieces(column: bytes | memoryview, count: int) -> tuple[memoryview, Numbers]:
+    """All rows of such a column of ``count`` documents, and where each ends. Raises ValueError, IndexError."""
+    buffer = memoryview(column)
+    size = len(buffer) - count * _COUNT.size
+    if size < 0:
+        raise ValueError("a column is damaged")
+    ends = np.cumsum(np.frombuffer(buffer[size:], "<u4"), dtype=np.int64)
+    if int(ends[-1]) != size:
+        raise ValueError("a column is damaged")
+    return buffer[:size], ends
+
+
+# -- entries ---------------------------------------------------------------------------------------------------------
+
+LEAST_BYTES = 40
+"""Least length of a packed entry."""
+
+_decode = json.JSONDecoder().raw_decode
+_KINDS = {kind.value: kind for kind in Kind}
+_TIME: set[type] = {int, float}
+_TEXT: set[type] = {str}
+_MAX_COUNT = 1 << 53
+_FIELDS: dict[str, set[type]] = {
+    "id": {int, str},
+    "kind": _TEXT,
+    "title": _TEXT,
+    "author": _TEXT,
+    "state": _TEXT,
+    "created_at": _TIME,
+    "updated_at": _TIME,
+    "closed_at": {*_TIME, type(None)},
+    "state_reason": {str, type(None)},
+    "labels": {list},
+    "turn_count": {int},
+    "length": {int},
+    "duplicate_of": {int, str, type(None)},
+    "duplicate_at": {*_TIME, type(None)},
+    "flips": {list},
+    "unvouched_until": {*_TIME, type(None)},
+}
+"""The fields of an `IndexEntry` in their order, and the types that JSON may have there."""
+
+
+def pack_stored(entry: IndexEntry) -> bytes:
+    """One JSON list in UTF-8 (lone surrogates kept), times in seconds since 1970."""
+    values = [getattr(entry, name) for name in _FIELDS]
+    text = json.dumps(values, default=_seconds, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=1 << 13)
+def unpack_stored(data: bytes) -> IndexEntry:
+    """The inverse of `pack_stored`. Raises ValueError, KeyError, OverflowError, OSError or RecursionError."""
+    text = str(data, "utf-8", "surrogatepass")
+    values, end = _decode(text)
+    if end != len(text) or type(values) is not list or not _is_fit(tuple(map(type, values))):
+        raise ValueError("an entry is damaged")
+    return _entry(*values)
+
+
+@lru_cache(maxsize=1024)
+def _is_fit(shape: tuple[type, ...]) -> bool:
+    return len(shape) == len(_FIELDS) and all(
+        kind in allowed for kind, allowed in zip(shape, _FIELDS.values(), strict=True)
+    )
+
+
+def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> IndexEntry:
+    updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
+    duplicate_of, duplicate_at, flips, unvouched_until = more
+    if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIME):
+        raise ValueError("an entry is damaged")
+    if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
+        raise ValueError("an entry is damaged")
+    return IndexEntry(
+        id,
+        _KINDS[kind],
+        title,
+        author,
+        state,
+        _moment(created_at),
+        _moment(updated_at),
+        None if closed_at is None else _moment(closed_at),
+        state_reason,
+        tuple(labels),
+        turn_count,
+        length,
+        duplicate_of,
+        None if duplicate_at is None else _moment(duplicate_at),
+        tuple(map(_moment, flips)),
+        None if unvouched_until is None else _moment(unvouched_until),
+    )
+
+
+def _seconds(moment: datetime) -> float:
+    seconds = moment.timestamp()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+@lru_cache(maxsize=1 << 12)
+def _moment(seconds: float) -> datetime:
+    # Cached, because the last of the flips is when the thread was closed, and often when it was last changed.
+    return datetime.fromtimestamp(seconds, UTC)

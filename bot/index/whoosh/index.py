@@ -1,50 +1,51 @@
-"""A folder of segments as an index: checked, opened, searched, updated, built."""
+"""An index in a folder of segments: checked, opened, searched and updated."""
 
 from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
-from itertools import accumulate, chain
 from os import DirEntry, scandir
 from pathlib import Path
 
-from whoosh.index import TOC, FileIndex
+from whoosh.index import TOC
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError, TipMoved
 from bot.index.impacts import heaviest
-from bot.index.protocol import PARTS_FOLDER, USUAL, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.protocol import PARTS_FOLDER, USUAL, Fetch, IndexCorrupt, IndexDocument, Query, Sizes
 from bot.index.segment_file import encode_key
-from bot.index.whoosh.codec import NAME, SEGMENT_ID, Segment, Storage
+from bot.index.whoosh.codec import LETTERS, NAME, SEGMENT_ID, Segment, Storage
 from bot.index.whoosh.search import IndexSearcher, Search
-from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART, Fetch, IndexParts, is_of
-from bot.index.whoosh.segment_reader import LETTERS, SegmentReader
-from bot.index.whoosh.writer import SCHEMA, IndexWriter, check_vectors, open_segment
+from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART, IndexParts
+from bot.index.whoosh.segment_reader import SegmentReader, open_segment
+from bot.index.whoosh.writer import SCHEMA, IndexWriter, check_vectors
 
 MAX_FILE_BYTES = 512 << 20
 MAX_TOC_BYTES = 16 << 20
 MAX_SEGMENTS = 64
 
 _FEW = 4
-"""Times as many as are wanted from which on the next look goes three times as far, so that the looks stay few."""
+"""Looking for this many times the wanted number triples the next look, so that there are few looks."""
 
 _UNKNOWN = "\0"
-"""A term that no text has: whoever searches asks next how rare such a one would be."""
+"""A term that no text has: a caller that searches asks next for its rarity."""
+
+_NOTHING = Query({}, fields={})
 
 _SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
 _TOC_FILE = re.compile(rf"_{NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
 
 
 class WhooshIndex:
-    """An index in a folder of its own, as `bot.index.protocol.Index` describes it. Make one with ``open_index``."""
+    """An index in a folder of its own, as `bot.index.protocol.Index` describes it."""
 
-    def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> None:
-        self._folder, self._sizes = folder, sizes
+    def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes | None = None) -> None:
+        self._folder, self._sizes = folder, sizes or USUAL
         self._parts = IndexParts(folder, fetch)
         self._readers: list[SegmentReader] = []
         self._names: list[str] = []
@@ -60,10 +61,10 @@ class WhooshIndex:
         before: datetime | None = None,
         keep: Callable[[IndexEntry], bool] | None = None,
     ) -> list[Hit]:
-        if query.blend and before is None:
+        if query.blend is not None and before is None:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():
-            self._bring_lists(query)
+            self._bring(query)
             self._searched = IndexSearcher(self._readers, before, self._parts)
             found = Search(self._searched, query)
         is_kept = (lambda _: True) if keep is None else cache(lambda number: keep(found.entry(number)))
@@ -83,9 +84,9 @@ class WhooshIndex:
             return self._searcher_of(frozenset[str]().union(*asked), before).held_by(asked)
 
     def _searcher_of(self, terms: Iterable[str], before: datetime | None) -> IndexSearcher:
-        """What exists at that moment, with the lists of these terms."""
-        self._bring_lists(Query(dict.fromkeys(terms, 1.0)))
-        known = self._searched  # whoever asks has mostly just searched for these terms
+        """A searcher of that moment, with the lists of these terms."""
+        self._bring(Query(dict.fromkeys(terms, 1.0)))
+        known = self._searched  # the caller has mostly just searched for these terms
         return known if known and known.before == before else IndexSearcher(self._readers, before, self._parts)
 
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
@@ -93,25 +94,25 @@ class WhooshIndex:
         with _damage_is_corruption():
             places = [(key, reader, document) for key in ids for reader, document in self._find(key)]
             wanted = {reader: [document for _, one, document in places if one is reader] for reader in self._readers}
-            self._parts.prefetch(name for reader in wanted for name in reader.parts_of_entries(wanted[reader]))
+            self._parts.prefetch(name for reader in wanted for name in reader.needed((), (), wanted[reader]))
             corpus = IndexSearcher(self._readers if places else (), None, self._parts)
             for key, reader, document in places:
                 entry = reader.entry(document)
-                if is_of(entry, key):
+                if entry.id == key and type(entry.id) is type(key):  # `find` goes by a number of 63 bits
                     found[key] = corpus.judged(entry)
         return found
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
-        """As `bot.index.protocol.Index` has it. Raises ValueError for vectors that are not like those of the index."""
         batch = {document.entry.id: document for document in documents}
         self._open()
         check_vectors(batch.values(), dict(self._widths))
         with _damage_is_corruption():
-            with self._writer() as writer:
+            toc = TOC.read(Storage(str(self._folder)), NAME, schema=SCHEMA)
+            with IndexWriter(self._folder, self._parts, self._sizes, toc) as writer:
                 gone = set(remove)
                 writer.purges = bool(gone - batch.keys())
-                for key in {*batch, *gone}:
-                    self._delete(writer, key)
+                for reader, number in (place for key in {*batch, *gone} for place in self._find(key)):
+                    writer.delete(self._readers.index(reader), number)
                 for document in batch.values():
                     writer.add(document)
             self._open()
@@ -119,19 +120,17 @@ class WhooshIndex:
 
     def count(self, kind: Kind) -> int:
         with _damage_is_corruption():
-            self._parts.prefetch(name for reader in self._readers for name in reader.parts_of_numbers())
+            self._bring()
             return sum(reader.count_of(kind) for reader in self._readers)
 
     def close(self) -> None:
-        for reader in self._readers:
-            reader.close()
-        self._readers, self._names, self._widths, self._searched = [], [], {}, None
+        self._readers, self._names, self._widths, self._searched = [], [], {}, None  # files close with their readers
 
     def __len__(self) -> int:
         return sum(reader.count - len(reader.deleted) for reader in self._readers)
 
     def _open(self) -> None:
-        # Always anew: Whoosh's own refresh of a reader finds deleted copies in some of its versions.
+        # Never refreshed: the refresh of some versions of Whoosh finds deleted copies.
         self.close()
         with _damage_is_corruption():
             check_folder(self._folder)
@@ -149,75 +148,30 @@ class WhooshIndex:
                 if any(self._widths.setdefault(arm, width) != width for arm, width in reader.widths.items()):
                     raise IndexCorrupt("its vectors are of several lengths")
 
-    def segments(self) -> dict[str, SegmentReader]:
-        """Its segments by name, for callers that keep what is in them elsewhere; a name stands for one content.
-
-        All parts are brought. What is read of a reader afterwards may raise anything where the segment is damaged.
-        """
+    def segments(self) -> Mapping[str, SegmentReader]:
         with _damage_is_corruption():
             self._parts.prefetch(self.parts())
         return dict(zip(self._names, self._readers, strict=True))
 
     def parts(self) -> set[str]:
-        return {name for reader in self._readers for name in reader.parts()}
+        return {name for reader in self._readers for name in reader.parts}
 
-    def _bring_lists(self, query: Query) -> None:
-        parted = [reader for reader in self._readers if reader.parts()]
+    def _bring(self, query: Query = _NOTHING) -> None:
+        """Fetch the numbers of all segments, and the parts that a query reads, with one exchange."""
+        parted = [reader for reader in self._readers if reader.parts]
         terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
         keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
-        wanted = [
-            (reader.parts_of_numbers(), reader.parts_of_keys(keys), reader.parts_of_vector_fields(query.vectors))
-            for reader in parted
-        ]
-        self._parts.prefetch(chain.from_iterable(chain.from_iterable(wanted)))
+        self._parts.prefetch(name for reader in parted for name in reader.needed(keys, query.vectors, ()))
 
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
-        self._parts.prefetch(name for reader in self._readers for name in reader.parts_of_numbers())
+        self._bring()
         found = ((reader, reader.find(key)) for reader in self._readers)
         return [(reader, document) for reader, document in found if document is not None]
-
-    def _delete(self, writer: IndexWriter, key: ThreadId) -> None:
-        bases = dict(zip(self._readers, accumulate((one.count for one in self._readers), initial=0), strict=False))
-        for reader, document in self._find(key):
-            writer.delete_document(bases[reader] + document)
-
-    def _writer(self) -> IndexWriter:
-        return IndexWriter(FileIndex(Storage(str(self._folder)), SCHEMA), self._parts, self._sizes)
-
-
-def open_index(folder: Path, fetch: Fetch | None = None, sizes: Sizes = USUAL) -> WhooshIndex:
-    """The index in ``folder``, which nobody else may change meanwhile. Raises IndexCorrupt.
-
-    ``fetch`` gives those parts of large segments that are not in the folder; what a search or an update needs is asked
-    for together. A StoreError that it raises comes through. ``sizes`` tell which segments are written in parts.
-    """
-    return WhooshIndex(folder, fetch, sizes)
-
-
-def build(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes = USUAL) -> None:
-    """Write an index of ``documents`` into an empty folder, as one segment.
-
-    Searches ``before`` a moment are fastest when the documents come in the order of their creation. Of two with one id
-    the later one stays. The same documents give the same files, and a name of a file never stands for two contents.
-    Many documents are written in parts. Raises ValueError for vectors that are not alike.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with IndexWriter(FileIndex.create(Storage(str(folder)), SCHEMA), IndexParts(folder), sizes) as writer:
-            for document in documents:
-                writer.add(document)
-    except BaseException:
-        for path in folder.glob("*.toc"):  # of the empty index that it began with
-            path.unlink()
-        raise
 
 
 @contextmanager
 def _damage_is_corruption() -> Iterator[None]:
-    """Whatever goes wrong while bytes of a stranger are read says only one thing: they are not an index of ours.
-
-    That the store could not be reached, or went on, while a part was fetched, says nothing of the kind.
-    """
+    """Turn any error while untrusted bytes are read into IndexCorrupt, except for errors of the store."""
     try:
         yield
     except (IndexCorrupt, StoreError, TipMoved):
@@ -227,7 +181,7 @@ def _damage_is_corruption() -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises IndexCorrupt unless there are only regular files, with names that we give and sizes that we read."""
+    """Raises IndexCorrupt unless there are only regular files, with names of ours and within the size limits."""
     if folder.is_symlink():
         raise IndexCorrupt("its folder is a symbolic link")
     tocs = 0

@@ -1,4 +1,4 @@
-"""Ranks the documents of all segments for a query: by what its terms add up to, and by how close its vectors are."""
+"""Ranks the documents of all segments for a query, by its terms and its vectors."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
 from bot.index.impacts import K1, LEVELS, heaviest, idf, settled_idf
 from bot.index.posting_lists import Postings
-from bot.index.protocol import FLOOD, TEXT, CandidateWeights, Query
+from bot.index.protocol import FLOOD, TEXT, Query
 from bot.index.segment_file import encode_key
+from bot.index.whoosh.codec import KINDS, LETTERS
 from bot.index.whoosh.segment_parts import IndexParts
-from bot.index.whoosh.segment_reader import KINDS, LETTERS, SegmentReader, SegmentSnapshot
+from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
+from bot.ranking.features import ORDER_FEATURES, DocumentColumns
 
 _CHAIN = 3
-"""Duplicates of duplicates that are followed when entries are brought; longer chains cost an exchange each."""
+"""Length of chains of duplicates whose entries are fetched ahead; longer ones cost an exchange for each step."""
 
 MAX_SHOWN = 8
-"""Terms that a hit names."""
+"""Most terms that a hit names."""
 
 
 class TermPostings(NamedTuple):
-    """The lists of one term, each with the number of its view, and how many of their documents exist."""
+    """The lists of one term, each with the number of its view, and the number of their documents that exist."""
 
     found: list[tuple[int, Postings]]
     frequency: int
 
 
 class IndexSearcher:
-    """The documents that exist for one search, numbered from the first leaf to the last."""
+    """The documents that exist for one search, numbered from the first segment to the last."""
 
-    def __init__(self, leaves: Sequence[SegmentReader], before: datetime | None, parts: IndexParts) -> None:
+    def __init__(self, readers: Sequence[SegmentReader], before: datetime | None, parts: IndexParts) -> None:
         self.before = before
         self._parts = parts
-        self.views = [SegmentSnapshot(leaf, before) for leaf in leaves]
+        self.views = [SegmentSnapshot(reader, before) for reader in readers]
         self._has_roles = any(view.has_roles() for view in self.views)
         if before is not None:
             self._hide_unvouched(before)
@@ -52,7 +54,7 @@ class IndexSearcher:
         self._frequencies: dict[tuple[str, str], int] = {}
 
     def _hide_unvouched(self, now: datetime) -> None:
-        """What its unvouched author closed does not exist, nor does any unvouched thread of an account that floods."""
+        """Hide unvouched threads that were closed, and all unvouched threads of an account that floods."""
         unvouched = self._unvouched()
         if not any(flags.any() for flags in unvouched):
             return
@@ -62,13 +64,11 @@ class IndexSearcher:
             view.hide(flags & ((view.closed(now) != 0) | np.isin(found, many)))
 
     def _unvouched(self) -> list[Flags]:
-        """For each view a flag for unvouched threads. Without roles there are none."""
-        return [
-            view.unvouched(self.before) if self._has_roles else arrays.as_flags(view.end, ()) for view in self.views
-        ]
+        """A flag for each unvouched thread, by view. Without roles there are none."""
+        return [view.unvouched(self.before) if self._has_roles else np.zeros(view.end, np.bool_) for view in self.views]
 
     def judged(self, entry: IndexEntry) -> IndexEntry:
-        """The entry of a thread, which is never unvouched where there are no roles."""
+        """The entry of a thread; without roles none is unvouched."""
         return entry if self._has_roles or entry.unvouched_until is None else replace(entry, unvouched_until=None)
 
     def lists(self, field: str, term: str) -> TermPostings:
@@ -80,14 +80,14 @@ class IndexSearcher:
         return TermPostings(found, frequency)
 
     def by_view(self, numbers: list[int]) -> list[Numbers]:
-        """Some documents, in ascending order, as each view numbers those that are its own."""
+        """Documents, in ascending order, by view and with the numbers that the view gives them."""
         ranges = [
             (start, bisect_left(numbers, start), bisect_left(numbers, end)) for start, end in pairwise(self.borders)
         ]
-        return [arrays.as_numbers(numbers[low:high]) - start for start, low, high in ranges]
+        return [np.array(numbers[low:high], np.int64) - start for start, low, high in ranges]
 
     def rarity(self, terms: Iterable[str]) -> dict[str, float]:
-        """The inverse document frequency of each term in titles and opening texts; known at once for a query's."""
+        """The inverse document frequency of each term in titles and opening texts; cached for the terms of a query."""
         return {term: idf(self._frequency(term), self.count) for term in terms}
 
     def held_by(self, groups: Collection[frozenset[str]]) -> dict[frozenset[str], int]:
@@ -101,31 +101,31 @@ class IndexSearcher:
         return sum(view.frequency(arrays.common(parts)) for view, parts in shared)
 
     def prefetch_entries(self, numbers: Iterable[int]) -> None:
-        """Have the entries of these documents here, with one exchange.
+        """Fetch the entries of these documents, and of the threads that they duplicate, with one exchange.
 
-        And of those that they are duplicates of: who gets a duplicate asks next for the thread at the end of the chain.
+        A caller that gets a duplicate asks next for the thread at the end of the chain.
         """
-        if not any(view.leaf.parts() for view in self.views):
+        if not any(view.reader.parts for view in self.views):
             return
         news = wanted = [set(found.tolist()) for found in self.by_view(sorted(numbers))]
         for _ in range(_CHAIN):
             news = self._originals(news)
             wanted = [known | more for known, more in zip(wanted, news, strict=True)]
         both = zip(self.views, wanted, strict=True)
-        self._parts.prefetch(name for view, found in both for name in view.leaf.parts_of_entries(found))
+        self._parts.prefetch(name for view, found in both for name in view.reader.needed((), (), found))
 
     def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
-        """For each view the documents of threads that any of ``documents`` is a duplicate of."""
+        """The documents, by view, of the threads that any of ``documents`` duplicates."""
         both = list(zip(self.views, documents, strict=True))
-        targets = {int(view.leaf.numbers("target")[number]) for view, found in both for number in found} - {0}
-        return [_places_of_any(view.leaf.numbers("key"), targets) if targets else set() for view, _ in both]
+        targets = {int(view.reader.numbers("target")[number]) for view, found in both for number in found} - {0}
+        return [_places_of_any(view.reader.numbers("key"), targets) if targets else set() for view, _ in both]
 
     def entry(self, number: int) -> IndexEntry:
         view = bisect_right(self.borders, number) - 1
-        return self.judged(self.views[view].leaf.entry(number - self.borders[view]))
+        return self.judged(self.views[view].reader.entry(number - self.borders[view]))
 
     def targets(self) -> list[Numbers]:
-        """For each view the threads that documents were known to be duplicates of, each as often as it is."""
+        """The threads that documents were known to duplicate, by view, each as often as it has duplicates."""
         return [view.targets(self.before, flags) for view, flags in zip(self.views, self._unvouched(), strict=True)]
 
     def _frequency(self, term: str) -> int:
@@ -134,7 +134,7 @@ class IndexSearcher:
 
 
 class QueryTerm(NamedTuple):
-    """A term that the query and some documents share: what each level adds to a score, and its lists."""
+    """A term that the query and some documents share: the gain in score of each level, and the lists."""
 
     term: str
     gains: Scores
@@ -142,21 +142,21 @@ class QueryTerm(NamedTuple):
 
 
 class DocumentScores(NamedTuple):
-    """A value for each document, and below it what is no value."""
+    """A value for each document; those not above ``nothing`` are no matches."""
 
     values: Scores
     nothing: float
 
     def best(self, count: int) -> list[int]:
-        """The ``count`` best documents and all that are as good as the last of them, best first."""
+        """The ``count`` best documents and all that equal the last of them, best first."""
         return arrays.best(self.values, count, above=self.nothing)
 
 
 class Search:
     """One query, answered in time linear in the lists of its terms and in the vectors.
 
-    ``ranking`` ranks the documents, by their terms or, as of a moment, by the query's blend. ``most`` is the score that
-    no document could exceed: every term of the query, also what no document holds, at full saturation.
+    ``ranking`` ranks the documents by their terms or, with a blend, by its sum. ``most`` is the highest possible score:
+    every term of the query, even one that no document holds, at full saturation.
     """
 
     def __init__(self, corpus: IndexSearcher, query: Query) -> None:
@@ -168,8 +168,9 @@ class Search:
         self._scored = self._scores()
         self._near = {arm: self._cosines(arm, vector) for arm, vector in query.vectors.items()}
         self._duplicates = self._count_duplicates()
-        blend = query.blend
-        found = self._blended(blend, corpus.before) if blend and corpus.before else DocumentScores(self._scored, 0.0)
+        found = DocumentScores(self._scored, 0.0)
+        if query.blend is not None and corpus.before:
+            found = self._blended(query.blend, corpus.before)
         self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
 
     def entry(self, number: int) -> IndexEntry:
@@ -181,7 +182,7 @@ class Search:
         self._corpus.prefetch_entries(number for number in numbers if number not in self._entries)
 
     def hits(self, found: Iterable[int]) -> list[Hit]:
-        """These documents with all that is known of them, in no order that means anything."""
+        """These documents as hits, in any order."""
         places = sorted(found)
         wanted = self._corpus.by_view(places)
         near = zip(*(values[places].tolist() for values in self._near.values()), strict=True)
@@ -207,15 +208,15 @@ class Search:
                 full = importance * -weight * settled_idf(frequency, self._corpus.count) * (K1 + 1)
                 self.most += full
                 if frequency:
-                    self._matches.append(QueryTerm(term, arrays.gains_of(full, LEVELS), found))
+                    self._matches.append(QueryTerm(term, full * np.asarray(LEVELS), found))
 
     def _scores(self) -> Scores:
         borders = self._corpus.borders
-        total = arrays.zeros(borders[-1])
+        total = np.zeros(borders[-1])
         parts = [total[start:end] for start, end in pairwise(borders)]
         for _, gains, lists in self._matches:
             for at, (documents, levels) in lists:
-                arrays.add(parts[at], documents, levels, gains)
+                parts[at][documents] += gains[levels]
         for part, view in zip(parts, self._corpus.views, strict=True):
             part[view.hidden] = 0.0
         return total
@@ -224,11 +225,11 @@ class Search:
         return arrays.joined([view.cosines(arm, vector) for view in self._corpus.views], np.float64)
 
     def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
-        """For each document the query's terms that it holds, what adds most to its score first, at most eight."""
+        """The query's terms that each document holds, at most eight, the one that adds most to its score first."""
         terms = sorted({match.term for match in self._matches})
         rows = {term: row for row, term in enumerate(terms)}
         borders = list(accumulate(map(len, wanted), initial=0))
-        shares = arrays.zeros(len(terms), borders[-1])
+        shares = np.zeros((len(terms), borders[-1]))
         for term, gains, lists in self._matches:
             for at, (documents, levels) in lists:
                 part = shares[rows[term], borders[at] : borders[at + 1]]
@@ -239,23 +240,24 @@ class Search:
         keys = [view.numbers("key") for view in self._corpus.views]
         return arrays.occurrences(keys, self._corpus.targets())
 
-    def _blended(self, blend: CandidateWeights, moment: datetime) -> DocumentScores:
-        views, now = self._corpus.views, moment.timestamp()
-        created = arrays.joined([view.numbers("created") for view in views], np.int64)
-        closed = arrays.joined([view.closed(moment) for view in views], np.int64)
-        lengths = arrays.joined([view.numbers("length") for view in views], np.int64)
-        is_open = closed == 0
-        parts = [
-            (blend.text / max(float(self._scored.max(initial=0.0)), 1e-9), self._scored),
-            *((blend.near.get(arm, 0.0), values) for arm, values in self._near.items()),
-            (blend.open, is_open),
-            (blend.age, arrays.log_days(created, now)),
-            (blend.closed, arrays.log_days(closed, now) * ~is_open),
-            (blend.length, arrays.log_counts(lengths)),
-            (blend.duplicates, arrays.log_counts(self._duplicates)),
-        ]
-        return DocumentScores(arrays.weighed(parts, arrays.joined([view.hidden for view in views], np.bool_)), -inf)
+    def _blended(self, blend: Mapping[str, float], moment: datetime) -> DocumentScores:
+        views = self._corpus.views
+        columns = DocumentColumns(
+            scores=self._scored,
+            near=self._near,
+            created=arrays.joined([view.numbers("created") for view in views], np.int64),
+            closed=arrays.joined([view.closed(moment) for view in views], np.int64),
+            lengths=arrays.joined([view.numbers("length") for view in views], np.int64),
+            duplicates=self._duplicates,
+            now=moment.timestamp(),
+        )
+        total = np.zeros(len(self._scored))
+        for feature in ORDER_FEATURES:
+            if feature.array and blend.get(feature.name) and (values := feature.array(columns)) is not None:
+                total += blend[feature.name] * values
+        total[arrays.joined([view.hidden for view in views], np.bool_)] = -inf
+        return DocumentScores(total, -inf)
 
 
 def _places_of_any(values: Numbers, wanted: Iterable[int]) -> set[int]:
-    return set(np.flatnonzero(np.isin(values, arrays.as_numbers(wanted))).tolist())
+    return set(np.flatnonzero(np.isin(values, list(wanted))).tolist())

@@ -1,4 +1,4 @@
-"""Large segments, in parts: the core, a small file that names them, the parts, and the segment open for reading.
+"""How a segment is stored: small ones in one file, large ones in parts, which a small file names, the core.
 
 The core:
 
@@ -6,9 +6,9 @@ The core:
     the description                                          JSON
     half of the SHA-256 of each part                         16 bytes each
 
-Parts come in this order: blocks of the columns of numbers; of each vector field its book and blocks of codes; blocks of
-entries; of each field its buckets, and its heavy lists. The description says how many documents a block has. Which
-bucket has a key is told by the key's CRC-32. All numbers are little-endian.
+Parts come in this order: blocks of the columns of numbers; for each vector field its book and blocks of codes; blocks
+of entries; for each field its buckets, then its heavy lists. The description tells how many documents a block has. The
+CRC-32 of a key tells its bucket. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -17,32 +17,27 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from bot.domain.digest import IndexEntry
-from bot.domain.thread import ThreadId
 from bot.index import arrays, vectors
 from bot.index.arrays import Numbers, Scores
-from bot.index.posting_lists import Postings, TermFile
-from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, IndexCorrupt
+from bot.index.posting_lists import TermFile
+from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, Fetch, IndexCorrupt
 from bot.index.vectors import MAX_LENGTH, Book, Codes, Matrix, Squares
-from bot.index.whoosh import segment_reader
-from bot.index.whoosh.codec import NUMBERS, Pieces
-from bot.index.whoosh.segment_reader import LETTERS, Item, SegmentReader, id_key, stand_in
+from bot.index.whoosh.codec import LEAST_BYTES, LETTERS, NUMBERS, TERMS, read_pieces, read_rows
 
 LARGEST = 1 << 20
-"""Bytes of a part at most, but for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
+"""Most bytes in a part, except for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
 
 FIELDS = (LETTERS[TEXT], LETTERS[NOTES])
-"""The fields whose lists lie in parts; threads are found by the column of what stands for them."""
+"""The fields whose lists lie in parts; a thread is found by its stand-in in the column ``key``."""
 
 MAX_PARTS = 1 << 16
 _MAX_BUCKETS = 1 << 13
@@ -53,7 +48,7 @@ _HEADER = struct.Struct("<4sII")
 
 @dataclass(frozen=True)
 class PostingLayout:
-    """Where the lists of one field lie: in so many buckets, but each heavy one in a part of its own."""
+    """Where the lists of one field lie: in this many buckets, but each heavy list in a part of its own."""
 
     buckets: int
     heavy: tuple[bytes, ...]
@@ -67,14 +62,14 @@ class PostingLayout:
         return {key: self.buckets + number for number, key in enumerate(self.heavy)}
 
     def place(self, key: bytes) -> int:
-        """The number of the part that has this key if any has."""
+        """The number of the part to look in for this key."""
         return self._heavy[key] if key in self._heavy else crc32(key) % self.buckets
 
 
 @dataclass(frozen=True)
 class Core:
-    """``vector_fields`` tells how long the vectors of each kind are; ``rows`` is the number of documents whose numbers
-    and codes are in one part, ``block`` that of those whose entries are."""
+    """``vector_fields`` tells how long the vectors of each field are; ``rows`` is the number of documents whose numbers
+    and codes lie in one part, ``block`` the number whose entries do."""
 
     documents: int
     vector_fields: Mapping[str, int]
@@ -87,14 +82,14 @@ class Core:
         return self._section("numbers")
 
     def vectors(self, arm: str) -> Sequence[str]:
-        """The parts with the vectors of one kind; the first is their book. Nothing for a kind that it has not."""
+        """The parts with the vectors of one field, their book first; none for a field that it does not have."""
         return self._section(arm) if arm in self.vector_fields else ()
 
     def entries(self) -> Sequence[str]:
         return self._section("entries")
 
     def list_of(self, key: bytes) -> str:
-        """The part that has this key if any has. Raises KeyError for one of no such field."""
+        """The part to look in for this key. Raises KeyError for a key of another field."""
         letter = chr(key[0])
         return self._section(letter)[self.lists[letter].place(key)]
 
@@ -113,21 +108,15 @@ class Core:
         return found
 
     def rows_of(self, arm: str) -> int:
-        """How many rows of codes of this kind are in one part."""
+        """How many rows of codes of this field lie in one part."""
         return min(self.rows, LARGEST // vectors.groups(self.vector_fields[arm]))
 
     def sizes(self) -> dict[str, int]:
         """How many parts each section has."""
-        return {
-            "numbers": _blocks(self.documents, self.rows),
-            **{
-                arm: 1 + _blocks(self.documents, self.rows_of(arm))
-                for arm in VECTOR_FIELDS
-                if arm in self.vector_fields
-            },
-            "entries": _blocks(self.documents, self.block),
-            **{letter: self.lists[letter].size for letter in FIELDS},
-        }
+        found = {"numbers": _blocks(self.documents, self.rows)}
+        found |= {name: 1 + _blocks(self.documents, self.rows_of(name)) for name in self.vector_fields}
+        found["entries"] = _blocks(self.documents, self.block)
+        return found | {letter: self.lists[letter].size for letter in FIELDS}
 
 
 def encode_core(core: Core) -> bytes:
@@ -138,8 +127,8 @@ def encode_core(core: Core) -> bytes:
 
 
 def decode_core(data: bytes, documents: int) -> Core:
-    """The core of a segment of so many documents. Raises ValueError, KeyError, TypeError or struct.error for bytes that
-    are none."""
+    """The core of a segment of this many documents. Raises ValueError, KeyError, TypeError or struct.error for bytes
+    that `encode_core` does not write."""
     magic, count, size = _HEADER.unpack_from(data)
     if magic != _MAGIC or count != documents or size > len(data):
         raise ValueError("the core of a segment is damaged")
@@ -180,14 +169,11 @@ DIGEST_BYTES = 16
 MAX_PART_BYTES = 16 << 20
 """Ours have at most a sixteenth of that."""
 
-Fetch = Callable[[Sequence[str]], Mapping[str, bytes]]
-"""Names of parts → those of them that are there, all in one exchange."""
-
 
 class IndexParts:
-    """The parts of an index: those written here lie in its folder, others are fetched, each once.
+    """The parts of an index: new ones are in its folder, the others are fetched, each once.
 
-    A name is half of the SHA-256 of the content, so what came under it is what its segment means, or IndexCorrupt.
+    A name is half of the SHA-256 of the content; a part with other content raises IndexCorrupt.
     """
 
     def __init__(self, folder: Path, fetch: Fetch | None = None) -> None:
@@ -196,7 +182,7 @@ class IndexParts:
         self._held: dict[str, bytes] = {}
 
     def prefetch(self, names: Iterable[str]) -> None:
-        """Have these parts here, with one exchange for all that are not."""
+        """Load these parts, with one exchange for all that are not here yet."""
         missing = [name for name in dict.fromkeys(names) if name not in self._held]
         there = {path.name for path in self._folder.iterdir()} if missing and self._folder.is_dir() else set()
         for name in missing:
@@ -210,20 +196,20 @@ class IndexParts:
             self._hold(name, found[name])
 
     def __getitem__(self, name: str) -> bytes:
-        """The content of a part, brought if it is not here."""
+        """The content of a part, fetched if needed."""
         if name not in self._held:
             self.prefetch([name])
         return self._held[name]
 
     def save(self, data: bytes) -> str:
-        """Write a part into the folder; its name."""
+        """Write a part into the folder and return its name."""
         name = _name(data)
         self._folder.mkdir(exist_ok=True)
         (self._folder / name).write_bytes(data)
         return name
 
     def drop(self, keep: Iterable[str]) -> None:
-        """Forget all parts but these."""
+        """Delete all parts except these."""
         kept = set(keep)
         self._held = {name: data for name, data in self._held.items() if name in kept}
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
@@ -243,12 +229,32 @@ def _name(data: bytes) -> str:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-class CodedVectorField(NamedTuple):
-    """The vectors of one kind as codes, with their book and the squared length of each."""
+class VectorField(NamedTuple):
+    """The vectors of one field as they are, a row for each document, and their squared lengths."""
 
-    book: Book
-    codes: Codes
+    matrix: Matrix
     squares: Squares
+
+    def cosines(self, vector: bytes, end: int) -> Scores:
+        """How close the documents below ``end`` are to a vector of the same length."""
+        return vectors.cosines(self.matrix[:end], vector, self.squares[:end])
+
+
+class CodedVectorField(NamedTuple):
+    """The same as codes, with their book."""
+
+    codes: Codes
+    book: Book
+    squares: Squares
+    length: int
+
+    @property
+    def matrix(self) -> Matrix:
+        """The vectors, as near as codes are."""
+        return vectors.decode_vectors(self.codes, self.book, self.length)
+
+    def cosines(self, vector: bytes, end: int) -> Scores:
+        return vectors.coded_cosines(self.codes[:, :end], self.book, vector, self.squares[:end])
 
 
 class Block(NamedTuple):
@@ -257,81 +263,60 @@ class Block(NamedTuple):
     pieces: memoryview
     ends: Sequence[int]
 
+    @classmethod
+    def read(cls, column: bytes | memoryview, count: int) -> Block:
+        pieces, ends = read_pieces(column, count)
+        if len(pieces) < count * LEAST_BYTES:
+            raise ValueError("there are fewer entries than documents")
+        return cls(pieces, ends.data)  # gives plain numbers, one by one, faster than the array
 
-class PartedSegmentReader(SegmentReader):
-    """A segment whose ``core`` names its parts. What a part holds is checked when it is first looked at."""
 
-    def __init__(self, core: Core, deleted: Iterable[int], parts: IndexParts) -> None:
+class WholeSegment:
+    """A segment of ``count`` documents in one file: plain columns, all entries in one block, all lists in one file
+    of terms. ``widths`` tells how long the vectors of each field are. Raises ValueError and others for damaged bytes.
+    """
+
+    names: Sequence[str] = ()
+
+    def __init__(self, columns: Mapping[str, memoryview], count: int) -> None:
+        self.count = self.block = count
+        self._entries = Block.read(columns["entry"], count)
+        kept = (*NUMBERS, *(name for name in VECTOR_FIELDS if name in columns))
+        self._rows = {name: read_rows(columns[name], count) for name in kept}
+        if any(self._rows[name][1] != arrays.BYTES for name in NUMBERS):
+            raise ValueError("a column is damaged")
+        self.widths = {name: self._rows[name][1] for name in kept[len(NUMBERS) :]}
+        self._terms = TermFile(columns[TERMS], count)
+
+    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
+        return ()
+
+    def numbers(self) -> dict[str, Numbers]:
+        return {name: arrays.numbers(self._rows[name][0]) for name in NUMBERS}
+
+    def vector_field(self, name: str) -> VectorField:
+        rows = vectors.matrix(*self._rows[name])
+        return VectorField(rows, vectors.squares(rows))
+
+    def entries(self, number: int) -> Block:
+        return self._entries
+
+    def term_file(self, key: bytes) -> TermFile:
+        return self._terms
+
+    def term_files(self) -> Iterator[TermFile]:
+        yield self._terms
+
+
+class PartedSegment:
+    """The same in parts, which its core names. What a part holds is checked when it is first read."""
+
+    def __init__(self, core: Core, parts: IndexParts) -> None:
         self._core, self._parts = core, parts
-        self.count, self.deleted = core.documents, frozenset(deleted)
-        self.widths = dict(core.vector_fields)
-        self._arms: dict[str, CodedVectorField] = {}
-        self._blocks: dict[int, Block] = {}
+        self.count, self.block, self.widths, self.names = core.documents, core.block, core.vector_fields, core.names
         self._terms: dict[str, TermFile] = {}
 
-    def numbers(self, column: str) -> Numbers:
-        return self._numbers[column]
-
-    def postings(self, key: bytes) -> Postings | None:
-        return self._term_file(self._core.list_of(key)).get(key)
-
-    def piece(self, document: int) -> bytes:
-        number, place = divmod(document, self._core.block)
-        if number not in self._blocks:
-            self._blocks[number] = self._read_block(number)
-        pieces, ends = self._blocks[number]
-        return bytes(pieces[ends[place - 1] if place else 0 : ends[place]])
-
-    def find(self, key: ThreadId) -> int | None:
-        """The document of a thread, told by the number that stands for it, as lists of ids would be large."""
-        places = np.flatnonzero(self.numbers("key") == stand_in(key)).tolist()
-        alive = [number for number in places if number not in self.deleted]
-        return alive[-1] if alive else None
-
-    def cosines(self, arm: str, vector: bytes, end: int) -> Scores | None:
-        if arm not in self.widths:
-            return None
-        if arm not in self._arms:
-            self._arms[arm] = self._read_arm(arm)
-        book, found, squared = self._arms[arm]
-        return vectors.coded_cosines(found[:, :end], book, vector, squared[:end])
-
-    def rows(self) -> Iterator[tuple[str, Matrix]]:
-        """The columns of numbers as they are, those of vectors as near as codes are."""
-        for name in NUMBERS:
-            yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.BYTES)
-        for arm, length in self.widths.items():
-            book, found, _ = self._read_arm(arm)
-            yield arm, vectors.decode_vectors(found, book, length)
-
-    def items(self) -> Iterator[Item]:
-        for name in self._core.all_lists():
-            yield from TermFile(memoryview(self._parts[name]), self.count).items()
-        for document in range(self.count):
-            yield id_key(self.entry(document).id), [document], b"\1"
-
-    def close(self) -> None:
-        for file in self._terms.values():
-            file.close()
-
-    def parts_of_numbers(self) -> Iterable[str]:
-        return self._core.numbers()
-
-    def parts_of_keys(self, keys: Iterable[bytes]) -> Iterable[str]:
-        return [self._core.list_of(key) for key in keys]
-
-    def parts_of_vector_fields(self, arms: Iterable[str]) -> Iterable[str]:
-        return [name for arm in arms for name in self._core.vectors(arm)]
-
-    def parts_of_entries(self, documents: Iterable[int]) -> Iterable[str]:
-        names = self._core.entries()
-        return [names[number] for number in {document // self._core.block for document in documents}]
-
-    def parts(self) -> Sequence[str]:
-        return self._core.names
-
-    @cached_property
-    def _numbers(self) -> dict[str, Numbers]:
+    def numbers(self) -> dict[str, Numbers]:
         blocks = [
             arrays.unpack_planes(self._parts[name], len(NUMBERS), size)
             for name, size in zip(self._core.numbers(), self._sizes(self._core.rows), strict=True)
@@ -339,32 +324,36 @@ class PartedSegmentReader(SegmentReader):
         columns = [arrays.joined(parts, np.int64) for parts in zip(*blocks, strict=True)]
         return dict(zip(NUMBERS, columns, strict=True))
 
-    def _read_arm(self, arm: str) -> CodedVectorField:
-        length = self.widths[arm]
-        first, *rest = self._core.vectors(arm)
+    def vector_field(self, name: str) -> CodedVectorField:
+        length = self.widths[name]
+        first, *rest = self._core.vectors(name)
         book = vectors.read_book(self._parts[first], length)
-        sizes = self._sizes(self._core.rows_of(arm))
-        read = [vectors.read_codes(self._parts[name], length, size) for name, size in zip(rest, sizes, strict=True)]
-        found = np.concatenate(read, axis=1)
-        return CodedVectorField(book, found, vectors.coded_squares(found, book))
+        sizes = self._sizes(self._core.rows_of(name))
+        read = [vectors.read_codes(self._parts[part], length, size) for part, size in zip(rest, sizes, strict=True)]
+        codes = np.concatenate(read, axis=1)
+        return CodedVectorField(codes, book, vectors.coded_squares(codes, book), length)
 
-    def _read_block(self, number: int) -> Block:
-        size = min(self._core.block, self.count - number * self._core.block)
-        pieces, ends = Pieces.read(memoryview(self._parts[self._core.entries()[number]]), size)
-        if len(pieces) < size * segment_reader.LEAST_BYTES:
-            raise ValueError("a block of entries is damaged")
-        return Block(pieces, ends.tolist())
+    def entries(self, number: int) -> Block:
+        size = min(self.block, self.count - number * self.block)
+        return Block.read(self._parts[self._core.entries()[number]], size)
 
-    def _term_file(self, name: str) -> TermFile:
+    def term_file(self, key: bytes) -> TermFile:
+        name = self._core.list_of(key)
         if name not in self._terms:
             self._terms[name] = TermFile(memoryview(self._parts[name]), self.count)
         return self._terms[name]
 
+    def term_files(self) -> Iterator[TermFile]:
+        return (TermFile(memoryview(self._parts[name]), self.count) for name in self._core.all_lists())
+
+    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
+        """The parts that hold the numbers, these lists, these vector fields and the entries of these documents."""
+        yield from self._core.numbers()
+        yield from map(self._core.list_of, keys)
+        for name in fields:
+            yield from self._core.vectors(name)
+        blocks = self._core.entries()
+        yield from (blocks[number] for number in {document // self.block for document in documents})
+
     def _sizes(self, block: int) -> list[int]:
-        borders = [*range(0, self.count, block), self.count]
-        return [end - start for start, end in pairwise(borders)]
-
-
-def is_of(entry: IndexEntry, key: ThreadId) -> bool:
-    """Whether it is the entry of this very thread: `find` goes by a number of 63 bits."""
-    return entry.id == key and type(entry.id) is type(key)
+        return [min(block, self.count - start) for start in range(0, self.count, block)]

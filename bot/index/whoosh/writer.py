@@ -6,251 +6,200 @@ import hashlib
 import math
 import shutil
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import BytesIO
-from itertools import accumulate, compress, zip_longest
+from itertools import accumulate, chain, compress, zip_longest
 from pathlib import Path
-from typing import Any
 
-from whoosh.fields import FieldType, Schema
-from whoosh.index import LockError
-from whoosh.reading import SegmentReader as WhooshReader
-from whoosh.writing import MERGE_SMALL, SegmentWriter
+from whoosh.codec.whoosh3 import STORED_COLUMN
+from whoosh.fields import STORED, Schema
+from whoosh.filedb.structfile import StructFile
+from whoosh.index import TOC, LockError, clean_files
+from whoosh.util import fib
 
 from bot.domain.thread import ThreadId
 from bot.index import arrays, bm25f, vectors
 from bot.index.posting_lists import Inversion
-from bot.index.protocol import USUAL, VECTOR_FIELDS, IndexDocument, Sizes
+from bot.index.protocol import NOTES, TEXT, USUAL, VECTOR_FIELDS, IndexDocument, Sizes
 from bot.index.segment_file import encode_key
 from bot.index.vectors import MAX_LENGTH
-from bot.index.whoosh import segment_parts, segment_reader
-from bot.index.whoosh.codec import CORE_EXT, FLIPS, NAME, NUMBERS, Codec, Pieces, Rows, Segment, Storage
-from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PartedSegmentReader, PostingLayout, encode_core
-from bot.index.whoosh.segment_reader import KINDS, LETTERS, SegmentReader, WholeSegmentReader, id_term, stand_in
+from bot.index.whoosh.codec import (
+    FLIPS,
+    KINDS,
+    LETTERS,
+    NAME,
+    NUMBERS,
+    TERMS,
+    RowWriter,
+    Segment,
+    Storage,
+    id_key,
+    pack_columns,
+    pack_pieces,
+    pack_stored,
+    read_pieces,
+    read_rows,
+    stand_in,
+)
+from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PostingLayout, encode_core
+from bot.index.whoosh.segment_reader import open_segment
 
 MANY = 8
-"""Segments in parts: of more, a question would have to look into too many files."""
+"""Most segments in parts; with more, a question would read too many files."""
 
 _NUMBER = struct.Struct("<q")
 
 
-class TermsField(FieldType):  # type: ignore[misc]
-    """A field whose value is a mapping of terms to levels: Whoosh analyses nothing."""
-
-    analyzer = format = scorable = stored = unique = vector = column_type = None
-    indexed = True
-
-    def __init__(self, letter: str) -> None:
-        self.letter = letter
-
-    def index(self, value: Mapping[str, int], **options: Any) -> Iterator[tuple[bytes, int, int, bytes]]:
-        letter = self.letter
-        return ((encode_key(letter, term), 1, level, b"") for term, level in value.items())
+SCHEMA = Schema(terms=STORED)
+"""Whoosh asks for one; ours is in `codec`."""
 
 
-class ColumnField(FieldType):  # type: ignore[misc]
-    """A field that is kept beside the terms."""
-
-    analyzer = format = scorable = stored = unique = vector = None
-    indexed = False
-
-    def __init__(self, column: Any) -> None:
-        self.column_type = column
-
-    def to_column_value(self, value: Any) -> Any:
-        return value
-
-
-SCHEMA = Schema(
-    entry=ColumnField(Pieces()),
-    **{name: ColumnField(Rows()) for name in (*NUMBERS, *VECTOR_FIELDS)},
-    **{name: TermsField(letter) for name, letter in LETTERS.items()},
-)
-
-
-class IndexWriter(SegmentWriter):  # type: ignore[misc]
+class IndexWriter:
     """One batch of changes. As a context it commits at the end, and after an error leaves the folder as it was.
 
-    With ``purges`` nothing of any deleted document is left in the files afterwards. Large segments are written in
-    ``parts``.
+    With ``purges`` deleted documents leave no trace in the files. Large segments are written in ``parts``.
     """
 
-    def __init__(self, index: Any, parts: IndexParts, sizes: Sizes = USUAL) -> None:
-        self.parts, self._sizes = parts, sizes
-        self._before = set(index.storage.list())
-        try:
-            super().__init__(index, codec=Codec())
-        except LockError:
-            raise
-        except BaseException:
-            self._clean_up(index.storage)
-            raise
-        self.purges = False
-        self.pool = Pool()
-        self._numbers: dict[ThreadId, int] = {}
+    def __init__(self, folder: Path, parts: IndexParts, sizes: Sizes, toc: TOC) -> None:
+        self.parts, self.count, self.purges = parts, 0, False
+        self._storage, self._sizes, self._toc = Storage(str(folder)), sizes, toc
+        self._before = set(self._storage.list())
+        self._lists, self._entries = Inversion(), list[bytes | memoryview]()
+        self._columns: dict[str, RowWriter] = {}
+        self._documents: dict[ThreadId, int] = {}
+        self._deleted: set[int] = set()
         self._widths: dict[str, int] = {}
+        self._lock = self._storage.lock(f"{NAME}_WRITELOCK")
+        if not self._lock.acquire():
+            raise LockError
 
     @property
     def most(self) -> int:
-        """How many documents all segments in one file have at most together; the next merge puts more into parts.
+        """Most documents in all segments in one file together; the next merge puts more into parts.
 
-        Beside segments in parts fewer, as an event fetches these files as a whole.
+        Fewer next to segments in parts, because an event fetches these files as a whole.
         """
         usual = self._sizes.documents
-        return usual // 4 if any(segment.in_parts for segment in self.segments) else usual
+        return usual // 4 if any(segment.in_parts for segment in self._toc.segments) else usual
+
+    def delete(self, segment: int, document: int) -> None:
+        """Delete a document from one of the segments by its number."""
+        self._toc.segments[segment].delete_document(document)
 
     def add(self, document: IndexDocument) -> None:
-        """Add a document; an earlier one of this batch with the same id goes. Raises ValueError, as `check_vectors`."""
+        """Add a document in place of an earlier one of this batch with its id. Raises ValueError as `check_vectors`."""
         check_vectors([document], self._widths)
-        entry = document.entry
-        earlier = self._numbers.get(entry.id)
-        if earlier is not None:
-            self.newsegment.delete_document(earlier)
-        self._numbers[entry.id] = self.docnum
-        self.add_document(
-            created=_seconds(entry.created_at),
-            key=_NUMBER.pack(stand_in(entry.id)),
-            target=_NUMBER.pack(0 if entry.duplicate_of is None else stand_in(entry.duplicate_of)),
-            target_at=_seconds(entry.duplicate_at),
-            length=_NUMBER.pack(entry.length),
-            kind=_NUMBER.pack(KINDS[entry.kind]),
-            alone=_seconds(entry.unvouched_until, 1 if document.has_role else -1),
-            account=_NUMBER.pack(stand_in(entry.author.casefold()) if entry.unvouched_until else 0),
+        entry, number = document.entry, self.count
+        self._deleted |= {self._documents[entry.id]} if entry.id in self._documents else set()
+        self._documents[entry.id] = number
+        numbers = {
+            "created": _seconds(entry.created_at),
+            "key": stand_in(entry.id),
+            "target": 0 if entry.duplicate_of is None else stand_in(entry.duplicate_of),
+            "target_at": _seconds(entry.duplicate_at),
+            "length": entry.length,
+            "kind": KINDS[entry.kind],
+            "alone": _seconds(entry.unvouched_until) * (1 if document.has_role else -1),
+            "account": stand_in(entry.author.casefold()) if entry.unvouched_until else 0,
             **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
-            entry=segment_reader.pack_stored(entry),
-            id={id_term(entry.id): 1},
-            notes=bm25f.note_impacts(document),
-            text=bm25f.text_impacts(document),
-            **document.vectors,
-        )
+        }
+        for name, row in chain(
+            ((name, _NUMBER.pack(value)) for name, value in numbers.items()), document.vectors.items()
+        ):
+            self._column(name).extend(number, row, len(row))
+        self._entries.append(pack_stored(entry))
+        self._lists.append(id_key(entry.id), number, 1)
+        for field, levels in ((NOTES, bm25f.note_impacts(document)), (TEXT, bm25f.text_impacts(document))):
+            for term, level in levels.items():
+                self._lists.append(encode_key(LETTERS[field], term), number, level)
+        self.count += 1
 
     def take_over(self, segment: Segment) -> None:
         """Add the documents of a segment that are not deleted."""
-        leaf = open_segment(self.storage, segment, self.parts)
-        self.parts.prefetch(leaf.parts())
-        base = self.docnum
-        alive = [number not in leaf.deleted for number in range(leaf.count)]
-        self._copy_columns(leaf, alive)
-        renumbered = list(accumulate(alive, initial=base))
-        for key, documents, levels in leaf.items():
-            kept = [alive[document] for document in documents]
-            if any(kept):
-                numbers = [renumbered[document] for document in compress(documents, kept)]
-                self.pool.lists.extend(key, numbers, bytes(compress(levels, kept)))
-        self._added = self.docnum > 0
-        leaf.close()
+        reader = open_segment(self._storage, segment, self.parts)
+        self.parts.prefetch(reader.parts)
+        alive = [number not in reader.deleted for number in range(reader.count)]
+        kept = list(compress(range(reader.count), alive))
+        self._entries += [reader.piece(number) for number in kept]
+        for name, rows in reader.rows():
+            self._column(name).extend(self.count, rows[kept].tobytes(), rows.shape[1])
+        renumbered = list(accumulate(alive, initial=self.count))
+        for key, documents, levels in reader.items():
+            is_kept = [alive[document] for document in documents]
+            if any(is_kept):
+                numbers = [renumbered[document] for document in compress(documents, is_kept)]
+                self._lists.extend(key, numbers, bytes(compress(levels, is_kept)))
+        self.count += len(kept)
 
-    def add_reader(self, reader: Any) -> None:
-        self.take_over(reader.segment())
-
-    def _copy_columns(self, leaf: SegmentReader, alive: list[bool]) -> None:
-        kept = list(compress(range(leaf.count), alive))
-        self._column("entry").extend([leaf.piece(number) for number in kept])
-        for name, rows in leaf.rows():
-            self._column(name).extend(self.docnum, rows[kept].tobytes(), rows.shape[1])
-        self.perdocwriter.pass_by(len(kept))
-        self.docnum += len(kept)
-
-    def _column(self, name: str) -> Any:
-        return self.perdocwriter.column(name, SCHEMA[name].column_type)
-
-    def _finalize_segment(self) -> Segment:
-        if self.docnum <= self.most:
-            whole: Segment = super()._finalize_segment()
-            return whole
-        self.perdocwriter.close()
-        self.fieldwriter.close()
-        segment: Segment = self.get_segment()
-        columns = {name: self._loose(segment, f".{name}.col") for name in self.perdocwriter.names()}
-        self._loose(segment, Codec.TERMS_EXT)
-        data = split_segment(columns, self.pool.lists, self.docnum, self.parts, self._sizes)
-        segment.segid, segment.in_parts = hashlib.sha256(data).hexdigest()[:16], True
-        Path(self.storage.folder, segment.make_filename(CORE_EXT)).write_bytes(data)
-        self._close_segment()
-        return segment
-
-    def _loose(self, segment: Segment, ending: str) -> bytes:
-        """The content of one of the files that a segment is made from, which then is not there any more."""
-        path = Path(self.storage.folder, segment.make_filename(ending))
-        data = path.read_bytes()
-        path.unlink()
-        return data
+    def _column(self, name: str) -> RowWriter:
+        return self._columns.setdefault(name, RowWriter())
 
     def __enter__(self) -> IndexWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        committed = False
         try:
             if kind is None:
-                self.commit(mergetype=merge_segments)
-                committed = True
-            else:
-                self.cancel()
+                self._commit()
+                self._before = set(self._storage.list())
         finally:
-            if not committed:
-                self._abandon()
-                self._clean_up(self.storage)
+            self._lock.release()
+            for name in {*(set(self._storage.list()) - self._before), f"{NAME}_WRITELOCK"}:
+                path = Path(self._storage.folder, name)
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
 
-    def _commit_toc(self, segments: list[Segment]) -> None:
-        # The table of contents of a new index gets a number that depends on what is in it: a name never means two
-        # things, not even when an index is built again in place of another.
-        if self.generation == 1 and segments:
-            self.generation += int(segments[0].segid[:7], 16)
-        super()._commit_toc(segments)
+    def _commit(self) -> None:
+        segments = merge_segments(self, self._toc.segments)
+        if self.count:
+            segments.append(self._segment())
+        generation = self._toc.generation + 1
+        # The number in the name of a new table of contents depends on its content, so a name never means two things,
+        # even when an index is built again in place of another.
+        if generation == 1 and segments:
+            generation += int(segments[0].segid[:7], 16)
+        TOC(SCHEMA, segments, generation).write(self._storage, NAME)
+        clean_files(self._storage, NAME, generation, segments)
 
-    def _finish(self) -> None:
-        super()._finish()
-        Path(self.storage.folder, f"{NAME}_WRITELOCK").unlink(missing_ok=True)
-
-    def _abandon(self) -> None:
-        # What Whoosh leaves open when a merge fails.
-        for part in (self.fieldwriter, self.perdocwriter):
-            if not part.is_closed:
-                part.abandon()
-
-    def _clean_up(self, storage: Storage) -> None:
-        # What a writer that fails leaves behind: Whoosh 2.7.4 keeps the lock, and every version some files.
-        if self.writelock is not None and self.writelock.fd is not None:
-            self.writelock.release()
-        for name in set(storage.list()) - self._before:
-            path = Path(storage.folder, name)
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-
-
-class Pool:
-    """Takes postings as Whoosh's writer gives them."""
-
-    def __init__(self) -> None:
-        self.lists = Inversion()
-
-    def add(self, item: tuple[str, bytes, int, float, bytes]) -> None:
-        self.lists.add(item[1], item[2], int(item[3]))
-
-    def iter_postings(self) -> Inversion:
-        return self.lists
-
-    def cleanup(self) -> None:
-        self.lists = Inversion()
+    def _segment(self) -> Segment:
+        columns = {name: column.packed(self.count) for name, column in self._columns.items()}
+        columns["entry"] = pack_pieces(self._entries)
+        in_parts = self.count > self.most
+        if in_parts:
+            data = split_segment(columns, self._lists, self.count, self.parts, self._sizes)
+        else:
+            data = pack_columns(columns | {TERMS: self._lists.packed(), "_stored": _stored(self.count)})
+        name = hashlib.sha256(data).hexdigest()[:16]
+        segment = Segment(None, NAME, doccount=self.count, segid=name, deleted=self._deleted or None)
+        segment.in_parts = in_parts
+        Path(self._storage.folder, segment.file_name).write_bytes(data)
+        return segment
 
 
-def open_segment(storage: Storage, segment: Segment, parts: IndexParts) -> SegmentReader:
-    """A segment, open for reading. Raises ValueError and others when it is damaged."""
-    if not segment.in_parts:
-        return WholeSegmentReader(WhooshReader(storage, SCHEMA, segment))
-    data = Path(storage.folder, segment.file_name).read_bytes()
-    return PartedSegmentReader(segment_parts.decode_core(data, segment.doc_count_all()), segment.deleted_docs(), parts)
+def _stored(count: int) -> bytes:
+    """Whoosh's column of stored fields, which are none."""
+    file = StructFile(BytesIO())
+    STORED_COLUMN.writer(file).finish(count)
+    packed: bytes = file.raw_file().getvalue()
+    return packed
+
+
+def write_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes | None = None) -> None:
+    """Write an index of ``documents`` into an empty folder, see `bot.index.build_index`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with IndexWriter(folder, IndexParts(folder), sizes or USUAL, TOC(SCHEMA, [], 0)) as writer:
+        for document in documents:
+            writer.add(document)
 
 
 def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) -> None:
-    """Raises ValueError for a vector of an unknown arm, or of another length than ``widths`` says.
+    """Raises ValueError for a vector of an unknown field, or of another length than in ``widths``.
 
-    What it does not say is what the first document has; that is added to it.
+    The lengths of the first vectors are added to ``widths`` for fields that it does not have.
     """
     for document in documents:
         for arm, vector in document.vectors.items():
@@ -260,21 +209,25 @@ def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) ->
                 raise ValueError(f"a vector of {len(vector)} numbers for {arm}, where others have {widths[arm]}")
 
 
-def _seconds(moment: datetime | None, sign: int = 1) -> bytes:
-    return _NUMBER.pack(0 if moment is None else sign * math.ceil(moment.timestamp()))
+def _seconds(moment: datetime | None) -> int:
+    return 0 if moment is None else math.ceil(moment.timestamp())
 
 
 def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment]:
-    """Whoosh's merging of small segments, and a fresh copy of those of which most is deleted, or must be gone.
+    """Merge small segments, and copy those of which most is deleted, or must be gone; returns the others.
 
-    What lies in parts is left alone, as an event would fetch and push it as a whole; but many such segments become one,
-    without the largest. A memory that has doubled learns anew, and its index is then one segment again.
+    Segments in parts are left alone, because an event would fetch and push them as a whole; but when there are many,
+    all but the largest become one. A memory that has doubled learns again, and its index is then one segment again.
     """
-    parted = sorted((segment for segment in segments if segment.in_parts), key=lambda found: found.doc_count_all())
-    whole = [segment for segment in segments if not segment.in_parts]
+    ordered = sorted(segments, key=lambda found: found.doc_count_all())
+    parted = [segment for segment in ordered if segment.in_parts]
+    whole = [segment for segment in ordered if not segment.in_parts]
+    small = _small(whole)
+    for segment in small:
+        writer.take_over(segment)
+    rest = whole[len(small) :] if small else [segment for segment in segments if not segment.in_parts]
     merged = parted[:-1] if len(parted) > MANY else []
-    rest = MERGE_SMALL(writer, whole)
-    if writer.docnum + sum(segment.doc_count_all() for segment in rest) > writer.most:
+    if writer.count + sum(segment.doc_count_all() for segment in rest) > writer.most:
         merged, rest = [*merged, *rest], []
     kept = []
     for segment in (*parted, *rest, *(segment for segment in merged if segment not in parted)):
@@ -286,6 +239,16 @@ def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment
     return kept
 
 
+def _small(ordered: Sequence[Segment]) -> Sequence[Segment]:
+    """The smallest segments, as many as Whoosh's own policy merges: at least five that hold few documents together."""
+    total = 0
+    for number, segment in enumerate(ordered):
+        total += segment.doc_count_all()
+        if number > 3 and total < fib(number + 5):
+            return ordered[: number + 1]
+    return ()
+
+
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 MAX_BUCKETS = 4_096
@@ -294,12 +257,9 @@ MAX_BUCKETS = 4_096
 def split_segment(
     columns: Mapping[str, bytes], lists: Inversion, documents: int, parts: IndexParts, sizes: Sizes
 ) -> bytes:
-    """Save the parts of a segment of so many documents; the bytes of its core.
-
-    ``columns`` holds the bytes of each column as `codec` writes them.
-    """
+    """Save the parts of a segment and return the bytes of its core; ``columns`` are as `codec` writes them."""
     arms = [arm for arm in VECTOR_FIELDS if arm in columns]
-    matrices = {arm: vectors.matrix(*Rows.read(memoryview(columns[arm]), documents)) for arm in arms}
+    matrices = {arm: vectors.matrix(*read_rows(columns[arm], documents)) for arm in arms}
     kept = {letter: _places(lists, letter, sizes) for letter in FIELDS}
     widths = {arm: rows.shape[1] for arm, rows in matrices.items()}
     core = Core(documents, widths, sizes.rows, sizes.entries, kept, [])
@@ -313,7 +273,7 @@ def split_segment(
 
 
 def _numbers(columns: Mapping[str, bytes], core: Core) -> Iterator[bytes]:
-    found = [arrays.numbers(Rows.read(memoryview(columns[name]), core.documents)[0]) for name in NUMBERS]
+    found = [arrays.numbers(read_rows(columns[name], core.documents)[0]) for name in NUMBERS]
     step = core.rows
     return (arrays.pack_planes([column[at : at + step] for column in found]) for at in range(0, core.documents, step))
 
@@ -326,15 +286,11 @@ def _codes(rows: vectors.Matrix, step: int) -> Iterator[bytes]:
 
 
 def _entries(column: bytes, core: Core) -> Iterator[bytes]:
-    pieces, ends = Pieces.read(memoryview(column), core.documents)
+    pieces, ends = read_pieces(column, core.documents)
     borders = [0, *ends.tolist()]
     for at in range(0, core.documents, core.block):
-        file = BytesIO()
-        writer = Pieces.Writer(file)
         last = min(at + core.block, core.documents)
-        writer.extend([pieces[borders[number] : borders[number + 1]] for number in range(at, last)])
-        writer.finish(last - at)
-        yield file.getvalue()
+        yield pack_pieces([pieces[borders[number] : borders[number + 1]] for number in range(at, last)])
 
 
 def _places(lists: Inversion, letter: str, sizes: Sizes) -> PostingLayout:
@@ -350,9 +306,7 @@ def _lists(lists: Inversion, letter: str, kept: PostingLayout) -> Iterator[bytes
     for key in _sizes(lists, letter):
         places[kept.place(key)].append(key)
     for keys in places:
-        file = BytesIO()
-        lists.write(file, keys)
-        yield file.getvalue()
+        yield lists.packed(keys)
 
 
 def _sizes(lists: Inversion, letter: str) -> dict[bytes, int]:

@@ -13,8 +13,8 @@ from typing import Any
 
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind
-from bot.index.protocol import CandidateWeights, IndexCorrupt, IndexDocument, Query
-from bot.index.whoosh.index import build, open_index
+from bot.index import build_index, open_index
+from bot.index.protocol import IndexCorrupt, IndexDocument, Query
 from tests.fuzz.target import Target, require
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ LATER = START + timedelta(days=30)
 QUERY = Query(
     {"crash": 1.0, "login": 2.0, "absent": 1.0},
     vectors={"trained": b"\1\1\1"},
-    blend=CandidateWeights(2.0, {"trained": 1.0}, open=1.0, age=-0.3, closed=-0.2, length=0.1, duplicates=0.7),
+    blend={"text": 2.0, "trained": 1.0, "open": 1.0, "age": -0.3, "closed": -0.2, "length": 0.1, "duplicates": 0.7},
 )
 
 
@@ -39,7 +39,7 @@ def honest() -> dict[str, str]:
     """A small index of two segments, with a deleted document: name → base64."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "index"
-        build(place, [_document(number) for number in range(1, 13)])
+        build_index(place, [_document(number) for number in range(1, 13)])
         open_index(place).update([_document(3), _document(20)])
         return {path.name: base64.b64encode(path.read_bytes()).decode() for path in sorted(place.iterdir())}
 
