@@ -191,7 +191,7 @@ class Words:
         """A thread by its id, never as ``#12``, which GitHub would turn into a link on the other issue."""
         if isinstance(thread, str):
             return thread
-        return self.say("pull_request" if kind is Kind.PULL else "issue", number=str(thread))
+        return self.say(kind.traits.words, number=str(thread))
 
     def speaker(self, author: str | None, role: str | None) -> str:
         """Who speaks, by role where it carries weight, otherwise by login (raw: defang it)."""
@@ -240,7 +240,7 @@ def numbered(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
     """A thread by its id in English, never as ``#12``."""
     if isinstance(thread, str):
         return thread
-    return f"pull request {thread}" if kind is Kind.PULL else f"issue {thread}"
+    return f"{kind.traits.noun} {thread}"
 
 
 def _utc(moment: datetime) -> datetime:

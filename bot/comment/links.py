@@ -29,9 +29,8 @@ class CommentLinks:
     def thread(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
         """An issue or pull request by number; string ids lead nowhere."""
         base = self._base()
-        if not base or isinstance(thread, str):
-            return ""
-        return f"{base}/{'pull' if kind is Kind.PULL else 'issues'}/{thread}"
+        is_linked = base and kind.is_on_github and isinstance(thread, int)
+        return f"{base}/{kind.traits.path}/{thread}" if is_linked else ""
 
     def comment(self, thread: ThreadId, comment: int | None, kind: Kind = Kind.ISSUE) -> str:
         """The permalink of a comment; "" without a comment id, as for archives."""

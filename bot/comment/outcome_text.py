@@ -121,23 +121,14 @@ def _pull(mention: Mention, scene: CommentPhrases) -> str:
 
 
 def _how(hit: Hit, scene: CommentPhrases) -> str:
-    words, outcome = scene.words, hit.outcome
-    match outcome.kind:
-        case OutcomeKind.FIXED:
-            return _fixed(hit, scene)
-        case OutcomeKind.ANSWERED:
-            return words.texts["ended_answered"]
-        case OutcomeKind.WORKAROUND:
-            return words.texts["ended_workaround"]
-        case OutcomeKind.NOT_PLANNED:
-            return words.texts["ended_declined" if _telling(outcome.quote) else "ended_not_planned"]
-        case OutcomeKind.STALE:
-            return words.texts["ended_stale"]
-        case OutcomeKind.DUPLICATE if outcome.duplicate_of is not None and outcome.duplicate_of != hit.id:
-            return words.say("ended_duplicate", thread=scene.thread(outcome.duplicate_of))
-        case OutcomeKind.DUPLICATE:
-            return words.texts["ended_duplicate_unknown"]
-    return words.closed(hit.state_reason)
+    kind, original = hit.outcome.kind, hit.outcome.duplicate_of
+    if kind is OutcomeKind.FIXED:
+        return _fixed(hit, scene)
+    if not kind.is_known:
+        return scene.words.closed(hit.state_reason)
+    thread = scene.thread(original) if original is not None and original != hit.id else ""
+    detail = thread if kind is OutcomeKind.DUPLICATE else _telling(hit.outcome.quote)
+    return scene.words.say(kind.traits.words if detail else kind.traits.short_words, thread=thread)
 
 
 def _fixed(hit: Hit, scene: CommentPhrases) -> str:
@@ -185,7 +176,7 @@ def _ended_at(hit: Hit) -> datetime | None:
 
 def _by_whom(told: str, hit: Hit, scene: CommentPhrases) -> str:
     """Who closed it, where nothing else says why it ended."""
-    if isinstance(hit, Match) and hit.closed_by and hit.outcome.kind in (OutcomeKind.UNKNOWN, OutcomeKind.STALE):
+    if isinstance(hit, Match) and hit.closed_by and not hit.outcome.kind.traits.is_explained:
         return scene.words.say("closed_by", what=told, who=inline(hit.closed_by, NAME_CHARS))
     return told
 

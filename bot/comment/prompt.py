@@ -15,7 +15,7 @@ from bot.comment.catalogue import count
 from bot.comment.clean_text import account, clean, one_line, without_comments
 from bot.domain.answer import CondensedTurn, Context, Earlier, Match, Mention, PageHit
 from bot.domain.changes import FixInfo
-from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind, ThreadId
+from bot.domain.thread import Decision, Kind, Outcome, ThreadId
 from bot.reading.conversations import Conversation, ConversationHistory, Form, ShownConversation, Turn
 from bot.reading.markdown import statements
 
@@ -314,7 +314,7 @@ def _earlier_xml(earlier: Earlier | None) -> str:
 
 
 def _outcome_xml(outcome: Outcome) -> str:
-    if outcome.kind is OutcomeKind.UNKNOWN and not outcome.quote:
+    if not (outcome.kind.is_known or outcome.quote):
         return ""
     attributes = attributes_of(
         kind=outcome.kind.value, fix=outcome.fix, release=outcome.release, duplicate_of=outcome.duplicate_of,
@@ -380,10 +380,10 @@ def _facts(hit: Mention | Match) -> Iterator[str]:
     if hit.earlier:
         ended = hit.earlier.outcome
         how = f" ({ended.kind.value}{f', by {bare(ended.fix)}' if ended.fix else ''})"
-        yield f"closed: {catalogue.day(hit.earlier.closed_at)}{how if ended.kind is not OutcomeKind.UNKNOWN else ''}"
+        yield f"closed: {catalogue.day(hit.earlier.closed_at)}{how if ended.kind.is_known else ''}"
         yield f"reopened: {catalogue.day(hit.earlier.reopened_at)}"
     yield from _own_facts(hit)
-    if hit.outcome.kind is not OutcomeKind.UNKNOWN:
+    if hit.outcome.kind.is_known:
         yield f"outcome: {hit.outcome.kind.value}{f', by {bare(hit.outcome.fix)}' if hit.outcome.fix else ''}"
     if hit.outcome.duplicate_of is not None:
         yield f"duplicate of: {bare(str(hit.outcome.duplicate_of))}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.domain.changes import AnswerRecord, Changes, HistoryProgress, Request
-from bot.domain.thread import Kind, Record, Thread, ThreadId
+from bot.domain.thread import Record, Thread, ThreadId
 from bot.github.errors import ForgeError, RateLimited
 from bot.github.history import HistorySource
 from bot.github.updates import Updates
@@ -159,7 +159,7 @@ def _owed(news: Updates, memory: Memory, pace: Deadline) -> tuple[AnswerRecord, 
 
     What could not be read is promised too, so that it is asked for again.
     """
-    threads = (record for record in news.records if isinstance(record, Thread) and record.kind is Kind.ISSUE)
+    threads = (record for record in news.records if isinstance(record, Thread) and record.kind.traits.is_suggested)
     ages = {thread.id: thread.created_at for thread in threads} | dict(news.unread)
     fresh = [key for key, created_at in ages.items() if created_at > pace.now - pace.within]
     known = memory.answers(fresh) if fresh else {}

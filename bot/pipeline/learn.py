@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.comment.render import Renderer
 from bot.domain.answer import Context
-from bot.domain.thread import Kind, RepositoryAddress, Thread
+from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.results import REPLAYED, SECONDS, Backtest
 from bot.memory.memory import Memory
 from bot.pipeline.run_context import RunContext
@@ -76,7 +76,7 @@ def learner(
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     read_again = (record for record in memory.every_record() if isinstance(record, Thread))
-    threads = deque((thread for thread in read_again if thread.kind is not Kind.PAGE), maxlen=MOST_THREADS)
+    threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MOST_THREADS)
     feedback = feedback_of(memory.every_answer(), memory.every_request())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = Watch(memory.ranking, settings, place, rendered, trains)

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 
 from bot.domain.changes import LARGEST, Changes, HistoryProgress
-from bot.domain.thread import Kind, Record, Thread, Tombstone
+from bot.domain.thread import Record, Thread, Tombstone
 from bot.evaluation.results import SECONDS, Backtest
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
 from bot.github.history import keep_some
@@ -77,7 +77,7 @@ def _missing(bot: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
         for record in bot.memory.every_record()
         if isinstance(record, Thread)
         and isinstance(record.id, int)
-        and record.kind is Kind.ISSUE
+        and record.kind.traits.is_suggested
         and record.id not in whole.seen
         and record.id < LARGEST
         and record.revised_at < whole.began

@@ -100,7 +100,7 @@ def _is_first(thread: Thread, library: Library) -> bool:
     """Whether no issue is remembered with a smaller number. Nobody wonders at the silence of a later one."""
     if not isinstance(thread.id, int) or thread.id > EARLY:
         return False
-    return not any(entry.kind is Kind.ISSUE for entry in library.entries(range(1, thread.id)).values())
+    return not any(entry.kind.traits.is_suggested for entry in library.entries(range(1, thread.id)).values())
 
 
 def decide(context: Context) -> Answer:

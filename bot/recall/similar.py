@@ -11,7 +11,7 @@ from math import log1p
 
 from bot.domain.answer import Match
 from bot.domain.digest import Hit, IndexEntry
-from bot.domain.thread import Kind, Thread, ThreadId
+from bot.domain.thread import Thread, ThreadId
 from bot.ranking import order
 from bot.ranking.features import RankingQuery, is_specific, is_told, question, rare_terms, title_terms, titles_covered
 from bot.ranking.order import (
@@ -83,7 +83,7 @@ def find_candidates(
         query,
         limit=CANDIDATES,
         before=thread.created_at,
-        keep=lambda entry: entry.kind is Kind.ISSUE and entry.id not in left_out and is_let_in(entry),
+        keep=lambda entry: entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry),
     )
     rarity = library.rarity([*query.terms, NOWHERE], before=thread.created_at)
     found = rank_candidates(
