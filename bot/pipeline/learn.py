@@ -83,21 +83,21 @@ def learner(
     return read_history(threads, watch, seconds, memory.embedder, feedback)
 
 
-def prove_on_memory(bot: RunContext) -> Backtest:
+def prove_on_memory(run: RunContext) -> Backtest:
     """What would have been said on the newest issues, with what memory has learned; nothing is written."""
-    memory = bot.memory.open()
-    found = learner(memory, bot.settings, bot.renderer, bot.place)
-    return _noted(found.backtest(memory.ranking, REPLAYED, SECONDS), bot)
+    memory = run.memory.open()
+    found = learner(memory, run.settings, run.renderer, run.place)
+    return _noted(found.backtest(memory.ranking, REPLAYED, SECONDS), run)
 
 
-def learn_from_memory(bot: RunContext, seconds: float) -> Backtest:
+def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
     """Learn from everything in memory, for so long beside the word vectors; staged."""
-    bot.clock.tell(f"Learning from {bot.memory.size:,} issues, pull requests and pages")
-    return _noted(learn(bot.memory, bot.settings, bot.renderer, bot.place, seconds=seconds), bot)
+    run.clock.tell(f"Learning from {run.memory.size:,} issues, pull requests and pages")
+    return _noted(learn(run.memory, run.settings, run.renderer, run.place, seconds=seconds), run)
 
 
-def _noted(backtest: Backtest, bot: RunContext) -> Backtest:
+def _noted(backtest: Backtest, run: RunContext) -> Backtest:
     from bot.evaluation.report import in_words
 
-    bot.note(in_words(backtest))
+    run.note(in_words(backtest))
     return backtest

@@ -30,38 +30,38 @@ from bot.pipeline.requests import closed
 from bot.pipeline.run_context import RunContext
 
 
-def promise_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> tuple[Request, ...]:
+def promise_replies(plans: Iterable[ReplyPlan], run: RunContext) -> tuple[Request, ...]:
     """What memory keeps of these requests, written before any reply, so that no crash makes one twice or never."""
     kept = []
     for plan in plans:
         stored = plan.stored
-        if plan.text and bot.settings.mode == "comment":
-            stored = replace(stored, trying_since=bot.now)
+        if plan.text and run.settings.mode == "comment":
+            stored = replace(stored, trying_since=run.now)
         elif not plan.waits:
             stored = replace(stored, state="done")
         kept.append(stored)
     return tuple(kept)
 
 
-def publish_replies(plans: Iterable[ReplyPlan], bot: RunContext) -> list[CommentResult]:
+def publish_replies(plans: Iterable[ReplyPlan], run: RunContext) -> list[CommentResult]:
     """Carry the plans out once memory is written; what another run has taken up meanwhile is left to it.
 
     What GitHub refuses ends in a reason, and is taken back in memory; after other failures a later run looks whether
     the reply stands, and tries again where it does not.
     """
-    mine = [plan for plan in plans if plan.request.key not in bot.memory.taken_requests]
-    told = [_answered(plan, bot) for plan in mine]
+    mine = [plan for plan in plans if plan.request.key not in run.memory.taken_requests]
+    told = [_answered(plan, run) for plan in mine]
     refused = [plan for plan, spoken in zip(mine, told, strict=True) if spoken.is_refused]
     if refused:
-        gone = tuple(StandingComment(plan.request.thread.id, bot.now, plan.request.key) for plan in refused)
-        bot.memory.stage(
-            Changes(requests=tuple(closed(stored) for stored in promise_replies(refused, bot)), standing=gone)
+        gone = tuple(StandingComment(plan.request.thread.id, run.now, plan.request.key) for plan in refused)
+        run.memory.stage(
+            Changes(requests=tuple(closed(stored) for stored in promise_replies(refused, run)), standing=gone)
         )
-        bot.memory.commit("Take back replies that could not be written")
+        run.memory.commit("Take back replies that could not be written")
     return told
 
 
-def _answered(plan: ReplyPlan, bot: RunContext) -> CommentResult:
+def _answered(plan: ReplyPlan, run: RunContext) -> CommentResult:
     thread = plan.request.thread
     told = CommentResult(thread.id, thread.title, "silent", plan.reason, plan.context, plan.text)
     told = replace(told, is_owed=bool(plan.waits))
@@ -69,28 +69,28 @@ def _answered(plan: ReplyPlan, bot: RunContext) -> CommentResult:
         return unsaid(told, plan.fault)
     if plan.waits:
         return told
-    if bot.settings.mode != "comment":
+    if run.settings.mode != "comment":
         return replace(told, action="would say") if plan.text else told
     try:
         if plan.text:
-            told = replace(told, action="replied", comment=_write(plan, bot))
+            told = replace(told, action="replied", comment=_write(plan, run))
     except (CannotComment, Gone) as error:
         return replace(told, reason=str(error), is_refused=True)
     except ForgeError as error:
         return replace(unsaid(told, error), is_refused=isinstance(error, Invalid))
-    react(plan.request, "rocket" if plan.good else "confused", bot)
+    react(plan.request, "rocket" if plan.good else "confused", run)
     return told
 
 
-def _write(plan: ReplyPlan, bot: RunContext) -> OwnComment:
+def _write(plan: ReplyPlan, run: RunContext) -> OwnComment:
     """The reply, written once: after a lost answer we look, and never write again."""
     number = plan.request.thread.id
     assert isinstance(number, int)  # threads from elsewhere have no comments in which somebody asks
     try:
-        return bot.forge.create_comment(number, plan.text)
+        return run.forge.create_comment(number, plan.text)
     except Unreachable:
-        for comment in bot.forge.comments(number):
-            if bot.own.replied(comment) == plan.request.key:
+        for comment in run.forge.comments(number):
+            if run.own.replied(comment) == plan.request.key:
                 return own_comment(comment)
         raise
 

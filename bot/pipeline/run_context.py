@@ -30,7 +30,7 @@ class RunContext:
 
     ``muted``: why this run may say nothing although something is owed; what is owed is promised for the next run.
     ``report_fault`` is told of a fault that the run goes on after. ``is_dry``: nothing is written, whatever memory
-    seems to be. ``watch`` is told of each stage as it begins: look, remember, ask, plan, push, say, reply.
+    seems to be. ``on_stage`` is called as each stage begins: look, remember, ask, plan, push, say, reply.
     """
 
     memory: Memory
@@ -48,7 +48,7 @@ class RunContext:
     muted: str = ""
     report_fault: Callable[[PrecedentError], None] = lambda _: None
     is_dry: bool = False
-    watch: Callable[[str], None] = lambda _: None
+    on_stage: Callable[[str], None] = lambda _: None
 
     @property
     def within(self) -> timedelta:

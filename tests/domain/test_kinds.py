@@ -26,10 +26,13 @@ def enums(schema: object) -> list[list[object]]:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_each_kind_of_thread_is_described_once(kind: Kind) -> None:
-    assert kind.traits.noun and kind.traits.words in shipped_words().texts
+    assert kind.traits.noun
+    assert kind.traits.words in shipped_words().texts
     digest = json.dumps({"id": 1, "kind": kind, "created_at": "2025-01-01T00:00:00Z"})
     card = card_of(digest)
-    assert card is not None and card.kind is kind and isinstance(card.id, CardId)
+    assert card is not None
+    assert card.kind is kind
+    assert isinstance(card.id, CardId)
 
 
 def test_the_index_keeps_the_numbers_of_kinds() -> None:

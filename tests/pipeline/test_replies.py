@@ -140,7 +140,7 @@ class Office:
             bot.history,
             Deadline(bot.clock, bot.now, within=bot.within),
             None,
-            partial(unread_requests, bot=bot),
+            partial(unread_requests, run=bot),
         )
         memory.close()
 
