@@ -1,6 +1,6 @@
-"""Forgetting a thread: its text leaves memory, the history of the branch, and the comments of ours that show it.
+"""Forgets a thread: removes its text from memory, from the history of the branch, and from our comments.
 
-Each step done twice is as good as once: whoever finds it unfinished does all of it again.
+Every step may be repeated: a run that finds it unfinished does all of it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bot.pipeline.requests import ParsedRequest, new_requests
 from bot.pipeline.run_context import RunContext, RunState, is_at_it
 from bot.reading.requests import BREAK, Command
 
-BUSY = "another run was writing at that moment: a later one looks for what it wrote"
+BUSY = "another run was writing at that moment; a later run looks for its comments"
 SHOWN = "it showed an issue that is forgotten: the comment was deleted"
 
 UNREACHED = (
@@ -32,23 +32,23 @@ UNREACHED = (
     " branch, and a developer's copy until it is fetched again; old commits on GitHub's servers until it removes them;"
     " logs, summaries and files of earlier jobs; the artefacts of releases."
 )
-"""What stays where it is, for whoever started the run."""
+"""The copies that Precedent cannot delete, for the person who started the run."""
 
 TOLD = 20
-"""Numbers of issues that one line names at most."""
+"""Most issue numbers in one line."""
 
 
 class HistoryKept(WorldError):
-    """The branch still leads to commits that hold a forgotten thread."""
+    """Older commits of the branch still hold a forgotten thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What came of it.
+    """The result of forgetting a thread.
 
-    ``deleted``: where the comments of ours stood that were deleted; ``pointing``: the threads that point at it, and may
-    quote it. ``refused``: why the history of the branch stays, None where it went. ``left``: why comments may be left;
-    where it ``waits`` a later run looks for them.
+    ``deleted`` lists the threads on which our comments were deleted, ``pointing`` those that refer to the forgotten
+    thread and may quote it. ``refused``: why the history of the branch stays, None if it was replaced. ``left``: why
+    some comments may remain; if it ``waits``, a later run looks for them.
     """
 
     deleted: tuple[ThreadId, ...] = ()
@@ -59,7 +59,7 @@ class ForgetResult:
 
 
 def forget_by_hand(number: int, run: RunContext) -> None:
-    """Forget an issue because somebody started this run for it."""
+    """Forget an issue in a run that somebody started for it."""
     run.memory.open([number])
     _carry_out(Request(number, number, FORGET, "", run.now), run)
 
@@ -67,19 +67,19 @@ def forget_by_hand(number: int, run: RunContext) -> None:
 def forget_on_request(
     requests: Sequence[ParsedRequest], state: RunState, run: RunContext
 ) -> tuple[list[ParsedRequest], list[CommentResult]]:
-    """Forget what administrators ask to be forgotten, and what earlier runs began to: the other requests, and what was
-    replied. It comes before anything is planned, as that could show the thread."""
+    """Forget what administrators ask for, and what earlier runs left unfinished. Returns the other requests and the
+    replies. This comes before anything is planned, as a plan could show the thread."""
     if run.muted:
         return list(requests), []
-    told = [told for stored in _unfinished(run) for told in _carry_out(stored, run)]
-    asked = [*requests, *_asked_again(state, run)]
-    granted = [request for request in asked if request.name == FORGET and _may_forget(request, run)]
+    replies = [reply for stored in _unfinished(run) for reply in _carry_out(stored, run)]
+    requests = [*requests, *_asked_again(state, run)]
+    granted = [request for request in requests if request.name == FORGET and _may_forget(request, run)]
     for request in granted:
         if not request.before:
             react(request, "eyes", run)
-        told += _carry_out(Request(request.thread.id, request.key, FORGET, request.by, request.at), run)
+        replies += _carry_out(Request(request.thread.id, request.key, FORGET, request.by, request.at), run)
     gone = {request.thread.id for request in granted}
-    return [request for request in asked if request.thread.id not in gone], told
+    return [request for request in requests if request.thread.id not in gone], replies
 
 
 def _unfinished(run: RunContext) -> list[Request]:
@@ -88,7 +88,7 @@ def _unfinished(run: RunContext) -> list[Request]:
 
 
 def _may_forget(request: ParsedRequest, run: RunContext) -> bool:
-    """Whether the API says so now; where it cannot be asked, the request waits like any other."""
+    """Whether an administrator asks, as the API says now. If it cannot be reached, the request waits like others."""
     try:
         return may_administer(request, run)
     except ForgeError:
@@ -96,7 +96,7 @@ def _may_forget(request: ParsedRequest, run: RunContext) -> bool:
 
 
 def _asked_again(state: RunState, run: RunContext) -> list[ParsedRequest]:
-    """What the event's comment asks on a thread that is forgotten already, as where history could not be given up."""
+    """A repeated request in the event's comment on a forgotten thread, such as one whose history was kept."""
     number = state.event.number
     record = run.memory.records([number]).get(number) if number else None
     if not isinstance(record, Tombstone) or not is_forgotten(record):
@@ -106,7 +106,7 @@ def _asked_again(state: RunState, run: RunContext) -> list[ParsedRequest]:
 
 
 def _carry_out(stored: Request, run: RunContext) -> list[CommentResult]:
-    """All of it, and what was replied to whom; nothing where another run took this request up first."""
+    """Forget everywhere, and reply; returns nothing if another run took this request first."""
     is_again = stored.trying_since is not None
     stored = replace(stored, trying_since=run.now)
     said = run.memory.answers([stored.id]).get(stored.id)
@@ -114,20 +114,18 @@ def _carry_out(stored: Request, run: RunContext) -> list[CommentResult]:
     if stored.comment_id in run.memory.taken_requests:
         return []
     erased = replace(_clear(stored, said, run), refused=refused)
-    _tell(stored, erased, run)
-    if refused:
-        run.report_fault(_history_kept(stored, refused, run))
-    told = (
-        [] if erased.waits or not stored.by or (is_again and _is_told(stored, run)) else _replied(stored, erased, run)
-    )
-    if not (erased.waits or any(one.error for one in told)):
+    _note(stored, erased, run)
+    replies: list[CommentResult] = []
+    if stored.by and not erased.waits and not (is_again and _is_replied(stored, run)):
+        replies = _reply(stored, erased, run)
+    if not (erased.waits or any(one.error for one in replies)):
         run.memory.stage(Changes(requests=(replace(stored, state="done", trying_since=None),)))
     run.memory.commit(f"Forget {stored.id}: what showed it")
-    return told
+    return replies
 
 
 def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
-    """Take it out of memory and of the branch's history; why the latter could not be, None where it was."""
+    """Remove it from memory and from the branch's history; returns why the history was kept, None if it was not."""
     memory = run.memory
     held = memory.records([stored.id]).get(stored.id)
     at = max(run.now, held.revised_at) if held else run.now
@@ -141,9 +139,9 @@ def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
 
 
 def _clear(stored: Request, before: AnswerRecord | None, run: RunContext) -> ForgetResult:
-    """Delete each comment of ours that shows it. Edited, its text would stay in what GitHub keeps of every edit.
+    """Delete each of our comments that shows it: after an edit, GitHub would keep the earlier text.
 
-    ``before``: what was said on the thread itself until now.
+    ``before`` is the answer on the thread itself until now.
     """
     memory = run.memory
     pointing, shown = _pointing(stored.id, run), _shown_in(stored.id, run)
@@ -155,8 +153,8 @@ def _clear(stored: Request, before: AnswerRecord | None, run: RunContext) -> For
     except ForgeError as error:
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(_without(deleted, stored.id, run))
-    left = left or (BUSY if is_busy else "")
-    return ForgetResult(tuple(key for key, _ in deleted), tuple(pointing), left=left, waits=is_busy)
+    keys = tuple(key for key, _ in deleted)
+    return ForgetResult(keys, tuple(pointing), left=left or (BUSY if is_busy else ""), waits=is_busy)
 
 
 def _pointing(key: ThreadId, run: RunContext) -> list[ThreadId]:
@@ -167,7 +165,7 @@ def _pointing(key: ThreadId, run: RunContext) -> list[ThreadId]:
 
 
 def _points(digest: Mapping[str, Any], key: ThreadId) -> bool:
-    """Whether a digest, which may be anything, points at this thread."""
+    """Whether a digest (any JSON) refers to this thread."""
     try:
         outcome = digest.get("outcome") or {}
         named = [one.get("number") for one in digest.get("references") or () if not one.get("owner")]
@@ -183,7 +181,7 @@ def _shown_in(key: ThreadId, run: RunContext) -> tuple[CommentKey, ...]:
 
 
 def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], run: RunContext) -> list[ThreadId]:
-    """The threads on which comments may show it that were written before memory kept what they show."""
+    """The threads with comments that may show it, written before memory kept what comments show."""
     memory, near = run.memory, set(pointing)
     stands = (said for said in memory.every_answer() if said.comment_id or said.state == "pending")
     may_show = [(said.id, 0) for said in stands if said.id in near or key in dict(said.matches)]
@@ -199,21 +197,17 @@ def _long_ago(key: ThreadId, pointing: Iterable[ThreadId], run: RunContext) -> l
 
 
 def _is_spoken(where: Sequence[ThreadId], before: AnswerRecord | None, run: RunContext) -> bool:
-    """Whether another run may be writing on one of these threads at this moment, by what it knew before."""
+    """Whether another run may be writing on one of these threads now, with what it knew before."""
     promises: list[AnswerRecord | Request] = [*run.memory.answers(where).values(), *([before] if before else [])]
-    promises += [
-        stored
-        for stored_requests in run.memory.requests(where).values()
-        for stored in stored_requests
-        if stored.name != FORGET
-    ]
+    requests = (stored for found in run.memory.requests(where).values() for stored in found)
+    promises += [stored for stored in requests if stored.name != FORGET]
     begun = [one.trying_since for one in promises if one.state == "pending"]
     begun += [one.trying_since for linked in run.memory.thread_comments(where).values() for one in linked.comments]
     return any(is_at_it(moment, run.now) for moment in begun)
 
 
 def _deleted(key: ThreadId, stored: Request, shown: Sequence[CommentKey], run: RunContext) -> Iterator[CommentKey]:
-    """Delete the comments of ours on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
+    """Delete our comments on this thread that show the forgotten one, or stand on it. Raises ForgeError."""
     linked = run.memory.thread_comments([key]).get(key)
     known = {one.reply for one in linked.comments} if linked else set()
     for comment in _comments(key, run):
@@ -260,33 +254,32 @@ def _taken_out(said: AnswerRecord, key: ThreadId) -> AnswerRecord:
     )
 
 
-def _history_kept(stored: Request, why: RemoteRefused, run: RunContext) -> HistoryKept:
-    branch = run.settings.branch
-    told = f"issue {stored.id} is out of memory, but older commits of the branch {branch} still hold it ({why.cause})"
-    return HistoryKept(told, f"let this token force pushes to {branch}, then start `run: forget` again")
-
-
-def _is_told(stored: Request, run: RunContext) -> bool:
+def _is_replied(stored: Request, run: RunContext) -> bool:
     return any(run.own.replied(comment) == stored.comment_id for comment in _comments(stored.id, run))
 
 
-def _replied(stored: Request, erased: ForgetResult, run: RunContext) -> list[CommentResult]:
-    """The reply to whoever asked, without a word of the thread."""
+def _reply(stored: Request, erased: ForgetResult, run: RunContext) -> list[CommentResult]:
+    """Reply to whoever asked, without a word from the thread."""
     names = ["reply_forget", *(["reply_forget_left"] if erased.left else [])]
     names += ["reply_forget_refused" if erased.refused else "reply_forget_history", "reply_forget_unreached"]
-    told = "\n\n".join(map(run.renderer.words.say, names))
+    text = "\n\n".join(map(run.renderer.words.say, names))
     rendered = run.renderer.reply(
-        Context(), asked="", reply_to=stored.comment_id, now=stored.at, searched=0, answer=told
+        Context(), asked="", reply_to=stored.comment_id, now=stored.at, searched=0, answer=text
     )
     bare = Thread(stored.id, "", "", stored.by, stored.at)
     request = ParsedRequest(bare, stored.comment_id, stored.by, stored.at, Command(FORGET))
     return publish_replies([ReplyPlan(request, FORGET, text=rendered.text, good=not erased.refused)], run)
 
 
-def _tell(stored: Request, erased: ForgetResult, run: RunContext) -> None:
+def _note(stored: Request, erased: ForgetResult, run: RunContext) -> None:
+    branch = run.settings.branch
+    if erased.refused:
+        cause = f"issue {stored.id} is out of memory, but older commits of the branch {branch} still hold it"
+        remedy = f"let this token force pushes to {branch}, then start `run: forget` again"
+        run.report_fault(HistoryKept(f"{cause} ({erased.refused.cause})", remedy))
     are, were = ("would be", "would be") if run.is_dry else ("is", "were")
     history = "" if erased.refused else ", nor is any older commit"
-    run.note(f"Issue {stored.id} {are} forgotten: none of its text is on the branch {run.settings.branch}{history}.")
+    run.note(f"Issue {stored.id} {are} forgotten: none of its text is on the branch {branch}{history}.")
     if erased.deleted:
         run.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
     if erased.left:

@@ -1,4 +1,4 @@
-"""What is to be said on the threads that are due: recall, decide, render, and find our comment."""
+"""Plans the comments on the threads that are due: recall, decide, render, find our comment."""
 
 from __future__ import annotations
 
@@ -23,29 +23,31 @@ BUSY = "another run is writing the comment"
 FULL = "one run answers no more, the next one does"
 
 MAX_ANSWERS = 5
-"""Issues that one run answers at most; the next run takes the others."""
+"""Most issues that one run answers. The next run takes the others."""
 
 
 def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> list[CommentPlan]:
-    """What is to be said on each of the threads, within what one run and 24 hours may say. Replies come first."""
+    """Plan the comment on each thread, within the limits of one run and of 24 hours. Replies come first."""
     new = sum(stored.name == "refresh" and stored.trying_since is not None for stored in state.requested)
     plans: list[CommentPlan] = []
     for thread in threads:
-        full = sum(not p.passed for p in plans) >= MAX_ANSWERS
-        waits = state.limit or run.muted or (FULL if full else "")
-        planned = plan(thread, state, run, waits)
+        is_full = sum(not p.passed for p in plans) >= MAX_ANSWERS
+        planned = plan(thread, state, run, waits=state.limit or run.muted or (FULL if is_full else ""))
         if planned.is_new and not planned.is_counted:
-            planned, new = (planned, new + 1) if run.may_write(new) else (replace(planned, waits=FULL_DAY), new)
+            if run.may_write(new):
+                new += 1
+            else:
+                planned = replace(planned, waits=FULL_DAY)
         plans.append(planned)
     return plans
 
 
 def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> CommentPlan:
-    """What memory has to say on this thread, as text. ``waits``: why it is not to be worked out in this run."""
+    """Plan the comment on one thread. ``waits``: why this run does not work it out."""
     said = before = state.said.get(thread.id) or run.memory.answers([thread.id]).get(thread.id)
     reason = _reason_to_pass(thread, said, state, run)
     if said and not reason and thread.id in refreshed(state.requested):
-        # that a person deleted the comment does not count any more, and what is promised is a new answer
+        # a deletion by a person no longer counts, and the promise is a new answer
         before = replace(said, state="removed", comment_id=None)
     base = replace(_base(thread, run), answer=Silent(reason), before=before)
     if reason or waits:
@@ -54,7 +56,7 @@ def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> C
         planned = _with_own(_worked_out(base, run), state, run)
         if planned.is_new and said and is_being_said(said, state.now) and not _was_deleted(said, run):
             return replace(base, before=said, waits=BUSY)
-    except Gone as error:  # this very thread, as all others are told of without what is not there
+    except Gone as error:  # this thread; others that are gone are left out of the comment
         return _without_thread(base, error, run)
     except ForgeError as error:
         return replace(base, waits=str(error), fault=error)
@@ -70,8 +72,8 @@ def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPl
 
 
 def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, run: RunContext) -> str:
-    """Why this thread is left alone, empty when it is not. On a closed or locked one commands are obeyed all the same:
-    the comment that stands there is changed, and ``refresh`` and ``on`` may write one."""
+    """Why this thread is left alone, "" if it is not. Commands work on a closed or locked one too: they may change the
+    existing comment, and ``refresh`` and ``on`` may create one."""
     if state.asks_for(thread):
         return ""
     is_requested = thread.id in refreshed(state.requested)
@@ -87,9 +89,10 @@ def _pointed_at(thread: Thread, run: RunContext) -> list[int]:
 
 
 def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, run: RunContext) -> CommentPlan | None:
-    """The comment on this thread worked out again, as threads that it shows ``changed``. The others that it shows stay
-    in it, however alike they are by now. None where the comment says what is so, of which GitHub is not asked, or where
-    there is none: none is written."""
+    """Work out a comment again because threads in it ``changed``. Its other threads stay, even if less similar now.
+
+    None if the comment is still true, which takes no request to GitHub, or if there is none: none is created.
+    """
     before = state.said.get(thread.id) or run.memory.answers([thread.id]).get(thread.id)
     base = replace(_base(thread, run), before=before, renews=True)
     if before:
@@ -117,8 +120,7 @@ def _base(thread: Thread, run: RunContext) -> CommentPlan:
 
 
 def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> CommentPlan:
-    """The plan with the answer, and the sealed comment that tells it, empty for silence. ``kept`` are like this one
-    already."""
+    """The plan with its answer and the sealed comment. Threads in ``kept`` count as similar in any case."""
     thread, memory = base.thread, run.memory
     is_false = base.stood is not None and has_false_quotes(base.stood, memory.records(base.stood.shows))
     base = replace(base, is_false=is_false)
@@ -138,8 +140,7 @@ def _worked_out(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
 
 
 def _recalled(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
-    """What memory has to say, with where the fixes are, which is looked up once and, as it ``looks_again``, for the
-    release."""
+    """What memory knows, with the fixes, each looked up once, and again for its release if it ``looks_again``."""
     context = recall(thread, run.memory, run.settings, run.place, kept=kept)
     refs = fix_refs(context)
     known = run.memory.fixes(refs)
@@ -155,8 +156,7 @@ def _recalled(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, loo
 
 
 def _with_own(p: CommentPlan, state: RunState, run: RunContext) -> CommentPlan:
-    """The plan with our comment that stands. One that a person edited is not changed any more, and goes where it is
-    false."""
+    """The plan with our existing comment. One that a person edited is not changed, but a false one is withdrawn."""
     own, removed = _standing(p, p.text, state, run)
     planned = replace(p, own=own, removed=removed)
     if p.is_false and own and not is_ours(own):
@@ -165,7 +165,7 @@ def _with_own(p: CommentPlan, state: RunState, run: RunContext) -> CommentPlan:
 
 
 def _standing(p: CommentPlan, text: str, state: RunState, run: RunContext) -> tuple[OwnComment | None, bool]:
-    """Our comment on the thread, and whether a person deleted it. It is looked for only before something is written."""
+    """Our comment on the thread, and whether a person deleted it. Looks for it only if something is to be written."""
     key, before = p.thread.id, p.before
     own = state.updates.own.get(key)
     if own or not isinstance(key, int):
@@ -185,5 +185,5 @@ def _standing(p: CommentPlan, text: str, state: RunState, run: RunContext) -> tu
 
 
 def _was_deleted(said: AnswerRecord, run: RunContext) -> bool:
-    """Whether the comment that was promised stood there, so that no other run will write it any more."""
+    """Whether the promised comment was posted and deleted, so that no other run is about to post it."""
     return isinstance(said.id, int) and look_back(said.id, said.at, run.forge, run.own)[1]

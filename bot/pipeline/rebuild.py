@@ -1,4 +1,4 @@
-"""Reads the whole history again, in one run or several, and asks GitHub about issues that it did not meet."""
+"""Reads the whole history again, in one run or several, then asks GitHub about issues that it did not meet."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from bot.pipeline.run_context import RunContext
 from bot.sources.pages import fresh_pages
 
 ASKED = 300
-"""Threads that one run asks about; those that are left are for the next ones."""
+"""Threads that one run asks about. Later runs ask about the others."""
 
 TOLD_EVERY = 50
 
 
 @dataclass(slots=True)
 class MissingThreads:
-    """What came of asking about ``missing`` threads: what is to be remembered, and the numbers that are done with.
+    """The result of asking about ``missing`` threads: ``records`` to remember, and the numbers ``done``.
 
-    ``unseen`` are those that only cannot be seen, and that a comment of ours shows. ``stopped``: why no more could be
-    asked about, None where that is all that one run asks.
+    ``unseen`` are hidden threads that one of our comments shows. ``stopped``: why asking ended early, None if it did
+    not.
     """
 
     missing: int
@@ -51,12 +51,12 @@ class MissingThreads:
 
 
 def record_missing(run: RunContext, whole: HistoryProgress) -> MissingThreads:
-    """Ask GitHub about the issues in memory that a whole reading did not meet, and stage what it says.
+    """Ask GitHub about the issues in memory that a complete reading did not meet, and stage the answers.
 
-    That a list lacks an issue is no proof: it may have moved on its pages while they were read, its author be held for
-    a spammer, the list be empty for a moment. What is gone for certain becomes a tombstone, what is there is remembered
-    as it is now, and what only cannot be seen stays; where a comment shows it, it is told of no more until it can be.
-    The reading keeps in mind what was asked about. Raises IssuesOff.
+    An issue missing from a list may still exist: it may have moved between pages during the reading, its author may be
+    held for a spammer, or the list was empty for a moment. An issue that is certainly gone becomes a tombstone, an
+    existing one is remembered as it is now. A hidden one stays, but no comment shows it until it is visible again. The
+    reading keeps the numbers asked about. Raises IssuesOff.
     """
     missing = _missing(run, whole)
     asked = MissingThreads(len(missing))
@@ -70,8 +70,8 @@ def record_missing(run: RunContext, whole: HistoryProgress) -> MissingThreads:
 
 
 def _missing(run: RunContext, whole: HistoryProgress) -> dict[int, datetime]:
-    """The numbers that the reading did not meet, and their revisions. What changed since it began is not looked for:
-    another run read that."""
+    """The numbers that the reading did not meet, with their revisions; not those changed since it began, which another
+    run has read."""
     return {
         record.id: record.revised_at
         for record in run.memory.every_record()
@@ -95,7 +95,7 @@ def _ask(missing: Mapping[int, datetime], asked: MissingThreads, run: RunContext
         except IssuesOff:
             raise
         except Gone as error:
-            if error.certain:  # what is held of it bears GitHub's time, which may be ahead of the runner's
+            if error.certain:  # its record has GitHub's time, which may be ahead of the runner's clock
                 asked.records.append(tombstone(number, error, max(run.now, revised_at)))
             elif is_shown(number, run.memory):
                 asked.unseen.append(Tombstone(number, run.now, "unseen"))
@@ -107,16 +107,15 @@ def _ask(missing: Mapping[int, datetime], asked: MissingThreads, run: RunContext
 
 
 EVENT_READING = 60.0
-"""How long an event's run, once it has answered, reads on where a rebuild is not at its end."""
+"""How long an event's run, after its answers, continues an unfinished rebuild."""
 
 
 def rebuild(run: RunContext, limit: float | None = None) -> Backtest | None:
-    """Read the whole history again, or go on with a reading that is not at its end; then learn from it, and make the
-    index anew, which takes the place of the old one in one write.
+    """Read the whole history again, or continue an unfinished reading; then learn from it and rebuild the index, which
+    replaces the old one in one write.
 
-    Returns what it would have said; None where this run learned already, and when ``limit`` seconds or a limit of
-    GitHub's were over before the end, and a later run goes on. Without a ``limit`` an outage is raised, as somebody
-    waits for what comes of it.
+    Returns a backtest; None if this run has learned already, or if ``limit`` seconds or a limit of GitHub's ended it
+    early, and a later run continues. Without a ``limit`` an outage is raised, as somebody waits for the result.
     """
     started = run.clock.seconds()
     read = _read_on(run, run.memory.open().reading or HistoryProgress(run.now), limit)
@@ -124,8 +123,8 @@ def rebuild(run: RunContext, limit: float | None = None) -> Backtest | None:
 
 
 def go_on(run: RunContext, *, calm: bool) -> None:
-    """Read on for a while where a rebuild is not at its end, unless GitHub has had enough of this run. ``calm``: nobody
-    waits for it, so that it may take the last steps too."""
+    """Continue an unfinished rebuild for a while, unless GitHub limits this run. ``calm``: nobody waits for it, so it
+    may take the last steps too."""
     reading = None if run.forge.troubles else run.memory.reading
     if reading and calm:
         rebuild(run, FIRST_SECONDS)
@@ -134,7 +133,7 @@ def go_on(run: RunContext, *, calm: bool) -> None:
 
 
 def _read_on(run: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
-    """The next part of a reading. A fault that does not pass by itself is raised."""
+    """Read the next part. Raises a fault that does not pass by itself."""
     if reading.upto:
         run.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC goes on.")
     pace = Deadline(run.clock, run.now, limit, within=run.within)
@@ -161,8 +160,8 @@ def _outage(run: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
 
 
 def _break_off(run: RunContext, stopped: ForgeError | None, why: str, *, found: bool = True) -> None:
-    """Say that it is not at its end, ``why``, and what comes of that. ``found``: something was read. A limit is met as
-    what ends the run, and not told twice."""
+    """Report that the rebuild is unfinished, ``why``, and what happens next. ``found``: something was read. A limit is
+    reported as a fault, so the note does not repeat it."""
     if isinstance(stopped, RateLimited):
         run.report_fault(stopped)
     because = "" if isinstance(stopped, RateLimited) else f" ({why})"
@@ -174,8 +173,8 @@ def _break_off(run: RunContext, stopped: ForgeError | None, why: str, *, found: 
 
 
 def _finish(run: RunContext, started: float) -> Backtest | None:
-    """What comes after the last page of history. None where there is more to ask GitHub about than one run does, and
-    where this run learned already and has not read much more since."""
+    """Finish a rebuild after the last page of history. None if more is missing than one run asks about, or if this run
+    has learned already and read little since."""
     memory = run.memory
     whole = memory.reading
     asked = record_missing(run, whole) if whole else None

@@ -1,4 +1,4 @@
-"""What each request gets: whether it is allowed, what memory has to say, and the reply as text."""
+"""Works out the reply to each request: whether it is allowed, what memory knows, and the text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bot.reading.requests import NAMES, Command, recall_question
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
-"""Replies that one run writes at most; the next run takes the others."""
+"""Most replies that one run writes. The next run takes the others."""
 
 HOUR = timedelta(hours=1)
 WRITERS = frozenset({"admin", "maintain", "write"})
-"""Permissions that come with the right to write: https://docs.github.com/rest/collaborators/collaborators"""
+"""Permissions that include write access: https://docs.github.com/rest/collaborators/collaborators"""
 
 DONE = {
     "search": "asked to search",
@@ -41,23 +41,23 @@ DONE = {
     "refresh": "asked for a new answer",
     FORGET: "the issue was forgotten",
 }
-"""What was asked for, in the words of the job summary."""
+"""What was asked for, as the job summary says it."""
 
 FEW = 3
-"""Commands of an account that change something on issues and get a reply, in an hour; others get a reaction only."""
+"""Commands per account and hour that change something and get a reply; further ones get a reaction only."""
 
 SPENT = "the account's questions of this hour are used up"
 
 LOOKED = frozenset({"search", "context", "recall"})
-"""Requests for which memory is looked through."""
+"""Requests that search memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyPlan:
-    """What is to be replied. ``name`` is what memory keeps of the request, ``text`` the reply, empty for none.
+    """The planned reply. ``name`` is the request as memory keeps it; ``text`` is empty if there is no reply.
 
-    ``good``: what was asked for is done; ``why`` it is not, where there is more to say than what was asked for.
-    ``waits``: why a later run has to look at it.
+    ``good``: the request is carried out; ``why`` is a reason for the job summary, "" for the usual one. ``waits``: why
+    it is left to a later run.
     """
 
     request: ParsedRequest
@@ -71,12 +71,12 @@ class ReplyPlan:
 
     @property
     def reason(self) -> str:
-        """What happened, for the people who watch the run."""
+        """What happened, for the job summary."""
         return self.waits or self.why or DONE.get(self.name, self.name)
 
     @property
     def stored(self) -> Request:
-        """What memory keeps of the request, before anything was done."""
+        """The request as memory keeps it before anything is done."""
         request = self.request
         about = request.command.about if request.command and self.name == "wrong" else ()
         return Request(request.thread.id, request.key, self.name, request.by, request.at, tuple(about))
@@ -84,8 +84,8 @@ class ReplyPlan:
 
 @dataclass(frozen=True, slots=True)
 class LastHour:
-    """What accounts asked for within the hour: how often something that changes nothing, ``used``, and how often
-    something that does, ``changed``. ``warned`` was told that it asks too often."""
+    """The requests of the last hour by account: ``used`` counts those that change nothing, ``changed`` the others.
+    Accounts in ``warned`` were told that they ask too often."""
 
     used: Counter[str]
     changed: Counter[str]
@@ -114,7 +114,7 @@ class LastHour:
 
 
 def prepare_replies(requests: Sequence[ParsedRequest], run: RunContext) -> list[ReplyPlan]:
-    """What each request gets, as text. Commands are acknowledged with 👀 on the way."""
+    """Plan the reply to each request. New commands are acknowledged with 👀."""
     hour = LastHour.of(requests, run)
     plans: list[ReplyPlan] = []
     for request in requests:
@@ -145,8 +145,7 @@ def _has_place(plans: Iterable[ReplyPlan], run: RunContext) -> bool:
 
 
 def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
-    """The plan, where no more comments may be written in these 24 hours: an answer waits until one may, and everything
-    else is left to the reaction."""
+    """The plan within the daily limit: beyond it an answer waits, and everything else gets a reaction only."""
     if not plan.text or plan.request.was_promised or _has_place(earlier, run):
         return plan
     if plan.name in LOOKED or plan.name == "help":
@@ -155,8 +154,7 @@ def _placed(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunContext) -> R
 
 
 def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list[ReplyPlan]:
-    """The plans without replies to ``refresh`` on the threads whose answer came out as it stands: the reaction says
-    that it was done."""
+    """The plans without replies to ``refresh`` on threads whose answer did not change: a reaction is enough there."""
     return [replace(p, text="") if p.name == "refresh" and p.request.thread.id in idle else p for p in plans]
 
 
@@ -166,7 +164,7 @@ def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan
     known = [stored for stored in run.memory.requests([key]).get(key, ()) if stored != request.before]
     known += [plan.stored for plan in earlier if plan.request.thread.id == key]
     silent, limit = is_off(known), run.settings.commands.searches_per_hour
-    if name == FORGET:  # an administrator was heard before, unless the API could not be asked then
+    if name == FORGET:  # an administrator's request was carried out before, unless the API could not be reached
         if may_administer(request, run):
             return ReplyPlan(request, WAITING, waits="whether the account may ask for that could not be seen")
         told = ["admins"] if used < limit else []
@@ -187,19 +185,18 @@ def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan
 
 
 def looked_up(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
-    """What memory has to say to a request that has it looked through; of ``only`` these threads where any are named."""
+    """Plan the reply to a request that searches memory, limited to the threads in ``only`` if there are any."""
     name, context = request.name, _found(request, run, only)
     nothing = all(mention.missing for mention in context.mentioned)
     if request.question and nothing:
-        return ReplyPlan(request, name)  # who asks their colleagues is not told that memory knows nothing
+        return ReplyPlan(request, name)  # people who ask their colleagues need no "nothing found"
     is_search = request.command is not None and bool(request.command.words)
     told = ["nothing"] if nothing and is_search else []
     return _said(ReplyPlan(request, name, context, good=not nothing), told, run, silent=False)
 
 
 def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
-    """Whether the command asks for what does not hold already after the ``known`` requests; of ``refresh`` nobody knows
-    before it is done."""
+    """Whether the command changes anything after the ``known`` requests. ``refresh`` always may."""
     match request.name:
         case "off" | "on":
             return is_off(known) is (request.name == "on")
@@ -209,7 +206,7 @@ def _changes(request: ParsedRequest, known: Sequence[Request]) -> bool:
 
 
 def _helped(request: ParsedRequest, run: RunContext) -> ReplyPlan:
-    """What may be asked; a question too where the settings have phrases by which it is known."""
+    """The list of commands, with an example question if the settings have phrases for one."""
     clear = request.command is not None and request.command.clear
     why = "" if clear else "what was asked was not understood"
     told = [*([] if clear else ["unclear"]), "help"]
@@ -219,8 +216,7 @@ def _helped(request: ParsedRequest, run: RunContext) -> ReplyPlan:
 
 
 def _said(plan: ReplyPlan, told: Sequence[str], run: RunContext, silent: bool) -> ReplyPlan:
-    """The plan with its reply: the sentences named by ``told`` above what was found; none where silence was asked
-    for."""
+    """The plan with its reply: the sentences named in ``told``, then the findings. ``silent``: no reply."""
     request = plan.request
     if silent or request.is_told or not (told or plan.context.mentioned):
         return plan
@@ -247,9 +243,9 @@ def may_administer(request: ParsedRequest, run: RunContext) -> bool:
 
 
 def _may_change(request: ParsedRequest, run: RunContext) -> bool:
-    """The issue's author may, and who may write to the repository as the API says now.
+    """Whether the issue's author asks, or somebody with write access, as the API says now.
 
-    Never by ``author_association``, which calls a private member of the organisation a contributor.
+    ``author_association`` does not count: it calls a private member of the organisation a contributor.
     """
     if request.by.casefold() == request.thread.author.casefold() != GHOST:
         return True
@@ -274,8 +270,7 @@ def _found(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -
 
 
 def _with_named(found: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:
-    """What was found, behind the issues that the comment with the question points at beside it: these are told of in
-    no other comment of ours."""
+    """The findings, after the issues that the question's comment refers to, which no other comment of ours shows."""
     numbers = numbers_in(request.said, run.place)[: run.settings.references.max]
     if not numbers:
         return found
@@ -286,7 +281,7 @@ def _with_named(found: Context, request: ParsedRequest, service: QuestionService
 
 
 def react(request: ParsedRequest, content: str, run: RunContext) -> None:
-    """A reaction on the command; one that cannot be had is no loss."""
+    """React to the command. A failure is only noted."""
     if run.settings.mode != "comment" or request.command is None:
         return
     try:
@@ -297,16 +292,16 @@ def react(request: ParsedRequest, content: str, run: RunContext) -> None:
 
 WORDS_SHOWN = 80
 LONGEST_NAME = 20
-"""Characters of what was typed in which the name of a command is looked for."""
+"""Characters of the typed text that are compared with the names of commands."""
 
 QUESTION = "What did we decide about …?"
-"""The question that a reply shows how to ask."""
+"""The example question in the help reply."""
 
 
 def sentence(name: str, command: Command | None, words: Words, per_hour: int) -> str:
-    """The text ``reply_NAME`` as Markdown; for ``help`` a list of several lines.
+    """The text ``reply_NAME`` as Markdown, several lines for ``help``. Raises KeyError for an unknown name.
 
-    ``per_hour`` is how often an account may ask. Raises KeyError for a name that the catalogue does not have.
+    ``per_hour`` is how often an account may ask.
     """
     match name:
         case "help":

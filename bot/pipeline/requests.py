@@ -1,4 +1,4 @@
-"""What is asked: commands and recall questions in young comments, in opening texts, and those still waiting."""
+"""Finds requests: commands and recall questions in recent comments and opening texts, and those still waiting."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bot.github.events import Event
 from bot.github.threads import message_fields
 from bot.github.updates import comments_of
 from bot.pipeline.outbox import was_deleted
-from bot.pipeline.run_context import SPEAKING, RunContext, RunState
+from bot.pipeline.run_context import RunContext, RunState, is_at_it
 from bot.reading.requests import Command, RecallQuestion, commands, recall_question
 from bot.reading.signals import strip_boilerplate
 from bot.recall.mentions import referenced
 
 WAITING = "waiting"
-"""What memory calls a request until its turn comes."""
+"""The name of a request in memory until its turn comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
-    """Something that somebody asks. ``key`` is the id of the comment, or the number of the issue whose text asks.
+    """A request found in text. ``key`` is the id of the comment, or the number of the issue whose opening text asks.
 
-    ``others``: there are commands in the comment that are not obeyed. ``before`` is what memory has of it. ``is_told``:
-    a reply stands already, of which memory has nothing. ``said`` is the whole comment of a question.
+    ``others``: the comment has further commands, which are ignored. ``before`` is the request as memory has it.
+    ``is_told``: a reply exists that memory does not know of. ``said`` is the whole comment with a question.
     """
 
     thread: Thread
@@ -53,7 +53,7 @@ class ParsedRequest:
 
     @property
     def waiting(self) -> Request:
-        """What memory keeps of the request so that a later run looks at it."""
+        """The request as memory keeps it for a later run."""
         return Request(self.thread.id, self.key, WAITING, self.by, self.at)
 
     @property
@@ -62,9 +62,9 @@ class ParsedRequest:
 
 
 def find_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
-    """What is asked in the news, on the event's thread, and where a reply was promised; stages what became of those.
+    """The requests on changed threads, on the event's thread, and where a reply was promised, oldest first.
 
-    Only young comments count that nobody edited, of people, and each once. Oldest first.
+    Only recent, unedited comments of people count, each once. Stages what became of earlier promises.
     """
     if run.settings.mode == "off":
         return []
@@ -84,14 +84,13 @@ def find_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
 
 
 def new_requests(thread: Thread, event: Event, run: RunContext) -> list[ParsedRequest]:
-    """What is asked on a thread and of which memory has nothing; of one without comments, by the event's own."""
+    """The requests on a thread that memory does not know, the event's own comment included."""
     held = {stored.comment_id for stored in run.memory.requests([thread.id]).get(thread.id, ())}
     return [request for request in _requests(_whole(thread, event, run), run) if request.key not in held]
 
 
 def unread_requests(records: Iterable[Record], run: RunContext) -> tuple[Request, ...]:
-    """What is asked on threads that are read as history, and of which memory has nothing: no later list shows it as
-    news, so that it has to be kept with them."""
+    """Unknown requests on threads read as history. They are stored with these, as no later list shows them again."""
     if run.settings.mode == "off":
         return ()
     threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, run))
@@ -109,7 +108,7 @@ def _is_answered(thread: Thread, run: RunContext) -> bool:
 
 
 def _whole(thread: Thread, event: Event, run: RunContext) -> Thread:
-    """The thread with the event's comment, which the list that it was read from may not have shown yet."""
+    """The thread with the event's comment, which GitHub's list may not show yet."""
     is_asked_here = event.number == thread.id and (event.name, event.action) == ("issue_comment", "created")
     number, by_us = event.comment_id, event.comment_author.casefold() == run.own.login.casefold()
     if not (is_asked_here and number) or by_us or any(comment.id == number for comment in thread.comments):
@@ -128,17 +127,13 @@ def _open_requests(
 ) -> tuple[list[ParsedRequest], list[Request]]:
     """The requests on a thread that wait for a reply, and what became of earlier ones.
 
-    ``is_first``: memory was empty, so that it does not know what was replied before. Nor does it of what only waits,
+    ``is_first``: memory was empty, so it does not know earlier replies. The same goes for requests that only wait,
     which may have been read as history.
     """
     held = {stored.comment_id: stored for stored in stored_requests}
     found = {request.key: request for request in _requests(thread, run)}
     new = [request for key, request in found.items() if key not in held]
-    due = [
-        w
-        for w in stored_requests
-        if w.state == "pending" and not (w.trying_since and w.trying_since > run.now - SPEAKING)
-    ]
+    due = [w for w in stored_requests if w.state == "pending" and not is_at_it(w.trying_since, run.now)]
     gone = [closed(stored) for stored in due if stored.comment_id not in found]
     waiting = [stored for stored in due if stored.comment_id in found]
     is_unsure = is_first or any(stored.trying_since is None for stored in waiting)
@@ -172,8 +167,8 @@ def _requests(thread: Thread, run: RunContext) -> Iterator[ParsedRequest]:
 
 
 def request_of(thread: Thread, key: int, run: RunContext) -> ParsedRequest | None:
-    """What comment ``key``, or for the thread's own number its opening text, asks today, however long ago it was
-    written; None where it asks nothing, is gone, or was edited."""
+    """The request in comment ``key``, or in the opening text if ``key`` is the thread's own number, whatever its age.
+    None if it asks nothing, is gone, or was edited."""
     if key == thread.id:
         return _in_opening(thread, run)
     comment = next((each for each in thread.comments if each.id == key and each.updated_at is None), None)
@@ -187,7 +182,7 @@ def _opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
 
 
 def _in_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
-    """What an issue's own text asks; one that points at issues is answered by what the comment says of those."""
+    """The question in an issue's own text. If the text refers to issues, the main comment answers it."""
     if not isinstance(thread.id, int):
         return None
     texts = (strip_boilerplate(thread.body), thread.title)
@@ -198,7 +193,7 @@ def _in_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
 
 
 def _in_comment(thread: Thread, comment: Message, key: int, run: RunContext, are_heard: bool) -> ParsedRequest | None:
-    """What a comment asks; commands only where they ``are_heard``."""
+    """The request in a comment; commands count only if they ``are_heard``."""
     place = run.place
     found = commands(comment.text, repo=place.repo, hosts=place.hosts) if are_heard else ()
     if found:
@@ -225,7 +220,7 @@ def _may_ask(author: str, is_bot: bool, at: datetime, run: RunContext) -> bool:
 
 
 def _settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext) -> list[Request]:
-    """Of requests whose reply was being written: those whose reply stands, or stood and was deleted by a person."""
+    """The requests whose promised reply stands, or was deleted by a person."""
     if not stored_requests or not isinstance(thread.id, int):
         return []
     items = run.forge.timeline(thread.id)
@@ -238,5 +233,5 @@ def _settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext
 
 
 def closed(stored: Request) -> Request:
-    """The request with no reply to come; what it changes stays changed."""
+    """The request without a reply to come; the change that it asked for stays."""
     return replace(stored, state="done" if stored.name in EFFECTIVE else "refused", trying_since=None)

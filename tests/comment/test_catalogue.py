@@ -154,8 +154,8 @@ def test_no_word_of_ours_stands_anywhere_else_in_a_reply() -> None:
 
 def test_a_reply_says_how_many_and_which() -> None:
     assert [sentence("limited", None, ENGLISH, often).split(" an hour")[0] for often in (1, 5)] == [
-        "One account may ask 1 time",
-        "One account may ask 5 times",
+        "Each account may ask 1 time",
+        "Each account may ask 5 times",
     ]
     assert [sentence("wrong", Command("wrong", about=about), ENGLISH, 5) for about in ((1,), (1, 2), (1, 2, 3))] == [
         "Issue 1 will not be shown here again.",

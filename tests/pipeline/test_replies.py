@@ -205,7 +205,7 @@ SEARCH = "/precedent search session store"
         (SEARCH, "stranger", DECISION, "rocket", "search"),
         (SEARCH.upper(), "stranger", DECISION, "rocket", "search"),
         (f"Please:\n{SEARCH}\nThank you", "stranger", DECISION, "rocket", "search"),
-        ("/precedent search flux capacitor", "stranger", "speaks of “flux capacitor”", "confused", "search"),
+        ("/precedent search flux capacitor", "stranger", "mentions “flux capacitor”", "confused", "search"),
         ("/precedent context #1", "stranger", DECISION, "rocket", "context"),
         ("/precedent context 1", "stranger", DECISION, "rocket", "context"),
         ("/precedent context #99", "stranger", "no record of this issue", "confused", "context"),
