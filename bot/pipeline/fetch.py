@@ -33,7 +33,7 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
     since = memory.cursor - OVERLAP if memory.cursor else None
     listed, complete = _listed(event, since, run)
     if not complete:
-        run.note("Much changed since the last run: it was read as history.")
+        run.note("Much changed since the last run, so it was read as history.")
         listed, late = [], _read_history(run, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *hinted, *memory.pending, *late]))
     memory.prefetch(ids)

@@ -283,9 +283,9 @@ def _note(stored: Request, erased: ForgetResult, run: RunContext) -> None:
     if erased.deleted:
         run.note(f"Comments of ours that showed it {were} deleted on: {_listed(erased.deleted)}.")
     if erased.left:
-        run.note(f"Not all comments that may show it were looked at: {erased.left}.")
+        run.note(f"Not all comments that may show it were checked: {erased.left}.")
     if erased.pointing:
-        run.note(f"These issues point at it and may quote it, and stay in memory: {_listed(erased.pointing)}.")
+        run.note(f"These issues refer to it, may quote it, and stay in memory: {_listed(erased.pointing)}.")
     run.note(UNREACHED)
 
 

@@ -64,7 +64,7 @@ def record_missing(run: RunContext, whole: HistoryProgress) -> MissingThreads:
         _ask(missing, asked, run)
         reading = replace(whole, seen=frozenset(asked.done))
         run.memory.stage(Changes(records=tuple(asked.records), unseen=tuple(asked.unseen), reading=reading))
-        found = f"Not met by the reading: {asked.missing:,}; gone from GitHub: {asked.gone:,}"
+        found = f"Missing from the reading: {asked.missing:,}; gone from GitHub: {asked.gone:,}"
         run.note(f"{found}; not asked about yet: {asked.left:,}.")
     return asked
 
@@ -88,7 +88,7 @@ def _ask(missing: Mapping[int, datetime], asked: MissingThreads, run: RunContext
     total = min(ASKED, len(missing))
     for number, revised_at in islice(missing.items(), ASKED):
         if len(asked.done) % TOLD_EVERY == 0:
-            run.clock.tell(f"{len(asked.done):,} of {total:,} threads asked about that the reading did not meet")
+            run.clock.tell(f"{len(asked.done):,} of {total:,} missing threads asked about")
         try:
             keep_some(run.forge)
             asked.records.append(read_thread(run.forge, run.own, number)[0])
@@ -169,7 +169,7 @@ def _break_off(run: RunContext, stopped: ForgeError | None, why: str, *, found: 
         outlook = "Nothing is kept; a dry run starts over."
     else:
         outlook = "What was read is kept, and the next runs go on." if found else "The next runs go on."
-    run.note(f"The rebuild is not at its end{because}. {outlook}")
+    run.note(f"The rebuild is not finished{because}. {outlook}")
 
 
 def _finish(run: RunContext, started: float) -> Backtest | None:

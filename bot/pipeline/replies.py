@@ -166,14 +166,14 @@ def _planned(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan
     silent, limit = is_off(known), run.settings.commands.searches_per_hour
     if name == FORGET:  # an administrator's request was carried out before, unless the API could not be reached
         if may_administer(request, run):
-            return ReplyPlan(request, WAITING, waits="whether the account may ask for that could not be seen")
+            return ReplyPlan(request, WAITING, waits="it could not be checked whether the account may ask for that")
         told = ["admins"] if used < limit else []
         why = "only an administrator of the repository may ask for that"
         return _said(ReplyPlan(request, "refused", good=False, why=why), told, run, silent)
     if name in EFFECTIVE:
         if not _may_change(request, run):
             told = ["refused"] if used < limit else []
-            why = "only its author or who may write to the repository may ask for that"
+            why = "only its author or people with write access may ask for that"
             return _said(ReplyPlan(request, "refused", good=False, why=why), told, run, silent)
         is_told = _changes(request, known) and hour.changed[request.by.casefold()] < FEW
         return _said(ReplyPlan(request, name), [name] if is_told else [], run, silent and name != "on")
@@ -287,7 +287,7 @@ def react(request: ParsedRequest, content: str, run: RunContext) -> None:
     try:
         run.forge.react(request.key, content)
     except ForgeError as error:
-        run.note(f"The command on issue {request.thread.id} could not be given a reaction: {error}")
+        run.note(f"The command on issue {request.thread.id} got no reaction: {error}")
 
 
 WORDS_SHOWN = 80

@@ -145,7 +145,7 @@ def _open_requests(
         ]
         return _with_told(thread, new + again, run) if is_unsure else new + again, settled + gone
     except ForgeError as error:
-        run.note(f"Whether the replies on issue {thread.id} stand could not be seen: {error}")
+        run.note(f"The replies on issue {thread.id} could not be checked: {error}")
         return ([], [*gone, *(request.waiting for request in new)]) if is_first else (new, gone)
 
 

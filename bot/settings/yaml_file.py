@@ -170,9 +170,7 @@ def _check_events(text: str, name: str, most: int) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > most or count > MAX_EVENTS:
-            raise SettingsError(
-                f"{name}:{line}: too long or too deeply nested; see config.example.yml"
-            )
+            raise SettingsError(f"{name}:{line}: too long or too deeply nested; see config.example.yml")
 
 
 def _is_null(node: yaml.Node) -> bool:

@@ -101,7 +101,7 @@ def test_a_run_by_hand_leaves_no_trace_and_says_what_it_cannot_reach(stage: Stag
     told = summary(stage)
     assert "Issue 2 is forgotten: none of its text is on the branch precedent, nor is any older commit." in told
     assert "Comments of ours that showed it were deleted on: 2, 3, 4." in told
-    assert "These issues point at it and may quote it, and stay in memory: 3." in told
+    assert "These issues refer to it, may quote it, and stay in memory: 3." in told
     assert "Not reached: mail that was sent" in told
     assert SECRET not in told + stage.output.read_text(encoding="utf-8")
     assert not any(SECRET in path.read_text(encoding="utf-8") for path in (stage.folder / ".precedent").glob("*2*"))
