@@ -180,7 +180,7 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
         ('comments_many: "{number} mal"', "unknown placeholder {number}; known here: {count}"),
         ('since: "{whats} seit {day}"', "unknown placeholder {whats}; did you mean 'what'?"),
         ('seen_before: "{day}"', "unknown placeholder {day}; known here: none"),
-        ('comments_many: "{count.__class__}"', "curly brackets stand around the name of a placeholder only"),
+        ('comments_many: "{count.__class__}"', "use curly brackets only around the name of a placeholder"),
         ('comments_many: "{count!r:>99}"', "curly brackets"),
         ('comments_many: "{{count}}"', "curly brackets"),
         ('seen_before: "@octo-org/team"', "seen_before: '@' would ping somebody"),
