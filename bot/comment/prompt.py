@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
@@ -274,7 +274,7 @@ def _mention_xml(mention: Mention) -> str:
         reached_through=" ".join(str(duplicate) for duplicate in mention.chain),
     )  # fmt: skip
     parts = [element("summary", mention.summary), *(_decision_xml(decision) for decision in mention.decisions)]
-    return _thread_xml(attributes, mention, "".join(parts))
+    return _thread_xml(attributes, mention, parts)
 
 
 def _match_xml(match: Match) -> str:
@@ -283,23 +283,20 @@ def _match_xml(match: Match) -> str:
         closed=_stamp(match.closed_at), messages=match.turn_count, similarity=f"{match.similarity:.2f}",
         asked_on=match.asked_on, may_be_back=_yes(match.may_be_back),
     )  # fmt: skip
-    return _thread_xml(attributes, match, "".join(element("why", reason) for reason in match.why))
+    return _thread_xml(attributes, match, [element("why", reason) for reason in match.why])
 
 
-def _thread_xml(attributes: str, hit: Mention | Match, middle: str) -> str:
-    files = "".join(element("file", path) for path in hit.files)
-    ended = f"{_outcome_xml(hit.outcome)}{_earlier_xml(hit.earlier)}{_fix_xml(hit.fix)}"
-    text = f"{element('title', hit.title)}{ended}{middle}{files}"
-    return f"<thread{attributes}>\n{text}{_conversation_xml(hit.conversation)}</thread>\n"
-
-
-def _conversation_xml(turns: Sequence[CondensedTurn]) -> str:
-    """Each turn is an element, so that no text can forge an author."""
-    rows = "".join(map(_turn_xml, turns))
-    return f"<conversation>\n{rows}</conversation>\n" if rows else ""
+def _thread_xml(attributes: str, hit: Mention | Match, parts: list[str]) -> str:
+    ended = (_outcome_xml(hit.outcome), _earlier_xml(hit.earlier), _fix_xml(hit.fix))
+    files = (element("file", path) for path in hit.files)
+    turns = "".join(map(_turn_xml, hit.conversation))
+    conversation = f"<conversation>\n{turns}</conversation>\n" if turns else ""
+    text = "".join([element("title", hit.title), *ended, *parts, *files, conversation])
+    return f"<thread{attributes}>\n{text}</thread>\n"
 
 
 def _turn_xml(turn: CondensedTurn) -> str:
+    """Each turn is an element, so that no text can forge an author."""
     attributes = attributes_of(
         author=account(turn.author), role=turn.role, at=f"{turn.at:%Y-%m-%d}", cut=_yes(turn.is_cut)
     )

@@ -47,12 +47,17 @@ def _points(thread: Thread, state: RunState) -> bool:
     return bool(set(referenced(thread, state.place)) - set(referenced(rest, state.place)))
 
 
+def answers_kind(kind: Kind, settings: Settings) -> bool:
+    """Whether the settings allow answers on threads of this kind."""
+    return kind.traits.is_suggested or (kind.is_on_github and settings.pulls)
+
+
 def reason_to_pass(thread: Thread, settings: Settings) -> str:
     """Why this thread is remembered but never answered, "" if it may be answered."""
     if settings.mode == "off":
         return "the mode is off"
-    if thread.kind is Kind.PULL and not settings.pulls:
-        return "pull requests are not answered"
+    if not answers_kind(thread.kind, settings):
+        return f"{thread.kind.traits.noun}s are not answered"
     if thread.is_bot or _matches(thread.author, settings.ignore.authors):
         return "its author is a bot or ignored"
     if _matches(thread.author, settings.ignore.people):

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.changes import Changes, Request, StandingComment, redo
-from bot.domain.thread import Kind, Thread
+from bot.domain.thread import Thread
 from bot.github.events import CALM, Event
 from bot.github.updates import tombstone
-from bot.pipeline.eligibility import due
+from bot.pipeline.eligibility import answers_kind, due
 from bot.pipeline.feedback import collect
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.forget import forget_on_request
@@ -103,9 +103,9 @@ def _still_ours(plans: Iterable[CommentPlan], run: RunContext) -> list[CommentPl
 
 def _due(state: RunState, run: RunContext) -> list[Thread]:
     """The threads to answer now: the event's own first, then changed ones and those that wait for an answer."""
-    pulls = {one.id for one in state.updates.records if isinstance(one, Thread) and one.kind is Kind.PULL}
-    changed = (one.id for one in state.updates.records if run.settings.pulls or one.id not in pulls)
-    keys = [*changed, *state.late, *run.memory.pending, *redo(state.requested)]
+    changed = (one for one in state.updates.records if isinstance(one, Thread))
+    keys = [one.id for one in changed if answers_kind(one.kind, run.settings)]
+    keys += [*state.late, *run.memory.pending, *redo(state.requested)]
     keys += [state.event.number] if state.event.number else []
     current = run.memory.records(dict.fromkeys(keys)).values()
     waiting = due((record for record in current if isinstance(record, Thread)), state)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.domain.changes import EFFECTIVE, Changes, Request
-from bot.domain.thread import Kind, Message, Record, Thread
+from bot.domain.thread import Message, Record, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
 from bot.github.events import Event
 from bot.github.threads import message_fields
 from bot.github.updates import comments_of
+from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.outbox import was_deleted
 from bot.pipeline.run_context import RunContext, RunState, is_at_it
 from bot.reading.requests import Command, RecallQuestion, commands, recall_question
@@ -102,9 +103,7 @@ def unread_requests(records: Iterable[Record], run: RunContext) -> tuple[Request
 
 def _is_answered(thread: Thread, run: RunContext) -> bool:
     ignored = {label.casefold() for label in run.settings.ignore.labels}
-    return (thread.kind is Kind.ISSUE or (thread.kind is Kind.PULL and run.settings.pulls)) and not (
-        ignored & {label.casefold() for label in thread.labels}
-    )
+    return answers_kind(thread.kind, run.settings) and ignored.isdisjoint(map(str.casefold, thread.labels))
 
 
 def _whole(thread: Thread, event: Event, run: RunContext) -> Thread:
